@@ -106,7 +106,7 @@ def in_our_words(item: ErrorDetails) -> str:
     """Return the value and the expectation of one error of pydantic."""
     if item["type"] in ("value_error", "assertion_error"):  # our own message, which names the value if it may be shown
         return item["msg"].partition(", ")[2]
-    hidden = {"env", "headers"} & set(item["loc"])  # values that may be secret
+    hidden = {"env", "headers", "clientSecret"} & set(item["loc"])  # values that may be secret
     value = "" if hidden else f"{shown(item['input'])}: "
     context = item.get("ctx", {})
     limit = next((context[name] for name in ("ge", "gt", "le", "lt", "min_length") if name in context), None)

@@ -12,6 +12,7 @@ from bakeoff.cli.flags import (
     DecisionFlags,
     EndingFlags,
     EvaluationFlags,
+    NoOpen,
     PlanFlags,
     ReportFlags,
     ServerFlags,
@@ -25,6 +26,10 @@ FailOnChange: TypeAlias = Literal["breaking", "risky", "cosmetic", "never"]
 _TOOLS = "bakeoff.cli.mcp_tools"
 _LOOK = "bakeoff.cli.mcp_look"
 _SNAPSHOT = "bakeoff.cli.mcp_snapshot"
+_LOGIN = "bakeoff.cli.mcp_login"
+ServerName = Annotated[
+    str | None, Argument(metavar="[SERVER]", help="A server of the configuration. Default: the only one at a URL.")
+]
 
 mcp = typer.Typer(
     help="Test how well models use the tools of MCP servers.", rich_markup_mode=None, no_args_is_help=True
@@ -191,3 +196,22 @@ def diff(
     fail_on: FailOnChange = flag("breaking", "The lowest level of a change that makes the exit code 1."),
 ) -> None:
     """Show what changed since a snapshot: breaking, risky or cosmetic."""
+
+
+@command(mcp, "login", _LOGIN)
+def login(
+    *,
+    server: ServerName = None,
+    servers: ServerOptions,
+    scope: str | None = flag(None, "The scopes to ask for. Default: those that the server names.", metavar="TEXT"),
+    client_id: str | None = flag(None, "A client that is registered already. Default: register one.", metavar="NAME"),
+    port: int = flag(0, "The port of the local callback; 0 picks a free one.", min=0, max=65535),
+    timeout: float = flag(300.0, "How long to wait for the login.", min=1, metavar="SECONDS"),
+    no_open: NoOpen = False,
+) -> None:
+    """Log in at a server that uses OAuth. The tokens are kept in a file that only you can read."""
+
+
+@command(mcp, "logout", _LOGIN)
+def logout(*, server: ServerName = None, servers: ServerOptions) -> None:
+    """Forget the tokens of a server."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bakeoff.cli.flags import DirectFlags
+from bakeoff.doors.mcp_suite.client_files import client_specs, is_client_file
 from bakeoff.doors.mcp_suite.config import Suite, read_suite, suite_environment
 from bakeoff.doors.mcp_suite.headers import hidden_headers, suite_with_headers, with_headers
 from bakeoff.doors.mcp_suite.lint.report import servers_of
@@ -21,8 +22,23 @@ def direct_servers(servers: DirectFlags) -> list[ServerSpec]:
     if found and (servers.path is not None or servers.only):
         raise UsageError("--command and --url name a server instead of a configuration: use only one of them")
     headers, secrets = hidden_headers(servers.headers or ())
+    if names_client_file(servers) and servers.path is not None:
+        environment = {**suite_environment(servers.path.parent), **secrets}
+        known = client_specs(servers.path, environment)
+        found = [spec for spec in known if not servers.only or spec.name in servers.only]
+        if missing := set(servers.only or ()) - {spec.name for spec in found}:
+            names = ", ".join(spec.name for spec in known)
+            raise UsageError(f"{servers.path} has no server {sorted(missing)[0]!r}: there are {names or 'none'}")
+        if not found:
+            raise UsageError(f"{servers.path} names no server that is enabled")
+        return [with_variables(spec, environment) for spec in with_headers(found, headers)]
     environment = {**suite_environment(Path()), **secrets}
     return [with_variables(spec, environment) for spec in with_headers(found, headers)] if found and headers else found
+
+
+def names_client_file(servers: DirectFlags) -> bool:
+    """Return True if the path is the file of a client, such as .mcp.json, and no configuration."""
+    return servers.path is not None and is_client_file(servers.path)
 
 
 def read_suites_of(servers: DirectFlags) -> list[Suite]:

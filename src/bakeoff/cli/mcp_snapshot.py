@@ -10,7 +10,7 @@ from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.flags import DirectFlags, ServerFlags, ServerOptions
 from bakeoff.cli.mcp_look import take_snapshot
-from bakeoff.cli.mcp_servers import one_suite
+from bakeoff.cli.mcp_servers import names_client_file, one_suite
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp_suite.snapshot.changes import changes
 from bakeoff.doors.mcp_suite.snapshot.files import SNAPSHOT_NAME, Snapshot, read_snapshot
@@ -65,7 +65,7 @@ def diff(
 
 def _beside_configuration(servers: DirectFlags) -> Path:
     """Return the usual place: beside the configuration, or here if servers are named directly."""
-    if servers.commands or servers.urls:
+    if servers.commands or servers.urls or names_client_file(servers):
         return Path(SNAPSHOT_NAME)
     config = find_configs(servers.path)[0]
     return config.parent / SNAPSHOT_NAME

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shlex
 import stat
 import tempfile
@@ -10,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import out, say
 from bakeoff.cli.flags import ServerFlags
-from bakeoff.cli.mcp_servers import direct_servers, one_suite, read_suites_of
+from bakeoff.cli.mcp_servers import direct_servers, names_client_file, one_suite, read_suites_of
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp_suite.config import read_suite, suite_environment
 from bakeoff.doors.mcp_suite.coverage import Coverage, coverage_of
@@ -143,9 +146,8 @@ def generate(
 ) -> int:
     """Draft cases, and print them or add them to a configuration."""
     if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
-        servers = ServerFlags(
-            path=output, only=servers.only, headers=servers.headers
-        )  # the configuration to add to also names the servers
+        # The configuration to add to also names the servers.
+        servers = ServerFlags(path=output, only=servers.only, headers=servers.headers)
     target = _Target.of(output)
     specs, suite, environment = one_suite(servers)
     tools = asyncio.run(_tools(specs))
@@ -159,7 +161,7 @@ def generate(
         say(f"note: {problem}")
     if not drafts:
         raise UsageError("nothing to add: the configuration has all these cases already")
-    frame = Frame.given(written_servers(specs, servers.headers or ()), [model or "local:smollm2"])
+    frame = _frame(servers, specs, model or "local:smollm2", Path() if output is None else output.parent)
     if output is None:
         whole = whole_config(drafts, frame) if suite is None else None
         out().print(whole or cases_text(drafts), end="", soft_wrap=True)
@@ -168,14 +170,21 @@ def generate(
     elif suite is not None:
         target.write(whole_config(drafts, Frame.of_file(suite.file, output.parent)), environment, like=suite.file)
     else:
-        target.write(
-            whole_config(drafts, frame),
-            environment,
-        )
+        target.write(whole_config(drafts, frame), environment)
     say(f"{count_of(len(drafts), 'case')} for {count_of(len(tools), 'tool')}: review each before you rely on it")
     if any(draft.destructive for draft in drafts):
         say("note: cases of destructive tools have `executeTools: false`, so that nothing is destroyed by accident")
     return PASSED
+
+
+def _frame(servers: ServerFlags, specs: Sequence[ServerSpec], model: str, folder: Path) -> Frame:
+    """Return the rest of a new configuration in a folder. The file of a client is imported: it may hold secrets."""
+    if servers.path is not None and names_client_file(servers):
+        imported: dict[str, JsonValue] = {"import": os.path.relpath(servers.path.resolve(), folder.resolve())}
+        if servers.only:
+            imported["only"] = [*servers.only]
+        return Frame([model], [imported])
+    return Frame.given(written_servers(specs, servers.headers or ()), [model])
 
 
 async def _tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:
@@ -205,13 +214,15 @@ class _Target:
     def write(self, text: str, environment: Mapping[str, str], like: Path | None = None) -> None:
         """Write the text if it is a valid configuration, with the permissions of `like`."""
         assert self.file is not None
-        with tempfile.TemporaryDirectory() as folder:
-            draft = Path(folder, self.file.name)
-            draft.write_bytes(text.encode())
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the target, because the configuration may import a file by a relative path.
+        with tempfile.NamedTemporaryFile(dir=self.file.parent, prefix=".new-", suffix=self.file.name) as draft:
+            draft.write(text.encode())
+            draft.flush()
             try:
-                read_suite(draft, environment)
+                read_suite(Path(draft.name), environment)
             except UsageError as error:
-                problem = str(error).replace(str(draft), str(self.file))
+                problem = str(error).replace(draft.name, str(self.file))
                 raise UsageError(f"nothing was written, because the result would be invalid:\n{problem}") from error
         mode = _FOR_EVERYONE if like is None else stat.S_IMODE(like.stat().st_mode)
         write_atomically(self.file, text.encode(), mode)

@@ -9,10 +9,12 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from bakeoff._kernel.text import visible
+from bakeoff.mcp.oauth import secrets_of_auth
 from bakeoff.mcp.servers import HubLimits, ServerSpec, shown_url
 
 CONNECT_SECONDS = 30.0
 ERROR_BYTES = 2000  # of the body of an error that are shown
+_ADVICE = "if it uses OAuth, log in with `bakeoff mcp login`; else give a token with --header or `headers`"
 FIRST_EVENT_BYTES = 1 << 16  # the first event of an SSE stream is one short path
 
 
@@ -23,8 +25,8 @@ class TooLarge(httpx2.StreamError):
 class HttpServer:
     """One connection to a server. `connect` opens it, and `explain` returns the last HTTP error."""
 
-    def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
-        self._spec, self._limits = spec, limits
+    def __init__(self, spec: ServerSpec, limits: HubLimits, auth: httpx2.Auth | None = None) -> None:
+        self._spec, self._limits, self._auth = spec, limits, auth
         self._last_error = ""
 
     @contextlib.asynccontextmanager
@@ -44,6 +46,10 @@ class HttpServer:
     def explain(self) -> str:
         return self._last_error
 
+    def secrets(self) -> dict[str, str]:
+        """Return the tokens in use, which must not be shown or written."""
+        return secrets_of_auth(self._auth)
+
     def remark(self) -> str:
         """Return nothing: over HTTP there is no place for text between messages."""
         return ""
@@ -58,7 +64,7 @@ class HttpServer:
         return httpx2.AsyncClient(
             headers={"Accept-Encoding": "identity", **(headers or {}), **self._spec.headers},
             timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
-            auth=auth,
+            auth=auth or self._auth,
             event_hooks={"response": [self._check_response]},
         )
 
@@ -68,6 +74,8 @@ class HttpServer:
             where = f"{response.request.method} {shown_url(str(response.request.url))}"
             self._last_error = f"{where} was answered with {response.status_code} {response.reason_phrase}".rstrip()
             self._last_error += await _said(response)
+            if response.status_code == httpx2.codes.UNAUTHORIZED and self._auth is None:
+                self._last_error += f"\n    {_ADVICE}"
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise httpx2.DecodingError("its answer is compressed, although plain data was requested")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
@@ -79,16 +87,26 @@ class HttpServer:
 
 
 async def _said(response: httpx2.Response) -> str:
-    """Return what an error says: how to authenticate, and the beginning of the body."""
+    """Return what an error says: how to authenticate, and the beginning of the body, which can be read again."""
     wanted = response.headers.get("www-authenticate", "")
-    body = bytearray()
-    with contextlib.suppress(httpx2.HTTPError, httpx2.StreamError):
-        async for chunk in response.aiter_raw():
-            body += chunk
-            if len(body) > ERROR_BYTES:
-                break
-    texts = (f"WWW-Authenticate: {wanted}" if wanted else "", bytes(body[:ERROR_BYTES]).decode("utf-8", "replace"))
+    body = ""
+    if response.headers.get("content-encoding", "identity").lower() == "identity":
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = FilteredStream(response.stream, beginning(response.stream, ERROR_BYTES))
+        with contextlib.suppress(httpx2.HTTPError, httpx2.StreamError):
+            body = (await response.aread()).decode("utf-8", "replace")
+    texts = (f"WWW-Authenticate: {wanted}" if wanted else "", body)
     return "".join(f"\n    {visible(line)}" for text in texts for line in text.splitlines() if line.strip())
+
+
+async def beginning(stream: httpx2.AsyncByteStream, most: int) -> AsyncIterator[bytes]:
+    """Yield the first bytes of a body, and leave out the rest."""
+    size = 0
+    async for chunk in stream:
+        yield chunk[: most - size]
+        size += len(chunk)
+        if size >= most:
+            return
 
 
 class FilteredStream(httpx2.AsyncByteStream):

@@ -63,6 +63,27 @@ def _without_nul(text: str) -> str:
 _Argument = Annotated[str, AfterValidator(_without_nul)]
 
 
+class OAuth(FrozenModel):
+    """How to get a token for a server without a person. The logins of people need no settings."""
+
+    tokenFile: Path | None = Field(default=None, description="a file with the token, or JSON with access_token")
+    clientId: str | None = Field(default=None, min_length=1, description="of the client credentials grant")
+    clientSecret: str | None = Field(default=None, min_length=1, repr=False)
+    issuer: str | None = Field(default=None, description="the authorization server: the secret is sent nowhere else")
+    scope: str | None = None
+
+    @model_validator(mode="after")
+    def _check_complete(self) -> "OAuth":
+        credentials = (self.clientId, self.clientSecret, self.issuer)
+        if (self.tokenFile is None) == (not any(credentials)):
+            raise ValueError("write `tokenFile`, or `clientId`, `clientSecret` and `issuer`")
+        if any(credentials) and not all(credentials):
+            raise ValueError("client credentials need `clientId`, `clientSecret` and `issuer`")
+        if self.issuer is not None and not is_http_address(self.issuer):
+            raise ValueError(f"issuer {self.issuer!r} is not an address: write it as https://host")
+        return self
+
+
 class ServerSpec(FrozenModel):
     """Describe one server. `command` makes it a stdio server, `url` makes it an HTTP server.
 
@@ -79,6 +100,7 @@ class ServerSpec(FrozenModel):
     cwd: Path | None = None
     url: str | None = Field(default=None, repr=False)
     headers: dict[str, str] = Field(default={}, repr=False)
+    oauth: OAuth | None = Field(default=None, repr=False, exclude_if=lambda given: given is None)
 
     @model_validator(mode="before")
     @classmethod
@@ -131,7 +153,7 @@ class ServerSpec(FrozenModel):
         if (self.transport == "stdio") != (self.command is not None):
             wanted = "`command`" if self.transport == "stdio" else "`url`"
             raise ValueError(f"server {self.name!r}: transport {self.transport!r} needs {wanted}")
-        for field in ("headers",) if self.command else ("args", "env", "cwd"):
+        for field in ("headers", "oauth") if self.command else ("args", "env", "cwd"):
             if getattr(self, field):
                 raise ValueError(f"server {self.name!r}: `{field}` has no meaning for transport {self.transport!r}")
         if self.command is not None and not self.command.strip():
@@ -149,7 +171,8 @@ class ServerSpec(FrozenModel):
     def secrets(self) -> dict[str, str]:
         """Return the values that must not be shown or written, for the run's `Redactor`."""
         password = urlsplit(self.url).password if self.url else None
-        return {**secrets_in(self.env), **self.headers, **({"url password": password} if password else {})}
+        spelled = {"url password": password, "client secret": self.oauth.clientSecret if self.oauth else None}
+        return {**secrets_in(self.env), **self.headers, **{name: value for name, value in spelled.items() if value}}
 
 
 class UnnamedServer(ServerSpec):

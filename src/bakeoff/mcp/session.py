@@ -15,6 +15,7 @@ import anyio
 import httpx2
 from anyio.abc import ObjectReceiveStream
 from mcp.client import Client
+from mcp.client.auth import OAuthFlowError
 from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation, JSONRPCResponse
 from pydantic import JsonValue, ValidationError
@@ -23,6 +24,7 @@ from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError, ToolTimeout
 from bakeoff.mcp.http import HttpServer
+from bakeoff.mcp.oauth import LoginNeeded, auth_for
 from bakeoff.mcp.offers import Offers, list_offers
 from bakeoff.mcp.servers import HubLimits, ServerSpec
 from bakeoff.mcp.stdio import UNREADABLE, StdioServer, Wire
@@ -64,6 +66,7 @@ FAILURES = (
     anyio.ClosedResourceError,
     anyio.BrokenResourceError,
     anyio.EndOfStream,
+    OAuthFlowError,
 )
 
 
@@ -96,7 +99,7 @@ class Connection:
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
         self._spec, self._limits = spec, limits
-        self.peer = StdioServer(spec, limits) if spec.transport == "stdio" else HttpServer(spec, limits)
+        self.peer = StdioServer(spec, limits) if spec.transport == "stdio" else HttpServer(spec, limits, auth_for(spec))
         info = Implementation(name="bakeoff", version=__version__)
         self.client = Client(self._watched(), cache=None, client_info=info)
         self._stage = "answer the handshake"
@@ -132,11 +135,13 @@ class Connection:
 
     def close_with(self, error: BaseException | None) -> None:
         """Record why the connection ended. Errors of the tool list explain themselves."""
-        causes = list(_leaves(error))
+        causes = list(leaves(error))
         reason = self._describe(causes[0]) if causes else "it ended"
         refused = any(isinstance(cause, Refused | ValidationError) for cause in causes)
         details = "" if refused else self.peer.explain()
-        self.reason = Redactor(self._spec.secrets).text("; ".join(part for part in (reason, details) if part))
+        self.reason = Redactor({**self._spec.secrets, **self.peer.secrets()}).text(
+            "; ".join(part for part in (reason, details) if part)
+        )
         self.ended.set()
         self.explained.set()
 
@@ -152,6 +157,10 @@ class Connection:
                 return f"it did not {self._stage}: {visible(error.message)}"
             case Refused():
                 return str(error)
+            case LoginNeeded():
+                return f"{visible(str(error))}: log in again with `bakeoff mcp login`"
+            case OAuthFlowError():
+                return visible(str(error), 500)
             case httpx2.HTTPStatusError():  # its message contains the whole URL
                 return f"it did not {self._stage}"
         return visible(f"{type(error).__name__}: {error}")
@@ -251,6 +260,8 @@ class ServerSession:
         try:
             wire = await connection.client.call_tool(tool, arguments)
             result = result_from_wire(self.spec.name, tool, wire, self._limits.result_bytes)
+            if secrets := connection.peer.secrets():  # tokens change during a run, so that nobody else knows them
+                result = Redactor(secrets).model(result)
         except MCPError as error:
             result = await self._error_result(connection, tool, error)
         except ValidationError as error:
@@ -332,11 +343,11 @@ class ServerSession:
         return asyncio.get_running_loop().create_future()
 
 
-def _leaves(error: BaseException | None) -> Iterator[BaseException]:
+def leaves(error: BaseException | None) -> Iterator[BaseException]:
     """Yield the errors inside nested exception groups."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
-            yield from _leaves(inner)
+            yield from leaves(inner)
     elif error is not None:
         yield error
 

@@ -86,6 +86,10 @@ class StdioServer:
             facts.append("it wrote nothing to stderr")
         return "; ".join(facts)
 
+    def secrets(self) -> dict[str, str]:
+        """Return nothing: a program has only the secrets of its settings."""
+        return {}
+
     def remark(self) -> str:
         """Say what is wrong with a server that works all the same: text on stdout that is no message."""
         if not self._noise:

@@ -14,7 +14,8 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSpec:
     """Return the server with all variables replaced. Raises UsageError for a variable that is not set."""
-    given = (*spec.env.values(), *spec.headers.values(), *spec.args, spec.url or "")
+    oauth = spec.oauth.model_dump(mode="json", exclude_none=True) if spec.oauth else {}
+    given = (*spec.env.values(), *spec.headers.values(), *spec.args, spec.url or "", *oauth.values())
     missing = [name for name in _variables(given) if name not in environment]
     if missing:
         raise UsageError(
@@ -24,6 +25,8 @@ def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSp
 
     dumped = spec.model_dump()
     given_fields = {name: filled(dumped[name], environment) for name in ("env", "headers", "args", "url")}
+    if oauth:
+        given_fields["oauth"] = filled(oauth, environment)
     try:
         # Validated again: a value may not be allowed in a header.
         return type(spec).model_validate({**dumped, **given_fields})

@@ -19,6 +19,7 @@ def test_the_published_schema_is_current():
 
 ACCEPTED = {
     "good": GOOD,
+    "oauth": GOOD + "  - {name: web, url: 'https://host/mcp', oauth: {tokenFile: token}}\n",
     "seed": SEED,
     "sequence": changed(
         CALL, "    expectedToolUsage:\n    - {serverName: a, toolName: b}\n    - {serverName: a, toolName: c}\n"

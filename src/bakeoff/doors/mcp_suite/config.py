@@ -29,6 +29,7 @@ from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, read_yaml
 from bakeoff.doors.mcp_suite.calls import CallRules, ExpectedCall, GradedText, written_calls
+from bakeoff.doors.mcp_suite.client_files import with_imports
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.servers import is_http_address
@@ -356,7 +357,7 @@ def suite_of(config: Mapping[str, Any] | SuiteConfig) -> Suite:
 
 def _checked(read: PlacedYaml, environment: Mapping[str, str]) -> Suite:
     gathered(list(shape_problems(read)))
-    placed = _expanded(read, environment)
+    placed = _expanded(with_imports(read, environment), environment)
     config = placed.read(SuiteConfig, _EXAMPLES)
     gathered(list(config_problems(placed, config)))
     return Suite(read.file, config, placed, environment)
@@ -395,6 +396,8 @@ def _is_left(key: Key, value: str) -> bool:
     match key:
         case ("mcpServers", _, "url"):
             return value.startswith(("http://", "https://"))  # enough to check it now
+        case ("mcpServers", _, "oauth", "clientSecret"):
+            return True
         case ("mcpServers", _, field, *_):
             return field in _LEFT_TO_SERVERS
         case ("providers", _, "options", *_):

@@ -18,6 +18,19 @@ SCHEMA_NAME = "mcp-testing-framework.schema.json"
 _ALSO_HTTP = ["streamable-http", "streamableHttp"]
 
 
+_IMPORT = {
+    "title": "Import",
+    "description": "The servers of a client's file, such as .mcp.json.",
+    "type": "object",
+    "properties": {
+        "import": {"type": "string", "minLength": 1, "description": "a path from the folder of this file"},
+        "only": {"type": "array", "items": {"type": "string"}, "description": "names of servers; absent: all"},
+    },
+    "required": ["import"],
+    "additionalProperties": False,
+}
+
+
 def published_schema() -> str:
     """Return the schema file of the package. A test compares it with `config_schema`."""
     return resources.files("bakeoff.bundled").joinpath("mcp", SCHEMA_NAME).read_text("utf-8")
@@ -43,6 +56,10 @@ def config_schema() -> dict[str, Any]:
     server["properties"]["transport"]["enum"] += _ALSO_HTTP
     server["properties"]["transport"].pop("default", None)
     server["oneOf"] = [{"required": ["command"]}, {"required": ["url"]}]
+    shapes["Import"] = _IMPORT
+    schema["properties"]["mcpServers"]["items"] = {
+        "anyOf": [{"$ref": "#/$defs/ServerSpec"}, {"$ref": "#/$defs/Import"}]
+    }
     _accept_forms_of_providers(schema["properties"], shapes["ProviderConfig"])
     # Settings for all models and, under their names, for single models.
     del shapes["SuiteModelSettings"]

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from bakeoff.doors.mcp_suite.config import ProviderConfig, SuiteConfig
 from bakeoff.mcp import McpHub, ServerSpec
-from bakeoff.mcp.servers import HubLimits
+from bakeoff.mcp.servers import HubLimits, OAuth
 from bakeoff.storage.redaction import secrets_in
 from bakeoff.subjects.variables import with_variables
 
@@ -44,7 +44,12 @@ def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[
         if server.url is not None:
             url = _USER.sub(lambda user: hide(user[0], f"server_{at}_user_secret"), server.url, count=1)
             changed["url"] = _QUERY.sub(lambda query: hide(query[0], f"server_{at}_query_secret"), url, count=1)
-        elif folder != Path():
+        if server.oauth is not None:
+            changed["oauth"] = oauth_in_folder(server.oauth, folder)
+            if server.oauth.clientSecret is not None:
+                hidden = hide(server.oauth.clientSecret, f"server_{at}_client_secret")
+                changed["oauth"] = server.oauth.model_copy(update={"clientSecret": hidden})
+        if server.url is None and folder != Path():
             changed["cwd"] = folder / (server.cwd or "")
         return server.model_copy(update=changed)
 
@@ -59,6 +64,13 @@ def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[
         }
         providers[name] = given.model_copy(update={"options": {**given.options, **hidden}})
     return config.model_copy(update={"mcpServers": servers, "providers": providers}), secrets
+
+
+def oauth_in_folder(oauth: OAuth, folder: Path) -> OAuth:
+    """Return the settings with the place of the token file, which is relative to the configuration."""
+    if oauth.tokenFile is None:
+        return oauth
+    return oauth.model_copy(update={"tokenFile": folder.resolve() / oauth.tokenFile.expanduser()})
 
 
 def hub_of(servers: Sequence[ServerSpec], environment: Mapping[str, str], call_seconds: float = 60.0) -> McpHub:

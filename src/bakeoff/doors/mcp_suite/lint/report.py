@@ -15,6 +15,7 @@ from bakeoff.doors.mcp_suite.lint.rules import LEVELS, RULES, Finding, Level, Ru
 from bakeoff.doors.mcp_suite.lint.schemas import dropped_findings, schema_findings
 from bakeoff.doors.mcp_suite.lint.tools import Cost, cost_findings, costs_of, naming_findings
 from bakeoff.doors.mcp_suite.sarif import SarifResult, sarif_log
+from bakeoff.doors.mcp_suite.servers import oauth_in_folder
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.servers import with_unique_names
@@ -128,6 +129,8 @@ def servers_of(suite: Suite, only: Sequence[str] = ()) -> list[ServerSpec]:
         if not only or server.name in only:
             if server.command is not None:
                 server = server.model_copy(update={"cwd": suite.folder.resolve() / (server.cwd or "")})
+            elif server.oauth is not None:
+                server = server.model_copy(update={"oauth": oauth_in_folder(server.oauth, suite.folder)})
             ready.append(with_variables(server, suite.environment))
     return ready
 

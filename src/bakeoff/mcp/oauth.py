@@ -1,0 +1,242 @@
+"""Authenticate at MCP servers with OAuth: with a login that was made before, with client credentials, or a token file.
+
+Only `bakeoff.mcp.login` asks a person. Everything here works without one, or says that a login is needed.
+"""
+
+import json
+import time
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthTokenError
+from mcp.shared.auth import (
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel, ValidationError
+
+from bakeoff._kernel.text import visible
+from bakeoff.mcp.servers import OAuth, ServerSpec, shown_url
+from bakeoff.mcp.tokens import Login, TokenStore
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LONGEST_TOKEN = 100_000
+_SPARE_SECONDS = 10.0  # a token that expires in this time is refreshed now
+
+
+class LoginNeeded(OAuthFlowError):
+    """Raised if a server wants a login that only a person can make."""
+
+
+def auth_for(spec: ServerSpec, store: TokenStore | None = None) -> httpx2.Auth | None:
+    """Return how to authenticate at a server, or None if nothing is known or its headers do it already."""
+    if spec.url is None or any(name.lower() == "authorization" for name in spec.headers):
+        return None
+    if spec.oauth is not None:
+        return _configured(spec.url, spec.oauth)
+    store = store or TokenStore()
+    return StoredLogin(spec.url, store) if store.get(spec.url) is not None else None
+
+
+def secrets_of_auth(auth: httpx2.Auth | None) -> dict[str, str]:
+    """Return the tokens that are in use now. They must not be shown or written."""
+    if isinstance(auth, TokenFile):
+        return {"token": auth.token} if auth.token else {}
+    if not isinstance(auth, OAuthClientProvider):
+        return {}
+    tokens, client = auth.context.current_tokens, auth.context.client_info
+    found = {
+        "access_token": tokens.access_token if tokens else None,
+        "refresh_token": tokens.refresh_token if tokens else None,
+        "client_secret": client.client_secret if client else None,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def is_safe_endpoint(url: str) -> bool:
+    """Return True for https, and for http on this machine: codes and tokens must not be sent in the clear."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK))
+
+
+def _configured(url: str, oauth: OAuth) -> httpx2.Auth:
+    if oauth.tokenFile is not None:
+        return TokenFile(oauth.tokenFile)
+    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+
+    return ClientCredentialsOAuthProvider(
+        url,
+        MemoryStorage(),
+        client_id=oauth.clientId or "",
+        client_secret=oauth.clientSecret or "",
+        scope=oauth.scope,
+        issuer=oauth.issuer,
+    )
+
+
+class TokenFile(httpx2.Auth):
+    """Send the token of a file, which another program may renew: it is read for each request."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file.expanduser()
+        self.token = ""
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        self.token = self._read()
+        request.headers["Authorization"] = f"Bearer {self.token}"
+        yield request
+
+    def _read(self) -> str:
+        try:
+            with self._file.open("rb") as opened:
+                text = opened.read(_LONGEST_TOKEN).decode().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise OAuthFlowError(f"the token file {self._file} cannot be read: {why}") from error
+        if text.startswith("{"):
+            try:
+                text = str(json.loads(text)["access_token"])
+            except (ValueError, KeyError, RecursionError) as error:
+                raise OAuthFlowError(f"the token file {self._file} has no `access_token`") from error
+        if not text or not text.isascii() or not text.isprintable() or " " in text:
+            raise OAuthFlowError(f"the token file {self._file} does not hold one token")
+        return text
+
+
+class MemoryStorage:
+    """Keeps the tokens of one connection."""
+
+    def __init__(self) -> None:
+        self._tokens: OAuthToken | None = None
+        self._client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self._client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._client = client_info
+
+
+class KeptLogin(OAuthClientProvider):
+    """OAuth with a login that is kept in the user's file, together with the time at which its token expires.
+
+    The SDK keeps neither that time nor the address to refresh a token at, and would ask for a new login.
+    """
+
+    def __init__(self, url: str, store: TokenStore, **handlers: Any) -> None:
+        handlers.setdefault("redirect_uri", "http://127.0.0.1/callback")
+        metadata = OAuthClientMetadata(
+            redirect_uris=[AnyUrl(handlers.pop("redirect_uri"))],
+            token_endpoint_auth_method="none",  # noqa: S106 - a public client: PKCE takes the place of a secret
+            client_name="Bakeoff",
+            scope=handlers.pop("scope", None),
+        )
+        self._url, self._store, self._memory = url, store, MemoryStorage()
+        super().__init__(url, metadata, self._memory, **handlers)
+
+    async def _initialize(self) -> None:
+        self._load()
+        self._initialized = True
+
+    def _load(self) -> None:
+        kept = self._store.get(self._url)
+        if kept is None:
+            return
+        try:
+            context = self.context
+            context.current_tokens = OAuthToken.model_validate(kept.tokens)
+            context.token_expiry_time = None if kept.expires_at is None else kept.expires_at - _SPARE_SECONDS
+            context.client_info = OAuthClientInformationFull.model_validate(kept.client) if kept.client else None
+            context.oauth_metadata = OAuthMetadata.model_validate(kept.metadata) if kept.metadata else None
+            if kept.resource:
+                context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(kept.resource)
+        except ValidationError as error:
+            raise LoginNeeded("the kept login is damaged") from error
+
+    def keep(self) -> None:
+        """Write the tokens to the user's file."""
+        context = self.context
+        if context.current_tokens is None:
+            return
+        lifetime = context.current_tokens.expires_in
+        login = Login(
+            tokens=_dumped(context.current_tokens) or {},
+            expires_at=None if lifetime is None else time.time() + lifetime,
+            client=_dumped(context.client_info),
+            metadata=_dumped(context.oauth_metadata),
+            resource=_dumped(context.protected_resource_metadata),
+        )
+        self._store.put(self._url, login)
+
+    async def _handle_token_response(self, response: httpx2.Response) -> None:
+        before = self.context.current_tokens
+        await super()._handle_token_response(response)
+        now = self.context.current_tokens
+        if now is not None and now.refresh_token is None and before is not None:
+            now.refresh_token = before.refresh_token  # a server that does not rotate it leaves it out
+        self.keep()
+
+    async def _handle_refresh_response(self, response: httpx2.Response) -> bool:
+        used = self.context.current_tokens
+        if await super()._handle_refresh_response(response):
+            self.keep()
+            return True
+        self._load()  # another process may have refreshed the token before us
+        now = self.context.current_tokens
+        if now is not None and used is not None and now.access_token != used.access_token:
+            return True
+        self.context.clear_tokens()
+        return False
+
+    async def _refresh_token(self) -> httpx2.Request:
+        request = await super()._refresh_token()
+        check_endpoint(str(request.url))
+        return request
+
+    async def _perform_authorization(self) -> httpx2.Request:
+        metadata = self.context.oauth_metadata
+        if metadata is not None:
+            check_endpoint(str(metadata.token_endpoint))
+        return await super()._perform_authorization()
+
+
+class StoredLogin(KeptLogin):
+    """A login that was made before. Its tokens are refreshed; if that fails, a person has to log in again."""
+
+    async def _perform_authorization(self) -> httpx2.Request:
+        # The server refused a token that should be valid still: it may have been revoked.
+        if self.context.can_refresh_token():
+            return await self._refresh_token()
+        raise LoginNeeded("its login is no longer accepted")
+
+    async def _handle_token_response(self, response: httpx2.Response) -> None:
+        try:
+            await super()._handle_token_response(response)
+        except OAuthTokenError as error:
+            raise LoginNeeded("its login is no longer accepted") from error
+
+
+def _dumped(part: BaseModel | None) -> dict[str, Any] | None:
+    return None if part is None else part.model_dump(mode="json", exclude_none=True)
+
+
+def check_endpoint(url: str) -> None:
+    """Raise `OAuthFlowError` for an endpoint that codes and tokens must not be sent to."""
+    if not is_safe_endpoint(url):
+        raise OAuthFlowError(f"the authorization server names {visible(shown_url(url), 120)!r}, which is not https")
