@@ -18,6 +18,7 @@ from bakeoff.doors.mcp_suite.listing import listing_blocks
 from bakeoff.doors.mcp_suite.snapshot.files import Snapshot
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, OpenHub, ServerSpec, ServerTool, ToolResult
+from bakeoff.mcp.exposed import PROMPT, READ
 from bakeoff.report.formatting import shown, visible
 from bakeoff.report.terminal import print_blocks
 
@@ -36,8 +37,8 @@ def list_offers(*, server: str | None = None, servers: ServerOptions, as_json: b
 
 
 async def take_snapshot(specs: Sequence[ServerSpec]) -> Snapshot:
-    """Ask servers for everything that they offer."""
-    async with McpHub(specs).open() as hub:
+    """Ask servers for everything that they offer. What the configuration exposes as tools is listed as what it is."""
+    async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
         return Snapshot.of(hub.servers, await hub.tools(), await hub.offers())
 
 
@@ -55,7 +56,9 @@ def call(
     """Call one tool and print its result; return 1 if the tool reports an error."""
     if args is not None and words:
         raise UsageError(f"--args has all arguments: leave out {visible(words[0], 80)}, or --args")
-    specs, _, _ = one_suite(servers)
+    specs = one_suite(servers)[0]
+    if tool.rpartition("/")[2].startswith((READ, PROMPT)):
+        specs = [spec.model_copy(update={"expose": ("resources", "prompts")}) for spec in specs]
     result = asyncio.run(_call(specs, tool, words or [], args, seconds=timeout, check=check, yes=yes))
     if as_json:
         print_json(result.model_dump(mode="json"))

@@ -63,6 +63,10 @@ def _without_nul(text: str) -> str:
 _Argument = Annotated[str, AfterValidator(_without_nul)]
 
 
+def _is_empty(given: tuple[object, ...]) -> bool:
+    return not given
+
+
 class OAuth(FrozenModel):
     """How to get a token for a server without a person. The logins of people need no settings."""
 
@@ -84,6 +88,23 @@ class OAuth(FrozenModel):
         return self
 
 
+class ElicitationAnswer(FrozenModel):
+    """What a person would answer to a question of a server."""
+
+    match: str = Field(default="", description="a part of the question, in any case; empty: every question")
+    action: Literal["accept", "decline", "cancel"] = "accept"
+    content: dict[str, str | int | float | bool | list[str] | None] = Field(
+        default={}, description="the fields of the form, if it is accepted"
+    )
+
+
+class SamplingAnswer(FrozenModel):
+    """What a model would answer to a server that asks for text."""
+
+    match: str = Field(default="", description="a part of what the server asks; empty: everything")
+    reply: str
+
+
 class ServerSpec(FrozenModel):
     """Describe one server. `command` makes it a stdio server, `url` makes it an HTTP server.
 
@@ -100,7 +121,17 @@ class ServerSpec(FrozenModel):
     cwd: Path | None = None
     url: str | None = Field(default=None, repr=False)
     headers: dict[str, str] = Field(default={}, repr=False)
+    # Absent in dumps if they are not used, as in plans and fingerprints of older versions.
     oauth: OAuth | None = Field(default=None, repr=False, exclude_if=lambda given: given is None)
+    elicitation: tuple[ElicitationAnswer, ...] = Field(
+        default=(), description="answers to questions of the server; the first that matches", exclude_if=_is_empty
+    )
+    sampling: tuple[SamplingAnswer, ...] = Field(
+        default=(), description="answers to requests for a model's text; the first that matches", exclude_if=_is_empty
+    )
+    expose: tuple[Literal["resources", "prompts"], ...] = Field(
+        default=(), description="offer these to models as tools, too", exclude_if=_is_empty
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -23,6 +23,8 @@ from pydantic import JsonValue, ValidationError
 from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError, ToolTimeout
+from bakeoff.mcp.answers import elicitation_of, sampling_of
+from bakeoff.mcp.exposed import exposed_tools, is_exposed, use_exposed
 from bakeoff.mcp.http import HttpServer
 from bakeoff.mcp.oauth import LoginNeeded, auth_for
 from bakeoff.mcp.offers import Offers, list_offers
@@ -101,7 +103,15 @@ class Connection:
         self._spec, self._limits = spec, limits
         self.peer = StdioServer(spec, limits) if spec.transport == "stdio" else HttpServer(spec, limits, auth_for(spec))
         info = Implementation(name="bakeoff", version=__version__)
-        self.client = Client(self._watched(), cache=None, client_info=info)
+        self.client = Client(
+            self._watched(),
+            cache=None,
+            client_info=info,
+            # Since 2026-07-28, a server cannot ask in the middle of a call. Most that ask were written before.
+            mode="legacy" if spec.elicitation or spec.sampling else "auto",
+            elicitation_callback=elicitation_of(spec.elicitation),
+            sampling_callback=sampling_of(spec.sampling),
+        )
         self._stage = "answer the handshake"
         self._listed: list[Any] | None = None
         self.ended = asyncio.Event()
@@ -117,6 +127,11 @@ class Connection:
                 await stack.enter_async_context(self.client)
                 self._stage = "finish its tool list"
                 self.tools = await list_tools(self.client, self._spec.name, self._limits)
+                if self._spec.expose:
+                    self._stage = "list its resources and prompts"
+                    offers = await list_offers(self.client, self._spec.name, self._limits)
+                    names = {tool.name for tool in self.tools}
+                    self.tools += tuple(exposed_tools(offers, self._spec.expose, names))
             try:
                 yield self
             finally:
@@ -258,8 +273,7 @@ class ServerSession:
 
     async def _call(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolResult:
         try:
-            wire = await connection.client.call_tool(tool, arguments)
-            result = result_from_wire(self.spec.name, tool, wire, self._limits.result_bytes)
+            result = await self._result(connection, tool, arguments)
             if secrets := connection.peer.secrets():  # tokens change during a run, so that nobody else knows them
                 result = Redactor(secrets).model(result)
         except MCPError as error:
@@ -273,6 +287,13 @@ class ServerSession:
             result = ToolResult(server=self.spec.name, tool=tool, text=visible(str(error)), is_error=True)
         self._deaths = 0
         return result
+
+    async def _result(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolResult:
+        exposed = next((each for each in connection.tools if each.name == tool and is_exposed(each)), None)
+        if exposed is not None:
+            return await use_exposed(connection.client, exposed, arguments, self._limits.result_bytes)
+        wire = await connection.client.call_tool(tool, arguments)
+        return result_from_wire(self.spec.name, tool, wire, self._limits.result_bytes)
 
     async def _error_result(self, connection: Connection, tool: str, error: MCPError) -> ToolResult:
         """Return the server's own error as a result. Raise `InfraError` if the server gave no answer."""

@@ -1,0 +1,98 @@
+"""Servers that ask their client back, and whose resources and prompts are offered as tools."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bakeoff.mcp import ServerSpec
+from bakeoff.mcp.exposed import exposed_tools
+from bakeoff.mcp.offers import Offers, ServerResource
+
+from .conftest import SERVERS, Opening
+
+Asking = Callable[..., ServerSpec]
+
+
+@pytest.fixture
+def asking() -> Asking:
+    def make(**fields: Any) -> ServerSpec:
+        argv = {"name": "asking", "command": sys.executable, "args": (str(SERVERS / "asking.py"),)}
+        return ServerSpec.model_validate({**argv, **fields})
+
+    return make
+
+
+YES = {"match": "REALLY want", "content": {"sure": True, "reason": "spring"}}
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([YES], "deleted: True spring"),
+        ([{"match": "something else", "action": "cancel"}, YES], "deleted: True spring"),
+        ([{"action": "decline"}, YES], "kept, because of decline"),
+        ([{"action": "cancel"}], "kept, because of cancel"),
+        ([{"content": {"sure": False}}], "kept after all"),
+    ],
+)
+async def test_a_question_to_a_person_is_answered_by_the_first_answer_that_matches(
+    asking: Asking, opened: Opening, answers: list[dict[str, Any]], said: str
+) -> None:
+    async with opened(asking(elicitation=answers)) as hub:
+        result = await hub.call("asking", "delete_all", {})
+    assert (result.is_error, result.text) == (False, said)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([{"match": "other"}], "no elicitation answer of the configuration matches 'Do you really want"),
+        ([{"content": {"reason": "x"}}], "the elicitation answer of the configuration: 'sure' is a required property"),
+        ([], ""),
+    ],
+)
+async def test_a_question_without_a_fitting_answer_is_an_error_that_says_so(
+    asking: Asking, opened: Opening, answers: list[dict[str, Any]], said: str
+) -> None:
+    async with opened(asking(elicitation=answers)) as hub:
+        result = await hub.call("asking", "delete_all", {})
+    assert result.is_error
+    assert said in result.text
+
+
+async def test_a_server_that_asks_for_a_models_text_gets_that_of_the_configuration(
+    asking: Asking, opened: Opening
+) -> None:
+    async with opened(asking(sampling=[{"match": "summarise: a", "reply": "short"}])) as hub:
+        assert (await hub.call("asking", "summarise", {"text": "a b c"})).text == "summary: short"
+        refused = await hub.call("asking", "summarise", {"text": "x"})
+    assert refused.is_error
+    assert "no sampling answer of the configuration matches 'Summarise: x'" in refused.text
+
+
+async def test_resources_and_prompts_are_tools_that_work(asking: Asking, opened: Opening) -> None:
+    async with opened(asking(expose=["resources", "prompts"])) as hub:
+        tools = {tool.name: tool for tool in await hub.tools()}
+        assert list(tools) == ["delete_all", "summarise", "read_resource", "prompt_greet"]
+        assert "- note://today (text/plain): What is planned today." in tools["read_resource"].description
+        assert tools["prompt_greet"].input_schema["required"] == ["who"]
+        assert (await hub.call("asking", "read_resource", {"uri": "note://today"})).text == "Buy milk."
+        assert (await hub.call("asking", "read_resource", {"uri": "note://monday"})).text == "Nothing on monday."
+        assert (await hub.call("asking", "read_resource", {"uri": "other://x"})).is_error
+        assert (await hub.call("asking", "prompt_greet", {"who": "Ann"})).text == "Greet Ann kindly."
+        assert (await hub.call("asking", "prompt_greet", {})).is_error
+        (offers,) = await hub.offers()
+    assert [each.uri for each in offers.resources] == ["note://today", "note://{day}"]
+    async with opened(asking()) as hub:
+        assert [tool.name for tool in await hub.tools()] == ["delete_all", "summarise"]
+
+
+def test_a_tool_of_the_server_keeps_its_name_and_plain_resources_are_an_enum() -> None:
+    offers = Offers(server="s", resources=(ServerResource(server="s", uri="a://1"),))
+    assert list(exposed_tools(offers, ["resources"], ["read_resource"])) == []
+    (reader,) = exposed_tools(offers, ["resources", "prompts"], [])
+    assert reader.input_schema["properties"] == {
+        "uri": {"type": "string", "description": "The URI of the resource.", "enum": ["a://1"]}
+    }
