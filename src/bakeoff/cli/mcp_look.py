@@ -136,9 +136,11 @@ def _texts(result: ToolResult) -> Iterator[str]:
     for part in result.content:
         if not isinstance(part, dict):
             continue
-        kind = str(part.get("type"))
+        kind, resource = str(part.get("type")), part.get("resource")
         if kind == "text":
             yield str(part.get("text"))
+        elif isinstance(resource, dict) and isinstance(resource.get("text"), str):
+            yield str(resource["text"])
         elif kind in ("image", "audio"):
             size = len(str(part.get("data") or "")) * 3 // 4
             yield f"({kind} of {count_of(size, 'byte')}, {part.get('mimeType')}: use --json to get it)"
