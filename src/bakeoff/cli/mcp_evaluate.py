@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,9 +51,12 @@ def evaluate(
         return _WRONG_CONFIGURATION if wrong else PASSED
     files = [*wrong, *(selected.suite.file for selected in suites)]
     ended: dict[Path, EndedRun] = {}
-    for prepared in _prepared(suites, wrong, alone=len(files) == 1):
-        one = run_checked(check_plan(prepared.plan, prepared.options, prepared.door), ending)
-        ended[prepared.suite.file] = one
+    for selected in suites:
+        with _prepared(selected, wrong, alone=len(files) == 1) as (prepared, runner):
+            if prepared is None:
+                continue
+            checked = check_plan(prepared.plan, prepared.options, prepared.door)
+            one = ended[selected.suite.file] = run_checked(checked, ending, runner=runner)
         if one.interrupted:
             break
     combined: Iterable[Path] = ()
@@ -63,24 +67,37 @@ def evaluate(
     return _WRONG_CONFIGURATION if wrong and code != INTERRUPTED else code
 
 
-def _prepared(suites: Sequence[SelectedSuite], wrong: dict[Path, str], *, alone: bool) -> Iterator[SelectedSuite]:
-    """Yield each suite with the tools of its servers, and print its warnings.
+@contextmanager
+def _prepared(
+    selected: SelectedSuite, wrong: dict[Path, str], *, alone: bool
+) -> Iterator[tuple[SelectedSuite | None, asyncio.Runner]]:
+    """Yield a suite with the tools of its servers, and the event loop in which these run. Print its warnings.
 
-    Suites whose servers fail are left out. Those whose expected calls are impossible are added to `wrong`.
+    None stands for a suite whose servers fail. One whose expected calls are impossible is added to `wrong`.
     """
-    for selected in suites:
+    stack = AsyncExitStack()
+    with asyncio.Runner() as runner:
         try:
-            prepared = asyncio.run(prepare(selected))
-        except BakeoffError as error:
-            if alone:
-                raise
-            _tell(str(error))
-            if not isinstance(error, InfraError):
-                wrong[selected.suite.file] = str(error)
-            continue
-        for warning in prepared.door.settings_of(prepared.plan).warnings:
-            say(f"warning: {warning}")
-        yield prepared
+            yield _ask_servers(selected, wrong, runner, stack, alone=alone), runner
+        finally:
+            runner.run(stack.aclose())
+
+
+def _ask_servers(
+    selected: SelectedSuite, wrong: dict[Path, str], runner: asyncio.Runner, stack: AsyncExitStack, *, alone: bool
+) -> SelectedSuite | None:
+    try:
+        prepared = runner.run(prepare(selected, stack))
+    except BakeoffError as error:
+        if alone:
+            raise
+        _tell(str(error))
+        if not isinstance(error, InfraError):
+            wrong[selected.suite.file] = str(error)
+        return None
+    for warning in prepared.door.settings_of(prepared.plan).warnings:
+        say(f"warning: {warning}")
+    return prepared
 
 
 def _tell(problem: str) -> None:

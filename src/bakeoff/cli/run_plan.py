@@ -101,12 +101,21 @@ class EndedRun:
         return PASSED if ending.exit_zero and code == FAILED else code
 
 
-def run_checked(checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder | None = None) -> EndedRun:
-    """Run a plan with progress, write the files of its door, and print the summary."""
+def run_checked(
+    checked: CheckedPlan,
+    ending: EndingFlags,
+    *,
+    folder: RunFolder | None = None,
+    runner: asyncio.Runner | None = None,
+) -> EndedRun:
+    """Run a plan with progress, write the files of its door, and print the summary.
+
+    `runner` has the event loop of what is open already; without it, the run has a loop of its own.
+    """
     plan = checked.plan
     folder = folder or new_run_folder(checked.options.results, plan.name)
     options = replace(checked.options, folder=folder.path)
-    stopped = asyncio.run(watch(checked, options, err()))
+    stopped = (runner.run if runner is not None else asyncio.run)(watch(checked, options, err()))
     folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
     tally = tallied(plan, folder.latest_records(plan))
     finished = FinishedRun(folder, plan, options, tally.summary())

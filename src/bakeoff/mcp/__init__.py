@@ -6,8 +6,8 @@ async with hub.open() as opened:
     result = await opened.call("time", "get_current_time", {"timezone": "UTC"})
 """
 
-from bakeoff.mcp.hub import McpHub, OpenHub
+from bakeoff.mcp.hub import McpHub, OpenHub, RunningHub
 from bakeoff.mcp.servers import HubLimits, ServerSpec, parse_mcp_option
 from bakeoff.mcp.tools import ServerTool, ToolResult
 
-__all__ = ["HubLimits", "McpHub", "OpenHub", "ServerSpec", "ServerTool", "ToolResult", "parse_mcp_option"]
+__all__ = ["HubLimits", "McpHub", "OpenHub", "RunningHub", "ServerSpec", "ServerTool", "ToolResult", "parse_mcp_option"]

@@ -49,6 +49,18 @@ class McpHub:
             await wait_despite_cancellation(*stops, pass_on=True)
 
 
+class RunningHub(McpHub):
+    """A hub whose servers run already. Who started them stops them: opening it starts nothing."""
+
+    def __init__(self, hub: McpHub, opened: "OpenHub") -> None:
+        super().__init__(hub._specs, hub._limits)
+        self._opened = opened
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["OpenHub"]:
+        yield self._opened
+
+
 class OpenHub:
     """Running servers. Every method may be used from any task of the event loop that opened the hub."""
 

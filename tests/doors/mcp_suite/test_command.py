@@ -74,6 +74,23 @@ def test_a_server_that_is_not_there_is_3(bakeoff: Bakeoff, write_suite: Callable
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("mode", ["json", "agent"])
+def test_a_server_is_started_once(bakeoff: Bakeoff, write_suite: Callable[..., Path], mode: str) -> None:
+    asked = [{"name": BMI["toolName"], "arguments": BMI["parameters"]}]
+    steps = [{"step": 0, "call": asked}, {"step": 1, "say": "done"}]
+    Path("agent.json").write_text(json.dumps({"replies": steps if mode == "agent" else [{"say": call(**BMI)}]}))
+    write_suite(
+        mode=mode,
+        modelsToTest=["scripted:agent.json"],
+        mcpServers=[desk("health", "lives")],
+        executeTools=True,
+        testRound=4,
+    )
+    done = bakeoff("mcp", "evaluate", "--no-open")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(Path("lives").read_text().split()) == 1
+
+
 def test_a_folder_is_every_suite_below_it_with_one_report_over_all(
     bakeoff: Bakeoff, write_suite: Callable[..., Path], script: Callable[..., str]
 ) -> None:

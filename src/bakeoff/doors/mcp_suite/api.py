@@ -8,6 +8,7 @@ assert report.summary.allPass
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,11 @@ def _all_of(config: Config, options: RunOptions | None) -> tuple[SelectedSuite, 
 
 
 async def _evaluate(selected: SelectedSuite, progress: OnProgress | None) -> Report:
-    selected = await prepare(selected)
+    async with AsyncExitStack() as stack:
+        return await _run(await prepare(selected, stack), progress)
+
+
+async def _run(selected: SelectedSuite, progress: OnProgress | None) -> Report:
     plan, door = selected.plan, selected.door
     folder = new_run_folder(selected.options.results, plan.name)
     options = replace(door.options(plan, selected.options), folder=folder.path)

@@ -14,6 +14,8 @@ from bakeoff.storage.redaction import secrets_in
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp_suite.results.files import McpResults
+    from bakeoff.mcp import McpHub
+    from bakeoff.plan import ScorerSpec, SubjectSpec
     from bakeoff.report.blocks import Block, DoorParts
     from bakeoff.report.html.run_data import RunData
 
@@ -21,11 +23,17 @@ if TYPE_CHECKING:
 class McpDoor(Door):
     """Models in three modes, the scorer of their calls, and the reports in `mcp-report/`.
 
-    One door serves one plan. Its settings and environment are read from the plan unless they are given.
+    One door serves one plan. Its settings and environment are read from the plan unless they are given. `running` are
+    its servers if they run already.
     """
 
-    def __init__(self, settings: PlanSettings | None = None, environment: Mapping[str, str] | None = None) -> None:
-        self._settings, self._environment = settings, environment
+    def __init__(
+        self,
+        settings: PlanSettings | None = None,
+        environment: Mapping[str, str] | None = None,
+        running: "McpHub | None" = None,
+    ) -> None:
+        self._settings, self._environment, self._running = settings, environment, running
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
         # Imported here, because the SDKs take a second to load.
@@ -33,11 +41,18 @@ class McpDoor(Door):
         from bakeoff.doors.mcp_suite.subjects import SuiteModel
 
         settings, environment = self.settings_of(plan), self.environment_of(plan)
-        registry = default_registry().with_scorer(
-            SCORER, lambda spec: CallScorer.from_spec(spec, plan, settings, environment)
-        )
+
+        def scorer(spec: "ScorerSpec") -> CallScorer:
+            made = CallScorer.from_spec(spec, plan, settings, environment)
+            return replace(made, hub=made.hub and (self._running or made.hub))
+
+        def subject(spec: "SubjectSpec") -> SuiteModel:
+            made = SuiteModel.from_spec(spec, settings, environment)
+            return replace(made, hub=made.hub and (self._running or made.hub))
+
+        registry = default_registry().with_scorer(SCORER, scorer)
         for kind in {spec.kind for spec in plan.subjects if spec.kind.startswith(KIND)}:
-            registry = registry.with_subject(kind, lambda spec: SuiteModel.from_spec(spec, settings, environment))
+            registry = registry.with_subject(kind, subject)
         return registry
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:

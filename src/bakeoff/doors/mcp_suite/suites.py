@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from bakeoff.doors.mcp_suite.plan import (
 from bakeoff.doors.mcp_suite.providers import check_models
 from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
-from bakeoff.mcp import ServerTool
+from bakeoff.mcp import RunningHub, ServerTool
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 
@@ -205,16 +205,20 @@ def case_places(file: Path) -> dict[str, tuple[str, int]]:
     return {}
 
 
-async def prepare(selected: SelectedSuite) -> SelectedSuite:
+async def prepare(selected: SelectedSuite, stack: AsyncExitStack) -> SelectedSuite:
     """Ask the servers for their tools, check the expected calls against these, and add them to the plan.
 
-    Raise `InfraError` if a server does not start.
+    The servers run until the stack is closed, so that the run does not start them again, unless each trial starts its
+    own. Raise `InfraError` if a server does not start.
     """
     suite, door, plan = selected.suite, selected.door, selected.plan
     settings, environment = door.settings_of(plan), door.environment_of(plan)
+    hub, running = hub_of(settings.servers, environment, settings.toolTimeout), None
     try:
-        async with hub_of(settings.servers, environment).open() as hub:
-            tools = await hub.tools()
+        if settings.serverScope == "run":
+            running = RunningHub(hub, await stack.enter_async_context(hub.open()))
+        async with (running or hub).open() as opened:
+            tools = await opened.tools()
     except InfraError as error:
         raise InfraError(f"{suite.file}: {error}\nnothing was run") from error
     numbers = {number for number, _ in selected_cases(suite, selected.request)}
@@ -228,7 +232,7 @@ async def prepare(selected: SelectedSuite) -> SelectedSuite:
     minimum = selected.request.min_coverage
     coverage = coverage_of(suite.config.testCases, tools, suite.config.minCoverage if minimum is None else minimum)
     plan, settings = with_tools(plan, settings, tools, warnings, coverage)
-    return replace(selected, plan=plan, door=McpDoor(settings, environment))
+    return replace(selected, plan=plan, door=McpDoor(settings, environment, running))
 
 
 def _remarks(suite: Suite, tools: Sequence[ServerTool]) -> Iterator[str]:

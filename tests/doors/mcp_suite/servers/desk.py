@@ -46,7 +46,7 @@ def call(name: str, arguments: dict[str, Any], lives: Path | None) -> dict[str, 
     if name == "calculate-bmi":
         bmi = round(arguments["weightKg"] / arguments["heightM"] ** 2, 1)
         return {"content": [{"type": "text", "text": json.dumps({"bmi": bmi})}], "structuredContent": {"bmi": bmi}}
-    if name == "stumble" and lives is not None and len(lives.read_text().split()) < 3:  # one life to list, one to die
+    if name == "stumble" and lives is not None and len(lives.read_text().split()) < 2:  # one life to die
         os._exit(7)
     if name == "fail":
         return {"content": [{"type": "text", "text": "it was meant to"}], "isError": True}
