@@ -205,17 +205,17 @@ def case_places(file: Path) -> dict[str, tuple[str, int]]:
     return {}
 
 
-async def prepare(selected: SelectedSuite, stack: AsyncExitStack) -> SelectedSuite:
+async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) -> SelectedSuite:
     """Ask the servers for their tools, check the expected calls against these, and add them to the plan.
 
-    The servers run until the stack is closed, so that the run does not start them again, unless each trial starts its
-    own. Raise `InfraError` if a server does not start.
+    With a stack, the servers run until it is closed, so that the run does not start them again, unless each trial
+    starts its own. Raise `InfraError` if a server does not start.
     """
     suite, door, plan = selected.suite, selected.door, selected.plan
     settings, environment = door.settings_of(plan), door.environment_of(plan)
     hub, running = hub_of(settings.servers, environment, settings.toolTimeout), None
     try:
-        if settings.serverScope == "run":
+        if stack is not None and settings.serverScope == "run":
             running = RunningHub(hub, await stack.enter_async_context(hub.open()))
         async with (running or hub).open() as opened:
             tools = await opened.tools()
