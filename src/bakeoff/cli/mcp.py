@@ -24,6 +24,7 @@ from bakeoff.cli.flags import (
 FailOn: TypeAlias = Literal["error", "warning", "never"]
 FailOnChange: TypeAlias = Literal["breaking", "risky", "cosmetic", "never"]
 _TOOLS = "bakeoff.cli.mcp_tools"
+_IMPORT = "bakeoff.cli.mcp_import"
 _LOOK = "bakeoff.cli.mcp_look"
 _SNAPSHOT = "bakeoff.cli.mcp_snapshot"
 _LOGIN = "bakeoff.cli.mcp_login"
@@ -34,6 +35,8 @@ ServerName = Annotated[
 mcp = typer.Typer(
     help="Test how well models use the tools of MCP servers.", rich_markup_mode=None, no_args_is_help=True
 )
+imports = typer.Typer(help="Import cases of other formats.", rich_markup_mode=None, no_args_is_help=True)
+mcp.add_typer(imports, name="import")
 
 
 @command(mcp, "evaluate", "bakeoff.cli.mcp_evaluate")
@@ -117,6 +120,26 @@ def coverage(
     ),
 ) -> None:
     """Find the tools, parameters and enum values that no case exercises. Needs no model."""
+
+
+@command(mcp, "serve", _IMPORT)
+def serve(
+    *,
+    file: Annotated[Path, Argument(metavar="SNAPSHOT", help="What servers offer, as `snapshot` writes it.")],
+    name: Annotated[str | None, Argument(help="The server of the snapshot. Default: the only one.")] = None,
+) -> None:
+    """Serve the tools of a snapshot over stdio, without doing anything when they are called."""
+
+
+@command(imports, "bfcl", _IMPORT)
+def bfcl(
+    *,
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="Files with questions, and with possible answers.")],
+    models: list[str] | None = flag(None, "A model to test. Default: local:smollm2.", "--model"),
+    output: Path = flag(Path("bfcl.yaml"), "The configuration to write.", "--output", "-o", metavar="FILE"),
+    force: bool = flag(False, "Overwrite existing files."),
+) -> None:
+    """Import questions of the Berkeley Function Calling Leaderboard: simple, multiple, parallel, irrelevance."""
 
 
 @command(mcp, "init", _TOOLS)

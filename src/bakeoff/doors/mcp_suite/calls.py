@@ -105,6 +105,13 @@ def make_call(server: str, tool: str, parameters: Mapping[str, JsonValue]) -> Ca
         return f"the parameters of {tool[:200]!r} contain a number that is too large"
 
 
+def offered_tools(tools: Sequence[ServerTool], only: Sequence[str] | None) -> tuple[ServerTool, ...]:
+    """Return the tools that a case offers: all, or those with these names, which may begin with that of a server."""
+    if only is None:
+        return tuple(tools)
+    return tuple(tool for tool in tools if tool.name in only or f"{tool.server}/{tool.name}" in only)
+
+
 def offered_names(tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
     """Give each tool a unique name that every provider accepts in function calling.
 

@@ -66,6 +66,7 @@ _EXAMPLES = {
     "name": "write a unique name",
     "args": "write each word by itself, such as ['-y', 'mcp-server']",
     "tags": "write a list such as [smoke]",
+    "tools": "write a list of names, such as [set_timer], or leave it out to offer all tools",
     "providers": "write `name: module:Class`, or `name: https://host/v1`",
     "retryConfig": "write {maxRetries, baseDelay, maxDelay}",
     "modelSettings": "write {temperature, seed, maxTokens, timeout}",
@@ -93,6 +94,12 @@ class SuiteCase(CallRules):
         exclude_if=lambda other: not other,
     )
     executeTools: Truth | None = Field(default=None, description="replaces the one for all cases")
+    tools: tuple[str, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="the only tools that this case offers: their names, or server/name; all if absent",
+        exclude_if=lambda tools: tools is None,
+    )
     name: str | None = Field(default=None, min_length=1)
     tags: tuple[str, ...] = ()
 

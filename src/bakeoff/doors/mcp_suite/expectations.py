@@ -40,6 +40,18 @@ def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int
     return found
 
 
+def unknown_offers(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+    """Return a sentence with its place for each tool that a case offers and no server has."""
+    known = {name for tool in tools for name in (tool.name, f"{tool.server}/{tool.name}")}
+    return [
+        suite.lines.problem(("testCases", at, "tools", place), f"no server has {name!r}{near_names(name, known)}")
+        for at, case in enumerate(suite.config.testCases)
+        if only is None or at + 1 in only
+        for place, name in enumerate(case.tools or ())
+        if name not in known
+    ]
+
+
 def impossible_calls(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
     """Return a sentence with its place for each expected parameter that the tool's schema does not allow."""
     schemas = {(tool.server, tool.name): tool.input_schema for tool in tools}

@@ -73,6 +73,11 @@ class PlanSettings(RunSettings):
     coverage: Coverage | None = Field(
         default=None, description="of all cases of the file", exclude_if=lambda coverage: coverage is None
     )
+    offered: dict[str, tuple[str, ...]] = Field(
+        default={},
+        description="the only tools of some cases, of all cases of the file",
+        exclude_if=lambda offered: not offered,
+    )
     sequences: bool = Field(
         default=False, description="a case of the file needs several calls; only then the prompt explains how to"
     )
@@ -90,7 +95,8 @@ class PlanSettings(RunSettings):
     @property
     def revision(self) -> str:
         """Return what changes the answers of all models besides their options."""
-        return f"{PROMPT_VERSION}-{self.tools_hash}-{int(self.sequences)}"
+        limited = f"-{fingerprint(self.offered)}" if self.offered else ""
+        return f"{PROMPT_VERSION}-{self.tools_hash}-{int(self.sequences)}{limited}"
 
 
 def settings_of(plan: Plan) -> PlanSettings:
@@ -132,6 +138,11 @@ def build_plan(suite: Suite, request: EvaluationRequest) -> Plan:
         servers=config.mcpServers,
         # Over all cases of the file: the prompt must not change because fewer cases are selected.
         sequences=any(len(case.expectedOutput or ()) > 1 for case in config.testCases),
+        offered={
+            case_id(number, case.name, case.prompt): case.tools
+            for number, case in enumerate(config.testCases, 1)
+            if case.tools is not None
+        },
         threshold=config.threshold,
         judge=_judge(config.judge, config.providers) if config.judge is not None else None,
     )
@@ -304,6 +315,7 @@ def _suite_case(case: Case, settings: PlanSettings) -> SuiteCase:
         gradedText=expected.graded if expected.grading is not None and expected.graded != "answer" else None,
         alternatives=expected.alternatives,
         executeTools=expected.execute,
+        tools=settings.offered.get(case.id),
         **expected.rules.model_dump(),
         name=None if unnamed else case.id,
         tags=tuple(case.tags.values()),

@@ -8,7 +8,7 @@ from typing import Self
 from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff._kernel.clock import Clock
-from bakeoff.doors.mcp_suite.calls import offered_names, tool_label
+from bakeoff.doors.mcp_suite.calls import offered_names, offered_tools, tool_label
 from bakeoff.doors.mcp_suite.config import Mode
 from bakeoff.doors.mcp_suite.expectations import is_destructive
 from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, KIND, PlanSettings
@@ -49,6 +49,8 @@ class SuiteModel:
     hub: McpHub | None = None
     constrained: bool = False
     offered: Mapping[str, ServerTool] = field(default_factory=dict)  # by their names in function calling
+    limited: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the only tools of some cases
+    sequences: bool = False
     may_destroy: bool = False  # tools that their server marks as destructive are executed, too
 
     @classmethod
@@ -57,19 +59,38 @@ class SuiteModel:
         mode, servers = spec.kind.removeprefix(KIND), settings.servers
         # In every mode: secrets that servers receive may come back in their descriptions and results.
         model = replace(model_of(spec, settings, environment), servers=servers)
-        tools, sequences = described(settings.tools, options.descriptions), settings.sequences
+        tools, limited = described(settings.tools, options.descriptions), settings.offered
         if mode == "json":
-            changes: dict[str, object] = {"system": system_prompt(tools, sequences=sequences)}
-            if options.constrained and tools:
-                changes["output_schema"] = reply_schema(tools, sequences=sequences)
-            return cls(_with(model, changes), "json", tools, constrained=options.constrained)
+            json_mode = cls(model, "json", tools, constrained=options.constrained, sequences=settings.sequences)
+            return replace(json_mode, model=json_mode._told(tools), limited=limited)
         if mode == "native":
-            return cls(replace(model, uses_tools=True), "native", tools, offered=offered_names(tools))
+            native = replace(model, uses_tools=True)
+            return cls(native, "native", tools, offered=offered_names(tools), limited=limited)
         hub = hub_of(servers, environment, settings.toolTimeout)
         agent = replace(_with(model, {"system": _AGENT_PROMPT}), uses_tools=True, most_steps=options.max_steps)
         own_hub = settings.serverScope == "trial"
         offered = offered_names(tools)
-        return cls(agent, "agent", settings.tools, own_hub, hub, offered=offered, may_destroy=settings.allowDestructive)
+        may_destroy = settings.allowDestructive
+        tools = settings.tools  # as the servers list them
+        return cls(agent, "agent", tools, own_hub, hub, offered=offered, limited=limited, may_destroy=may_destroy)
+
+    def _told(self, tools: Sequence[ServerTool]) -> ModelSubject:
+        """Return the model of JSON mode with a prompt that describes these tools."""
+        changes: dict[str, object] = {"system": system_prompt(tools, sequences=self.sequences)}
+        if self.constrained and tools:
+            changes["output_schema"] = reply_schema(tools, sequences=self.sequences)
+        return _with(self.model, changes)
+
+    def for_case(self, case: str) -> Self:
+        """Return the model with the tools of a case, where it does not offer all."""
+        if case not in self.limited:
+            return self
+        only = self.limited[case]
+        if self.mode == "json":
+            return replace(self, model=self._told(offered_tools(self.tools, only)), limited={})
+        # Names in function calling depend on all tools: the scorer reads them back without knowing the case.
+        offered = {name: tool for name, tool in self.offered.items() if offered_tools([tool], only)}
+        return replace(self, offered=offered, limited={})
 
     def lacks(self) -> list[str]:
         return self.model.lacks()
@@ -87,6 +108,9 @@ class SuiteModel:
         return replace(needs, resources=(*needs.resources, *shared))
 
     async def attempt(self, task: Task) -> Transcript:
+        return await self.for_case(task.case_id)._attempt(task)
+
+    async def _attempt(self, task: Task) -> Transcript:
         if self.mode == "json":
             return self._annotated(await self.model.attempt(task))
         if self.hub is None:

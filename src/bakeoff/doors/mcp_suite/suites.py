@@ -12,7 +12,13 @@ from bakeoff.doors.mcp_suite.calls import tool_label
 from bakeoff.doors.mcp_suite.config import CONFIG_NAME, Suite, near_names, read_suite, repeated
 from bakeoff.doors.mcp_suite.coverage import coverage_of
 from bakeoff.doors.mcp_suite.door import McpDoor
-from bakeoff.doors.mcp_suite.expectations import destructive_calls, impossible_calls, is_destructive, unknown_tools
+from bakeoff.doors.mcp_suite.expectations import (
+    destructive_calls,
+    impossible_calls,
+    is_destructive,
+    unknown_offers,
+    unknown_tools,
+)
 from bakeoff.doors.mcp_suite.headers import suite_with_headers
 from bakeoff.doors.mcp_suite.plan import (
     EvaluationRequest,
@@ -222,7 +228,13 @@ async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) 
     except InfraError as error:
         raise InfraError(f"{suite.file}: {error}\nnothing was run") from error
     numbers = {number for number, _ in selected_cases(suite, selected.request)}
-    gathered([*impossible_calls(suite, tools, numbers), *destructive_calls(suite, tools, numbers)])
+    gathered(
+        [
+            *unknown_offers(suite, tools, numbers),
+            *impossible_calls(suite, tools, numbers),
+            *destructive_calls(suite, tools, numbers),
+        ]
+    )
     warnings = [*unknown_tools(suite, tools, numbers), *_remarks(suite, tools)]
     if suite.config.mode != "json":
         from bakeoff.doors.mcp_suite.native import changed_names, changed_schemas

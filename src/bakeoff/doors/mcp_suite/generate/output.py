@@ -90,7 +90,12 @@ def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
         config["providers"] = dict(frame.providers)
     config["testCases"] = [draft.as_case() for draft in drafts]
     config["mcpServers"] = frame.servers
-    return f"# yaml-language-server: $schema=./{SCHEMA_NAME}\n{_dump(config)}"
+    return config_text(config)
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """Return a configuration as YAML, with the line that names its schema to editors."""
+    return f"# yaml-language-server: $schema=./{SCHEMA_NAME}\n{_dump(dict(config))}"
 
 
 def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:

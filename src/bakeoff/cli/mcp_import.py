@@ -1,0 +1,71 @@
+"""Carry out `bakeoff mcp import` and `bakeoff mcp serve`."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import count_of
+from bakeoff.cli.console import say
+from bakeoff.cli.run_plan import PASSED
+from bakeoff.doors.mcp_suite.bfcl import import_bfcl
+from bakeoff.doors.mcp_suite.config import read_suite, suite_environment
+from bakeoff.doors.mcp_suite.examples import SCHEMA_NAME, published_schema
+from bakeoff.doors.mcp_suite.generate.output import config_text
+from bakeoff.doors.mcp_suite.static_server import serve_snapshot
+from bakeoff.errors import UsageError
+
+_FOR_EVERYONE = 0o644
+_SECONDS = 300
+
+
+def bfcl(
+    files: list[Path], *, models: list[str] | None = None, output: Path = Path("bfcl.yaml"), force: bool = False
+) -> int:
+    """Write a configuration with the questions as cases, and a file with their functions beside it."""
+    tools = output.with_suffix(".tools.json")
+    taken = [str(path) for path in (output, tools) if path.exists()]
+    if taken and not force:
+        raise UsageError(f"{', '.join(taken)} would be overwritten: name another file with -o, or add --force")
+    found = import_bfcl(files)
+    servers: list[JsonValue] = [_server(name, tools.name) for name in found.snapshot.servers]
+    config: dict[str, JsonValue] = {
+        "testRound": 1,
+        "passThreshold": 1,
+        "modelsToTest": list(models or ["local:smollm2"]),
+        "modelSettings": {"timeout": _SECONDS},
+        "executeTools": False,
+        "testCases": list(found.cases),
+        "mcpServers": servers,
+    }
+    for note in found.notes:
+        say(f"note: {note}")
+    found.snapshot.write(tools)
+    write_atomically(output, config_text(config).encode(), _FOR_EVERYONE)
+    try:
+        read_suite(output, suite_environment(output.parent))
+    except UsageError as error:
+        output.unlink()
+        tools.unlink()
+        raise UsageError(f"nothing was written, because the result would be invalid:\n{error}") from error
+    schema = output.with_name(SCHEMA_NAME)
+    if not schema.exists():
+        write_atomically(schema, published_schema().encode(), _FOR_EVERYONE)
+    say(f"wrote {output} and {tools}: {count_of(len(found.cases), 'case')}")
+    say(f"now try: bakeoff mcp evaluate {output}")
+    return PASSED
+
+
+def _server(name: str, tools: str) -> JsonValue:
+    """Return a server that describes the functions. It is found without a path where `bakeoff` is."""
+    words: Sequence[str] = ["bakeoff"] if shutil.which("bakeoff") else [sys.executable, "-m", "bakeoff"]
+    return {"name": name, "command": words[0], "args": [*words[1:], "mcp", "serve", tools, name]}
+
+
+def serve(file: Path, *, name: str | None = None) -> int:
+    """Serve the tools of a snapshot over stdio."""
+    serve_snapshot(file, name)
+    return PASSED
