@@ -1,5 +1,7 @@
 """Places come with a user nobody else has, and go without a trace."""
 
+import asyncio
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -178,3 +180,34 @@ async def test_a_place_that_is_kept_is_never_swept(tmp_path: Path) -> None:
     sweep_places.cache_clear()
     sweep_places(tmp_path)
     assert place.work.exists()
+
+
+@needs_root
+async def test_a_cancelled_removal_changes_no_file_that_is_opened_meanwhile(tmp_path: Path) -> None:
+    """Its lock file was closed too early, and the number of its descriptor belonged to another file by then."""
+    entered = asyncio.Event()
+
+    async def use() -> Path:
+        async with open_place(tmp_path) as place:
+            for number in range(20_000):
+                (place.work / str(number)).touch()
+            entered.set()
+            return place.work.parent
+
+    using = asyncio.create_task(use())
+    await entered.wait()
+    await asyncio.sleep(0)  # the removal has begun
+    using.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await using
+    files = [tmp_path / f"precious {number}" for number in range(50)]
+    opened = []
+    for file in files:
+        opened.append(file.open("w"))
+        opened[-1].write("precious")
+        opened[-1].flush()
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert [file.read_text() for file in files] == ["precious"] * len(files)
+    assert list(tmp_path.glob("bakeoff-place-*")) == []
+    for file in opened:
+        file.close()

@@ -50,7 +50,8 @@ class Lease:
         return Path(os.fsdecode(content)) if content else None
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1  # its number may soon be that of another file
+        os.close(descriptor)
 
 
 def we_are_root() -> bool:
@@ -127,13 +128,28 @@ async def open_place(parent: Path | None = None, *, keep: bool = False) -> Async
     """Open a place. When the block ends, it is removed with every process of its user; kept folders become ours."""
     if not we_are_root():  # root's places are found by their leases
         await asyncio.to_thread(sweep_places, parent or Path(tempfile.gettempdir()))
-    with leased_user() as lease:
+    lease = lease_user() if we_are_root() else None
+    try:
         root = make_root(parent, lease)
-        try:
-            with held(root):
-                yield make_place(root, lease)
-        finally:
-            await asyncio.shield(asyncio.to_thread(keep_place if keep else remove_place, root, lease))
+    except BaseException:
+        if lease is not None:
+            lease.close()
+        raise
+    try:
+        with held(root):
+            yield make_place(root, lease)
+    finally:
+        # The thread goes on if the task that waits for it is cancelled, and so it closes the lease itself.
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, end_place, root, lease, keep))
+
+
+def end_place(root: Path, lease: Lease | None, keep: bool) -> None:
+    """Remove or keep a place, and let go of its user."""
+    try:
+        (keep_place if keep else remove_place)(root, lease)
+    finally:
+        if lease is not None:
+            lease.close()
 
 
 def make_root(parent: Path | None, lease: Lease | None) -> Path:
