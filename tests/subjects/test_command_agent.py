@@ -285,10 +285,15 @@ async def test_an_agent_of_any_npm_prefix_finds_its_modules_and_nothing_of_home(
         assert said == "found and no secret\n"
 
 
-def test_a_toolchain_in_home_shows_its_libraries_and_never_home(
-    tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("private", ["home", "project"])
+def test_a_toolchain_around_home_or_the_project_shows_its_libraries_and_never_those(
+    private: str, tmp_path: Path, tool: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    (tmp_path / "me").mkdir()
+    if private == "home":
+        monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    else:
+        monkeypatch.chdir(tmp_path / "me")
     tool("me/bin/node", "")
     modules = tool("me/lib/node_modules/npm/index.js", "").parents[1]
     assert without_homes([tmp_path / "me/bin/node", tmp_path / "me", tmp_path, Path("/usr")]) == (

@@ -1,7 +1,7 @@
 """Find a program on this machine, and the folders that a sandbox must show so that it can run.
 
-Only what the program was installed with is shown. Never shown are the user's HOME and folders around it, wherever a
-program lies.
+Only what the program was installed with is shown. Never shown are the user's HOME, the current folder, and folders
+around them, wherever a program lies.
 """
 
 import os
@@ -67,13 +67,14 @@ def program_roots(program: str) -> tuple[Path, ...]:
 
 
 def without_homes(roots: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the roots, and of a root that is HOME or lies around it only the folders with libraries."""
+    """Return the roots; of a root that is HOME or the current folder, or lies around them, only its libraries."""
     return tuple(dict.fromkeys(narrow for root in roots for narrow in _narrowed(root)))
 
 
 def _narrowed(root: Path) -> Iterator[Path]:
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` fails for a user without one
-    if home.resolve().is_relative_to(root.resolve()):
+    private = [place.resolve() for place in (home, Path())]
+    if any(place.is_relative_to(root.resolve()) for place in private) and not (root / "pyvenv.cfg").is_file():
         yield from (found for pattern in _LIBRARIES for found in root.glob(pattern))
     else:
         yield root
