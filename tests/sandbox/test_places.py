@@ -200,14 +200,12 @@ async def test_a_cancelled_removal_changes_no_file_that_is_opened_meanwhile(tmp_
     using.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await using
-    files = [tmp_path / f"precious {number}" for number in range(50)]
-    opened = []
-    for file in files:
-        opened.append(file.open("w"))
-        opened[-1].write("precious")
-        opened[-1].flush()
-    await asyncio.get_running_loop().shutdown_default_executor()
-    assert [file.read_text() for file in files] == ["precious"] * len(files)
+    with contextlib.ExitStack() as opened:
+        files = [tmp_path / f"precious {number}" for number in range(50)]
+        for file in files:
+            written = opened.enter_context(file.open("w"))
+            written.write("precious")
+            written.flush()
+        await asyncio.get_running_loop().shutdown_default_executor()
+        assert [file.read_text() for file in files] == ["precious"] * len(files)
     assert list(tmp_path.glob("bakeoff-place-*")) == []
-    for file in opened:
-        file.close()
