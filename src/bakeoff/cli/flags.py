@@ -277,6 +277,7 @@ class MergeFlags(Flags):
 
     output: Output = "-"
     html: Path | None = flag(None, "Also write a self-contained page.", metavar="FILE")
+    shards: int | None = flag(None, "How many shards there are; refuse if one is missing.", min=1, metavar="N")
     min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1)
     min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1)
     baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")

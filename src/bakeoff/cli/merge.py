@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say
 from bakeoff.cli.flags import MergeFlags
 from bakeoff.doors.pytest_plugin.reporting.blocks import summary_blocks
@@ -30,6 +31,9 @@ def run_merge(*, files: Sequence[Path], wanted: MergeFlags) -> int:
             refuse_unwritable(option, target)
     before = None if wanted.baseline is None else read_eval_file(wanted.baseline).outcomes
     merged = merge_files(files)
+    if wanted.shards is not None and merged.shards != wanted.shards:
+        given = count_of(merged.shards, "shard is", "shards are")
+        raise UsageError(f"--shards {wanted.shards}: {given} here: name the file of every shard, once")
     summary = summary_of(Tallies.of(merged.outcomes), complete=merged.complete, shards=merged.shards)
     asked = Gates(
         wanted.min_pass_rate,

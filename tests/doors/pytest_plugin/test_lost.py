@@ -58,25 +58,58 @@ def test_an_eval_whose_fixture_fails_is_undecided(project: SmallProject, workers
     assert sorted(kept(project)) == ["infra", "pass", "pass"]
 
 
-def test_data_that_fail_midway_leave_an_undecided_eval(project: SmallProject) -> None:
+def test_data_that_fail_midway_shut_every_gate_and_the_rows_before_are_run(project: SmallProject) -> None:
+    project.path.joinpath("torn.csv").write_text('input,expected\nd,<d>\n"e')
     project.write("""
 def some():
     yield from rows("a", "b")
     raise ValueError("line 3 is torn")
 
+async def later():
+    for row in some():
+        yield row
+
 @eval_suite(data=some, scorers=[right])
 def test_torn(case):
+    return f"<{case.input}>"
+
+@eval_suite(data=later, scorers=[right])
+def test_later(case):
+    return f"<{case.input}>"
+
+@eval_suite(data="torn.csv", scorers=[right])
+def test_csv(case):
     return f"<{case.input}>"
 
 @eval_suite(data=rows("c"), scorers=[right])
 def test_whole(case):
     return f"<{case.input}>"
 """)
-    seen = project.run_apart(*GATES)
-    assert seen.result.ret == 1
-    assert "--eval-min-pass-rate NOT MET: 1 of 2 is undecided" in seen.text
-    assert "test_it.py::test_torn[data]: its data could not be read: ValueError: line 3 is torn" in seen.text
-    assert undecided(project) == {"data": "its data could not be read: ValueError: line 3 is torn"}
+    seen = project.run_apart(*GATES, "--eval-allow-undecided=90%")
+    assert (seen.result.ret, seen.counts()) == (1, {"passed": 6, "failed": 3})
+    torn = "its data could not be read after 2 rows: ValueError: line 3 is torn"
+    file = json.loads((project.path / "out.json").read_text())
+    assert [(gate["met"], gate["sentence"].partition(";")[0]) for gate in file["gates"]] == [
+        (False, "the run was stopped before its end, or not all of it could be collected and read")
+    ] * 2
+    problems = {case["nodeid"]: case["problem"] for suite in file["suites"] for case in suite["cases"]}
+    assert {name: problem for name, problem in problems.items() if problem} == {
+        "test_it.py::test_torn[data]": torn,
+        "test_it.py::test_later[data]": torn,
+        "test_it.py::test_csv[data]": "its data could not be read after 1 row: "
+        "torn.csv:3: this is not CSV: unexpected end of data",
+    }
+    assert merged(project, allow_undecided="90%") == 1
+
+
+def test_a_session_that_dies_leaves_no_old_results_behind(project: SmallProject) -> None:
+    project.write("test_it = describe_eval('it', data=rows('a'), task=lambda text: f'<{text}>', scorers=[right])")
+    assert project.run_apart("--eval-json=out.json").result.ret == 0
+    assert merged(project) == 0
+    assert project.run_apart("--eval-json=out.json", "--collect-only").result.ret == 0
+    assert merged(project) == 0
+    project.write("test_it = describe_eval('it', data=rows('a'), task=lambda text: os._exit(3), scorers=[right])")
+    assert project.run_apart("--eval-json=out.json").result.ret == 3
     assert merged(project) == 1
 
 
@@ -219,4 +252,4 @@ test_goes = describe_eval("goes", data=rows(*range(5)), task=lambda text: f"<{te
     assert project.run_apart("--eval-baseline=before.json").result.ret == 0
     seen = project.run_apart("--eval-baseline=before.json", "-k", "test_stays")
     assert seen.result.ret == 1
-    assert "--eval-baseline NOT MET: suites of the baseline are gone: 5 of 10 are undecided" in seen.text
+    assert "--eval-baseline NOT MET: cases of the baseline are gone: 5 of 10 are undecided" in seen.text

@@ -5,7 +5,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +13,12 @@ from bakeoff._kernel.text import escaped
 from bakeoff._kernel.threads import is_async
 from bakeoff.doors.pytest_plugin.async_fixtures import async_fixtures
 from bakeoff.doors.pytest_plugin.debugging import SERIAL, is_debugging
+from bakeoff.doors.pytest_plugin.gather import UNREAD
 from bakeoff.doors.pytest_plugin.groups import MOST_SUBJECTS, Group
 from bakeoff.doors.pytest_plugin.items import EvalFunction, EvalItem
 from bakeoff.doors.pytest_plugin.loops import run_here
 from bakeoff.doors.pytest_plugin.rows import Row, read_rows
 from bakeoff.doors.pytest_plugin.suite import FILES, MADE, Described, EvalSuite
-from bakeoff.errors import UsageError
 
 _DIRECT = "get_direct_param_fixture_func"  # pytest's name of the function behind a value of parametrize
 _CAPTURING = frozenset(("capsys", "capsysbinary", "capfd", "capfdbinary", "caplog"))
@@ -31,18 +30,20 @@ def collect(collector: Any, name: str, suite: EvalSuite, *, static: bool = False
     if suite in MADE:
         MADE.remove(suite)
     described = replace(suite._bakeoff, static=static or suite._bakeoff.static)
-    # The user's code may raise anything; pytest keeps it as it does for tests.
-    read = pytest.CallInfo.from_call(
-        lambda: _read_suite(described, collector.path.parent), "collect", _ENDS_THE_SESSION
-    )
-    rows, skipped = ([Row("data", {})], None) if read.excinfo else read.result
-    error = read.excinfo.value if read.excinfo else None
+    # The user's `skip_if` may raise anything; pytest keeps it as it does for tests.
+    read = pytest.CallInfo.from_call(lambda: _skip_reason(described), "collect", _ENDS_THE_SESSION)
+    skipped = None if read.excinfo else read.result
+    if read.excinfo:
+        error = read.excinfo.value
+        rows = [Row("data", {}, f"{UNREAD}: skip_if raised {type(error).__name__}: {error}", error)]
+    else:
+        rows = [Row("skipped", {})] if skipped else read_rows(described.data, collector.path.parent)
     templates = _templates(collector, name, suite)
     as_subjects = len(templates) <= MOST_SUBJECTS
     items: list[pytest.Item] = []
     for template in templates:
         group = _group(collector, template, described, rows, _line(collector, suite), as_subjects=as_subjects)
-        group.skipped, group.error = skipped, error
+        group.skipped = skipped
         items += _items(collector, template, group)
     return items
 
@@ -57,16 +58,11 @@ def _templates(collector: Any, name: str, suite: EvalSuite) -> list[pytest.Funct
     return templates
 
 
-def _read_suite(described: Described, folder: Path) -> tuple[list[Row], str | None]:
-    """Return the rows, and the reason if they are skipped."""
+def _skip_reason(described: Described) -> str | None:
+    """Return why the suite is skipped; None if it is not."""
     skip = described.skip_if() if callable(described.skip_if) else described.skip_if
     skip = run_here(skip) if inspect.isawaitable(skip) else skip
-    if skip:
-        return [Row("skipped", {})], skip if isinstance(skip, str) else "skip_if"
-    try:
-        return read_rows(described.data, folder), None
-    except UsageError as error:
-        return [Row("data", {}, str(error))], None
+    return skip if skip and isinstance(skip, str) else "skip_if" if skip else None
 
 
 def _group(

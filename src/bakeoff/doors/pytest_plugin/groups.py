@@ -42,7 +42,6 @@ class Group:
     borrows: bool = False  # its cases run on the loop of their async fixtures
     lasting: bool = True  # its fixtures stay the same for the whole session
     skipped: str | None = None
-    error: BaseException | None = None  # raised by the user's code when it was asked for rows
     stem: Any = None  # the common part of pytest's ids
     hooks: Any = None  # pytest's hooks for the file of the suite
     keywords: dict[str, Literal[1]] | None = None  # of reports

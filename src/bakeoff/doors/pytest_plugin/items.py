@@ -59,12 +59,8 @@ class Eval(pytest.Item):
     def runtest(self) -> None:
         group, row = self.group, self.row
         gathering(self.config).begin(self.nodeid)
-        if group.error is not None:
-            said = f"{type(group.error).__name__}: {group.error}"
-            gathering(self.config).add(self.nodeid, self._lost(f"its data could not be read: {said}"))
-            raise group.error
         if row.problem is not None:
-            report(self.config, self._lost(row.problem), {})
+            self._report_problem(row.problem, row.error)
             return
         session = session_of(self.config)
         if session.decisions is not None and session.is_not_needed(self):
@@ -88,6 +84,15 @@ class Eval(pytest.Item):
             if not self.config.getoption("usepdb", False):
                 raise
             raise_at(failed, group.described.function, {"case": EvalCase(row), "outcome": failed.outcome})
+
+    def _report_problem(self, problem: str, error: BaseException | None) -> None:
+        """Report a row that cannot be run, with what the user's code raised when it was asked for it."""
+        if error is None:
+            report(self.config, self._lost(problem), {})
+            return
+        if not isinstance(error, _FOR_PYTEST):
+            gathering(self.config).add(self.nodeid, self._lost(problem))
+        raise error
 
     def _outcome(self, **more: Any) -> EvalOutcome:
         group, row = self.group, self.row

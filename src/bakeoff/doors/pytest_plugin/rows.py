@@ -18,7 +18,8 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
 from bakeoff._kernel.json import as_json, clean
-from bakeoff._kernel.text import escaped, visible
+from bakeoff._kernel.text import count_of, escaped, free_name, visible
+from bakeoff.doors.pytest_plugin.gather import UNREAD
 from bakeoff.doors.pytest_plugin.loops import run_here
 from bakeoff.doors.pytest_plugin.suite import Data
 from bakeoff.errors import UsageError
@@ -30,6 +31,7 @@ _NOT_IN_A_SLUG = re.compile(r"[^\w.+=]+")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")  # in the `repr` of an object; it differs from process to process
 _NO = ("", "0", "false", "no")  # texts in a cell `skip` that do not skip
 _NOT_FOR_ROWS = ("parametrize", "usefixtures")  # marks
+_ENDS_THE_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
 _SUFFIXES = ".jsonl, .json, .csv, .yaml or .yml"
 
 
@@ -40,6 +42,7 @@ class Row:
     id: str
     values: Mapping[str, Any]
     problem: str | None = None
+    error: BaseException | None = None  # raised by the user's code when it was asked for rows
     marks: tuple[pytest.MarkDecorator, ...] = ()  # of pytest, for this row alone
 
     @property
@@ -108,16 +111,32 @@ class EvalCase:
 
 
 def read_rows(data: Data, folder: Path) -> list[Row]:
-    """Return every row, each with an id of its own. Raise UsageError if there is nothing to read rows from.
+    """Return every row, each with an id of its own. If not all can be read, the last one says why.
 
     Args:
         data: what `eval_suite` was given.
         folder: where relative paths start.
     """
-    found = list(_placed(data, folder))
-    if not found:
-        raise UsageError("there is no data, so the eval would test nothing: give at least one row")
+    found: list[tuple[str, Any]] = []
+    try:
+        for placed in _placed(data, folder):
+            found.append(placed)  # noqa: PERF402 - those before an error are kept
+        if not found:
+            raise UsageError("there is no data, so the eval would test nothing: give at least one row")
+    except _ENDS_THE_SESSION:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the user's code may raise anything
+        return [*(rows := _named(found)), _unread(error, rows)]
     return _named(found)
+
+
+def _unread(error: BaseException, before: Sequence[Row]) -> Row:
+    """Return a row that stands for all that could not be read."""
+    after = f" after {count_of(len(before), 'row')}" if before else ""
+    ours = isinstance(error, UsageError)
+    said = str(error) if ours else f"{type(error).__name__}: {error}"
+    name = free_name("data", {row.id for row in before}, "{}-{}")
+    return Row(name, {}, f"{UNREAD}{after}: {said}", None if ours else error)
 
 
 def _placed(data: Any, folder: Path) -> Iterator[tuple[str, Any]]:
@@ -129,14 +148,24 @@ def _placed(data: Any, folder: Path) -> Iterator[tuple[str, Any]]:
         yield from _from_file(folder / data)
         return
     if inspect.isasyncgen(data):
-        data = run_here(_all_of(data))
+        made: list[Any] = []
+        try:
+            run_here(_read_into(made, data))
+        finally:
+            yield from _numbered(made)
+        return
     if not isinstance(data, Iterable) or isinstance(data, Mapping):
         raise UsageError(f"data is {_shown(data)}: give a list of rows, a function that returns one, or a file")
-    yield from ((f"row {number}", row) for number, row in enumerate(data, 1))
+    yield from _numbered(data)
 
 
-async def _all_of(rows: Any) -> list[Any]:
-    return [row async for row in rows]
+def _numbered(rows: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    return ((f"row {number}", row) for number, row in enumerate(rows, 1))
+
+
+async def _read_into(made: list[Any], rows: Any) -> None:
+    async for row in rows:
+        made.append(row)  # noqa: PERF401 - those before an error are kept
 
 
 def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
@@ -191,8 +220,7 @@ def _csv(path: Path) -> Iterator[tuple[str, Any]]:
             except StopIteration:
                 return
             except csv.Error as error:
-                yield f"{path.name}:{line}", _Unreadable(f"this is not CSV: {error}")
-                return
+                raise UsageError(f"{path.name}:{line}: this is not CSV: {error}") from error
             where = f"{path.name}:{max(line, 2)}"
             if None in cells:
                 yield where, _Unreadable("it has more cells than the first line has names")
@@ -231,7 +259,7 @@ def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
             met[wanted] += 1
             unique = f"{wanted}-{met[wanted] + 1}"
         taken.add(unique)
-        rows.append(Row(unique, values, f"{where}: {problem}" if problem else None, _marks(values, marks)))
+        rows.append(Row(unique, values, f"{where}: {problem}" if problem else None, marks=_marks(values, marks)))
     return rows
 
 

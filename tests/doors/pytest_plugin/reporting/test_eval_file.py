@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from bakeoff.cli.flags import MergeFlags
+from bakeoff.cli.merge import run_merge
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.ending import OutcomeRedactor
 from bakeoff.doors.pytest_plugin.reporting.eval_file import merge_files, parse_eval_file, read_eval_file
@@ -100,6 +102,9 @@ def changed(data: bytes, **fields: Any) -> bytes:
         ({"suites__0__cases__0__score": 7}, r"suites\[0\].cases\[0\].score"),
         ({"suites__0__cases__0__rounds__0__record__spent": {"input": 10**40}}, "too large to be a measurement"),
         ({"suites__0__cases__0__rounds__0__verdict": "splendid"}, "verdict"),
+        ({"suites__0__cases__0__rounds__0__verdict": "grader"}, "the verdict is grader, and that of its record pass"),
+        ({"suites__0__cases__0__passed": "yes"}, r"suites\[0\].cases\[0\].passed: .*boolean"),
+        ({"complete": None}, "complete: .*boolean"),
         ({"surprise": 1}, "surprise"),
     ],
 )
@@ -116,10 +121,18 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_shards_make_one_suite_with_numbers_of_all_cases(tmp_path: Path) -> None:
     cases = suite([1.0, 0.0, 1.0, 1.0])
     paths = [written(tmp_path / "a.json", cases[:1]), written(tmp_path / "b.json", cases[1:], complete=False)]
+    paths.append(written(tmp_path / "c.json", []))
     merged = merge_files(paths)
-    assert (merged.outcomes, merged.shards, merged.complete) == (cases, 2, False)
-    assert merged.notes == (f"{paths[1]}: this run was stopped before its end",)
+    assert (merged.outcomes, merged.shards, merged.complete) == (cases, 3, False)
+    assert merged.notes == (
+        f"{paths[1]}: this run was stopped before its end, or not all of it could be read",
+        f"{paths[2]}: this run has no evals",
+    )
     assert numbers_of(merged.outcomes).score == 0.75
+    output = str(tmp_path / "all.json")
+    with pytest.raises(BakeoffError, match="--shards 4: 3 shards are here: name the file of every shard, once"):
+        run_merge(files=paths, wanted=MergeFlags(output=output, shards=4))
+    assert run_merge(files=paths, wanted=MergeFlags(output=output, shards=3)) == 0
 
 
 def test_the_same_result_twice_counts_once_and_two_results_are_refused(tmp_path: Path) -> None:

@@ -115,6 +115,9 @@ def test_many_small_suites_that_all_fell_shut_the_gate() -> None:
 
 def test_cases_that_are_gone_are_counted() -> None:
     found = judged(Gates(baseline=suite([1.0] * 5)), suite([1.0] * 3))
+    assert found.met is False
+    assert found.sentence.startswith("cases of the baseline are gone: 2 of 5 are undecided, and 0 allowed")
+    assert judged(Gates(baseline=suite([1.0] * 5), allowed=Allowance(2)), suite([1.0] * 3)).met is True
     assert "3 pairs of cases, 2 of the baseline gone or not scored" in found.sentence
 
 
@@ -179,7 +182,7 @@ def test_suites_without_a_partner_are_named_and_one_that_is_gone_shuts_the_gate(
     old, new = suite([1.0, 1.0], name="test_old"), suite([1.0, 1.0], name="test_new")
     found = judged(Gates(baseline=[*old, *suite([1.0])]), [*suite([1.0]), *new])
     assert found.met is False
-    assert found.sentence.startswith("suites of the baseline are gone: 2 of 3 are undecided")
+    assert found.sentence.startswith("cases of the baseline are gone: 2 of 3 are undecided")
     assert judged(Gates(baseline=[*old, *suite([1.0])], allowed=Allowance(2)), [*suite([1.0]), *new]).met is True
     found = judged(Gates(baseline=old), new)
     assert found.met is False

@@ -79,7 +79,7 @@ def test_a_baseline_fails_a_run_only_where_it_is_significantly_worse(pytester: p
 def test_a_baseline_without_anything_in_common_fails_the_run(pytester: pytest.Pytester) -> None:
     run(pytester, "--eval-json=other.json", test=CAPITALS.format(scores={"a": 1.0}).replace("test_", "test_old_"))
     refused = run(pytester, "--eval-baseline=other.json", a=1.0)
-    refused.stdout.fnmatch_lines(["--eval-baseline NOT MET: suites of the baseline are gone: 1 of 1 is undecided, *"])
+    refused.stdout.fnmatch_lines(["--eval-baseline NOT MET: cases of the baseline are gone: 1 of 1 is undecided, *"])
     assert refused.ret == 1
 
 

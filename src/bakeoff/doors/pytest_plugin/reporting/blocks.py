@@ -181,7 +181,7 @@ def notes(summary: Summary) -> Iterator[str]:
     if total.judging != NO_USAGE:
         yield f"judges used {total.judging.tokens:,} tokens ({cost(total.judging.cost)}), which are in no suite's cost"
     if not summary.complete:
-        yield "the run was stopped before its end: these are the tests reported until then"
+        yield "the run was stopped before its end, or not all of it could be read: these are the reported tests"
 
 
 def _worst(summary: Summary, of_a_suite: int, most: int) -> Table:

@@ -146,6 +146,13 @@ def write_json(
     return f"wrote {target}"
 
 
+def write_incomplete(target: Path) -> None:
+    """Write a file without results, which no gate is met by, if there is one already."""
+    if target.exists():
+        with suppress(OSError):  # told at the end, when the results cannot be written either
+            write_json((), summary_of(Tallies(), complete=False), target, lambda given: given)
+
+
 def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path, cycle: int | None = None) -> str:
     """Write the page of `--eval-html` from redacted outcomes; return a note about it."""
     if not summary.suites:

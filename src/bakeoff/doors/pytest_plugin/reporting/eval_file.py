@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, ValidationError, field_serializer
+from pydantic import Field, JsonValue, StrictBool, ValidationError, field_serializer, model_validator
 from pydantic_core import to_json
 
 from bakeoff._kernel.model import FrozenModel
@@ -37,6 +37,12 @@ class Round(FrozenModel):
     verdict: Verdict
     record: Record
 
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.verdict != self.record.verdict:
+            raise ValueError(f"the verdict is {self.verdict.value}, and that of its record {self.record.verdict.value}")
+        return self
+
     @field_serializer("record")
     def _without_defaults(self, record: Record) -> dict[str, Any]:
         return record.model_dump(mode="json", exclude_defaults=True)
@@ -54,7 +60,7 @@ class CaseResult(FrozenModel):
     null_as_zero: bool = False
     parameters: str = ""
     score: float | None = Field(ge=0, le=1)
-    passed: bool | None
+    passed: StrictBool | None
     problem: str | None = None
     seconds: float
     usage: Usage
@@ -86,7 +92,7 @@ class EvalFile(FrozenModel):
     version: int
     bakeoff: str = ""
     created: float = 0.0
-    complete: bool = True  # False: the run was stopped, or not all of it could be collected
+    complete: StrictBool  # False: the run was stopped, or not all of it could be collected and read
     shards: int = 1
     numbers: Numbers
     gates: tuple[GateResult, ...] = ()
@@ -224,12 +230,13 @@ def merge_files(paths: Sequence[Path]) -> Merged:
     """
     whole: dict[str, list[EvalOutcome]] = {}
     origin: dict[str, Path] = {}
-    twice, shards, stopped, decided = 0, 0, [], []
+    twice, shards, stopped, decided, empty = 0, 0, [], [], []
     for path in paths:
         file = read_eval_file(path)
         shards += file.shards
         stopped += [] if file.complete else [path]
         decided += [] if file.comparisons is None else [path]
+        empty += [] if file.suites else [path]
         by_test: dict[str, list[EvalOutcome]] = {}  # a test may hold several evals
         for outcome in file.outcomes:
             by_test.setdefault(outcome.nodeid, []).append(outcome)
@@ -248,7 +255,8 @@ def merge_files(paths: Sequence[Path]) -> Merged:
         if twice
         else []
     )
-    notes += [f"{path}: this run was stopped before its end" for path in stopped]
+    notes += [f"{path}: this run was stopped before its end, or not all of it could be read" for path in stopped]
+    notes += [f"{path}: this run has no evals" for path in empty]
     notes += [f"{path}: this run ended when it was decided; intervals assume a fixed number" for path in decided]
     outcomes = [outcome for found in whole.values() for outcome in found]
     return Merged(outcomes, complete=not stopped, shards=shards, notes=tuple(notes))

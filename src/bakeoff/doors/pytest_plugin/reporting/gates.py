@@ -23,7 +23,7 @@ from bakeoff.stats.sequential import Decision
 from bakeoff.stats.several import compare_all
 
 _MOST_NAMED = 5
-_INCOMPLETE = "the run was stopped before its end, or not all of it could be collected"
+_INCOMPLETE = "the run was stopped before its end, or not all of it could be collected and read"
 _WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)
 _Suites = Mapping[SuiteName, list[EvalOutcome]]
 
@@ -118,10 +118,10 @@ def _against_baseline(
     ]
     code = exit_code_of(decision.exit_code for decision in decisions) if decisions else 3
     parts = [*_sentences(compared, rulings), *_in_one_run_only(was, now)]
-    gone = [outcome.nodeid for name in was if name not in now for outcome in was[name]]
+    gone = [case for name in was if str(name) not in gates.decided for case in _gone(was[name], now.get(name, ()))]
     cases = sum(map(len, was.values()))
     if (why := refusal(gates.allowed, len(gone), cases, gone, f"{gates.prefix}allow-undecided")) is not None:
-        return False, "; ".join([f"suites of the baseline are gone: {why}", *parts])
+        return False, "; ".join([f"cases of the baseline are gone: {why}", *parts])
     if code == 1 and not any(ruling.verdict is GateVerdict.REGRESSED for ruling in rulings.values()):
         parts.append("undecidable counts as failed")
     return {0: True, 1: False}.get(code), "; ".join(["no suite is in both runs"] * (not common) + parts)
@@ -150,6 +150,12 @@ def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
     for outcome in outcomes:
         found.setdefault(suite_of(outcome), []).append(outcome)
     return found
+
+
+def _gone(before: Sequence[EvalOutcome], after: Sequence[EvalOutcome]) -> list[str]:
+    """Return the cases that are missing from a run; a case with another content is still there."""
+    there = set(case_ids(after))
+    return [case for case in case_ids(before) if case not in there]
 
 
 def _cells(outcomes: Sequence[EvalOutcome]) -> Cells:

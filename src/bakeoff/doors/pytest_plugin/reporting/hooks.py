@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bakeoff.doors.pytest_plugin.gather import FINAL, gathering
+from bakeoff.doors.pytest_plugin.gather import FINAL, UNREAD, gathering
 from bakeoff.doors.pytest_plugin.options import REPORT_OPTIONS
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class EvalReporter:
         self._places: dict[str, tuple[Path, int | None]] = {}  # file and line of tests that failed, for annotations
         self._properties: dict[tuple[str, object], list[tuple[str, object]]] = {}
         self._failed_otherwise = 0
-        self.incomplete = False  # evals were not run, or files could not be collected
+        self.incomplete = False  # evals were not run, or files or data could not be read
         self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
 
     @pytest.hookimpl(tryfirst=True)
@@ -98,6 +98,7 @@ class EvalReporter:
             self._tallies = Tallies()
         for outcome in outcomes:
             self._tallies.add(outcome)
+            self.incomplete |= outcome.problem is not None and outcome.problem.startswith(UNREAD)
 
     def _add_properties(self, report: pytest.TestReport, outcomes: "Sequence[EvalOutcome]") -> None:
         """Add properties to every report of a test: only those of the last one are written."""
@@ -115,6 +116,13 @@ class EvalReporter:
         from bakeoff.doors.pytest_plugin.reporting.ending import OutcomeRedactor
 
         return OutcomeRedactor(os.environ)
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Replace results of an earlier session: if this one dies, nobody may take them for its own."""
+        if self._requested is not None and self._requested.json is not None and not session.config.option.collectonly:
+            from bakeoff.doors.pytest_plugin.reporting.ending import write_incomplete
+
+            write_incomplete(self._requested.json)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
