@@ -18,8 +18,10 @@ from bakeoff.doors.mcp_suite.snapshot.files import (
     ToolEntry,
     read_snapshot,
 )
+from bakeoff.doors.mcp_suite.snapshot.report import change_blocks
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
+from bakeoff.report.blocks import Quote, Table
 
 TEXT: dict[str, Any] = {"type": "string"}
 
@@ -167,6 +169,34 @@ def test_tools_that_are_removed_renamed_added_or_described_anew() -> None:
     }
     described = next(change for change in changes(before, after) if change.kind == "description-changed")
     assert (described.before, described.after) == ("Writes.", "Writes a note.")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "level"),
+    [
+        ({}, {"destructiveHint": True}, "risky"),
+        ({"readOnlyHint": True}, {}, "risky"),
+        ({}, {"readOnlyHint": True, "openWorldHint": False}, "cosmetic"),
+        ({"destructiveHint": True}, {"destructiveHint": False}, "cosmetic"),
+        ({"title": "A"}, {"title": "B"}, "cosmetic"),
+    ],
+)
+def test_hints_are_one_change_and_risky_only_if_the_tool_got_more_dangerous(
+    before: dict[str, Any], after: dict[str, Any], level: str
+) -> None:
+    one, other = (
+        offering(tools={"t": ToolEntry(inputSchema={"type": "object"}, annotations=hints)}) for hints in (before, after)
+    )
+    assert between(one, other) == {(level, "hint-changed", "t")}
+
+
+def test_the_same_change_at_many_places_shares_a_row() -> None:
+    one, other = (
+        offering(tools={f"t{at}": ToolEntry(title=title, inputSchema={"type": "object"}) for at in range(5)})
+        for title in ("A", "B")
+    )
+    table = next(block for block in change_blocks(changes(one, other)) if isinstance(block, Table))
+    assert table.rows == (("cosmetic", "5 places", Quote("its title changed: desk/t0, desk/t1 and 3 more")),)
 
 
 def test_resources_prompts_and_instructions_are_compared_too() -> None:

@@ -93,6 +93,8 @@ def test_a_configuration_is_no_file_of_a_client(tmp_path: Path) -> None:
         (tmp_path / name).write_text(json.dumps(value))
     assert [is_client_file(tmp_path / name) for name in (*names, "none.json")] == [True, True, False, False]
     assert read_client_file(tmp_path / "a.json", {}).servers == ()
+    with pytest.raises(UsageError, match="this file of a client has servers and no testCases: draft some with"):
+        read_suite(tmp_path / "b.json", {})
 
 
 def test_a_configuration_imports_servers_and_its_plan_has_no_secret_of_theirs(

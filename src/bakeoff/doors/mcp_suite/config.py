@@ -29,7 +29,7 @@ from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, read_yaml
 from bakeoff.doors.mcp_suite.calls import CallRules, ExpectedCall, GradedText, written_calls
-from bakeoff.doors.mcp_suite.client_files import with_imports
+from bakeoff.doors.mcp_suite.client_files import is_client_file, with_imports
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.servers import is_http_address
@@ -343,6 +343,9 @@ def read_suite(file: Path, environment: Mapping[str, str] | None = None) -> Suit
 
     `environment` has the variables; None means `suite_environment` of the file's folder.
     """
+    if is_client_file(file):
+        drafted = f"`bakeoff mcp generate {file} -o {CONFIG_NAME}`"
+        raise UsageError(f"{file}:1: this file of a client has servers and no testCases: draft some with {drafted}")
     if environment is None:
         environment = suite_environment(file.parent)
     read = read_yaml(file)

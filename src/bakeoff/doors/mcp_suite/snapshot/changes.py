@@ -4,9 +4,12 @@
 something else, so that they may choose or fill in something else. `cosmetic`: nothing that models go by.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Literal
+
+from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import quoted
@@ -119,11 +122,23 @@ def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) ->
     else:
         for found in schema_changes(before.outputSchema, after.outputSchema):
             yield change(found, _OF_OUTPUT[found.effect], "result")
-    for hint in sorted({*before.annotations, *after.annotations}):
-        one, other = before.annotations.get(hint), after.annotations.get(hint)
-        if one != other:
-            level: Level = "cosmetic" if hint == "title" else "risky"
-            yield change(SchemaChange("hint-changed", "told", "", f"{hint}: {one} became {other}"), level)
+    if hints := _hint_changes(before.annotations, after.annotations):
+        level: Level = "risky" if _is_more_dangerous(before.annotations, after.annotations) else "cosmetic"
+        yield change(SchemaChange("hint-changed", "told", "", hints), level)
+
+
+def _hint_changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> str:
+    names = [hint for hint in sorted({*before, *after}) if before.get(hint) != after.get(hint)]
+    shown = [
+        f"{quoted(hint, 80)} {json.dumps(before.get(hint))} became {json.dumps(after.get(hint))}" for hint in names
+    ]
+    return ", ".join(shown)
+
+
+def _is_more_dangerous(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> bool:
+    """Return True if the server says now that a tool destroys something, or no longer that it only reads."""
+    destroys = after.get("destructiveHint") is True and before.get("destructiveHint") is not True
+    return destroys or (before.get("readOnlyHint") is True and after.get("readOnlyHint") is not True)
 
 
 def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Iterator[Change]:

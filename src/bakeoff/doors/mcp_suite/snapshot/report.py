@@ -10,7 +10,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.mcp_suite.sarif import SarifLevel, SarifResult, sarif_log
 from bakeoff.doors.mcp_suite.snapshot.changes import LEVELS, Change, Level
 from bakeoff.doors.mcp_suite.snapshot.files import PlacedSnapshot
-from bakeoff.report.blocks import Block, Code, Quote, Table, columns, paragraph
+from bakeoff.report.blocks import Block, Code, Quote, Table, Words, columns, paragraph
 
 MEANINGS: dict[Level, str] = {
     "breaking": "Calls that worked are refused, or mean something else.",
@@ -19,6 +19,7 @@ MEANINGS: dict[Level, str] = {
 }
 _SARIF_LEVELS: dict[Level, SarifLevel] = {"breaking": "error", "risky": "warning", "cosmetic": "note"}
 _MOST_ROWS = 200
+_MOST_ALIKE = 3  # more of the same share a row
 _WIDTH = 100  # of the lines of a description that are compared
 
 
@@ -31,10 +32,10 @@ def fails(found: Sequence[Change], on: str) -> bool:
 def change_blocks(found: Sequence[Change]) -> Iterator[Block]:
     """Describe changes: a table, the words of changed descriptions, and the counts."""
     if found:
-        rows = [(change.level, Quote(change.where), Quote(change.what)) for change in found]
+        rows = _rows(found)
         yield Table(columns("level", "where", "what"), tuple(rows[:_MOST_ROWS]))
         if len(rows) > _MOST_ROWS:
-            yield paragraph(f"{len(rows) - _MOST_ROWS:,} more changes: use --json or --sarif to see all")
+            yield paragraph(f"{len(rows) - _MOST_ROWS:,} more rows: use --json or --sarif to see all")
         for change in found[:_MOST_ROWS]:
             if change.before and change.after:
                 yield Code(text_diff(change.before, change.after), "diff", change.where)
@@ -42,6 +43,21 @@ def change_blocks(found: Sequence[Change]) -> Iterator[Block]:
     listed = ", ".join(f"{counts[level]} {level}" for level in LEVELS)
     worst = found[0].level if found else None
     yield paragraph(f"{listed}. {MEANINGS[worst] if worst else 'Nothing changed.'}")
+
+
+def _rows(found: Sequence[Change]) -> list[tuple[Words, ...]]:
+    """Return a row for each change, and one row for a change that many places have alike."""
+    alike: dict[tuple[Level, str, str], list[Change]] = {}
+    for change in found:
+        alike.setdefault((change.level, change.kind, change.what), []).append(change)
+    rows: list[tuple[Words, ...]] = []
+    for (level, _, what), same in alike.items():
+        if len(same) > _MOST_ALIKE:
+            places = ", ".join(change.where for change in same[:2])
+            rows.append((level, f"{len(same):,} places", Quote(f"{what}: {places} and {len(same) - 2:,} more")))
+        else:
+            rows += [(change.level, Quote(change.where), Quote(change.what)) for change in same]
+    return rows
 
 
 def text_diff(before: str, after: str) -> str:
