@@ -447,6 +447,17 @@ ZONE = {"type": "string", "description": "An IANA name (e.g., 'America/New_York'
             "Which orders do we have that are open?",
             {"status": "open"},
         ),
+        (tool("echo", "", {"line": TEXT}), "Say after me. Line: example.", {"line": "example"}),
+        (
+            tool("kubectl_get", "", {"resourceType": {"enum": ["pods"]}, "name": TEXT}),
+            "I would like to see the kubectl called summer-plans. I mean pods.",
+            {"resourceType": "pods", "name": "summer-plans"},
+        ),
+        (
+            tool("add_to_list", "", {"item": TEXT}),
+            "Do not forget this for the list: milk.",
+            {"item": "milk"},
+        ),
         (tool("get_user", "", {"user_id": TEXT}), "I would like to see the user U023BECGF.", {"user_id": "U023BECGF"}),
         (tool("widget_pairing", "", {"quux": TEXT}), "I need the widget pairing. Quux: example.", {"quux": "example"}),
     ],
@@ -512,6 +523,17 @@ def test_an_optional_parameter_is_asked_for_alone_with_a_value_other_than_its_de
     assert [draft.values for draft in found] == [{}, {"limit": 6}, {"sort": "age"}, {"sort": "size"}]
     assert found[1].parameters == {"limit": 6}
     assert found[0].parameters == {"limit": {"value": 5, "optional": True}}
+
+
+def test_nobody_asks_for_a_change_without_saying_which():
+    found = draft_cases([tool("update_issue", "", {"issue_number": {"type": "integer"}}, title=TEXT)], ONLY_TOOLS)[0]
+    assert [draft.values for draft in found] == [{"issue_number": 12, "title": "The login page is slow"}]
+
+
+def test_what_cannot_be_said_is_left_to_the_model():
+    [draft, *_] = drafts_of(tool("create_index", "", {"name": TEXT, "keys": {"type": "object"}}))
+    assert draft.prompt == "We need an index called summer-plans. Choose the rest yourself."
+    assert draft.parameters == {"name": "summer-plans", "keys": ANY}
 
 
 def test_two_similar_tools_get_a_case_that_tells_them_apart():

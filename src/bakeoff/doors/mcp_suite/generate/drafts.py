@@ -17,7 +17,7 @@ from bakeoff.doors.mcp_suite.generate.values import Made, Maker
 from bakeoff.doors.mcp_suite.generate.wording import (
     common_prefixes,
     is_known,
-    needs_value,
+    is_vague,
     negatives,
     request_for,
     wording,
@@ -80,7 +80,7 @@ class _Drafting:
         for made in _variants(maker):
             values = {name: each.value for name, each in made.items() if each.sure}
             # All values are validated together: schemas may forbid combinations. Unsure values match anything.
-            if not made and maker.optional and needs_value(tool, self.prefixes):
+            if maker.optional and is_vague(tool, made, self.prefixes):
                 continue
             if made in seen or (len(values) == len(made) and not maker.allows(tool.input_schema, values)):
                 continue
@@ -88,7 +88,7 @@ class _Drafting:
             expected = {name: _expected(each) for name, each in made.items()}
             yield Draft(
                 name=self.new_name(tool.name),
-                prompt=self.new_prompt(tool, values),
+                prompt=self.new_prompt(tool, values, rest=len(values) < len(made)),
                 server=tool.server,
                 tool=tool.name,
                 parameters=expected | _defaults(tool.input_schema, made),
@@ -96,8 +96,8 @@ class _Drafting:
                 destructive=is_destructive(tool),
             )
 
-    def new_prompt(self, tool: ServerTool, values: Mapping[str, JsonValue]) -> str:
-        prompt = request_for(tool, values, self.prefixes, self.prompts)
+    def new_prompt(self, tool: ServerTool, values: Mapping[str, JsonValue], *, rest: bool) -> str:
+        prompt = request_for(tool, values, self.prefixes, self.prompts, rest=rest)
         self.prompts.add(prompt)
         return prompt
 

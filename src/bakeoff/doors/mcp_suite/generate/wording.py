@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,8 @@ from bakeoff.doors.mcp_suite.generate.leaks import leaks, name_words
 from bakeoff.mcp import ServerTool
 
 _Entry = TypeVar("_Entry")
-_QUESTION = re.compile(r"(what|which|where|who|when|how|is|do|have|can|could|will)\b", re.IGNORECASE)
+_QUESTION = re.compile(r"(what|which|where|who|when|how|is|do (you|we|i)|have i|can|could|will)\b", re.IGNORECASE)
+_PLACE = re.compile(r"\{([a-z_]+)\}")  # of a parameter's value in an opening
 _PLAIN = re.compile(r"[\w./:@#*%+&=?~-]+")
 _LONGEST_PART = 300
 
@@ -47,20 +48,31 @@ def is_known(name: str, schema: JsonValue) -> bool:
     return entry_for(name, wording()["phrases"]) is not None
 
 
-def request_for(tool: ServerTool, values: Mapping[str, JsonValue], prefixes: frozenset[str], taken: set[str]) -> str:
+def request_for(
+    tool: ServerTool, values: Mapping[str, JsonValue], prefixes: frozenset[str], taken: set[str], *, rest: bool = False
+) -> str:
     """Return a request that gives the values: one that gives nothing else away, and that no other tool has (`taken`).
 
-    `prefixes` are words that the names of all tools of the server begin with.
+    `prefixes` are words that the names of all tools of the server begin with. With `rest`, the call has further
+    parameters, which the model may choose.
     """
-    candidates = [_assembled(*opening, values, tool) for opening in _openings(tool, prefixes)]
+    known = {"_".join(name_words(name)) for name in values}
+    openings = [each for each in _openings(tool, values, prefixes) if known.issuperset(_PLACE.findall(each[0]))]
+    candidates = [_assembled(*opening, values, tool) for opening in openings]
+    if rest:
+        candidates = [f"{each} Choose the rest yourself." for each in candidates]
     silent = [each for each in candidates if not leaks(each, tool, values)] or candidates
     return next((each for each in silent if each not in taken), silent[0])
 
 
-def needs_value(tool: ServerTool, prefixes: frozenset[str]) -> bool:
-    """Return True if nobody would ask for what a tool does without saying any value."""
+def is_vague(tool: ServerTool, names: Iterable[str], prefixes: frozenset[str]) -> bool:
+    """Return True if nobody would ask for what a tool does with these parameters alone: to change 12, but not how."""
     words = [word for word in name_words(tool.name) if word not in prefixes]
-    return _verb_and_noun(words, tool.description)[0] in group("needs-a-value")
+    opening = _verb_and_noun(words, tool.description)[0]
+    given = [name_words(name) for name in names]
+    if opening in group("needs-more"):
+        return all(name and name[-1] in group("identifying") for name in given)
+    return not given and opening in group("needs-a-value")
 
 
 def common_prefixes(tools: Sequence[ServerTool]) -> frozenset[str]:
@@ -69,7 +81,7 @@ def common_prefixes(tools: Sequence[ServerTool]) -> frozenset[str]:
     for server in {tool.server for tool in tools}:
         names = [words for tool in tools if tool.server == server and (words := name_words(tool.name))]
         first = [words[0] for words in names]
-        found |= {word for word in first if first.count(word) > 1 and 3 * first.count(word) >= 2 * len(first)}
+        found |= {word for word in first if first.count(word) > 1 and 5 * first.count(word) >= 2 * len(first)}
         if len(names) > 1:
             found |= set.intersection(*map(set, names))
     return frozenset(found - set(_verbs()) - set(wording()["phrases"]))
@@ -81,13 +93,18 @@ def _verbs() -> Mapping[str, str]:
     return {word: opening for opening, listed in wording()["verbs"].items() for word in listed.split()}
 
 
-def _openings(tool: ServerTool, prefixes: frozenset[str]) -> Iterator[tuple[str, bool]]:
+def _openings(
+    tool: ServerTool, values: Mapping[str, JsonValue], prefixes: frozenset[str]
+) -> Iterator[tuple[str, bool]]:
     """Yield how a request may begin, and whether that ends with the noun, so that its name can follow."""
     every = name_words(tool.name)
     words = [word for word in every if word not in prefixes] or every
     yield from ((template, False) for template in wording()["names"].get(" ".join(words), ()))
     opening, verb, noun = _verb_and_noun(words, tool.description)
-    subject = "" if every == words else " ".join(word for word in every if word in prefixes)
+    subject = " ".join(word for word in every if word in prefixes) if opening in group("of-the-server") else ""
+    kinds = (name_words(name) for name, value in values.items() if isinstance(value, str))
+    kind = next((f"{{{'_'.join(name)}}}" for name in kinds if name[-1:] in (["type"], ["kind"])), "")
+    subject = subject or kind
     forms = {**_forms(noun or subject), "verb": verb}
     for template in (*wording()["openings"][opening], *wording()["openings"]["need"]):
         filled = template
@@ -137,7 +154,13 @@ def _forms(noun: str) -> dict[str, str]:
     counted = head.split()[-1] not in group("not-counted")
     plural = (head.endswith("s") and not head.endswith(("ss", "us"))) or not counted
     article = "an" if noun[0] in "aeiou" else "a"
-    many = head if plural or bare else f"{head[:-1]}ies" if re.search("[^aeiou]y$", head) else f"{head}s"
+    many = (
+        head
+        if plural or bare or head.endswith("}")
+        else f"{head[:-1]}ies"
+        if re.search("[^aeiou]y$", head)
+        else f"{head}s"
+    )
     the = noun if bare else f"the {noun}"
     return {
         "the": the,
@@ -257,7 +280,7 @@ def negatives(tools: Sequence[ServerTool], known: Sequence[JsonValue]) -> Iterat
         turned = [listed[(start + at) % len(listed)] for at in range(len(listed))]
         return [each["prompt"] for each in turned if used.isdisjoint(each["words"].split())]
 
-    things = [value for value in known if isinstance(value, str) and re.search(r"\w[./]\w", value)]
+    things = [value for value in known if isinstance(value, str) and re.search(r"[a-z]\.[a-z]{2,4}$|[a-z]/", value)]
     if things and (near := fitting("near")):
         yield near[0].replace("{}", shown_value(things[0]))
     yield from fitting("negatives")
