@@ -1,6 +1,6 @@
 """Ask a model: `model` asks once, `agent` lets it call tools step by step."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Self, cast
 
@@ -14,7 +14,7 @@ from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, OpenHub, ServerSpec, parse_mcp_option
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
-from bakeoff.models.conversation import begin, converse
+from bakeoff.models.conversation import Conversation, begin, converse
 from bakeoff.models.prices import PriceOptions
 from bakeoff.models.providers import (
     ModelName,
@@ -128,14 +128,14 @@ class ModelSubject:
         return Needs(resources=shared if self.only_recordings else (self.access, *shared))
 
     async def attempt(self, task: Task) -> Transcript:
-        talk = await converse(
-            self._caller(task),
-            begin(self.options.system, task.prompt),
-            self._tools(task),
-            max_steps=self.most_steps,
-            output_schema=self.options.output_schema,
-        )
+        talk = await self.asking(task)(begin(self.options.system, task.prompt))
         return self._with_servers(talk.transcript(), task)
+
+    def asking(self, task: Task) -> Callable[[Conversation], Awaitable[Conversation]]:
+        """Return a function that continues a conversation of one trial until the model has answered the user."""
+        caller, tools = self._caller(task), self._tools(task)
+        steps, schema = self.most_steps, self.options.output_schema
+        return lambda talk: converse(caller, talk, tools, max_steps=steps, output_schema=schema)
 
     def _tools(self, task: Task) -> tuple[Tool, ...]:
         if not self.uses_tools:

@@ -70,7 +70,18 @@ parameters:
           - city:
               value: {name: {regex: '['}}
               optional: true"""
+TURNS = """\
+  - name: trip
+    turns:
+      - prompt: What is the weather in Oslo?
+        expectedOutput: {serverName: weather, toolName: forecast, parameters: {city: Oslo}}
+        order: any
+      - prompt: And in Bergen?
+        expectedToolUsage: {serverName: weather, toolName: forecast, parameters: {city: Bergen}}
+"""
 CALL = "    expectedOutput:\n      serverName: weather\n      toolName: forecast\n      parameters: {city: Oslo}\n"
+
+WITH_TURNS = changed(CASE + " is the weather in Oslo?\n" + CALL, TURNS)
 
 # What is wrong, and what is told: after `suite.yaml:`, the line, the key, the value and what would be right.
 TABLE: dict[str, tuple[str | bytes, str]] = {
@@ -409,5 +420,46 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
     "deeply nested": (
         changed(PARAMETERS, f"parameters: {{a: {'[' * 120}{']' * 120}}}"),
         "nested more than 100 levels deep",
+    ),
+    "no turns": (changed(TURNS[TURNS.index("turns:") :], "turns: []\n", WITH_TURNS), "6: testCases[0].turns: is empty"),
+    "prompt beside turns": (
+        changed("    turns:", "    prompt: Hello\n    turns:", WITH_TURNS),
+        "6: testCases[0].prompt: belongs in a turn, if a case has `turns`: move it there",
+    ),
+    "results beside turns": (
+        changed("    turns:", "    expectedResults: sun\n    turns:", WITH_TURNS),
+        "6: testCases[0].expectedResults: belongs in a turn",
+    ),
+    "turn without a prompt": (
+        changed("- prompt: And in Bergen?\n        expected", "- expected", WITH_TURNS),
+        "10: testCases[0].turns[1].prompt: is missing: write what a person would ask",
+    ),
+    "turn without calls": (
+        changed(
+            "        expectedToolUsage: {serverName: weather, toolName: forecast, parameters: {city: Bergen}}\n",
+            "",
+            WITH_TURNS,
+        ),
+        "10: testCases[0].turns[1].expectedOutput: is missing: write {serverName, toolName, parameters}",
+    ),
+    "unknown key of a turn": (
+        changed("order: any", "oder: any", WITH_TURNS),
+        "9: testCases[0].turns[0].oder: is not a key that is known here: did you mean 'order'?",
+    ),
+    "limit of a case in a turn": (
+        changed("order: any", "maxCost: 1", WITH_TURNS),
+        "9: testCases[0].turns[0].maxCost: counts for the whole case: move it there",
+    ),
+    "misspelt matcher in a turn": (
+        changed("{city: Bergen}", "{city: {value: x, caseInsensitve: true}}", WITH_TURNS),
+        "11: testCases[0].turns[1].expectedToolUsage.parameters.city",
+    ),
+    "both spellings in a turn": (
+        changed("order: any", "expectedToolUsage: null", WITH_TURNS),
+        "9: testCases[0].turns[0].expectedToolUsage: 'expectedToolUsage' is another name for 'expectedOutput'",
+    ),
+    "turns as a text": (
+        changed(TURNS[TURNS.index("turns:") :], "turns: two\n", WITH_TURNS),
+        "6: testCases[0].turns: 'two': has to be a list: list messages of the user",
     ),
 }

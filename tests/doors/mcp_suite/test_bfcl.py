@@ -20,7 +20,7 @@ from bakeoff.doors.mcp_suite.subjects import SuiteModel
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.tools import ToolResult
-from bakeoff.plan import SubjectSpec
+from bakeoff.plan import Plan, SubjectSpec
 
 from ...warm_bakeoff import Bakeoff
 
@@ -277,7 +277,7 @@ def test_a_case_offers_only_its_tools_in_every_mode(mode: str):
         file="a.yaml", report="r", servers=(server,), tools=tools, offered={"one": ("s/right",), "none": ("s/none",)}
     )
     spec = SubjectSpec(kind=f"mcp-{mode}", name="m", options={"model": "scripted:null"})
-    model = SuiteModel.from_spec(spec, settings, {})
+    model = SuiteModel.from_spec(spec, Plan(name="p", cases=(), subjects=(spec,), scorers=()), settings, {})
 
     def seen(case: str) -> set[str]:
         told = model.for_case(case)

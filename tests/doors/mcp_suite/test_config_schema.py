@@ -9,7 +9,7 @@ from jsonschema.validators import Draft202012Validator  # type: ignore[import-un
 from bakeoff._kernel.yaml_with_lines import read_yaml
 from bakeoff.doors.mcp_suite.examples import config_schema, published_schema, schema_text
 
-from .config_texts import CALL, GOOD, SEED, TABLE, changed
+from .config_texts import CALL, GOOD, SEED, TABLE, WITH_TURNS, changed
 
 
 def test_the_published_schema_is_current():
@@ -24,6 +24,7 @@ ACCEPTED = {
     "sequence": changed(
         CALL, "    expectedToolUsage:\n    - {serverName: a, toolName: b}\n    - {serverName: a, toolName: c}\n"
     ),
+    "turns": WITH_TURNS,
     "no call": changed(CALL, "    expectedOutput: null\n"),
     "everything": GOOD
     + "    cwd: /tmp\n"
@@ -67,6 +68,13 @@ def test_what_is_accepted_here_is_accepted_by_the_schema(read, tmp_path: Path, w
         "both spellings",
         "server with two ways",
         "no time",
+        "no turns",
+        "prompt beside turns",
+        "turn without a prompt",
+        "turn without calls",
+        "unknown key of a turn",
+        "limit of a case in a turn",
+        "both spellings in a turn",
     ],
 )
 def test_an_editor_with_the_schema_sees_the_same_mistakes(tmp_path: Path, what: str):

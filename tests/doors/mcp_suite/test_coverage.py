@@ -9,7 +9,7 @@ import pytest
 from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_tools import coverage
 from bakeoff.doors.mcp_suite.api import evaluate
-from bakeoff.doors.mcp_suite.config import SuiteCase
+from bakeoff.doors.mcp_suite.cases import SuiteCase
 from bakeoff.doors.mcp_suite.coverage import Coverage, Uncovered, coverage_of
 from bakeoff.doors.mcp_suite.examples import write_example
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest

@@ -18,6 +18,9 @@ NO_TOOL = "no tool"
 """Stands beside the names of tools for the absence of a call."""
 
 UNREADABLE = "unreadable reply"
+TURNS = "turns"
+"""The key in the metadata of transcripts and scores for what happened in each turn of a case."""
+
 LONGEST_TOOL_NAME = 64
 """Every provider accepts names of this length with letters, digits, `_` and `-`."""
 
@@ -78,6 +81,13 @@ class Expected(FrozenModel):
     execute: bool | None = Field(default=None, exclude_if=lambda execute: execute is None)
     # Older versions graded results.
     graded: GradedText = Field(default="result", exclude_if=lambda graded: graded == "result")
+    turns: tuple["ExpectedTurn", ...] = Field(default=(), exclude_if=lambda turns: not turns)
+
+
+class ExpectedTurn(Expected):
+    """What one turn of a case expects."""
+
+    prompt: str
 
 
 def tool_label(server: str, tool: str) -> str:

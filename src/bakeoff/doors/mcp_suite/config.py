@@ -19,8 +19,6 @@ from pydantic import (
     JsonValue,
     SerializerFunctionWrapHandler,
     Strict,
-    field_serializer,
-    field_validator,
     model_serializer,
     model_validator,
 )
@@ -28,16 +26,14 @@ from pydantic import (
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, read_yaml
-from bakeoff.doors.mcp_suite.calls import CallRules, ExpectedCall, GradedText, written_calls
+from bakeoff.doors.mcp_suite.calls import ExpectedCall, GradedText
+from bakeoff.doors.mcp_suite.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, SuiteCase, Truth, Turn
 from bakeoff.doors.mcp_suite.client_files import is_client_file, with_imports
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
 from bakeoff.scorers.matchers import matcher_problems, parameter_problems
-
-SPELLINGS = ("expectedOutput", "expectedToolUsage")
-"""Both names of one key: ours, and that of older files."""
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _LOCAL_SECONDS = 600.0  # for one answer of a model on this machine, which may be slow or busy
@@ -50,9 +46,9 @@ _LEFT_TO_SERVERS = ("env", "headers", "args")
 # Types are strict: "10" is not a number, and true is not 1.
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
-Truth = Annotated[bool, Strict()]
 Mode = Literal["json", "native", "agent"]
 
+_NO_TOOL_TO_CHECK = "has no meaning if no tool should be called: remove it"
 _EXAMPLES = {
     "modelsToTest": "list models, such as `- local:smollm2`",
     "testCases": "list cases, each with a `prompt` and an `expectedOutput`",
@@ -61,6 +57,7 @@ _EXAMPLES = {
     "expectedToolUsage": "write {serverName, toolName, parameters}, a list of these, or null if no tool is right",
     "parameters": "write the tool's parameters, such as `{city: Oslo}`",
     "prompt": "write what a person would ask",
+    "turns": "list messages of the user, each with a `prompt` and an `expectedOutput`",
     "serverName": "write the `name` of one of mcpServers",
     "toolName": "write the tool's name as its server lists it",
     "name": "write a unique name",
@@ -71,72 +68,6 @@ _EXAMPLES = {
     "retryConfig": "write {maxRetries, baseDelay, maxDelay}",
     "modelSettings": "write {temperature, seed, maxTokens, timeout}",
 }
-
-
-class SuiteCase(CallRules):
-    """One prompt and the expected call."""
-
-    prompt: str = Field(min_length=1)
-    expectedOutput: tuple[ExpectedCall, ...] | None = Field(
-        validation_alias=AliasChoices(*SPELLINGS),
-        description="the call, a list of calls in order, or null if no tool should be called",
-    )
-    expectedResults: JsonValue = Field(
-        default=None, description="what the tool's result must contain; executes the tool"
-    )
-    gradingPrompt: str | None = Field(default=None, min_length=1, description="replaces the one for all cases")
-    gradedText: GradedText | None = Field(
-        default=None, description="replaces the one for all cases", exclude_if=lambda graded: graded is None
-    )
-    alternatives: tuple[tuple[ExpectedCall, ...] | None, ...] = Field(
-        default=(),
-        description="other calls that are right too, each written like expectedOutput",
-        exclude_if=lambda other: not other,
-    )
-    executeTools: Truth | None = Field(default=None, description="replaces the one for all cases")
-    tools: tuple[str, ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="the only tools that this case offers: their names, or server/name; all if absent",
-        exclude_if=lambda tools: tools is None,
-    )
-    name: str | None = Field(default=None, min_length=1)
-    tags: tuple[str, ...] = ()
-
-    def names(self, number: int) -> frozenset[str | None]:
-        """Return what selects the case: its name, its number in the file from 1, and its tags."""
-        return frozenset((self.name, str(number), *self.tags))
-
-    @field_validator("prompt")
-    @classmethod
-    def _check_prompt(cls, prompt: str) -> str:
-        if not prompt.strip():
-            raise ValueError(f"{prompt!r} is empty: write what a person would ask")
-        return prompt
-
-    @field_validator("expectedOutput", mode="before")
-    @classmethod
-    def _as_list(cls, value: Any) -> Any:
-        if isinstance(value, list) and not value:
-            raise ValueError("[] is empty: write null if no tool should be called")
-        return [value] if isinstance(value, dict) else value
-
-    @field_validator("alternatives", mode="before")
-    @classmethod
-    def _as_lists(cls, value: Any) -> Any:
-        return [cls._as_list(each) for each in value] if isinstance(value, list) else value
-
-    @field_serializer("expectedOutput")
-    def _as_written(self, calls: tuple[ExpectedCall, ...] | None) -> Any:
-        return written_calls(calls)
-
-    @field_serializer("alternatives")
-    def _all_as_written(self, alternatives: tuple[tuple[ExpectedCall, ...] | None, ...]) -> Any:
-        return [written_calls(calls) for calls in alternatives]
-
-    @property
-    def rules(self) -> CallRules:
-        return CallRules(**{name: getattr(self, name) for name in CallRules.model_fields})
 
 
 class RetryConfig(FrozenModel):
@@ -309,7 +240,9 @@ class SuiteConfig(RunSettings):
     def executes(self, case: SuiteCase) -> bool:
         """Return True if the tools of a case are executed: it needs that, and nothing forbids it."""
         told = case.executeTools if case.executeTools is not None else self.executeTools
-        return told if told is not None else case.expectedResults is not None or case.gradingPrompt is not None
+        # Later turns go on with the results of earlier ones.
+        needed = case.gradingPrompt is not None or len(case.turns) > 1
+        return told if told is not None else needed or any(part.expectedResults is not None for part in case.parts)
 
     def settings_of(self, model: str) -> ModelSettings:
         """Return the settings of a model. One that runs on this machine has more time, unless the file sets it."""
@@ -433,9 +366,27 @@ def shape_problems(placed: PlacedYaml) -> Iterator[str]:
         yield placed.problem(("mcpServers",), f"an object: must be a list: write `- name: {first}`, then its keys")
     cases = placed.value.get("testCases")
     for at, case in enumerate(cases if isinstance(cases, list) else []):
-        if isinstance(case, dict) and all(name in case for name in SPELLINGS):
-            what = f"{SPELLINGS[1]!r} is another name for {SPELLINGS[0]!r}, which is here too: remove one"
-            yield placed.problem(("testCases", at, SPELLINGS[1]), what)
+        if isinstance(case, dict):
+            yield from _shape_of_case(placed, ("testCases", at), case)
+
+
+def _shape_of_case(placed: PlacedYaml, key: Key, case: dict[str, JsonValue]) -> Iterator[str]:
+    if all(name in case for name in SPELLINGS):
+        what = f"{SPELLINGS[1]!r} is another name for {SPELLINGS[0]!r}, which is here too: remove one"
+        yield placed.problem((*key, SPELLINGS[1]), what)
+    if "turns" not in case:
+        return
+    if case["turns"] in ([], None):
+        yield placed.problem((*key, "turns"), "is empty: list turns, or write a `prompt` and an `expectedOutput`")
+    for name in OF_A_TURN:
+        if name in case:
+            yield placed.problem((*key, name), "belongs in a turn, if a case has `turns`: move it there")
+    for at, turn in enumerate(case["turns"] if isinstance(case["turns"], list) else []):
+        if isinstance(turn, dict):
+            yield from _shape_of_case(placed, (*key, "turns", at), turn)
+            for name in OF_A_CASE:
+                if name in turn:
+                    yield placed.problem((*key, "turns", at, name), "counts for the whole case: move it there")
 
 
 def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
@@ -503,16 +454,22 @@ def _case_problems(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[str
     for key, call in expected_calls(placed, at, case):
         for place, problem in parameter_problems(call.parameters):
             yield placed.problem((*key, "parameters", *place), problem)
-    for place, problem in matcher_problems(case.expectedResults):
-        yield placed.problem(("testCases", at, "expectedResults", *place), problem)
-    for name in ("expectedResults", "gradingPrompt"):
-        if getattr(case, name) is not None and case.expectedOutput is None:
-            yield placed.problem(("testCases", at, name), "has no meaning if no tool should be called: remove it")
-    if case.expectedError is not None and case.expectedResults is not None:
-        yield placed.problem(("testCases", at, "expectedError"), "excludes expectedResults: remove one")
-    needed = len(case.expectedOutput or ())
-    if case.maxCalls is not None and case.maxCalls < needed:
-        yield placed.problem(("testCases", at, "maxCalls"), f"{case.maxCalls}: {needed} calls are expected: raise it")
+    for key, part in parts_of(at, case):
+        yield from _turn_problems(placed, key, part)
+    if case.gradingPrompt is not None and case.expectedOutput is None:
+        yield placed.problem(("testCases", at, "gradingPrompt"), _NO_TOOL_TO_CHECK)
+
+
+def _turn_problems(placed: PlacedYaml, key: Key, part: Turn) -> Iterator[str]:
+    for place, problem in matcher_problems(part.expectedResults):
+        yield placed.problem((*key, "expectedResults", *place), problem)
+    if part.expectedResults is not None and part.expectedOutput is None:
+        yield placed.problem((*key, "expectedResults"), _NO_TOOL_TO_CHECK)
+    if part.expectedError is not None and part.expectedResults is not None:
+        yield placed.problem((*key, "expectedError"), "excludes expectedResults: remove one")
+    needed = len(part.expectedOutput or ())
+    if part.maxCalls is not None and part.maxCalls < needed:
+        yield placed.problem((*key, "maxCalls"), f"{part.maxCalls}: {needed} calls are expected: raise it")
 
 
 def _judge_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
@@ -545,12 +502,20 @@ def repeated(names: Iterable[str | None]) -> Iterator[tuple[int, int]]:
             yield at, seen[name]
 
 
+def parts_of(at: int, case: SuiteCase) -> Iterator[tuple[Key, Turn]]:
+    """Yield each turn of a case with its place in the file; a case without turns is one."""
+    key: Key = ("testCases", at)
+    for number, part in enumerate(case.parts):
+        yield (*key, "turns", number) if case.turns else key, part
+
+
 def expected_calls(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[tuple[Key, ExpectedCall]]:
     """Yield each expected call of a case with its place in the file."""
-    spellings: list[Key] = [("testCases", at, name) for name in SPELLINGS]
-    base = next((key for key in spellings if key in placed.lines), spellings[0])
-    for place, call in enumerate(case.expectedOutput or ()):
-        yield (*base, place) if (*base, place) in placed.lines else base, call
+    for owner, part in parts_of(at, case):
+        spellings: list[Key] = [(*owner, name) for name in SPELLINGS]
+        base = next((key for key in spellings if key in placed.lines), spellings[0])
+        for place, call in enumerate(part.expectedOutput or ()):
+            yield (*base, place) if (*base, place) in placed.lines else base, call
 
 
 def near_names(name: str, known: Iterable[str]) -> str:

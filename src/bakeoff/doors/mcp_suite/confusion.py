@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.calls import NO_TOOL, UNREADABLE, Call, Expected, tool_label
+from bakeoff.doors.mcp_suite.execution import turns_in
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Plan
 from bakeoff.record import Record
@@ -55,17 +56,23 @@ class ConfusedTools(FrozenModel):
 def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
     """Return one confusion matrix for each model, in the plan's order. Lost rounds are not counted."""
     rounds: dict[str, list[list[Pair]]] = {spec.name: [] for spec in plan.subjects}
-    wanted = {
-        case.id: [call.tool for call in Expected.model_validate(case.expected).calls or ()] for case in plan.cases
-    }
+    expected = {case.id: Expected.model_validate(case.expected) for case in plan.cases}
+    wanted = {id: [call.tool for call in each.calls or ()] for id, each in expected.items()}
     for record in records:
         if record.verdict.counts:
-            rounds[record.subject].append(_pairs(wanted[record.case], record))
+            turns = turns_in(record)
+            asked = _labels(expected[record.case].turns[: len(turns)]) if turns else wanted[record.case]
+            rounds[record.subject].append(_pairs(asked, record))
     labels = sorted({label for labels in wanted.values() for label in labels})
     if not all(wanted.values()):
         labels.append(NO_TOOL)
     order = {label: at for at, label in enumerate(labels)}
     return tuple(_confusion(model, found, order) for model, found in rounds.items())
+
+
+def _labels(turns: Sequence[Expected]) -> list[str]:
+    """Return the wanted tools of the turns that were asked: a turn that fails ends the conversation."""
+    return [call.tool for turn in turns for call in turn.calls or ()]
 
 
 def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Mapping[str, int]) -> Confusion:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff.doors.mcp_suite.calls import ExpectedCall, tool_label
-from bakeoff.doors.mcp_suite.config import SuiteCase
+from bakeoff.doors.mcp_suite.cases import SuiteCase
 from bakeoff.doors.mcp_suite.lint.schemas import Schema, pointed_at
 from bakeoff.mcp import ServerTool
 from bakeoff.report.formatting import percent
@@ -80,8 +80,8 @@ def _gaps(of: Uncovered) -> Iterator[str]:
 def coverage_of(cases: Sequence[SuiteCase], tools: Sequence[ServerTool], minimum: float | None = None) -> Coverage:
     """Compare the expected calls of cases, and their alternatives, with the tools."""
     calls: dict[tuple[str, str], list[ExpectedCall]] = {}
-    for case in cases:
-        for sequence in (case.expectedOutput, *case.alternatives):
+    for part in (part for case in cases for part in case.parts):
+        for sequence in (part.expectedOutput, *part.alternatives):
             for call in sequence or ():
                 calls.setdefault((call.serverName, call.toolName), []).append(call)
     totals, missing = [0, 0, 0], [0, 0, 0]

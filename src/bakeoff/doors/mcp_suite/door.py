@@ -47,7 +47,7 @@ class McpDoor(Door):
             return replace(made, hub=made.hub and (self._running or made.hub))
 
         def subject(spec: "SubjectSpec") -> SuiteModel:
-            made = SuiteModel.from_spec(spec, settings, environment)
+            made = SuiteModel.from_spec(spec, plan, settings, environment)
             return replace(made, hub=made.hub and (self._running or made.hub))
 
         registry = default_registry().with_scorer(SCORER, scorer)
@@ -110,11 +110,12 @@ def _describe(written: "McpResults", run: FinishedRun) -> "Iterator[Block]":
     """Yield the pass rates, the outcome, the reasons of failures and the cost for the terminal."""
     from bakeoff.doors.mcp_suite.results.reasons import reasons
     from bakeoff.doors.mcp_suite.results.report import cost_of
-    from bakeoff.doors.mcp_suite.results.sections import coverage_blocks, pass_rates, verdict_sentence
+    from bakeoff.doors.mcp_suite.results.sections import coverage_blocks, pass_rates, turn_rates, verdict_sentence
     from bakeoff.report.blocks import paragraph
 
     outcome = written.outcome
     yield pass_rates(outcome)
+    yield from turn_rates(outcome)
     yield paragraph(f"{verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}")
     yield from reasons(outcome)
     if written.report.bakeoff.coverage is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import write_atomically
+from bakeoff.doors.mcp_suite.cases import OF_A_CASE, OF_A_TURN
 from bakeoff.doors.mcp_suite.config import CONFIG_NAME, SuiteConfig, near_names
 from bakeoff.errors import UsageError
 from bakeoff.scorers.matchers import Matcher
@@ -45,7 +46,9 @@ def config_schema() -> dict[str, Any]:
     schema = SuiteConfig.model_json_schema()
     shapes = schema["$defs"]
     shapes["Matcher"] = Matcher.model_json_schema()
-    _accept_forms_of_calls(shapes["SuiteCase"])
+    for name in ("SuiteCase", "Turn"):
+        _accept_forms_of_calls(shapes[name])
+    _accept_turns(shapes["SuiteCase"], shapes["Turn"])
     # Any value is accepted but a matcher with misspelt keys. The matcher is listed so that editors offer its keys.
     misspelt = {"pattern": "^(value|opt|case|one|reg|app|any|exa)"}
     resembling = {"type": "object", "required": ["value"], "minProperties": 2, "propertyNames": misspelt}
@@ -85,6 +88,17 @@ def _accept_forms_of_calls(shape: dict[str, Any]) -> None:
     shape["properties"]["alternatives"]["items"] = {"anyOf": expected["anyOf"]}
     shape["required"] = ["prompt"]
     shape["oneOf"] = [{"required": [name]} for name in ("expectedOutput", "expectedToolUsage")]
+
+
+def _accept_turns(case: dict[str, Any], turn: dict[str, Any]) -> None:
+    """Accept turns instead of a prompt. Keys of a whole case are not accepted in a turn, nor the other way round."""
+    case["properties"]["turns"] |= {"minItems": 1}
+    case["properties"]["turns"].pop("default", None)
+    alone = {"required": case.pop("required"), "oneOf": case.pop("oneOf"), "not": {"required": ["turns"]}}
+    own = [{"required": [name]} for name in OF_A_TURN]
+    case["oneOf"] = [alone, {"required": ["turns"], "not": {"anyOf": own}}]
+    for name in OF_A_CASE:
+        del turn["properties"][name]
 
 
 def _accept_forms_of_providers(properties: dict[str, Any], shape: dict[str, Any]) -> None:

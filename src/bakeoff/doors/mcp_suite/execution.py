@@ -1,15 +1,15 @@
-"""Execute the calls of a model, and keep their results."""
+"""Execute the calls of a model, and keep their results: of a round, or of each of its turns."""
 
 import json
 from collections.abc import Sequence
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp_suite.calls import Call
+from bakeoff.doors.mcp_suite.calls import TURNS, Call
 from bakeoff.errors import ToolTimeout
 from bakeoff.mcp import OpenHub
-from bakeoff.record import ToolCall
+from bakeoff.record import Record, ToolCall
 
 _LONGEST = 20_000  # characters of a result that a record keeps
 
@@ -26,6 +26,26 @@ class Executed(FrozenModel):
     def value(self) -> JsonValue:
         """Return the structured content, else the text."""
         return self.structured if self.structured is not None else self.text
+
+
+class TurnScore(FrozenModel):
+    """What the scorer says about one turn of a case with several. `reason` is empty if it is as expected."""
+
+    called: tuple[Call, ...] = ()
+    executed: tuple[Executed, ...] = ()
+    reason: str = ""
+
+
+_TURN_SCORES: TypeAdapter[list[TurnScore]] = TypeAdapter(list[TurnScore])
+
+
+def turns_in(record: Record) -> list[TurnScore]:
+    """Return the turns of a round that were asked. There are none if the case has no turns, or was not scored."""
+    found = next((score.metadata.get(TURNS) for score in record.scores), None)
+    try:
+        return _TURN_SCORES.validate_python(found or [])
+    except ValidationError:
+        return []
 
 
 async def execute_calls(hub: OpenHub, calls: Sequence[Call]) -> list[Executed]:

@@ -4,11 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, PositiveInt, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff.doors.mcp_suite.calls import Expected
+from bakeoff.doors.mcp_suite.calls import Expected, ExpectedTurn
+from bakeoff.doors.mcp_suite.cases import OF_A_CASE, SuiteCase, Turn
 from bakeoff.doors.mcp_suite.config import (
     CONFIG_NAME,
     Mode,
@@ -16,7 +18,6 @@ from bakeoff.doors.mcp_suite.config import (
     ProviderConfig,
     RunSettings,
     Suite,
-    SuiteCase,
     SuiteConfig,
     is_same_model,
     read_suite,
@@ -28,7 +29,7 @@ from bakeoff.doors.mcp_suite.servers import PLACEHOLDER, split_secrets
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.models.providers import parse_model_name
-from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec, read_options
 
 DOOR = "mcp"
 SCORER = "mcp"
@@ -99,6 +100,21 @@ class PlanSettings(RunSettings):
         return f"{PROMPT_VERSION}-{self.tools_hash}-{int(self.sequences)}{limited}"
 
 
+class ScorerOptions(FrozenModel):
+    """Everything that changes the scores of recorded answers."""
+
+    mode: Mode = "json"
+    extra_parameters: Literal["reject", "allow"] = "reject"
+    strict_json: bool = False
+    execute: bool = False
+    scope: Literal["run", "trial"] = "run"
+    judge: str | None = None
+
+
+def scorer_options(plan: Plan) -> ScorerOptions:
+    return next((read_options(spec, ScorerOptions) for spec in plan.scorers if spec.kind == SCORER), ScorerOptions())
+
+
 def settings_of(plan: Plan) -> PlanSettings:
     try:
         return PlanSettings.model_validate(plan.settings)
@@ -137,7 +153,7 @@ def build_plan(suite: Suite, request: EvaluationRequest) -> Plan:
         report=str(request.report),
         servers=config.mcpServers,
         # Over all cases of the file: the prompt must not change because fewer cases are selected.
-        sequences=any(len(case.expectedOutput or ()) > 1 for case in config.testCases),
+        sequences=any(len(part.expectedOutput or ()) > 1 for case in config.testCases for part in case.parts),
         offered={
             case_id(number, case.name, case.prompt): case.tools
             for number, case in enumerate(config.testCases, 1)
@@ -147,11 +163,8 @@ def build_plan(suite: Suite, request: EvaluationRequest) -> Plan:
         judge=_judge(config.judge, config.providers) if config.judge is not None else None,
     )
     longest = max(config.settings_of(model).timeout for model in models)
-    limits = Limits(
-        attempt_seconds=longest * (AGENT_STEPS if config.mode == "agent" else 1) + _SPARE_SECONDS,
-        score_seconds=_SCORE_SECONDS,
-    )
-    scoring: dict[str, JsonValue] = {  # everything that changes the scores of recorded answers
+    seconds = longest * (AGENT_STEPS if config.mode == "agent" else 1)
+    scoring: dict[str, JsonValue] = {  # the fields of ScorerOptions
         "mode": config.mode,
         "extra_parameters": config.extraParameters,
         "strict_json": config.strictJson,
@@ -161,7 +174,7 @@ def build_plan(suite: Suite, request: EvaluationRequest) -> Plan:
     }
     return Plan(
         name=f"mcp {suite_name(suite.file)}",
-        cases=tuple(_case(number, case, config, limits) for number, case in numbered),
+        cases=tuple(_case(number, case, config, seconds) for number, case in numbered),
         subjects=tuple(
             SubjectSpec(
                 kind=f"{KIND}{config.mode}", name=name, options=_options(name, config), revision=settings.revision
@@ -206,27 +219,35 @@ def selected_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, 
     ]
 
 
-def _case(number: int, case: SuiteCase, config: SuiteConfig, limits: Limits) -> Case:
+def _case(number: int, case: SuiteCase, config: SuiteConfig, seconds: float) -> Case:
+    """Return a case of the plan. Each turn has the same time (`seconds`)."""
     grading = case.gradingPrompt or config.gradingPrompt
     needed = bool(config.executeTools) or case.expectedResults is not None or grading is not None
-    executes = config.executes(case) or case.expectedError is not None
+    executes = config.executes(case) or any(part.expectedError is not None for part in case.parts)
     expected = Expected(
-        calls=case.expectedOutput,
-        results=case.expectedResults,
+        **_expectation(case),
         grading=grading,
-        alternatives=case.alternatives,
-        rules=case.rules,
-        execute=None if executes == needed else executes,
+        execute=None if executes == needed and not case.turns else executes,
         graded=(case.gradedText or config.gradedText) if grading is not None else "result",
+        turns=tuple(ExpectedTurn(**_expectation(turn), prompt=turn.prompt) for turn in case.turns),
     )
     return Case(
         id=case_id(number, case.name, case.prompt),
         prompt=case.prompt,
         expected=expected.model_dump(mode="json"),
         tags={f"tag {at}": tag for at, tag in enumerate(case.tags, 1)},
-        limits=limits,
+        limits=Limits(attempt_seconds=seconds * len(case.parts) + _SPARE_SECONDS, score_seconds=_SCORE_SECONDS),
         pass_rule=PassRule(gate="share", share=config.threshold),
     )
+
+
+def _expectation(part: Turn) -> dict[str, Any]:
+    return {
+        "calls": part.expectedOutput,
+        "results": part.expectedResults,
+        "alternatives": part.alternatives,
+        "rules": part.rules,
+    }
 
 
 def case_id(number: int, name: str | None, prompt: str) -> str:
@@ -307,16 +328,27 @@ def _suite_case(case: Case, settings: PlanSettings) -> SuiteCase:
     expected = Expected.model_validate(case.expected)
     number = case.id.partition(". ")[0]
     unnamed = number.isdecimal() and case.id == case_id(int(number), None, case.prompt)
-    return SuiteCase(
-        prompt=case.prompt,
-        expectedOutput=expected.calls,
-        expectedResults=expected.results,
-        gradingPrompt=expected.grading if expected.grading != settings.gradingPrompt else None,
-        gradedText=expected.graded if expected.grading is not None and expected.graded != "answer" else None,
-        alternatives=expected.alternatives,
-        executeTools=expected.execute,
-        tools=settings.offered.get(case.id),
-        **expected.rules.model_dump(),
-        name=None if unnamed else case.id,
-        tags=tuple(case.tags.values()),
+    written: dict[str, Any] = {"turns": [_turn(turn, turn.prompt) for turn in expected.turns]} if expected.turns else {}
+    return SuiteCase.model_validate(
+        {
+            **(written or _turn(expected, case.prompt)),
+            **expected.rules.model_dump(include=OF_A_CASE),
+            "gradingPrompt": expected.grading if expected.grading != settings.gradingPrompt else None,
+            "gradedText": expected.graded if expected.grading is not None and expected.graded != "answer" else None,
+            "executeTools": None if expected.turns and expected.execute else expected.execute,
+            "tools": settings.offered.get(case.id),
+            "name": None if unnamed else case.id,
+            "tags": tuple(case.tags.values()),
+        }
     )
+
+
+def _turn(expected: Expected, prompt: str) -> dict[str, Any]:
+    """Return what a turn, or a case without turns, expects as a configuration writes it."""
+    return {
+        "prompt": prompt,
+        "expectedOutput": expected.calls,
+        "expectedResults": expected.results,
+        "alternatives": expected.alternatives,
+        **expected.rules.model_dump(exclude=OF_A_CASE),
+    }

@@ -2,50 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 from pydantic import JsonValue, ValidationError
 
-from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp_suite.calls import (
-    UNREADABLE,
-    Call,
-    CallRules,
-    Expected,
-    Reply,
-    make_call,
-    offered_names,
-    read_reply,
-)
-from bakeoff.doors.mcp_suite.config import Mode
-from bakeoff.doors.mcp_suite.execution import Executed, execute_calls, executed_by_agent
+from bakeoff.doors.mcp_suite.calls import TURNS, UNREADABLE, CallRules, Expected, Reply
+from bakeoff.doors.mcp_suite.execution import Executed, TurnScore, execute_calls, executed_by_agent
 from bakeoff.doors.mcp_suite.expected_results import result_differences
 from bakeoff.doors.mcp_suite.grading import Grade, Grader
-from bakeoff.doors.mcp_suite.plan import SCORER, PlanSettings
-from bakeoff.doors.mcp_suite.sequences import call_differences
+from bakeoff.doors.mcp_suite.plan import SCORER, PlanSettings, ScorerOptions
+from bakeoff.doors.mcp_suite.replies import UNKNOWN_SERVER
 from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.doors.mcp_suite.subjects import model_of
+from bakeoff.doors.mcp_suite.turns import ReadTurn, TurnRules
 from bakeoff.errors import GraderError
 from bakeoff.mcp import McpHub, ServerTool
 from bakeoff.models.access import ProviderAccess
 from bakeoff.plan import Case, Plan, ScorerSpec, read_options
 from bakeoff.protocols import Needs, ScoreInput
-from bakeoff.record import Score, ToolCall
-
-UNKNOWN_SERVER = "unknown"
-"""The server of a tool that a model invented in function calling, where a call names only the tool."""
+from bakeoff.record import Score
 
 _MOST_REASONS = 20
 _LONGEST_REASON = 2_000
-
-
-class ScorerOptions(FrozenModel):
-    mode: Mode = "json"
-    extra_parameters: Literal["reject", "allow"] = "reject"
-    strict_json: bool = False
-    execute: bool = False
-    scope: Literal["run", "trial"] = "run"
-    judge: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +80,14 @@ class CallScorer:
 
     async def __call__(self, given: ScoreInput) -> Score:
         expected = self._expected(given.case)
-        if self.options.mode == "json":
-            reply = read_reply(str(given.transcript.output or ""), strict=self.options.strict_json)
+        rules = TurnRules.of(self.options, self.tools)
+        if expected.turns:
+            found = await rules.read(expected.turns, given.transcript)
         else:
-            reply = self._native_reply(given.transcript.tool_calls)
-        if reply.problem:
-            problems = [reply.problem]
-        else:
-            allowed = self.options.extra_parameters == "allow"
-            problems = await call_differences(expected, reply.calls, extra_allowed=allowed)
+            found = [await self._one_turn(expected, rules, given)]
+        reply, executed = whole_reply(found), [each for turn in found for each in turn.executed]
+        problems = [f"{_place(expected, found)}{problem}" for problem in found[-1].problems]
         problems += limit_problems(expected.rules, given)
-        executed = [] if problems else await self._execute(expected, reply, given)
-        problems += await result_differences(expected, executed)
         grade = None
         grader = self._grader(given)
         if not problems and expected.grading is not None and grader is not None and executed:
@@ -123,9 +97,22 @@ class CallScorer:
         return Score(
             name=self.name,
             value=0.0 if problems else 1.0,
-            reason="; ".join(problems[:_MOST_REASONS])[:_LONGEST_REASON],
-            metadata=_details(reply, executed, grade, problems),
+            reason=_reason(problems),
+            metadata=_details(expected, found, grade, problems),
         )
+
+    async def _one_turn(self, expected: Expected, rules: TurnRules, given: ScoreInput) -> ReadTurn:
+        """Compare the calls of a case without turns, execute them, and compare the results."""
+        reader = rules.reader
+        transcript = given.transcript
+        text = str(transcript.output or "")
+        reply = reader.text(text) if self.options.mode == "json" else reader.native(transcript.tool_calls)
+        problems = await rules.call_problems(expected, reply)
+        executed: list[Executed] = []
+        if not problems and not limit_problems(expected.rules, given):
+            executed = await self._execute(expected, reply, given)
+            problems = await result_differences(expected, executed)
+        return ReadTurn(reply, tuple(executed), tuple(problems))
 
     def _accesses(self) -> list[ProviderAccess]:
         return [access for each in self.graders.values() for access in each.accesses]
@@ -140,22 +127,6 @@ class CallScorer:
             except ValidationError as error:
                 raise GraderError(f"case {case.id!r} was not made by `bakeoff mcp`: start a new run") from error
         return self._read[case.score_digest]
-
-    def _native_reply(self, called: Sequence[ToolCall]) -> Reply:
-        offered = offered_names(self.tools)
-        calls: list[Call] = []
-        for call in called:
-            if call.name not in offered:
-                invented = Call(serverName=UNKNOWN_SERVER, toolName=call.name[:200])
-                problem = f"{invented.toolName!r} was called, but there is no such tool"
-                return Reply((*calls, invented), "native", problem)
-            if not isinstance(call.arguments, dict):
-                return Reply(tuple(calls), "native", f"the arguments of {call.name[:200]!r} are not a JSON object")
-            made = make_call(offered[call.name].server, offered[call.name].name, call.arguments)
-            if isinstance(made, str):
-                return Reply(tuple(calls), "native", made)
-            calls.append(made)
-        return Reply(tuple(calls), "native")
 
     async def _execute(self, expected: Expected, reply: Reply, given: ScoreInput) -> list[Executed]:
         """Execute the calls if the case needs it. All are as expected here: wrong calls never reach a server."""
@@ -184,19 +155,42 @@ def limit_problems(rules: CallRules, given: ScoreInput) -> list[str]:
     return found
 
 
+def whole_reply(found: Sequence[ReadTurn]) -> Reply:
+    """Return the calls of all turns as one reply. Its form and its problem are those of the last one."""
+    last = found[-1].reply
+    return Reply(tuple(call for turn in found for call in turn.reply.calls), last.form, last.problem)
+
+
+def _reason(problems: Sequence[str]) -> str:
+    return "; ".join(problems[:_MOST_REASONS])[:_LONGEST_REASON]
+
+
+def _place(expected: Expected, found: Sequence[ReadTurn]) -> str:
+    return f"turn {len(found)} of {len(expected.turns)}: " if expected.turns else ""
+
+
 def _details(
-    reply: Reply, executed: Sequence[Executed], grade: Grade | None, problems: Sequence[str]
+    expected: Expected, found: Sequence[ReadTurn], grade: Grade | None, problems: Sequence[str]
 ) -> dict[str, JsonValue]:
+    reply, executed = whole_reply(found), [each for turn in found for each in turn.executed]
     details: dict[str, JsonValue] = {
         "called": [call.model_dump(mode="json") for call in reply.calls],
         "manner": reply.form,
     }
     if problems:
-        details["failure_class"] = _failure_class(reply, executed, grade, problems[0])
+        details["failure_class"] = _failure_class(found[-1].reply, found[-1].executed, grade, problems[0])
     if executed:
         details["executed"] = [each.model_dump(mode="json") for each in executed]
     if grade is not None:
         details["grading"] = grade.model_dump(mode="json")
+    if expected.turns:
+        scores = [
+            TurnScore(
+                called=turn.reply.calls, executed=turn.executed, reason="; ".join(turn.problems)[:_LONGEST_REASON]
+            )
+            for turn in found
+        ]
+        details[TURNS] = [score.model_dump(mode="json") for score in scores]
     return details
 
 

@@ -1,6 +1,6 @@
 """The models under test: in JSON mode, in native function calling, or as agents that call the tools."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -8,17 +8,18 @@ from typing import Self
 from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff._kernel.clock import Clock
-from bakeoff.doors.mcp_suite.calls import offered_names, offered_tools, tool_label
+from bakeoff.doors.mcp_suite.calls import Expected, offered_names, offered_tools, tool_label
 from bakeoff.doors.mcp_suite.config import Mode
 from bakeoff.doors.mcp_suite.expectations import is_destructive
-from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, KIND, PlanSettings
+from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, KIND, PlanSettings, scorer_options
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
 from bakeoff.doors.mcp_suite.providers import importable
 from bakeoff.doors.mcp_suite.servers import hub_of
+from bakeoff.doors.mcp_suite.turns import TurnRules
 from bakeoff.errors import InfraError, ToolError, ToolTimeout
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
 from bakeoff.models.rate_limit import RetryPolicy
-from bakeoff.plan import SubjectSpec, read_options
+from bakeoff.plan import Plan, SubjectSpec, read_options
 from bakeoff.protocols import Needs, Task, Tool
 from bakeoff.record import Transcript
 from bakeoff.subjects.model import ModelOptions, ModelSubject
@@ -52,9 +53,26 @@ class SuiteModel:
     limited: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the only tools of some cases
     sequences: bool = False
     may_destroy: bool = False  # tools that their server marks as destructive are executed, too
+    turns: Mapping[str, Expected] = field(default_factory=dict)  # cases with several turns, by id; no model sees them
+    turn_rules: TurnRules | None = None
 
     @classmethod
-    def from_spec(cls, spec: SubjectSpec, settings: PlanSettings, environment: Mapping[str, str]) -> "SuiteModel":
+    def from_spec(
+        cls, spec: SubjectSpec, plan: Plan, settings: PlanSettings, environment: Mapping[str, str]
+    ) -> "SuiteModel":
+        model = cls._without_turns(spec, settings, environment)
+        read = {case.id: Expected.model_validate(case.expected) for case in plan.cases}
+        turns = {id: expected for id, expected in read.items() if expected.turns}
+        if not turns:
+            return model
+        executes = any(expected.execute for expected in turns.values())
+        hub = hub_of(settings.servers, environment, settings.toolTimeout) if executes else None
+        rules = TurnRules.of(scorer_options(plan), settings.tools)
+        own_hub = settings.serverScope == "trial"
+        return replace(model, hub=model.hub or hub, own_hub=own_hub, turns=turns, turn_rules=rules)
+
+    @classmethod
+    def _without_turns(cls, spec: SubjectSpec, settings: PlanSettings, environment: Mapping[str, str]) -> "SuiteModel":
         options = read_options(spec, SuiteModelOptions)
         mode, servers = spec.kind.removeprefix(KIND), settings.servers
         # In every mode: secrets that servers receive may come back in their descriptions and results.
@@ -111,24 +129,36 @@ class SuiteModel:
         return await self.for_case(task.case_id)._attempt(task)
 
     async def _attempt(self, task: Task) -> Transcript:
-        if self.mode == "json":
-            return self._annotated(await self.model.attempt(task))
-        if self.hub is None:
-            offered = tuple(_inert_tool(name, tool) for name, tool in self.offered.items())
-            return self._annotated(await self.model.attempt(replace(task, tools=offered)))
-        async with self._opened(self.hub, task) as hub:
-            await _check_unchanged(hub, self.tools)
-            real = tuple(
-                _real_tool(name, tool, hub, task.clock) if self._may_run(tool) else _refused_tool(name, tool)
-                for name, tool in self.offered.items()
-            )
-            return self._annotated(await self.model.attempt(replace(task, tools=real)))
+        expected = self.turns.get(task.case_id)
+        executes = self.mode == "agent" or (expected is not None and expected.execute)
+        async with self._opened(self.hub if executes else None, task) as hub:
+            if hub is not None and self.mode == "agent":
+                await _check_unchanged(hub, self.tools)
+            task = replace(task, tools=tuple(self._offered_tools(hub, task)))
+            if expected is None:
+                return self._annotated(await self.model.attempt(task))
+            assert self.turn_rules is not None, "a suite with turns has rules for them"
+            ask, system = self.model.asking(task), self.model.options.system
+            return self._annotated(await self.turn_rules.carry_on(expected.turns, ask, system, hub, task.clock))
+
+    def _offered_tools(self, hub: OpenHub | None, task: Task) -> Iterator[Tool]:
+        """Yield the tools of function calling. Only agents call real ones."""
+        for name, tool in self.offered.items():
+            if self.mode != "agent" or hub is None:
+                yield _inert_tool(name, tool)
+            elif self._may_run(tool):
+                yield _real_tool(name, tool, hub, task.clock)
+            else:
+                yield _refused_tool(name, tool)
 
     def _may_run(self, tool: ServerTool) -> bool:
         return self.may_destroy or not is_destructive(tool)
 
     @asynccontextmanager
-    async def _opened(self, hub: McpHub, task: Task) -> AsyncIterator[OpenHub]:
+    async def _opened(self, hub: McpHub | None, task: Task) -> AsyncIterator[OpenHub | None]:
+        if hub is None:
+            yield None
+            return
         if not self.own_hub:
             yield task.resources[hub.key]
             return

@@ -13,7 +13,14 @@ from bakeoff.doors.mcp_suite.confusion import confusions
 from bakeoff.doors.mcp_suite.outcome import Outcome, State, outcome_of
 from bakeoff.doors.mcp_suite.plan import PlanSettings, suite_name
 from bakeoff.doors.mcp_suite.results.report import ModelNumbers, Report, build_report, cost_of
-from bakeoff.doors.mcp_suite.results.sections import TONES, coverage_blocks, page_parts, pass_rates, state_with
+from bakeoff.doors.mcp_suite.results.sections import (
+    TONES,
+    coverage_blocks,
+    page_parts,
+    pass_rates,
+    state_with,
+    turn_rates,
+)
 from bakeoff.doors.mcp_suite.versions import compare_with_run_before
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
@@ -131,6 +138,7 @@ def describe(report: Report, outcome: Outcome) -> Iterator[Block]:
     if report.bakeoff.coverage is not None:
         yield from coverage_blocks(report.bakeoff.coverage)
     yield pass_rates(outcome)
+    yield from turn_rates(outcome)
     titles = columns("model", "score>", "95 % interval>", "rounds>", "lost>", "cost>", "tokens>", "p50>", "p90>")
     yield heading("Models", level=4)
     yield Table(titles, tuple(map(_model, report.bakeoff.models)), "Models")
@@ -191,7 +199,8 @@ def log_lines(report: Report) -> Iterator[str]:
         for result in case.modelResults:
             yield f"  {visible(result.model)}: {percent(result.passRate)}"
             for detail in result.details:
-                yield f"    round {detail.round}: {'passed' if detail.passed else 'FAILED'}"
+                place = f" at turn {detail.failedTurn}" if detail.failedTurn else ""
+                yield f"    round {detail.round}: {'passed' if detail.passed else f'FAILED{place}'}"
                 texts = {
                     "reply": detail.response,
                     "tool result": detail.toolExecutionResult,

@@ -10,10 +10,11 @@ from pydantic import Field, JsonValue
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
-from bakeoff.doors.mcp_suite.calls import Expected, written_calls
+from bakeoff.doors.mcp_suite.calls import Expected, ExpectedTurn, written_calls
 from bakeoff.doors.mcp_suite.config import Mode
 from bakeoff.doors.mcp_suite.confusion import ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp_suite.coverage import Coverage
+from bakeoff.doors.mcp_suite.execution import TurnScore, turns_in
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.doors.mcp_suite.plan import PlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
@@ -22,6 +23,16 @@ from bakeoff.record import Record, Usage, Verdict
 from bakeoff.report.formatting import UNKNOWN, cost
 from bakeoff.report.summary import Comparisons, SubjectSummary, summarise
 from bakeoff.stats.intervals import Interval
+
+
+class TurnDetail(FrozenModel):
+    """One turn of a round."""
+
+    turn: int
+    passed: bool
+    error: str | None = None
+    response: JsonValue = None
+    toolExecutionResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
 
 
 class RoundDetail(FrozenModel):
@@ -33,6 +44,12 @@ class RoundDetail(FrozenModel):
     response: JsonValue = Field(default=None, description="the calls that were read, or else the text of the model")
     toolExecutionResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
     gradingResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
+    turns: tuple[TurnDetail, ...] = Field(
+        default=(),
+        description="those that were asked: a turn that fails ends the case",
+        exclude_if=lambda each: not each,
+    )
+    failedTurn: int | None = Field(default=None, exclude_if=lambda turn: turn is None)
 
 
 class ModelResult(FrozenModel):
@@ -41,9 +58,15 @@ class ModelResult(FrozenModel):
     details: tuple[RoundDetail, ...] = ()
 
 
+class ExpectedTurnResult(FrozenModel):
+    prompt: str
+    expectedOutput: JsonValue = None
+
+
 class CaseResult(FrozenModel):
     prompt: str
     expectedOutput: JsonValue = None
+    turns: tuple[ExpectedTurnResult, ...] = Field(default=(), exclude_if=lambda turns: not turns)
     modelResults: tuple[ModelResult, ...] = ()
 
 
@@ -146,6 +169,10 @@ def build_report(
             CaseResult(
                 prompt=case.prompt,
                 expectedOutput=expected_output(case),
+                turns=tuple(
+                    ExpectedTurnResult(prompt=turn.prompt, expectedOutput=written_calls(turn.calls))
+                    for turn in expected_turns(case)
+                ),
                 modelResults=tuple(
                     ModelResult(
                         model=cell.model,
@@ -170,9 +197,19 @@ def build_report(
     )
 
 
-def expected_output(case: Case) -> JsonValue:
-    """Return the expected calls of a case as a configuration writes them."""
-    return written_calls(Expected.model_validate(case.expected).calls)
+def expected_output(case: Case, turn: int | None = None) -> JsonValue:
+    """Return the expected calls of a case, or of one turn from 1, as a configuration writes them."""
+    expected = Expected.model_validate(case.expected)
+    return written_calls((expected if turn is None else expected.turns[turn - 1]).calls)
+
+
+def expected_turns(case: Case) -> tuple[ExpectedTurn, ...]:
+    return Expected.model_validate(case.expected).turns
+
+
+def failed_turn(record: Record) -> int | None:
+    """Return the turn that ended a round from 1, or None if no turn did."""
+    return next((number for number, turn in enumerate(turns_in(record), 1) if turn.reason), None)
 
 
 def response_of(record: Record) -> str:
@@ -213,15 +250,32 @@ def _config(plan: Plan, settings: PlanSettings) -> dict[str, JsonValue]:
 def _detail(record: Record, mode: Mode) -> RoundDetail:
     metadata = record.scores[0].metadata if record.scores else {}
     executed = metadata.get("executed")
-    results = [_result(each) for each in executed] if isinstance(executed, list) else []
     return RoundDetail(
         round=record.round + 1,
         passed=record.verdict is Verdict.PASS,
         error=failure_reason(record),
         response=(_called(record) if mode != "agent" else None) or response_of(record),
-        toolExecutionResult=None if not results else results[0] if len(results) == 1 else results,
+        toolExecutionResult=_results(executed if isinstance(executed, list) else []),
         gradingResult=_grade(metadata.get("grading")),
+        turns=tuple(_turn_detail(number, turn) for number, turn in enumerate(turns_in(record), 1)),
+        failedTurn=failed_turn(record),
     )
+
+
+def _turn_detail(number: int, turn: TurnScore) -> TurnDetail:
+    return TurnDetail(
+        turn=number,
+        passed=not turn.reason,
+        error=turn.reason or None,
+        response=written_calls(turn.called or None),
+        toolExecutionResult=_results([each.model_dump(mode="json") for each in turn.executed]),
+    )
+
+
+def _results(executed: Sequence[JsonValue]) -> JsonValue:
+    """Return what the calls gave: one result alone, several as a list, and none as null."""
+    results = [_result(each) for each in executed]
+    return None if not results else results[0] if len(results) == 1 else results
 
 
 def _called(record: Record) -> JsonValue:

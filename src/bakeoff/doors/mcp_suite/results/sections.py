@@ -13,10 +13,17 @@ from pydantic import JsonValue
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, most_confused, pooled
 from bakeoff.doors.mcp_suite.coverage import Coverage
+from bakeoff.doors.mcp_suite.execution import turns_in
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State
 from bakeoff.doors.mcp_suite.plan import PlanSettings, mode_of
 from bakeoff.doors.mcp_suite.prompt import system_prompt
-from bakeoff.doors.mcp_suite.results.report import expected_output, failure_reason, response_of
+from bakeoff.doors.mcp_suite.results.report import (
+    expected_output,
+    expected_turns,
+    failed_turn,
+    failure_reason,
+    response_of,
+)
 from bakeoff.doors.mcp_suite.results.versions import version_sections
 from bakeoff.doors.mcp_suite.versions import VersionReport
 from bakeoff.plan import Case, Plan
@@ -95,10 +102,30 @@ def _pass_rate(cell: CellOutcome | None) -> Datum:
     return Datum(rate, cell.pass_rate, TONES[cell.state])
 
 
+def turn_rates(outcome: Outcome) -> Iterator[Table]:
+    """Yield a table that says how many rounds passed each turn, if cases have several."""
+    rows: list[tuple[Value, ...]] = []
+    most = 0
+    for cell in outcome.cells:
+        rounds = [turns for record in cell.records if (turns := turns_in(record))]
+        if rounds:
+            asked = [sum(len(turns) > at for turns in rounds) for at in range(max(map(len, rounds)))]
+            good = [sum(len(turns) > at and not turns[at].reason for turns in rounds) for at in range(len(asked))]
+            most = max(most, len(asked))
+            rates = [Datum(f"{passed}/{of}", passed / of) for passed, of in zip(good, asked, strict=True)]
+            rows.append((Quote(cell.case), Quote(cell.model), *rates))
+    if rows:
+        filled = tuple((*row, *[Datum("not asked", tone="muted")] * (most + 2 - len(row))) for row in rows)
+        titles = columns("case", "model", *(f"turn {number}>" for number in range(1, most + 1)))
+        yield Table(titles, filled, "Rounds that passed each turn, of those that were asked it")
+
+
 def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
     lead = f"A cell is one case and one model; it passes at {percent(outcome.threshold)} of its rounds."
     notes = tuple(Text(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
-    return Section(id="cells", title="Pass rates", lead=lead, blocks=(pass_rates(outcome), *notes))
+    return Section(
+        id="cells", title="Pass rates", lead=lead, blocks=(pass_rates(outcome), *turn_rates(outcome), *notes)
+    )
 
 
 def _confusion_sections(settings: PlanSettings, found: Sequence[Confusion]) -> Iterator[Section]:
@@ -167,20 +194,22 @@ def _answers_section(plan: Plan, outcome: Outcome) -> Iterator[Section]:
 
 
 def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonValue]:
-    grouped: dict[tuple[str, str], list[Record]] = {}
-    wanted = expected_output(case)
+    grouped: dict[tuple[str, str, str], list[Record]] = {}
     for record in cell.records:
         if record.verdict is not Verdict.PASS:
-            grouped.setdefault((_actual(record, wanted), failure_reason(record) or ""), []).append(record)
-    for (actual, reason), records in grouped.items():
-        expected, shown = side_by_side(_written(wanted), actual)
+            wanted = expected_output(case, failed_turn(record))
+            key = _written(wanted), _actual(record, wanted), failure_reason(record) or ""
+            grouped.setdefault(key, []).append(record)
+    for (wanted_text, actual, reason), records in grouped.items():
+        expected, shown = side_by_side(wanted_text, actual)
         trial = plan.find(case.id, cell.model, records[0].round)
         yield {
             "case": visible(case.id, _NAME),
             "model": visible(cell.model, _NAME),
             "rounds": ", ".join(str(record.round + 1) for record in records),
             "href": f"#t={trial.index}" if trial else "",
-            "prompt": case.prompt[:_LONGEST],
+            "prompts": [turn.prompt[:_LONGEST] for turn in expected_turns(case)] or [case.prompt[:_LONGEST]],
+            "failed": failed_turn(records[0]) or 0,
             "reason": visible(reason, 1_000),
             "expected": expected,
             "actual": shown,
@@ -188,8 +217,10 @@ def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonVa
 
 
 def _actual(record: Record, wanted: JsonValue) -> str:
-    """Return the call that the scorer read, or the reply itself if it contains none."""
-    calls: list[JsonValue] = [call.model_dump(mode="json") for call in called_in(record)]
+    """Return the call that the scorer read, of the turn that failed, or the reply itself if it contains none."""
+    turns = turns_in(record)
+    read = turns[-1].called if failed_turn(record) else called_in(record)
+    calls: list[JsonValue] = [call.model_dump(mode="json") for call in read]
     if calls:
         return _written(in_order_of(wanted, calls[0] if len(calls) == 1 else calls))[:_LONGEST]
     said = response_of(record)
