@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,6 +88,29 @@ async def test_resources_and_prompts_are_tools_that_work(asking: Asking, opened:
     assert [each.uri for each in offers.resources] == ["note://today", "note://{day}"]
     async with opened(asking()) as hub:
         assert [tool.name for tool in await hub.tools()] == ["delete_all", "summarise"]
+
+
+async def test_a_server_that_promises_resources_and_knows_no_list_of_them_offers_none(
+    opened: Opening, tmp_path: Path
+) -> None:
+    script = tmp_path / "promising.py"
+    script.write_text(
+        "import json, sys\n"
+        "info = {'protocolVersion': '2025-06-18', 'serverInfo': {'name': 'p', 'version': '1'},\n"
+        "        'capabilities': {'tools': {}, 'resources': {}, 'prompts': {}}}\n"
+        "known = {'initialize': info, 'tools/list': {'tools': []},\n"
+        "         'resources/list': {'resources': [{'uri': 'a://1', 'name': 'one'}]}}\n"
+        "for line in sys.stdin:\n"
+        "    message = json.loads(line)\n"
+        "    if 'id' in message:\n"
+        "        result = known.get(message['method'])\n"
+        "        error = {'code': -32601, 'message': 'Method not found'}\n"
+        "        answer = {'error': error} if result is None else {'result': result}\n"
+        "        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], **answer}), flush=True)\n"
+    )
+    async with opened(ServerSpec(name="p", command=sys.executable, args=(str(script),))) as hub:
+        (offers,) = await hub.offers()
+    assert ([each.uri for each in offers.resources], offers.prompts) == (["a://1"], ())
 
 
 def test_a_tool_of_the_server_keeps_its_name_and_plain_resources_are_an_enum() -> None:

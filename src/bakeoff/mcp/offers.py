@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from mcp.client import Client
+from mcp.shared.exceptions import MCPError
+from mcp_types import METHOD_NOT_FOUND
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import quoted
@@ -88,7 +90,12 @@ async def _pages(get: Callable[[str | None], Awaitable[Page]], what: str, limits
     seen: set[str] = set()
     cursor: str | None = None
     while len(pages) < limits.pages:
-        pages.append(await get(cursor))
+        try:
+            pages.append(await get(cursor))
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND:  # published servers promise resources, and know no templates
+                return pages
+            raise
         cursor = pages[-1].next_cursor
         if cursor is None:
             return pages
