@@ -29,10 +29,24 @@ class Delay:
 class Clock:
     """A time limit for one coroutine. A coroutine that never waits, such as most scorers, needs no timer."""
 
-    __slots__ = ("_deadline", "_paused_at", "_pauses", "_sleep", "_timer", "expired", "remarks", "seconds", "waited")
+    __slots__ = (
+        "_deadline",
+        "_paused_at",
+        "_pauses",
+        "_sleep",
+        "_timer",
+        "began",
+        "expired",
+        "name",
+        "remarks",
+        "seconds",
+        "waited",
+    )
 
     def __init__(self, seconds: float, sleep: Callable[[Delay], Awaitable[bool]] | None = None) -> None:
         self.seconds = seconds
+        self.name = ""  # of what it measures
+        self.began = 0.0  # in the time of its loop
         self._sleep = sleep  # shows a delay while it lasts, and may cut it short
         self.expired = False
         self.waited = 0.0  # time that does not count against the limit
@@ -52,7 +66,8 @@ class Clock:
 
     async def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         loop = asyncio.get_running_loop()
-        self._deadline = loop.time() + self.seconds
+        self.began = loop.time()
+        self._deadline = self.began + self.seconds
         try:
             waits_for = coroutine.send(None)
         except StopIteration as done:

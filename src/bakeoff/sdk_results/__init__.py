@@ -36,8 +36,9 @@ from bakeoff.sdk_results.readers import (
     read_vercel,
 )
 from bakeoff.sdk_results.task_result import TaskResult
+from bakeoff.sdk_results.unknown import unknown_part
 
-__all__ = ["foreign_class", "recognise"]
+__all__ = ["foreign_class", "recognise", "unknown_part"]
 
 _PLAIN = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, dict, list, tuple, BaseModel)
 
@@ -45,8 +46,8 @@ _PLAIN = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, dic
 def recognise(value: Any) -> TaskResult | None:
     """Return the answer, the tool calls and the usage that a value holds.
 
-    None for an object of an unknown class, and for data that holds objects of other packages: nobody knows which part
-    of them is the answer.
+    None for an object of an unknown class, and for data that holds such objects or those of other packages: nobody
+    knows which part of them is the answer.
     """
     if is_a(value, TaskResult):
         found: TaskResult = value
@@ -106,4 +107,5 @@ def _plain_result(value: Any) -> TaskResult | None:
         with suppress(ValidationError):
             return TaskResult.model_validate(value)
     plain = value is None or is_a(value, *_PLAIN) or dataclasses.is_dataclass(type(value))
-    return TaskResult(result=value) if plain and foreign_class(value) is None else None
+    known = plain and foreign_class(value) is None and unknown_part(value) is None
+    return TaskResult(result=value) if known else None

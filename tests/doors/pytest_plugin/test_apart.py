@@ -30,6 +30,35 @@ async def test_it(case):
     assert " s at test_it.py:" in seen.text
 
 
+def test_time_lost_to_several_cases_is_given_back_to_all_and_a_scorer_that_blocks_is_named(
+    project: SmallProject,
+) -> None:
+    project.write("""
+@eval_suite(data=rows(*range(10)), scorers=[right], timeout=2)
+async def test_many(case):
+    for _ in range(5):
+        if case.input:
+            time.sleep(0.1)
+        await asyncio.sleep(0.02)
+    return f"<{case.input}>"
+
+async def blocks(given):
+    if given.expected == "<0>":
+        time.sleep(1.5)
+    return 1.0
+
+@eval_suite(data=rows(*range(4)), scorers=[blocks])
+async def test_scorer(case):
+    await asyncio.sleep(0.1)
+    return f"<{case.input}>"
+""")
+    seen = project.run()
+    assert seen.counts() == {"passed": 14}, seen.text
+    assert " s by one of: test_it.py::test_many[" in seen.text
+    assert "it blocked the event loop" not in seen.text.partition("test_scorer[0]: scorer")[0]
+    assert "test_scorer[0]: scorer 'blocks': it blocked the event loop for 1." in seen.text
+
+
 def test_context_variables_of_one_case_are_unknown_to_the_others(project: SmallProject) -> None:
     project.write("""
 import contextvars

@@ -98,3 +98,20 @@ def test_it(case):
     assert "this run is not kept: runs cannot be kept on this platform: Python has no file locks here" in run.stdout
     assert (project.path / "evals.json").exists()
     assert not (project.path / ".bakeoff").exists()
+
+
+def test_control_characters_and_commands_in_errors_and_ids_are_harmless(project: SmallProject) -> None:
+    project.write(r"""
+BAD = "\x1b[2J\x1b]0;owned\x07 \u202e ##[error]owned"
+
+@eval_suite(data=[{"input": 1, "name": "##[error]owned"}], scorers=[right])
+def test_it(case):
+    raise ValueError(BAD)
+""")
+    for style in ("auto", "line"):
+        seen = project.run_apart("-v", "-l", f"--tb={style}")
+        assert seen.counts() == {"failed": 1}
+        assert r"\x1b[2J\x1b]0;owned\x07 \u202e ## [error]owned" in seen.text
+        assert not {"\x1b", "\x07", "\u202e"} & set(seen.text)
+        assert "##[" not in seen.text
+        assert "test_it.py::test_it[## [error]owned] FAILED" in seen.text

@@ -333,3 +333,52 @@ def test_it(case):
     seen = project.run()
     assert [outcome.case for outcome in seen.outcomes if outcome.passed] == ["run-Paris", "items-Paris"]
     assert {outcome.score for outcome in seen.outcomes} == {1.0, 0.5}  # the calls are found in all four
+
+
+NO_DATA = """
+import httpx
+
+class Mine:
+    pass
+
+async def later():
+    return "Paris"
+
+ITSELF = ["Paris"]
+ITSELF.append(ITSELF)
+DEEP = "Paris"
+for _ in range(5000):
+    DEEP = [DEEP]
+
+MADE = {
+    "response": lambda: {"r": httpx.Response(200, text="Paris")},
+    "coroutine": lambda: {"a": [later()]},
+    "mine": lambda: {"a": Mine()},
+    "error": lambda: [ValueError("Paris")],
+    "keys": lambda: {1: "Paris", "1": "Paris"},
+    "itself": lambda: ITSELF,
+    "deep": lambda: DEEP,
+    "data": lambda: {"a": [1, 2.5, None, True, {"b": ("Paris", b"x", {3})}], 2: "y"},
+}
+
+@eval_suite(data=[{"input": name, "name": name, "expected": "Paris"} for name in MADE], scorers=[Contains()])
+async def test_it(case):
+    return MADE[case.input]()
+"""
+
+
+def test_what_is_no_data_inside_of_lists_and_dicts_is_refused_with_its_place(project: SmallProject) -> None:
+    project.write(NO_DATA)
+    seen = project.run("--tb=short")
+    assert {each.case for each in seen.outcomes if each.passed} == {"data"}
+    text = " ".join(seen.text.split())
+    for said in (
+        "a dict with an object of httpx.Response, which is unknown (at ['r'])",
+        "a dict with a coroutine that was not awaited, which is unknown (at ['a'][0])",
+        "a dict with an object of test_it.Mine, which is unknown (at ['a'])",
+        "a list with an object of builtins.ValueError, which is unknown (at [0])",
+        "the keys 1 and '1', which are one in JSON",
+        "lists that are nested more than 100 levels deep, or that hold themselves",
+    ):
+        assert said in text, said
+    assert " at 0x" not in text

@@ -41,6 +41,7 @@ class EvalSubject:
 
     async def attempt(self, task: Task) -> Transcript:
         function = self.calls(task.case_id)
+        task.clock.name = task.case_id
         self.errors.pop((task.case_id, task.round), None)  # of an earlier try
         try:
             if self.isolate and self.debug is None:
@@ -174,7 +175,9 @@ class SuiteScorer:
             if _is_ours(self.function):
                 scored: Scored = await call(self.function, given)
             else:
-                scored = await call_apart(partial(self.function, given), CLOCK.get())
+                clock = CLOCK.get()
+                clock.name = f"{given.case.id} (scorer {self.name!r})"
+                scored = await call_apart(partial(self.function, given), clock)
         except ENDS_A_LOOP as error:
             raise GraderError(f"the scorer raised {type(error).__name__}: {error}") from error
         return scored

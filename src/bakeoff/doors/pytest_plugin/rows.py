@@ -18,7 +18,7 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
 from bakeoff._kernel.json import as_json, clean
-from bakeoff._kernel.text import count_of, escaped, free_name, visible
+from bakeoff._kernel.text import count_of, escaped, free_name, visible, without_command
 from bakeoff.doors.pytest_plugin.gather import UNREAD
 from bakeoff.doors.pytest_plugin.loops import run_here
 from bakeoff.doors.pytest_plugin.suite import Data
@@ -249,7 +249,13 @@ def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
         problem = _problem(row) or _problem_of_marks(marks)
         values = clean(row) if problem is None else {}
         name = id_ if isinstance(id_, str) else values.get("name")
-        wanted = escaped(name) if name is not None else _slug(values.get("input")) if values else _slug(where)
+        wanted = (
+            without_command(escaped(name))
+            if name is not None
+            else _slug(values.get("input"))
+            if values
+            else _slug(where)
+        )
         if name is not None and problem is None:
             first = places.setdefault(name, where)
             if first != where:

@@ -18,18 +18,27 @@ def transcript_of(answer: Any) -> Transcript:
         return answer
     if inspect.isgenerator(answer):
         return Transcript(output=joined(list(answer)))
-    from bakeoff.sdk_results import foreign_class, recognise
+    from bakeoff.sdk_results import recognise
 
     result = recognise(answer)
     if result is None:
-        kind = foreign_class(answer) or type(answer)
-        held = "" if kind is type(answer) else f"a {type(answer).__name__} with "
-        raise SubjectError(
-            f"the task returned {held}an object of {kind.__module__}.{kind.__qualname__}, which is unknown: return its "
-            "text, data of your own (text, number, list, dict, dataclass, model), the result object of a known SDK, or "
-            "`TaskResult(result=…)` with what is to be scored"
-        )
+        raise SubjectError(_refusal(answer))
     return result.transcript()
+
+
+def _refusal(answer: Any) -> str:
+    """Say what of an answer is not understood, where it is, and the way out."""
+    from bakeoff.sdk_results import foreign_class, unknown_part
+
+    kind, part = foreign_class(answer), unknown_part(answer)
+    what = f"an object of {kind.__module__}.{kind.__qualname__}" if kind else part.what if part else "something"
+    place = part.place if part and not kind else ""
+    held = "" if kind is type(answer) or (part and not part.place and not kind) else f"a {type(answer).__name__} with "
+    return (
+        f"the task returned {held}{what}, which is unknown{f' (at {place})' if place else ''}: return its "
+        "text, data of your own (text, number, list, dict, dataclass, model), the result object of a known SDK, or "
+        "`TaskResult(result=…)` with what is to be scored"
+    )
 
 
 def joined(pieces: Sequence[Any]) -> str:

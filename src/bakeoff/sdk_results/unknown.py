@@ -1,0 +1,80 @@
+"""Find what is no data inside of the lists and dicts that an application returned. JSON has no form for it."""
+
+import dataclasses
+import inspect
+from collections.abc import Iterator
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from bakeoff._kernel.text import visible
+from bakeoff.sdk_results.plain_data import is_a
+
+_DEEPEST = 100  # levels; JSON is read to about twice that
+_MOST = 1_000_000  # values that are looked at
+_SIMPLE = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, bytes, bytearray, PurePath)
+
+
+class Unknown(NamedTuple):
+    """A part of a value that is no data."""
+
+    what: str
+    place: str  # such as `['answers'][0]`; empty for the value itself
+
+
+def unknown_part(value: Any) -> Unknown | None:
+    """Return the first part of plain lists and dicts that is no data, or None."""
+    waiting = [iter([("", value)])]
+    for _ in range(_MOST):
+        if not waiting:
+            return None
+        place, one = next(waiting[-1], ("", _END))
+        if one is _END:
+            waiting.pop()
+        elif (problem := _problem(one)) is not None:
+            return Unknown(problem, place)
+        elif (inside := _inside(place, one)) is not None:
+            if len(waiting) > _DEEPEST:
+                return Unknown(f"lists that are nested more than {_DEEPEST} levels deep, or that hold themselves", "")
+            waiting.append(inside)
+    return None
+
+
+_END: Any = object()
+
+
+def _problem(one: Any) -> str | None:
+    if is_a(one, dict):
+        return _problem_of_keys(one)
+    simple = one is None or is_a(one, *_SIMPLE, list, tuple, set, frozenset, BaseModel)
+    if simple or dataclasses.is_dataclass(type(one)):
+        return None
+    if inspect.iscoroutine(one):
+        one.close()  # nobody will await it any more
+        return "a coroutine that was not awaited"
+    kind = type(one)
+    return f"an object of {kind.__module__}.{kind.__qualname__}"
+
+
+def _problem_of_keys(one: dict[Any, Any]) -> str | None:
+    texts: dict[str, Any] = {}
+    for key in one:
+        if key is not None and not is_a(key, *_SIMPLE, tuple):
+            return f"a key of {type(key).__module__}.{type(key).__qualname__}"
+        first = texts.setdefault(str(key), key)
+        if first is not key:
+            return f"the keys {visible(repr(first), 60)} and {visible(repr(key), 60)}, which are one in JSON,"
+    return None
+
+
+def _inside(place: str, one: Any) -> Iterator[tuple[str, Any]] | None:
+    if is_a(one, dict):
+        return ((f"{place}[{visible(repr(key), 60)}]", item) for key, item in one.items())
+    if is_a(one, list, tuple, set, frozenset):
+        return ((f"{place}[{number}]", item) for number, item in enumerate(one))
+    return None
