@@ -25,10 +25,11 @@ def wrong(given):
 
 @eval_suite(data=rows(*range(15)), scorers=[wrong])
 async def test_async(case):
-    for line in range(8):
+    for line in range(7):
         say(case.input, line)
         await asyncio.sleep(0.002)
     await asyncio.to_thread(say, case.input, "thread")
+    await asyncio.get_running_loop().run_in_executor(None, say, case.input, "executor")
     return "x"
 
 @eval_suite(data=rows(*range(15)), scorers=[wrong])

@@ -3,7 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, Protocol, TypeVar
 
 from bakeoff._kernel.clock import RUNNING, Clock
@@ -151,6 +153,13 @@ def _keep(coroutine: Coroutine[Any, Any, None], kept: set[asyncio.Task[Any]]) ->
     task.add_done_callback(kept.discard)
 
 
+class _InheritingExecutor(ThreadPoolExecutor):
+    """Run functions with the context variables of their caller, so that it is known which case prints."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        return super().submit(copy_context().run, fn, *args, **kwargs)
+
+
 class LoopThread:
     """Run an event loop beside pytest, from its first use until it is closed."""
 
@@ -192,6 +201,7 @@ class LoopThread:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         loop = self._loop = asyncio.new_event_loop()
+        loop.set_default_executor(_InheritingExecutor(thread_name_prefix="asyncio"))
         self._thread = threading.Thread(target=self._run, args=(loop,), daemon=True, name="bakeoff-evals")
         self._thread.start()
         return loop

@@ -230,7 +230,8 @@ class EvalHooks:
             if report.outcome in FINAL:
                 self._seen.add(report.nodeid)
         elif report.when not in ("setup", "teardown"):  # of xdist: the worker crashed
-            self._crashed[report.nodeid] = f"it was not finished: {report.longrepr}"
+            said = str(report.longrepr).replace("while running", "while pytest was at")
+            self._crashed[report.nodeid] = f"it was not finished: {said}; a case beside it may be the cause"
         yield
 
     def _keep(self, outcome: "EvalOutcome") -> None:

@@ -219,3 +219,14 @@ def test_evals_that_were_really_run_are_reported(pytester: pytest.Pytester, work
     assert scores["test_one"] == "1"
     assert sorted(scores.values()) == ["0", "1", "1", "1"]
     assert (pytester.path / "out.html").is_file()
+
+
+def test_a_file_elsewhere_after_a_space_is_refused_since_pytest_looks_for_its_configuration_there(
+    pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    before = tmp_path_factory.mktemp("elsewhere") / "main.json"
+    assert run(pytester, f"--eval-json={before}", a=1.0).ret == 0
+    refused = pytester.runpytest_subprocess("-p", "bakeoff.doors.pytest_plugin.plugin", "--eval-baseline", str(before))
+    assert refused.ret == 4
+    refused.stderr.fnmatch_lines([f"*--eval-baseline {before}: *: write --eval-baseline={before}"])
+    assert run(pytester, f"--eval-baseline={before}", a=1.0).ret == 0

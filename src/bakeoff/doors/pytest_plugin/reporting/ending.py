@@ -63,6 +63,8 @@ def read_options(config: pytest.Config) -> Requested:
     """Read the options, and refuse before a test runs what cannot work."""
     option = config.option
     try:
+        for name in ("--eval-json", "--eval-html", "--eval-baseline"):
+            _refuse_misleading(config, name)
         for name, path in (("--eval-json", option.eval_json), ("--eval-html", option.eval_html)):
             if path is not None:
                 refuse_unwritable(name, path)
@@ -84,6 +86,23 @@ def read_options(config: pytest.Config) -> Requested:
     watch = config.pluginmanager.getplugin("bakeoff-watch")
     number = None if watch is None else watch.number
     return Requested(option.eval_json, option.eval_html, option.eval_junit, gates, _decisions(config, before), number)
+
+
+def _refuse_misleading(config: pytest.Config, name: str) -> None:
+    """Refuse a file after a space that has led pytest to the configuration of another folder, or to none.
+
+    pytest looks for its configuration before it knows our options, beside everything that looks like a path of tests.
+    """
+    given, folder = config.invocation_params.args, config.invocation_params.dir
+    chosen = config.option.rootdir or config.option.inifilename or config.args_source is config.ArgsSource.ARGS
+    if chosen or name not in given[:-1]:
+        return
+    path = folder / given[list(map(str, given)).index(name) + 1]
+    if path.exists() and not path.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"{name} {path}: pytest has taken this for a path of tests, and looked for its configuration there "
+            f"(rootdir {config.rootpath}): write {name}={path}"
+        )
 
 
 def _decisions(config: pytest.Config, baseline: Sequence[EvalOutcome] | None) -> "SessionDecisions | None":
