@@ -1,14 +1,14 @@
 """Wait for changes of files, for commands that then do their work again.
 
-Files are looked at every half second. That works on every file system, also on mounts that report no changes, and needs
-no library: a look at a thousand files takes some milliseconds.
+Files are looked at every half second, or as often as the caller asks. That works on every file system, also on mounts
+that report no changes, and needs no library: a look at a thousand files takes some milliseconds.
 """
 # ruff: noqa: PTH110, PTH112, PTH116, PTH118, PTH208 - texts take a fraction of the time of paths
 
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -17,6 +17,7 @@ GONE = ""
 """The state of a file that does not exist."""
 
 _LOOK_SECONDS = 0.5
+_REST = 9  # a pause is at least this many times as long as the look before it, so that looks take a tenth of a core
 _NOT_OURS = frozenset(("__pycache__", "node_modules", "site-packages", "dist-packages"))
 
 K = TypeVar("K")
@@ -29,10 +30,12 @@ class Watch(Generic[K, V]):
     Args:
         look: Returns the current values by key. A key that is missing has not changed.
         known: The values before the first change.
+        seconds: The pause between two looks.
     """
 
-    def __init__(self, look: Callable[[], Mapping[K, V]], known: Mapping[K, V]) -> None:
+    def __init__(self, look: Callable[[], Mapping[K, V]], known: Mapping[K, V], seconds: float = _LOOK_SECONDS) -> None:
         self._look = look
+        self._seconds = seconds
         self.known = dict(known)
 
     def wait(self) -> dict[K, V | None]:
@@ -43,13 +46,15 @@ class Watch(Generic[K, V]):
         """
         before: Mapping[K, V] | None = None
         while True:
+            began = time.monotonic()
             now = self._look()
+            took = time.monotonic() - began
             changed = {key: self.known.get(key) for key, value in now.items() if self.known.get(key) != value}
             if changed and now == before:
                 self.known.update(now)
                 return changed
             before = now
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(max(self._seconds, _REST * took))
 
 
 class FileStates:
@@ -84,12 +89,17 @@ def is_watched(name: str) -> bool:
     return not name.startswith((".", "#")) and not name.endswith("~") and name not in _NOT_OURS
 
 
-def source_files(root: Path, suffix: str = ".py") -> Iterator[str]:
-    """Yield the source files below a folder, without hidden folders, caches, libraries and virtual environments."""
+def source_files(root: Path, suffix: str | tuple[str, ...] = ".py", without: Container[str] = ()) -> Iterator[str]:
+    """Yield the source files below a folder, without hidden folders, caches, libraries and virtual environments.
+
+    `without` has the paths of further folders to leave out, written as `root` is.
+    """
     for folder, folders, files in os.walk(root):
         folders[:] = [
             name
             for name in folders
-            if is_watched(name) and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
+            if is_watched(name)
+            and os.path.join(folder, name) not in without
+            and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
         ]
         yield from (os.path.join(folder, name) for name in files if name.endswith(suffix) and is_watched(name))

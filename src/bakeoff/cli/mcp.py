@@ -47,6 +47,9 @@ def evaluate(
     decision: DecisionFlags,
     html: bool = flag(False, "Accepted for older scripts: the page is always written."),
     opened: bool = flag(True, "Show the page in the browser, where there is one.", "--open/--no-open"),
+    watch: bool = flag(
+        False, "After every save, ask the cases whose tools changed and those that failed, until Ctrl-C."
+    ),
     ending: EndingFlags,
 ) -> None:
     """Ask every model every prompt, and compare the tools it calls with the expected calls.

@@ -28,6 +28,7 @@ def evaluate(
     decision: DecisionFlags,
     html: bool,  # noqa: ARG001 - the page is always written
     opened: bool,
+    watch: bool,
     ending: EndingFlags,
 ) -> int:
     """Evaluate every suite in turn, and return the exit code of the worst.
@@ -39,6 +40,10 @@ def evaluate(
         raise UsageError(f"--report {request.report} is a file: name a folder")
     refuse_unwritable("--report", request.report / "test-report.json")
     ending.outputs()
+    if watch:
+        from bakeoff.cli.mcp_watch import watch_suites
+
+        return watch_suites(request, flags, decision, ending, opened=opened)
     read = read_suites(request, options)
     suites = [replace(selected, plan=decision.applied(selected.plan)) for selected in read.suites]
     if problems := [problem for selected in suites for problem in selected.plan.problems()]:

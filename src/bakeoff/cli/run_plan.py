@@ -8,7 +8,7 @@ import json
 import os
 import shlex
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
+from bakeoff.record import Record
 from bakeoff.report.answer import answer
 from bakeoff.report.by_tag import scores_by_tag
 from bakeoff.report.calibration import Judgements
@@ -172,7 +173,11 @@ def conclude(
                 say(f"some trials have no result; try them again with `{_command('resume', one.run)}`")
         if opened and pages:
             show(pages[-1])
-    codes = [one.exit_code(ending) for one in runs] + [UNDECIDED] * (planned - len(runs))
+    return worst_of([one.exit_code(ending) for one in runs] + [UNDECIDED] * (planned - len(runs)))
+
+
+def worst_of(codes: Sequence[int]) -> int:
+    """Return the exit code of several runs."""
     return next(code for code in _WORST_FIRST if code in codes)
 
 
@@ -230,9 +235,14 @@ def _command(what: str, run: FinishedRun) -> str:
     return shlex.join(words)
 
 
-async def watch(checked: CheckedPlan, options: RunOptions, console: Console) -> bool:
-    """Run a plan to its end with a progress display. Return whether someone stopped it."""
-    control = RunControl()
+async def watch(
+    checked: CheckedPlan, options: RunOptions, console: Console, line_of: Callable[[Record], str | None] | None = None
+) -> bool:
+    """Run a plan to its end with a progress display. Return whether someone stopped it.
+
+    `line_of` returns what to print about a trial that has ended, instead of the door.
+    """
+    control, line_of = RunControl(), line_of or checked.door.line_of
     progress = RunProgress.of(checked.plan, control)
     control.on_delay = notes = DelayNotes(console)
     with _ctrl_c(control, console):
@@ -240,7 +250,7 @@ async def watch(checked: CheckedPlan, options: RunOptions, console: Console) -> 
             async for record in run(checked.resolved, options, control=control):
                 progress.before = control.finished_before
                 progress.add(record)
-                if (line := checked.door.line_of(record)) is not None:
+                if (line := line_of(record)) is not None:
                     console.print(line, markup=False, highlight=False)
                 update()
                 notes.refused(control.refused)

@@ -86,7 +86,9 @@ class Page:
     template: str
     path: Path
     served: Served | None = None
-    cycle: int | None = None  # of `pytest --eval-watch`: the page loads itself again after the next one
+    cycle: int | None = (
+        None  # of a watch, such as `pytest --eval-watch`: the page loads itself again after the next one
+    )
     long_tables: dict[str, Table] = field(default_factory=dict)
 
     def halves(self, **content: Any) -> tuple[bytes, bytes]:

@@ -86,11 +86,19 @@ class TrialTable:
 
 
 def write_run_page(
-    folder: RunFolder, path: Path | None = None, *, parts: Parts = no_parts, served: Served | None = None
+    folder: RunFolder,
+    path: Path | None = None,
+    *,
+    parts: Parts = no_parts,
+    served: Served | None = None,
+    cycle: int | None = None,
 ) -> Path:
-    """Write a run's page, by default beside its journal. Doors add parts made from the same data."""
+    """Write a run's page, by default beside its journal. Doors add parts made from the same data.
+
+    A page with a `cycle` loads itself again after the next one (`write_cycle`).
+    """
     path = path or folder.path / PAGE_NAME
-    return _write(folder, lambda sink: read_run(folder, sink), path, parts, served)
+    return _write(folder, lambda sink: read_run(folder, sink), path, parts, served, cycle=cycle)
 
 
 def write_source_page(

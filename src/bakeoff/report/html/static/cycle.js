@@ -1,4 +1,4 @@
-// Load the page again after the next cycle of `pytest --eval-watch`.
+// Load the page again after the next cycle of a watch, such as `pytest --eval-watch`.
 
 // A page on disk may not read the files beside it, but it may show a picture: one that is as wide as the number of the last cycle.
 const CYCLE_SECONDS = 1;

@@ -1,0 +1,60 @@
+"""Find the files whose change may change what a server offers: the source beside a suite and what its commands name."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from bakeoff._kernel.watch import source_files
+from bakeoff.mcp import ServerSpec
+
+MOST_FILES = 5_000
+"""Of one suite. A folder with more is not one of sources alone."""
+
+_SUFFIXES = (
+    *(".py", ".toml", ".json", ".yaml", ".yml", ".md", ".txt"),
+    *(".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"),
+    *(".go", ".rs", ".java", ".kt", ".rb", ".php", ".cs", ".swift", ".ex", ".lua", ".sh", ".sql"),
+)
+
+
+def suite_sources(folder: Path, servers: Sequence[ServerSpec], outputs: Sequence[Path]) -> set[str]:
+    """Return the source files below the folder of a suite, and the files that the commands of its servers name.
+
+    `outputs` are folders that evaluations write to.
+    """
+    top = folder.resolve()
+    written = {str(output.resolve()) for output in outputs}
+    files = set(islice(source_files(top, _SUFFIXES, written), MOST_FILES))
+    for server in servers:
+        files.update(_named_files(server, top))
+    return files
+
+
+def _named_files(server: ServerSpec, folder: Path) -> Iterator[str]:
+    place = folder / (server.cwd or "")
+    for word in (server.command, *server.args):
+        if not word:
+            continue
+        with suppress(OSError, ValueError):  # a word that no disk can have as a path
+            path = place / word
+            if path.is_file():
+                yield str(path.resolve())
+
+
+def forget_modules(changed: Sequence[str], sources: set[str]) -> bool:
+    """Forget the modules of a suite, such as its providers, if one of them has changed. Return whether one has."""
+    ours = {
+        name: file
+        for name, module in list(sys.modules.items())
+        if name != "__main__"
+        and name.partition(".")[0] != "bakeoff"
+        and (file := os.path.realpath(getattr(module, "__file__", None) or "")) in sources
+    }
+    if set(ours.values()).isdisjoint(changed):
+        return False
+    for name in ours:
+        del sys.modules[name]
+    return True
