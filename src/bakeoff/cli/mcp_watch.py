@@ -115,6 +115,7 @@ class _Watching:
         self._codes: dict[Path, int] = {}
         self._results: dict[Path, int] = {}  # the exit codes of the last cycles that were evaluated
         self._told: set[str] = set()  # warnings
+        self._reloaded: set[Path] = set()  # suites whose own modules have changed since they were evaluated
         self._spent: Usage = NO_USAGE
         self._number = 0
         self._states = FileStates()
@@ -177,7 +178,7 @@ class _Watching:
     def _cycle(self, changed: Sequence[str]) -> None:
         """Read all suites again, and evaluate those that the changes concern."""
         self._number += 1
-        reloaded = {file for file in self._files if forget_modules(changed, self._sources(file))}
+        self._reloaded.update(file for file in self._files if forget_modules(changed, self._sources(file)))
         try:
             read = read_suites(self._request, self._options)
         except BakeoffError as error:
@@ -192,7 +193,8 @@ class _Watching:
                 continue
             self._suites[file] = selected
             try:
-                self._codes[file] = self._evaluate(selected, "changed provider" if file in reloaded else None)
+                self._codes[file] = self._evaluate(selected, "changed provider" if file in self._reloaded else None)
+                self._reloaded.discard(file)
             except BakeoffError as error:
                 self._fail([file], error)
 
@@ -208,10 +210,16 @@ class _Watching:
         return bool({*changed} & self._sources(file) - others)
 
     def _evaluate(self, selected: SelectedSuite, anew: str | None) -> int:
-        """Ask what must be asked of a suite, show the results, and return the exit code."""
-        file = selected.suite.file
+        """Start the servers of a suite, ask what must be asked, and return the exit code."""
         self._warm.keep([spec.name for spec in selected.plan.subjects])
-        prepared = self._runner.run(prepare(selected))
+        stack = AsyncExitStack()
+        try:
+            return self._ask(self._runner.run(prepare(selected, stack)), anew)
+        finally:
+            self._runner.run(stack.aclose())
+
+    def _ask(self, prepared: SelectedSuite, anew: str | None) -> int:
+        file = prepared.suite.file
         settings = prepared.door.settings_of(prepared.plan)
         for warning in settings.warnings:
             if warning not in self._told:

@@ -7,7 +7,7 @@ from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.doors.mcp_suite.results.reasons import reasons
 from bakeoff.doors.mcp_suite.results.sections import TONES, pass_rates, verdict_sentence
 from bakeoff.doors.mcp_suite.selection import CellKey, Selection
-from bakeoff.doors.mcp_suite.snapshot.report import change_blocks
+from bakeoff.doors.mcp_suite.snapshot.report import listed_changes
 from bakeoff.report.blocks import Block, Datum, Quote, Table, Value, columns, paragraph
 from bakeoff.report.compare_report import points
 from bakeoff.report.formatting import UNKNOWN, percent
@@ -18,8 +18,7 @@ _MOST_ROWS = 60
 def cycle_blocks(selection: Selection, outcome: Outcome, rounds: int) -> Iterator[Block]:
     """Describe a cycle. Without an earlier run, all pass rates are shown."""
     before = selection.before
-    if selection.changes:
-        yield from change_blocks(selection.changes)
+    yield from listed_changes(selection.changes)
     if before is None:
         yield pass_rates(outcome)
     elif rows := tuple(_rows(selection, outcome, before)):

@@ -31,18 +31,24 @@ def fails(found: Sequence[Change], on: str) -> bool:
 
 def change_blocks(found: Sequence[Change]) -> Iterator[Block]:
     """Describe changes: a table, the words of changed descriptions, and the counts."""
-    if found:
-        rows = _rows(found)
-        yield Table(columns("level", "where", "what"), tuple(rows[:_MOST_ROWS]))
-        if len(rows) > _MOST_ROWS:
-            yield paragraph(f"{len(rows) - _MOST_ROWS:,} more rows: use --json or --sarif to see all")
-        for change in found[:_MOST_ROWS]:
-            if change.before and change.after:
-                yield Code(text_diff(change.before, change.after), "diff", change.where)
+    yield from listed_changes(found)
     counts = Counter(change.level for change in found)
     listed = ", ".join(f"{counts[level]} {level}" for level in LEVELS)
     worst = found[0].level if found else None
     yield paragraph(f"{listed}. {MEANINGS[worst] if worst else 'Nothing changed.'}")
+
+
+def listed_changes(found: Sequence[Change]) -> Iterator[Block]:
+    """Describe changes, if there are any: a table, and the words of changed descriptions."""
+    if not found:
+        return
+    rows = _rows(found)
+    yield Table(columns("level", "where", "what"), tuple(rows[:_MOST_ROWS]))
+    if len(rows) > _MOST_ROWS:
+        yield paragraph(f"{len(rows) - _MOST_ROWS:,} more rows: use --json or --sarif to see all")
+    for change in found[:_MOST_ROWS]:
+        if change.before and change.after:
+            yield Code(text_diff(change.before, change.after), "diff", change.where)
 
 
 def _rows(found: Sequence[Change]) -> list[tuple[Words, ...]]:
