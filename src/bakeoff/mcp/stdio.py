@@ -43,6 +43,12 @@ Wire = SessionMessage | Exception
 Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
+def server_environment(spec: ServerSpec) -> dict[str, str]:
+    """Return the variables of a server: its own, and an allow-list. A deny-list would miss some API key."""
+    passed = {name: os.environ[name] for name in ALSO_PASSED_ON if name in os.environ}
+    return {**inherited(os.environ), **passed, "PATH": search_path(os.environ), **spec.env}
+
+
 class LastLines:
     """Keep the last lines of a stream of bytes, of any length and with lines of any length."""
 
@@ -155,9 +161,7 @@ class StdioServer:
         argv = (self._spec.command or "", *self._spec.args)
         here = Path(__file__).parent  # nothing is written there, so watching its size costs nothing
         command = Command(argv, Place(here, here, here), seconds=FOREVER_SECONDS, limits=Limits(disk_mb=1 << 40))
-        # An allow-list: a deny-list would miss some API key.
-        passed = {name: os.environ[name] for name in ALSO_PASSED_ON if name in os.environ}
-        env = {**inherited(os.environ), **passed, "PATH": search_path(os.environ), **self._spec.env}
+        env = server_environment(self._spec)
         return make_order(command, argv=argv, env=env, cwd=str(self._spec.cwd or Path.cwd()), confined=False)
 
     async def _read_report(self, control: socket.socket) -> None:

@@ -25,6 +25,9 @@ ACCEPTED = {
         CALL, "    expectedToolUsage:\n    - {serverName: a, toolName: b}\n    - {serverName: a, toolName: c}\n"
     ),
     "turns": WITH_TURNS,
+    "end state": changed(
+        CALL, CALL + "    endState: [{command: [ls, -l]}, {command: ls, expectedResults: a, name: x}]\n"
+    ),
     "no call": changed(CALL, "    expectedOutput: null\n"),
     "everything": GOOD
     + "    cwd: /tmp\n"

@@ -9,9 +9,9 @@ import pytest
 from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 
 from bakeoff._kernel.clock import Clock
-from bakeoff.doors.mcp_suite.calls import Call, CallRules, ExpectedCall, ExpectedTurn
+from bakeoff.doors.mcp_suite.calls import Call, CallRules, Expected, ExpectedCall, ExpectedTurn
 from bakeoff.doors.mcp_suite.execution import Executed
-from bakeoff.doors.mcp_suite.plan import ScorerOptions
+from bakeoff.doors.mcp_suite.plan import PlanSettings, ScorerOptions
 from bakeoff.doors.mcp_suite.results.report import Report
 from bakeoff.doors.mcp_suite.turns import TurnRules, with_results
 from bakeoff.errors import GraderError
@@ -118,6 +118,10 @@ def turn(prompt: str, *calls: Call, **fields: Any) -> ExpectedTurn:
     return ExpectedTurn(prompt=prompt, calls=expected or None, **fields)
 
 
+def rules(mode: Any = "json") -> TurnRules:
+    return TurnRules.of(ScorerOptions(mode=mode), PlanSettings(file="a.yaml", report="r", servers=(), tools=NOTES), {})
+
+
 def carried_on(mode: Any, turns: list[ExpectedTurn], *steps: Step) -> tuple[list[Any], Transcript]:
     """Return the messages of the last request, and the transcript of a model that takes these steps."""
     left = iter(steps)
@@ -134,8 +138,8 @@ def carried_on(mode: Any, turns: list[ExpectedTurn], *steps: Step) -> tuple[list
             )
         return talk
 
-    rules = TurnRules.of(ScorerOptions(mode=mode), NOTES)
-    transcript = asyncio.run(rules.carry_on(turns, ask, None, None, Clock(60.0)))
+    expected = Expected(calls=None, turns=tuple(turns))
+    transcript = asyncio.run(rules(mode).carry_on(expected, ask, None, None, Clock(60.0)))
     return seen[-1].messages, transcript
 
 
@@ -166,17 +170,16 @@ def test_a_model_that_replies_with_json_reads_its_calls_and_what_they_gave() -> 
 def test_a_conversation_that_other_expectations_ended_is_not_scored() -> None:
     said = Step(parts=(Text(text=json.dumps(note("milk"))),))
     _, transcript = carried_on("json", [turn("Bread.", BREAD), turn("Thanks.")], said)
-    rules = TurnRules.of(ScorerOptions(), NOTES)
     with pytest.raises(GraderError, match="ended after turn 1 by other expectations"):
-        asyncio.run(rules.read([turn("Milk.", MILK), turn("Thanks.")], transcript))
+        asyncio.run(rules().read([turn("Milk.", MILK), turn("Thanks.")], transcript))
     with pytest.raises(GraderError, match="has no turns"):
-        asyncio.run(rules.read([turn("Milk.", MILK)], Transcript(output="null")))
+        asyncio.run(rules().read([turn("Milk.", MILK)], Transcript(output="null")))
 
 
 def test_rules_of_a_turn_are_its_own() -> None:
     both = Step(parts=(Text(text=json.dumps([note("bread"), note("milk")])),))
     turns = [turn("Both.", MILK, BREAD, rules=CallRules(order="any")), turn("Both again.", MILK, BREAD)]
     _, transcript = carried_on("json", turns, both, both)
-    [first, second] = asyncio.run(TurnRules.of(ScorerOptions(), NOTES).read(turns, transcript))
+    [first, second] = asyncio.run(rules().read(turns, transcript))
     assert first.problems == ()
     assert second.problems[0].startswith("call 1: ")

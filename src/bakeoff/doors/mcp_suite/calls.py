@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.mcp import ServerTool
@@ -30,6 +30,7 @@ ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
 GradedText = Literal["answer", "result", "both"]
 """What a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
 
+_CHECKS = ("command", "query", "function")
 _DEEPEST = 64  # levels of parameters; schemas of tools have the same limit
 _LONGEST_REPLY = 1_000_000  # characters of a reply that are read
 _MOST_STARTS = 2_000  # places at which JSON may begin
@@ -69,6 +70,49 @@ class CallRules(FrozenModel):
     maxCost: float | None = Field(default=None, gt=0, strict=True, description="the most dollars of a round")
 
 
+class EndCheck(FrozenModel):
+    """One check after a case: a command, a query or a function."""
+
+    command: str | tuple[str, ...] | None = Field(
+        default=None, description="a line for the shell, or a program and its arguments; it must exit with 0"
+    )
+    query: ExpectedCall | None = Field(default=None, description="a call on the same server, which must succeed")
+    function: str | None = Field(
+        default=None, description="`module:function`, beside the file; it gets an EndState, and returns or asserts"
+    )
+    serverName: str | None = Field(default=None, description="the server in whose folder a command runs; the first one")
+    expectedResults: JsonValue = Field(default=None, description="what a command prints, or a query gives")
+    name: str | None = Field(default=None, min_length=1)
+
+    @field_validator("function")
+    @classmethod
+    def _check_function(cls, target: str | None) -> str | None:
+        module, _, attribute = (target or "a:b").partition(":")
+        if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
+            raise ValueError(f"{target!r} does not name a function: write it as `module:function`")
+        return target
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        given = [kind for kind in _CHECKS if getattr(self, kind) is not None]
+        if len(given) != 1:
+            has = f"has {' and '.join(given)}" if given else "checks nothing"
+            raise ValueError(f"this {has}: write one of `command`, `query` and `function`")
+        if self.function is not None and self.expectedResults is not None:
+            raise ValueError("expectedResults has no meaning for a function: compare in the function")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Return the name of the check, or what it does."""
+        if self.name is not None:
+            return self.name
+        if self.query is not None:
+            return self.query.tool
+        command = self.command if isinstance(self.command, str) else " ".join(self.command or ())
+        return (self.function or command)[:80]
+
+
 class Expected(FrozenModel):
     """What a case expects, as the plan contains it. No model sees this."""
 
@@ -81,7 +125,9 @@ class Expected(FrozenModel):
     execute: bool | None = Field(default=None, exclude_if=lambda execute: execute is None)
     # Older versions graded results.
     graded: GradedText = Field(default="result", exclude_if=lambda graded: graded == "result")
+    # A case with checks of its end state has at least one turn: its tools are executed while the model is asked.
     turns: tuple["ExpectedTurn", ...] = Field(default=(), exclude_if=lambda turns: not turns)
+    end_state: tuple[EndCheck, ...] = Field(default=(), exclude_if=lambda checks: not checks)
 
 
 class ExpectedTurn(Expected):

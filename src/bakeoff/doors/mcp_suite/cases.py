@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from bakeoff.doors.mcp_suite.calls import CallRules, ExpectedCall, GradedText, written_calls
+from bakeoff.doors.mcp_suite.calls import CallRules, EndCheck, ExpectedCall, GradedText, written_calls
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
 """Both names of one key: ours, and that of older files."""
@@ -103,6 +103,11 @@ class SuiteCase(Turn):
         default=(),
         description="the messages of a conversation, instead of a prompt; a turn that fails ends it",
         exclude_if=lambda turns: not turns,
+    )
+    endState: tuple[EndCheck, ...] = Field(
+        default=(),
+        description="what must hold after the case; executes the tools",
+        exclude_if=lambda checks: not checks,
     )
     name: str | None = Field(default=None, min_length=1)
     tags: tuple[str, ...] = ()

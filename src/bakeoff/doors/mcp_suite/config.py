@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -57,6 +57,7 @@ _EXAMPLES = {
     "expectedToolUsage": "write {serverName, toolName, parameters}, a list of these, or null if no tool is right",
     "parameters": "write the tool's parameters, such as `{city: Oslo}`",
     "prompt": "write what a person would ask",
+    "endState": "list checks, each with a `command`, a `query` or a `function`",
     "turns": "list messages of the user, each with a `prompt` and an `expectedOutput`",
     "serverName": "write the `name` of one of mcpServers",
     "toolName": "write the tool's name as its server lists it",
@@ -241,7 +242,7 @@ class SuiteConfig(RunSettings):
         """Return True if the tools of a case are executed: it needs that, and nothing forbids it."""
         told = case.executeTools if case.executeTools is not None else self.executeTools
         # Later turns go on with the results of earlier ones.
-        needed = case.gradingPrompt is not None or len(case.turns) > 1
+        needed = case.gradingPrompt is not None or len(case.turns) > 1 or bool(case.endState)
         return told if told is not None else needed or any(part.expectedResults is not None for part in case.parts)
 
     def settings_of(self, model: str) -> ModelSettings:
@@ -404,6 +405,7 @@ def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
         yield from _server_problems(placed, at, server)
     for at, case in enumerate(config.testCases):
         yield from _case_problems(placed, at, case)
+        yield from _end_state_problems(placed, at, case, [server.name for server in config.mcpServers])
     yield from _judge_problems(placed, config)
 
 
@@ -460,6 +462,18 @@ def _case_problems(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[str
         yield placed.problem(("testCases", at, "gradingPrompt"), _NO_TOOL_TO_CHECK)
 
 
+def _end_state_problems(placed: PlacedYaml, at: int, case: SuiteCase, servers: Sequence[str]) -> Iterator[str]:
+    for number, check in enumerate(case.endState):
+        key: Key = ("testCases", at, "endState", number)
+        for place, problem in matcher_problems(check.expectedResults):
+            yield placed.problem((*key, "expectedResults", *place), problem)
+        if check.serverName is not None and check.command is None:
+            yield placed.problem((*key, "serverName"), "is the server in whose folder a `command` runs: remove it")
+        elif check.serverName is not None and check.serverName not in servers:
+            near = near_names(check.serverName, servers)
+            yield placed.problem((*key, "serverName"), f"no server is called {check.serverName!r}{near}")
+
+
 def _turn_problems(placed: PlacedYaml, key: Key, part: Turn) -> Iterator[str]:
     for place, problem in matcher_problems(part.expectedResults):
         yield placed.problem((*key, "expectedResults", *place), problem)
@@ -510,12 +524,15 @@ def parts_of(at: int, case: SuiteCase) -> Iterator[tuple[Key, Turn]]:
 
 
 def expected_calls(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[tuple[Key, ExpectedCall]]:
-    """Yield each expected call of a case with its place in the file."""
+    """Yield each expected call of a case, and each query of its end state, with its place in the file."""
     for owner, part in parts_of(at, case):
         spellings: list[Key] = [(*owner, name) for name in SPELLINGS]
         base = next((key for key in spellings if key in placed.lines), spellings[0])
         for place, call in enumerate(part.expectedOutput or ()):
             yield (*base, place) if (*base, place) in placed.lines else base, call
+    for place, check in enumerate(case.endState):
+        if check.query is not None:
+            yield ("testCases", at, "endState", place, "query"), check.query
 
 
 def near_names(name: str, known: Iterable[str]) -> str:

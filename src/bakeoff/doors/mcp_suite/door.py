@@ -110,13 +110,22 @@ def _describe(written: "McpResults", run: FinishedRun) -> "Iterator[Block]":
     """Yield the pass rates, the outcome, the reasons of failures and the cost for the terminal."""
     from bakeoff.doors.mcp_suite.results.reasons import reasons
     from bakeoff.doors.mcp_suite.results.report import cost_of
-    from bakeoff.doors.mcp_suite.results.sections import coverage_blocks, pass_rates, turn_rates, verdict_sentence
+    from bakeoff.doors.mcp_suite.results.sections import (
+        coverage_blocks,
+        end_state_table,
+        pass_rates,
+        repeated_passes,
+        turn_rates,
+        verdict_sentence,
+    )
     from bakeoff.report.blocks import paragraph
 
     outcome = written.outcome
     yield pass_rates(outcome)
     yield from turn_rates(outcome)
+    yield from end_state_table(outcome)
     yield paragraph(f"{verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}")
+    yield from repeated_passes(written.report.bakeoff.models)
     yield from reasons(outcome)
     if written.report.bakeoff.coverage is not None:
         yield from coverage_blocks(written.report.bakeoff.coverage)

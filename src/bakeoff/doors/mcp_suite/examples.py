@@ -49,6 +49,7 @@ def config_schema() -> dict[str, Any]:
     for name in ("SuiteCase", "Turn"):
         _accept_forms_of_calls(shapes[name])
     _accept_turns(shapes["SuiteCase"], shapes["Turn"])
+    shapes["EndCheck"]["oneOf"] = [{"required": [name]} for name in ("command", "query", "function")]
     # Any value is accepted but a matcher with misspelt keys. The matcher is listed so that editors offer its keys.
     misspelt = {"pattern": "^(value|opt|case|one|reg|app|any|exa)"}
     resembling = {"type": "object", "required": ["value"], "minProperties": 2, "propertyNames": misspelt}

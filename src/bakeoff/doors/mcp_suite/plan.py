@@ -224,12 +224,14 @@ def _case(number: int, case: SuiteCase, config: SuiteConfig, seconds: float) -> 
     grading = case.gradingPrompt or config.gradingPrompt
     needed = bool(config.executeTools) or case.expectedResults is not None or grading is not None
     executes = config.executes(case) or any(part.expectedError is not None for part in case.parts)
+    asked = case.parts if case.turns or case.endState else ()
     expected = Expected(
         **_expectation(case),
         grading=grading,
-        execute=None if executes == needed and not case.turns else executes,
+        execute=None if executes == needed and not asked else executes,
         graded=(case.gradedText or config.gradedText) if grading is not None else "result",
-        turns=tuple(ExpectedTurn(**_expectation(turn), prompt=turn.prompt) for turn in case.turns),
+        turns=tuple(ExpectedTurn(**_expectation(turn), prompt=turn.prompt) for turn in asked),
+        end_state=case.endState,
     )
     return Case(
         id=case_id(number, case.name, case.prompt),
@@ -328,10 +330,11 @@ def _suite_case(case: Case, settings: PlanSettings) -> SuiteCase:
     expected = Expected.model_validate(case.expected)
     number = case.id.partition(". ")[0]
     unnamed = number.isdecimal() and case.id == case_id(int(number), None, case.prompt)
-    written: dict[str, Any] = {"turns": [_turn(turn, turn.prompt) for turn in expected.turns]} if expected.turns else {}
+    several = [_turn(turn, turn.prompt) for turn in expected.turns] if case.prompt != _first_prompt(expected) else []
     return SuiteCase.model_validate(
         {
-            **(written or _turn(expected, case.prompt)),
+            **({"turns": several} if several else _turn(expected, case.prompt)),
+            "endState": expected.end_state,
             **expected.rules.model_dump(include=OF_A_CASE),
             "gradingPrompt": expected.grading if expected.grading != settings.gradingPrompt else None,
             "gradedText": expected.graded if expected.grading is not None and expected.graded != "answer" else None,
@@ -341,6 +344,10 @@ def _suite_case(case: Case, settings: PlanSettings) -> SuiteCase:
             "tags": tuple(case.tags.values()),
         }
     )
+
+
+def _first_prompt(expected: Expected) -> str | None:
+    return expected.turns[0].prompt if expected.turns else None
 
 
 def _turn(expected: Expected, prompt: str) -> dict[str, Any]:

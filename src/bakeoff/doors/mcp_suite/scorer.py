@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 from pydantic import JsonValue, ValidationError
 
 from bakeoff.doors.mcp_suite.calls import TURNS, UNREADABLE, CallRules, Expected, Reply
+from bakeoff.doors.mcp_suite.end_state import END_STATE, EndResult, dumped, end_results
 from bakeoff.doors.mcp_suite.execution import Executed, TurnScore, execute_calls, executed_by_agent
 from bakeoff.doors.mcp_suite.expected_results import result_differences
 from bakeoff.doors.mcp_suite.grading import Grade, Grader
@@ -16,7 +17,7 @@ from bakeoff.doors.mcp_suite.servers import hub_of
 from bakeoff.doors.mcp_suite.subjects import model_of
 from bakeoff.doors.mcp_suite.turns import ReadTurn, TurnRules
 from bakeoff.errors import GraderError
-from bakeoff.mcp import McpHub, ServerTool
+from bakeoff.mcp import McpHub
 from bakeoff.models.access import ProviderAccess
 from bakeoff.plan import Case, Plan, ScorerSpec, read_options
 from bakeoff.protocols import Needs, ScoreInput
@@ -31,7 +32,7 @@ class CallScorer:
     """Score 1 if calls, results and grade are as expected, else 0. The metadata holds the details."""
 
     options: ScorerOptions
-    tools: tuple[ServerTool, ...]
+    rules: TurnRules
     hub: McpHub | None = None  # executes the calls; None if no case needs that
     graders: Mapping[str, Grader] = field(default_factory=dict)  # by the model that answered
     _read: dict[str, Expected] = field(default_factory=dict)  # each case is read once
@@ -54,7 +55,7 @@ class CallScorer:
         graders = {
             name: Grader((judge or model).access, author=model if writes else None) for name, model in models.items()
         }
-        return cls(options, settings.tools, hub, graders)
+        return cls(options, TurnRules.of(options, settings, environment), hub, graders)
 
     @property
     def needs(self) -> Needs:
@@ -80,14 +81,16 @@ class CallScorer:
 
     async def __call__(self, given: ScoreInput) -> Score:
         expected = self._expected(given.case)
-        rules = TurnRules.of(self.options, self.tools)
         if expected.turns:
-            found = await rules.read(expected.turns, given.transcript)
+            found = await self.rules.read(expected.turns, given.transcript)
         else:
-            found = [await self._one_turn(expected, rules, given)]
+            found = [await self._one_turn(expected, given)]
         reply, executed = whole_reply(found), [each for turn in found for each in turn.executed]
         problems = [f"{_place(expected, found)}{problem}" for problem in found[-1].problems]
         problems += limit_problems(expected.rules, given)
+        made = TurnScore(called=reply.calls, executed=tuple(executed))
+        ended = await self._end_state(expected, made, given, problems)
+        problems += [f"end state: {each.check}: {each.reason}" for each in ended if not each.passed]
         grade = None
         grader = self._grader(given)
         if not problems and expected.grading is not None and grader is not None and executed:
@@ -98,21 +101,31 @@ class CallScorer:
             name=self.name,
             value=0.0 if problems else 1.0,
             reason=_reason(problems),
-            metadata=_details(expected, found, grade, problems),
+            metadata={**_details(expected, found, grade, problems), **({END_STATE: dumped(ended)} if ended else {})},
         )
 
-    async def _one_turn(self, expected: Expected, rules: TurnRules, given: ScoreInput) -> ReadTurn:
+    async def _one_turn(self, expected: Expected, given: ScoreInput) -> ReadTurn:
         """Compare the calls of a case without turns, execute them, and compare the results."""
-        reader = rules.reader
-        transcript = given.transcript
+        reader, transcript = self.rules.reader, given.transcript
         text = str(transcript.output or "")
         reply = reader.text(text) if self.options.mode == "json" else reader.native(transcript.tool_calls)
-        problems = await rules.call_problems(expected, reply)
+        problems = await self.rules.call_problems(expected, reply)
         executed: list[Executed] = []
         if not problems and not limit_problems(expected.rules, given):
             executed = await self._execute(expected, reply, given)
             problems = await result_differences(expected, executed)
         return ReadTurn(reply, tuple(executed), tuple(problems))
+
+    async def _end_state(
+        self, expected: Expected, made: TurnScore, given: ScoreInput, problems: Sequence[str]
+    ) -> list[EndResult]:
+        """Return the results of all checks, if the tools were executed: of wrong calls, only agents' are."""
+        transcript = given.transcript
+        executed = END_STATE in transcript.metadata and (not problems or self.options.mode == "agent")
+        if not expected.end_state or not executed:
+            return []
+        observed, answer = end_results(transcript.metadata), str(transcript.output or "")
+        return await self.rules.checks.complete(expected.end_state, observed, made, answer)
 
     def _accesses(self) -> list[ProviderAccess]:
         return [access for each in self.graders.values() for access in each.accesses]
@@ -166,7 +179,7 @@ def _reason(problems: Sequence[str]) -> str:
 
 
 def _place(expected: Expected, found: Sequence[ReadTurn]) -> str:
-    return f"turn {len(found)} of {len(expected.turns)}: " if expected.turns else ""
+    return f"turn {len(found)} of {len(expected.turns)}: " if len(expected.turns) > 1 else ""
 
 
 def _details(
@@ -183,7 +196,7 @@ def _details(
         details["executed"] = [each.model_dump(mode="json") for each in executed]
     if grade is not None:
         details["grading"] = grade.model_dump(mode="json")
-    if expected.turns:
+    if len(expected.turns) > 1:
         scores = [
             TurnScore(
                 called=turn.reply.calls, executed=turn.executed, reason="; ".join(turn.problems)[:_LONGEST_REASON]
@@ -196,6 +209,8 @@ def _details(
 
 def _failure_class(reply: Reply, executed: Sequence[Executed], grade: Grade | None, first: str) -> str:
     """Return a short name for the kind of failure, by which reports group failures."""
+    if first.startswith("end state: "):
+        return "wrong end state"
     if reply.problem:
         return "unknown tool" if reply.calls and reply.calls[-1].serverName == UNKNOWN_SERVER else UNREADABLE
     if grade is not None:

@@ -75,11 +75,12 @@ def oauth_in_folder(oauth: OAuth, folder: Path) -> OAuth:
 
 def hub_of(servers: Sequence[ServerSpec], environment: Mapping[str, str], call_seconds: float = 60.0) -> McpHub:
     """Return a hub of the servers, with their secrets and absolute working folders."""
+    return McpHub(expanded_servers(servers, environment), HubLimits(call_seconds=call_seconds))
+
+
+def expanded_servers(servers: Sequence[ServerSpec], environment: Mapping[str, str]) -> tuple[ServerSpec, ...]:
+    """Return the servers with their secrets and absolute working folders."""
     expanded = (with_variables(server, environment) for server in servers)
-    return McpHub(
-        [
-            server if server.cwd is None else server.model_copy(update={"cwd": server.cwd.resolve()})
-            for server in expanded
-        ],
-        HubLimits(call_seconds=call_seconds),
+    return tuple(
+        server if server.cwd is None else server.model_copy(update={"cwd": server.cwd.resolve()}) for server in expanded
     )

@@ -67,7 +67,7 @@ class SuiteModel:
             return model
         executes = any(expected.execute for expected in turns.values())
         hub = hub_of(settings.servers, environment, settings.toolTimeout) if executes else None
-        rules = TurnRules.of(scorer_options(plan), settings.tools)
+        rules = TurnRules.of(scorer_options(plan), settings, environment)
         own_hub = settings.serverScope == "trial"
         return replace(model, hub=model.hub or hub, own_hub=own_hub, turns=turns, turn_rules=rules)
 
@@ -139,7 +139,7 @@ class SuiteModel:
                 return self._annotated(await self.model.attempt(task))
             assert self.turn_rules is not None, "a suite with turns has rules for them"
             ask, system = self.model.asking(task), self.model.options.system
-            return self._annotated(await self.turn_rules.carry_on(expected.turns, ask, system, hub, task.clock))
+            return self._annotated(await self.turn_rules.carry_on(expected, ask, system, hub, task.clock))
 
     def _offered_tools(self, hub: OpenHub | None, task: Task) -> Iterator[Tool]:
         """Yield the tools of function calling. Only agents call real ones."""

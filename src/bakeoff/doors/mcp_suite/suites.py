@@ -193,6 +193,7 @@ def _checked(suite: Suite, request: EvaluationRequest, options: RunOptions) -> S
             for at, first in repeated(shown)
         ]
     )
+    gathered(list(_missing_functions(suite)))
     plan = build_plan(suite, request)
     check_models(suite, [spec.name for spec in plan.subjects], offline=options.replay == "strict")
     settings = settings_of(plan)
@@ -209,6 +210,20 @@ def case_places(file: Path) -> dict[str, tuple[str, int]]:
             for number, case in enumerate(suite.config.testCases, 1)
         }
     return {}
+
+
+def _missing_functions(suite: Suite) -> Iterator[str]:
+    """Yield a sentence for each function of an end state that cannot be imported."""
+    from bakeoff.doors.mcp_suite.end_state import check_function
+
+    for at, case in enumerate(suite.config.testCases):
+        for place, check in enumerate(case.endState):
+            try:
+                if check.function is not None:
+                    check_function(check, suite.folder)
+            except UsageError as error:
+                key = ("testCases", at, "endState", place, "function")
+                yield suite.lines.problem(key, str(error).removeprefix("endState: "))
 
 
 async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) -> SelectedSuite:
@@ -263,6 +278,8 @@ def _remarks(suite: Suite, tools: Sequence[ServerTool]) -> Iterator[str]:
     unchecked = [case for case in config.testCases if case.expectedResults is not None and not config.executes(case)]
     if unchecked:
         yield f"{suite.file}: expectedResults of {len(unchecked)} cases are not checked, because executeTools is false"
+    if any(case.endState and not config.executes(case) for case in config.testCases):
+        yield f"{suite.file}: endState is not checked where executeTools is false"
     ungraded = [case for case in config.testCases if case.expectedOutput is not None and not config.executes(case)]
     if config.gradingPrompt is not None and ungraded:
         why = "executeTools is false" if told else "their tools are not executed: write `executeTools: true`"

@@ -5,7 +5,7 @@ expected never reaches a server (in `agent` mode, the model has executed it by t
 """
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,13 +15,15 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.calls import TURNS, Call, Expected, ExpectedTurn, Reply
+from bakeoff.doors.mcp_suite.end_state import END_STATE, EndStateRunner, dumped
 from bakeoff.doors.mcp_suite.execution import Executed, execute_calls, executed_by_agent, text_of
 from bakeoff.doors.mcp_suite.expected_results import result_differences
-from bakeoff.doors.mcp_suite.plan import ScorerOptions
+from bakeoff.doors.mcp_suite.plan import PlanSettings, ScorerOptions
 from bakeoff.doors.mcp_suite.replies import ReplyReader
 from bakeoff.doors.mcp_suite.sequences import call_differences
+from bakeoff.doors.mcp_suite.servers import expanded_servers
 from bakeoff.errors import GraderError
-from bakeoff.mcp import OpenHub, ServerTool
+from bakeoff.mcp import OpenHub
 from bakeoff.models.conversation import Conversation, begin
 from bakeoff.record import Part, Step, ToolCall, Transcript
 
@@ -56,12 +58,15 @@ class TurnRules:
     """How the turns of a suite are read and compared."""
 
     reader: ReplyReader
+    checks: EndStateRunner
     extra_allowed: bool = False
 
     @classmethod
-    def of(cls, options: ScorerOptions, tools: tuple[ServerTool, ...]) -> Self:
-        reader = ReplyReader(options.mode, tools, options.strict_json)
-        return cls(reader, options.extra_parameters == "allow")
+    def of(cls, options: ScorerOptions, settings: PlanSettings, environment: Mapping[str, str]) -> Self:
+        reader = ReplyReader(options.mode, settings.tools, options.strict_json)
+        servers = expanded_servers(settings.servers, environment)
+        checks = EndStateRunner(settings.folder, servers, settings.toolTimeout)
+        return cls(reader, checks, options.extra_parameters == "allow")
 
     async def call_problems(self, turn: Expected, reply: Reply) -> list[str]:
         if reply.problem:
@@ -69,12 +74,15 @@ class TurnRules:
         return await call_differences(turn, reply.calls, extra_allowed=self.extra_allowed)
 
     async def carry_on(
-        self, turns: Sequence[ExpectedTurn], ask: Ask, system: str | None, hub: OpenHub | None, clock: Clock
+        self, expected: Expected, ask: Ask, system: str | None, hub: OpenHub | None, clock: Clock
     ) -> Transcript:
         """Ask one turn after the other until one fails, and return the whole conversation.
 
-        Without a hub, calls are not executed. Agents call the tools themselves while they are asked.
+        Without a hub, calls are not executed. Agents call the tools themselves while they are asked. The end state is
+        checked if the tools were executed.
         """
+        turns = expected.turns
+        problems: list[str] = []
         talk = begin(system, turns[0].prompt)
         traces: list[TurnTrace] = []
         for turn, following in zip(turns, (*turns[1:], None), strict=True):
@@ -92,8 +100,11 @@ class TurnRules:
                 break
             self._add_prompt(talk, following.prompt, reply.calls, executed)
         transcript = talk.transcript()
-        told = _TRACES.dump_python(traces, mode="json")
-        return transcript.model_copy(update={"metadata": {**transcript.metadata, TURNS: told}})
+        told: dict[str, JsonValue] = {TURNS: _TRACES.dump_python(traces, mode="json")}
+        if expected.end_state and hub is not None and (self.reader.mode == "agent" or not problems):
+            with clock.paused():
+                told[END_STATE] = dumped(await self.checks.observe(expected.end_state, hub))
+        return transcript.model_copy(update={"metadata": {**transcript.metadata, **told}})
 
     async def _execute(
         self, calls: Sequence[Call], steps: Sequence[Step], hub: OpenHub | None, clock: Clock

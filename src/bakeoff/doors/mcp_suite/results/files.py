@@ -16,8 +16,10 @@ from bakeoff.doors.mcp_suite.results.report import ModelNumbers, Report, build_r
 from bakeoff.doors.mcp_suite.results.sections import (
     TONES,
     coverage_blocks,
+    end_state_table,
     page_parts,
     pass_rates,
+    repeated_passes,
     state_with,
     turn_rates,
 )
@@ -139,9 +141,11 @@ def describe(report: Report, outcome: Outcome) -> Iterator[Block]:
         yield from coverage_blocks(report.bakeoff.coverage)
     yield pass_rates(outcome)
     yield from turn_rates(outcome)
+    yield from end_state_table(outcome)
     titles = columns("model", "score>", "95 % interval>", "rounds>", "lost>", "cost>", "tokens>", "p50>", "p90>")
     yield heading("Models", level=4)
     yield Table(titles, tuple(map(_model, report.bakeoff.models)), "Models")
+    yield from repeated_passes(report.bakeoff.models)
     if pairs := report.bakeoff.mostConfused:
         rows = tuple(
             (Quote(pair.wanted), Quote(pair.called), str(pair.rounds), Quote(", ".join(pair.models))) for pair in pairs
@@ -210,6 +214,9 @@ def log_lines(report: Report) -> Iterator[str]:
                 for name, said in texts.items():
                     if said is not None:
                         yield f"      {name}: {visible(str(said), _LONGEST)}"
+                for check in detail.endState:
+                    held = "passed" if check.passed else f"FAILED: {visible(check.reason, _LONGEST)}"
+                    yield f"      end state: {visible(check.check)}: {held}"
     yield ""
     yield f"{summary.passedTests} of {summary.totalTests} passed: {'PASS' if summary.allPass else 'FAIL'}"
 

@@ -14,6 +14,7 @@ from bakeoff.doors.mcp_suite.calls import Expected, ExpectedTurn, written_calls
 from bakeoff.doors.mcp_suite.config import Mode
 from bakeoff.doors.mcp_suite.confusion import ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp_suite.coverage import Coverage
+from bakeoff.doors.mcp_suite.end_state import EndResult, end_results_in
 from bakeoff.doors.mcp_suite.execution import TurnScore, turns_in
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome
 from bakeoff.doors.mcp_suite.plan import PlanSettings, config_of, mode_of
@@ -23,6 +24,7 @@ from bakeoff.record import Record, Usage, Verdict
 from bakeoff.report.formatting import UNKNOWN, cost
 from bakeoff.report.summary import Comparisons, SubjectSummary, summarise
 from bakeoff.stats.intervals import Interval
+from bakeoff.stats.rounds import PassK
 
 
 class TurnDetail(FrozenModel):
@@ -50,6 +52,9 @@ class RoundDetail(FrozenModel):
         exclude_if=lambda each: not each,
     )
     failedTurn: int | None = Field(default=None, exclude_if=lambda turn: turn is None)
+    endState: tuple[EndResult, ...] = Field(
+        default=(), description="each check after the case", exclude_if=lambda checks: not checks
+    )
 
 
 class ModelResult(FrozenModel):
@@ -98,6 +103,12 @@ class ModelNumbers(FrozenModel):
     model: str
     score: float | None
     interval: Interval | None = Field(default=None, description="95 %, over cases")
+    passAtK: PassK | None = Field(
+        default=None, description="one of all rounds of a case passes", exclude_if=lambda found: found is None
+    )
+    passHatK: PassK | None = Field(
+        default=None, description="all rounds of a case pass", exclude_if=lambda found: found is None
+    )
     scoredRounds: int
     lostRounds: int = Field(description="infra, budget and grader: they count neither way")
     usage: Usage = Field(description="of all attempts, including the judge")
@@ -204,7 +215,9 @@ def expected_output(case: Case, turn: int | None = None) -> JsonValue:
 
 
 def expected_turns(case: Case) -> tuple[ExpectedTurn, ...]:
-    return Expected.model_validate(case.expected).turns
+    """Return the turns of a case with several."""
+    turns = Expected.model_validate(case.expected).turns
+    return turns if len(turns) > 1 else ()
 
 
 def failed_turn(record: Record) -> int | None:
@@ -259,6 +272,7 @@ def _detail(record: Record, mode: Mode) -> RoundDetail:
         gradingResult=_grade(metadata.get("grading")),
         turns=tuple(_turn_detail(number, turn) for number, turn in enumerate(turns_in(record), 1)),
         failedTurn=failed_turn(record),
+        endState=tuple(end_results_in(record)),
     )
 
 
@@ -338,6 +352,8 @@ def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers
         model=subject.subject,
         score=subject.score,
         interval=subject.interval,
+        passAtK=subject.pass_at_k,
+        passHatK=subject.pass_hat_k,
         scoredRounds=subject.scored,
         lostRounds=sum(subject.lost.values()),
         usage=subject.spent,

@@ -13,11 +13,13 @@ from pydantic import JsonValue
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, most_confused, pooled
 from bakeoff.doors.mcp_suite.coverage import Coverage
+from bakeoff.doors.mcp_suite.end_state import EndResult, end_results_in
 from bakeoff.doors.mcp_suite.execution import turns_in
 from bakeoff.doors.mcp_suite.outcome import CellOutcome, Outcome, State
 from bakeoff.doors.mcp_suite.plan import PlanSettings, mode_of
 from bakeoff.doors.mcp_suite.prompt import system_prompt
 from bakeoff.doors.mcp_suite.results.report import (
+    ModelNumbers,
     expected_output,
     expected_turns,
     failed_turn,
@@ -102,6 +104,21 @@ def _pass_rate(cell: CellOutcome | None) -> Datum:
     return Datum(rate, cell.pass_rate, TONES[cell.state])
 
 
+def repeated_passes(models: Sequence[ModelNumbers]) -> Iterator[Block]:
+    """Yield pass@k and pass^k of each model, if there are several rounds."""
+    found = [(one, one.passAtK, one.passHatK) for one in models]
+    rows = tuple(
+        (Quote(one.model), percent(some.value), percent(every.value), str(some.cases))
+        for one, some, every in found
+        if some is not None and every is not None
+    )
+    names = next(((some.name, every.name) for _, some, every in found if some and every), None)
+    if names is not None:
+        yield Table(
+            columns("model", f"{names[0]}>", f"{names[1]}>", "cases>"), rows, "One round passes, all rounds pass"
+        )
+
+
 def turn_rates(outcome: Outcome) -> Iterator[Table]:
     """Yield a table that says how many rounds passed each turn, if cases have several."""
     rows: list[tuple[Value, ...]] = []
@@ -118,6 +135,24 @@ def turn_rates(outcome: Outcome) -> Iterator[Table]:
         filled = tuple((*row, *[Datum("not asked", tone="muted")] * (most + 2 - len(row))) for row in rows)
         titles = columns("case", "model", *(f"turn {number}>" for number in range(1, most + 1)))
         yield Table(titles, filled, "Rounds that passed each turn, of those that were asked it")
+
+
+def end_state_table(outcome: Outcome) -> Iterator[Table]:
+    """Yield a table with a line for each check of an end state, if cases have some."""
+    rows: list[tuple[Value, ...]] = []
+    for cell in outcome.cells:
+        by_check: dict[str, list[EndResult]] = {}
+        for result in (each for record in cell.records for each in end_results_in(record)):
+            by_check.setdefault(result.check, []).append(result)
+        for check, results in by_check.items():
+            passed = sum(each.passed for each in results)
+            reason = next((each.reason for each in results if not each.passed), "")
+            rate = Datum(
+                f"{passed}/{len(results)}", passed / len(results), "pass" if passed == len(results) else "fail"
+            )
+            rows.append((Quote(cell.case), Quote(cell.model), Quote(check), rate, Quote(visible(reason, 300))))
+    if rows:
+        yield Table(columns("case", "model", "end state", "passed>", "why not"), tuple(rows), "End states")
 
 
 def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
