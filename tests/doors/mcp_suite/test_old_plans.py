@@ -57,7 +57,8 @@ CONFIGURATION = {
     "extraParameters": "allow",
     "strictJson": True,
     "retryConfig": {"maxRetries": 2, "baseDelay": 10, "maxDelay": 20},
-    "modelSettings": {"temperature": 0.5, "mine:large": {"maxTokens": 99}},
+    # Older versions gave models on this machine no more time than others.
+    "modelSettings": {"temperature": 0.5, "timeout": 60, "mine:large": {"maxTokens": 99}},
     "serverScope": "trial",
     "providers": {"mine": {"baseUrl": "https://models.example/v1", "apiKeyVariable": "MINE_KEY"}},
 }
