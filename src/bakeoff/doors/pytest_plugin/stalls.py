@@ -62,8 +62,8 @@ class StallWatch:
         first, times = seen.most_common(1)[0] if seen else (None, 0)
         by_one = first is not None and times >= _BY_ONE * len(samples)
         for clock in RUNNING.get(self._loop, ()):
-            own = seconds * times / len(samples) if by_one and clock is first else 0.0
-            clock.excuse(min(seconds - own, now - clock.began))  # it may have begun while the loop was blocked
+            if not by_one or clock is not first:
+                clock.excuse(min(seconds, now - clock.began))  # it may have begun while the loop was blocked
         if seconds < _WORTH_TELLING:
             return
         blocking = [clock for clock in seen if clock is not None]
