@@ -66,8 +66,9 @@ def test_every_check_has_its_own_line_and_reason(evaluated: Evaluate) -> None:
     assert report.config["testCases"][0] == json.loads(json.dumps(good))
     numbers = report.bakeoff.models[0]
     assert (numbers.passAtK.name, numbers.passAtK.value, numbers.passHatK.value) == ("pass@2", 0.5, 0.5)
-    [markdown], [log] = (list(Path("mcp-report").glob(f"*.{end}")) for end in ("md", "log"))
+    [markdown], [log], [page] = (list(Path("mcp-report").glob(f"*.{end}")) for end in ("md", "log", "html"))
     assert "the note is not wanted" in markdown.read_text()
+    assert page.read_text().index("End states") < page.read_text().index('id="answers"')
     assert "pass^2" in markdown.read_text()
     assert "end state: notes / log: FAILED: 'note 3' is not in 'note 2: x'" in log.read_text()
 

@@ -159,7 +159,10 @@ def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
     lead = f"A cell is one case and one model; it passes at {percent(outcome.threshold)} of its rounds."
     notes = tuple(Text(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
     return Section(
-        id="cells", title="Pass rates", lead=lead, blocks=(pass_rates(outcome), *turn_rates(outcome), *notes)
+        id="cells",
+        title="Pass rates",
+        lead=lead,
+        blocks=(pass_rates(outcome), *turn_rates(outcome), *end_state_table(outcome), *notes),
     )
 
 
