@@ -21,7 +21,7 @@ from bakeoff.doors.mcp_suite.results.cycles import cycle_blocks
 from bakeoff.doors.mcp_suite.results.report import failure_reason
 from bakeoff.doors.mcp_suite.results.sections import page_parts, state_with
 from bakeoff.doors.mcp_suite.selection import EarlierRun, Selection, select
-from bakeoff.doors.mcp_suite.sources import forget_modules, suite_sources
+from bakeoff.doors.mcp_suite.sources import DATA_SUFFIXES, forget_modules, suite_sources
 from bakeoff.doors.mcp_suite.suites import SelectedSuite, find_suites, prepare, read_suites
 from bakeoff.doors.mcp_suite.versions import compare_with_run_before
 from bakeoff.engine.run_journal import RunJournal
@@ -131,7 +131,7 @@ class _Watching:
         """Run a cycle at once, and then one after every change."""
         changed: Sequence[str] = ()
         while True:
-            before = self._look()
+            before = self._all_states()
             self._cycle(changed)
             self._settle(before)
             pages = [page for file in self._files if (page := self._page(file)).exists()]
@@ -154,11 +154,10 @@ class _Watching:
             say(f"the last cycle is kept in {folder.path}")
 
     def _look(self) -> dict[str, str]:
-        return self._states(sorted(set[str]().union(*map(self._sources, self._files)) - self._ignored))
+        return {path: state for path, state in self._all_states().items() if self._restless[path] < _RESTLESS}
 
-    @property
-    def _ignored(self) -> set[str]:
-        return {path for path, times in self._restless.items() if times >= _RESTLESS}
+    def _all_states(self) -> dict[str, str]:
+        return self._states(sorted(set[str]().union(*map(self._sources, self._files))))
 
     def _sources(self, file: Path) -> set[str]:
         known = self._suites.get(file)
@@ -167,13 +166,18 @@ class _Watching:
         return {str(file.resolve()), *suite_sources(file.parent, servers, outputs)}
 
     def _settle(self, before: dict[str, str]) -> None:
-        """Watch files that a changed configuration names, and no longer those that cycles change by themselves."""
-        now = self._look()
-        for path, state in now.items():
+        """Watch files that a changed configuration names, and not those that servers write in every cycle."""
+        for path, state in self._all_states().items():
             self._watch.known.setdefault(path, state)
-            self._restless[path] = self._restless[path] + 1 if before.get(path, state) != state else 0
+            if not path.endswith(DATA_SUFFIXES):  # a person has saved it while the cycle went on
+                continue
+            if before.get(path, state) == state:
+                if self._restless.pop(path, 0) >= _RESTLESS:
+                    self._watch.known[path] = state
+                continue
+            self._restless[path] += 1
             if self._restless[path] == _RESTLESS:
-                say(f"{visible(path, 200)} changes in every cycle: it is not watched any more")
+                say(f"{visible(path, 200)} changes in every cycle: it is not watched while it does")
 
     def _cycle(self, changed: Sequence[str]) -> None:
         """Read all suites again, and evaluate those that the changes concern."""

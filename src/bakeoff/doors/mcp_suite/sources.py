@@ -13,10 +13,14 @@ from bakeoff.mcp import ServerSpec
 MOST_FILES = 5_000
 """Of one suite. A folder with more is not one of sources alone."""
 
+DATA_SUFFIXES = (".json", ".md", ".txt", ".sql")
+"""Of files that servers may read their descriptions from, or write to."""
+
 _SUFFIXES = (
-    *(".py", ".toml", ".json", ".yaml", ".yml", ".md", ".txt"),
+    *DATA_SUFFIXES,
+    *(".py", ".toml", ".yaml", ".yml"),
     *(".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"),
-    *(".go", ".rs", ".java", ".kt", ".rb", ".php", ".cs", ".swift", ".ex", ".lua", ".sh", ".sql"),
+    *(".go", ".rs", ".java", ".kt", ".rb", ".php", ".cs", ".swift", ".ex", ".lua", ".sh"),
 )
 
 
