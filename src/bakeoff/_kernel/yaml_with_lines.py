@@ -21,7 +21,7 @@ Model = TypeVar("Model", bound=BaseModel)
 Key = tuple[str | int, ...]
 """The path of keys and list indexes that leads to a value."""
 
-_LARGEST_FILE = 16 * 1024 * 1024
+LARGEST_FILE = 16 * 1024 * 1024
 _MOST_VALUES = 200_000  # aliases repeat values, and a small file must not become a large one
 _DEEPEST = 100
 _LONGEST_SHOWN = 80
@@ -200,9 +200,9 @@ def read_yaml(file: Path) -> PlacedYaml:
     """Read one file. Syntax errors name their line."""
     try:
         with file.open("rb") as opened:
-            content = opened.read(_LARGEST_FILE + 1)  # a device has no size and may never end
-        if len(content) > _LARGEST_FILE:
-            raise UsageError(f"{file} is larger than {_LARGEST_FILE // 1024 // 1024} MB: no configuration is")
+            content = opened.read(LARGEST_FILE + 1)  # a device has no size and may never end
+        if len(content) > LARGEST_FILE:
+            raise UsageError(f"{file} is larger than {LARGEST_FILE // 1024 // 1024} MB: no configuration is")
         text = content.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error

@@ -12,7 +12,7 @@ from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import say
 from bakeoff.cli.run_plan import PASSED
 from bakeoff.doors.mcp_suite.bfcl import import_bfcl
-from bakeoff.doors.mcp_suite.config import read_suite, suite_environment
+from bakeoff.doors.mcp_suite.config import check_config, suite_environment
 from bakeoff.doors.mcp_suite.examples import SCHEMA_NAME, published_schema
 from bakeoff.doors.mcp_suite.generate.output import config_text
 from bakeoff.doors.mcp_suite.static_server import serve_snapshot
@@ -43,14 +43,10 @@ def bfcl(
     }
     for note in found.notes:
         say(f"note: {note}")
+    text = config_text(config)
+    check_config(text, output, suite_environment(output.parent))
     found.snapshot.write(tools)
-    write_atomically(output, config_text(config).encode(), _FOR_EVERYONE)
-    try:
-        read_suite(output, suite_environment(output.parent))
-    except UsageError as error:
-        output.unlink()
-        tools.unlink()
-        raise UsageError(f"nothing was written, because the result would be invalid:\n{error}") from error
+    write_atomically(output, text.encode(), _FOR_EVERYONE)
     schema = output.with_name(SCHEMA_NAME)
     if not schema.exists():
         write_atomically(schema, published_schema().encode(), _FOR_EVERYONE)

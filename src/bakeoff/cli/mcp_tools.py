@@ -5,7 +5,6 @@ import json
 import os
 import shlex
 import stat
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from bakeoff.cli.console import out, say
 from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_servers import direct_servers, names_client_file, one_suite, read_suites_of
 from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp_suite.config import read_suite, suite_environment
+from bakeoff.doors.mcp_suite.config import check_config, read_suite, suite_environment
 from bakeoff.doors.mcp_suite.coverage import Coverage, coverage_of
 from bakeoff.doors.mcp_suite.examples import SCHEMA_NAME, published_schema
 from bakeoff.doors.mcp_suite.generate.drafts import Wanted, draft_cases
@@ -214,16 +213,8 @@ class _Target:
     def write(self, text: str, environment: Mapping[str, str], like: Path | None = None) -> None:
         """Write the text if it is a valid configuration, with the permissions of `like`."""
         assert self.file is not None
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the target, because the configuration may import a file by a relative path.
-        with tempfile.NamedTemporaryFile(dir=self.file.parent, prefix=".new-", suffix=self.file.name) as draft:
-            draft.write(text.encode())
-            draft.flush()
-            try:
-                read_suite(Path(draft.name), environment)
-            except UsageError as error:
-                problem = str(error).replace(draft.name, str(self.file))
-                raise UsageError(f"nothing was written, because the result would be invalid:\n{problem}") from error
+        self.file.parent.mkdir(parents=True, exist_ok=True)  # a path of an import begins there
+        check_config(text, self.file, environment)
         mode = _FOR_EVERYONE if like is None else stat.S_IMODE(like.stat().st_mode)
         write_atomically(self.file, text.encode(), mode)
         say(f"{'added to' if self.text is not None else 'wrote'} {self.file}")

@@ -29,6 +29,7 @@ from bakeoff.doors.mcp_suite.tuning import (
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
+from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 
@@ -38,6 +39,8 @@ class _Stopped(Exception):
 
 def tune(*, tool: str, wanted: TuneFlags, flags: PlanFlags, shown_as: ReportFlags) -> int:
     """Try several descriptions of a tool, and hand over the best with its figures; return the exit code."""
+    if wanted.patch is not None:
+        refuse_unwritable("--patch", wanted.patch)
     selected = _suite(wanted, flags)
     plan, settings = selected.plan, selected.door.settings_of(selected.plan)
     found = find_tool(settings.tools, tool)

@@ -250,6 +250,13 @@ def test_a_snapshot_that_cannot_be_served_is_told(tmp_path: Path, content: str, 
         serve_snapshot(tmp_path / "tools.json", name)
 
 
+def test_line_separators_inside_of_texts_do_not_end_a_line(tmp_path: Path):
+    entry = question("irrelevance_0", "one\u2028two\x85three")
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps(entry, ensure_ascii=False) + "\n")
+    assert import_bfcl([file]).cases[0]["prompt"] == "one\u2028two\x85three"
+
+
 def test_an_unknown_tool_of_a_case_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write_example("getting-started", tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -146,3 +146,13 @@ def test_a_patch_is_made_only_for_one_place_and_a_text_that_stays_a_text(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert (description_patch(tmp_path, "Old.", after) is not None) is patched
+
+
+@pytest.mark.parametrize("text", ["'Old.'", "a\r\n'Old.'\r\n", "a\x0cb\n'Old.'\n\x0c\n", "'Old.'\nno newline here"])
+def test_a_patch_applies_whatever_the_lines_of_the_file_end_with(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "my server.py"
+    file.write_bytes(text.encode())
+    patch = description_patch(tmp_path, "Old.", "New.")
+    assert patch is not None
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True)
+    assert file.read_bytes() == text.replace("Old.", "New.").encode()

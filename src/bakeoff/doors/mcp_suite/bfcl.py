@@ -120,13 +120,13 @@ def _lines(file: Path) -> Iterator[tuple[str, Object]]:
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise UsageError(f"{file} has more than {_MOST_BYTES:,} bytes: split it")
-        text = file.read_text("utf-8")
+        text = file.read_text("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8 text: name a file of BFCL") from error
     whole = text.lstrip().startswith("[")
-    parts = [(f"{file}", text)] if whole else [(f"{file}:{at}", line) for at, line in enumerate(text.splitlines(), 1)]
+    parts = [(f"{file}", text)] if whole else [(f"{file}:{at}", line) for at, line in enumerate(text.split("\n"), 1)]
     for place, part in parts:
         if not part.strip():
             continue

@@ -25,7 +25,7 @@ from pydantic import (
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, read_yaml
+from bakeoff._kernel.yaml_with_lines import LARGEST_FILE, Key, PlacedYaml, gathered, parse_yaml, read_yaml
 from bakeoff.doors.mcp_suite.calls import ExpectedCall, GradedText
 from bakeoff.doors.mcp_suite.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, SuiteCase, Truth, Turn
 from bakeoff.doors.mcp_suite.client_files import is_client_file, with_imports
@@ -243,7 +243,8 @@ class SuiteConfig(RunSettings):
         told = case.executeTools if case.executeTools is not None else self.executeTools
         # Later turns go on with the results of earlier ones.
         needed = case.gradingPrompt is not None or len(case.turns) > 1 or bool(case.endState)
-        return told if told is not None else needed or any(part.expectedResults is not None for part in case.parts)
+        checked = any(part.expectedResults is not None or part.expectedError is not None for part in case.parts)
+        return told if told is not None else needed or checked
 
     def settings_of(self, model: str) -> ModelSettings:
         """Return the settings of a model. One that runs on this machine has more time, unless the file sets it."""
@@ -286,6 +287,16 @@ def read_suite(file: Path, environment: Mapping[str, str] | None = None) -> Suit
     if not isinstance(read.value, dict):
         raise UsageError(f"{file}:1: this is not a configuration: it needs modelsToTest, testCases and mcpServers")
     return _checked(read, environment)
+
+
+def check_config(text: str, file: Path, environment: Mapping[str, str]) -> None:
+    """Raise a `UsageError` if a text that is to become a file is not a valid configuration."""
+    if len(text.encode()) > LARGEST_FILE:
+        raise UsageError(f"nothing was written, because {file} would be larger than {LARGEST_FILE // 1024 // 1024} MB")
+    try:
+        _checked(parse_yaml(text, file), environment)
+    except UsageError as error:
+        raise UsageError(f"nothing was written, because the result would be invalid:\n{error}") from error
 
 
 def suite_of(config: Mapping[str, Any] | SuiteConfig) -> Suite:
@@ -524,12 +535,16 @@ def parts_of(at: int, case: SuiteCase) -> Iterator[tuple[Key, Turn]]:
 
 
 def expected_calls(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[tuple[Key, ExpectedCall]]:
-    """Yield each expected call of a case, and each query of its end state, with its place in the file."""
+    """Yield each expected call, alternative and query of the end state of a case, with its place in the file."""
     for owner, part in parts_of(at, case):
         spellings: list[Key] = [(*owner, name) for name in SPELLINGS]
         base = next((key for key in spellings if key in placed.lines), spellings[0])
         for place, call in enumerate(part.expectedOutput or ()):
             yield (*base, place) if (*base, place) in placed.lines else base, call
+        for number, calls in enumerate(part.alternatives):
+            base = (*owner, "alternatives", number)
+            for place, call in enumerate(calls or ()):
+                yield (*base, place) if (*base, place) in placed.lines else base, call
     for place, check in enumerate(case.endState):
         if check.query is not None:
             yield ("testCases", at, "endState", place, "query"), check.query

@@ -1,6 +1,7 @@
 """Make a patch that gives a tool another description in the source of its server."""
 
 import os
+import re
 from collections.abc import Iterator
 from difflib import unified_diff
 from pathlib import Path
@@ -12,6 +13,8 @@ _SOURCES = (
 _SKIPPED = frozenset({"node_modules", "__pycache__", "results", "mcp-report", "dist", "build", "target", "venv"})
 _LARGEST = 1 << 20
 _MOST_FILES = 5_000
+_LINE = re.compile(r".*\n|.+")  # as git counts lines, to which a form feed is no end of one
+_NO_NEWLINE = "\\ No newline at end of file"
 
 
 def description_patch(folder: Path, before: str, after: str) -> str | None:
@@ -19,15 +22,19 @@ def description_patch(folder: Path, before: str, after: str) -> str | None:
 
     A text that could end a string, or continue it on another line, is not put into source code.
     """
-    if not before.strip() or any(char in after for char in "\"'`\\$\n{}"):
+    if not before.strip() or not after.isprintable() or any(char in after for char in "\"'`\\${}"):
         return None
     places = [(file, text) for file, text in _sources(folder) if before in text]
     if len(places) != 1 or places[0][1].count(before) != 1:
         return None
     [(file, text)] = places
     name = file.relative_to(folder).as_posix()
-    old, new = (each.splitlines(keepends=True) for each in (text, text.replace(before, after)))
-    return "".join(unified_diff(old, new, f"a/{name}", f"b/{name}"))
+    if not name.isprintable():
+        return None
+    ending = "\t" if " " in name else ""  # where the name ends, as git writes it
+    old, new = (_LINE.findall(each) for each in (text, text.replace(before, after)))
+    lines = unified_diff(old, new, f"a/{name}{ending}", f"b/{name}{ending}")
+    return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}\n" for line in lines)
 
 
 def _sources(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -43,6 +50,6 @@ def _sources(folder: Path) -> Iterator[tuple[Path, str]]:
             file = Path(place, name)
             try:
                 if file.is_file() and file.stat().st_size <= _LARGEST:
-                    yield file, file.read_text("utf-8")
+                    yield file, file.read_bytes().decode()  # line endings stay as they are
             except (OSError, ValueError):
                 continue
