@@ -21,6 +21,7 @@ from bakeoff.mcp import McpHub, OpenHub, ServerSpec, ServerTool, ToolResult
 from bakeoff.mcp.exposed import PROMPT, READ
 from bakeoff.report.formatting import shown, visible
 from bakeoff.report.terminal import print_blocks
+from bakeoff.storage.redaction import Redactor
 
 
 def list_offers(*, server: str | None = None, servers: ServerOptions, as_json: bool = False) -> int:
@@ -37,9 +38,13 @@ def list_offers(*, server: str | None = None, servers: ServerOptions, as_json: b
 
 
 async def take_snapshot(specs: Sequence[ServerSpec]) -> Snapshot:
-    """Ask servers for everything that they offer. What the configuration exposes as tools is listed as what it is."""
+    """Ask servers for everything that they offer. What the configuration exposes as tools is listed as what it is.
+
+    Secrets that servers repeat in their texts are redacted, because a snapshot is meant to be committed.
+    """
+    secrets = {f"{spec.name} {name}": value for spec in specs for name, value in spec.secrets.items()}
     async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
-        return Snapshot.of(hub.servers, await hub.tools(), await hub.offers())
+        return Redactor(secrets).model(Snapshot.of(hub.servers, await hub.tools(), await hub.offers()))
 
 
 def call(

@@ -247,6 +247,28 @@ def test_changes_as_sarif_follow_its_schema_and_text_marks_the_words() -> None:
     assert [fails(found, level) for level in levels] == [True, True, True, False]
 
 
+def test_texts_of_servers_are_neither_links_nor_placeholders_in_sarif() -> None:
+    name = "[free](https://evil.example){0}\u202e"
+    change = Change(level="risky", kind="tool-added", server="s", part="tool", name=name, what="it is new")
+    (result,) = changes_as_sarif([change], PlacedSnapshot(Snapshot(servers={})))["runs"][0]["results"]
+    assert "[free] (https://evil.example){{0}}\\u202e" in result["message"]["text"]
+    assert "\u202e" not in json.dumps(result, ensure_ascii=False)
+
+
+def test_a_snapshot_has_no_secret_that_a_server_repeats(bakeoff: Bakeoff, nobody: None) -> None:
+    Path("leaky.py").write_text(
+        "import os\nfrom mcp.server import MCPServer\nserver = MCPServer('leaky')\n"
+        "@server.tool(description='With ' + os.environ['API_TOKEN'])\n"
+        "def look() -> str: return 'x'\nserver.run('stdio')\n"
+    )
+    leaky = {"command": sys.executable, "args": ["leaky.py"], "env": {"API_TOKEN": "canary-4711-canary"}}
+    Path(".mcp.json").write_text(json.dumps({"mcpServers": {"leaky": leaky}}))
+    done = bakeoff("mcp", "snapshot", ".mcp.json", "-o", "-")
+    assert done.returncode == 0, done.stderr
+    assert "With [redacted " in done.stdout
+    assert "canary" not in done.stdout
+
+
 def test_the_hooks_for_pre_commit_are_commands_that_exist() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     for hook in hooks:

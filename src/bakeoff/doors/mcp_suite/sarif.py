@@ -6,9 +6,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 from urllib.parse import quote
 
+from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 
 SarifLevel = Literal["error", "warning", "note"]
+_LONGEST = 2_000
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -39,7 +41,7 @@ def sarif_log(name: str, rules: Sequence[dict[str, Any]], results: Sequence[Sari
             "ruleId": result.rule,
             "ruleIndex": places[result.rule],
             "level": result.level,
-            "message": {"text": result.text},
+            "message": {"text": _plain(result.text)},
             "locations": [_location(result)],
             "partialFingerprints": {"tool/v1": result.fingerprint},
         }
@@ -49,9 +51,15 @@ def sarif_log(name: str, rules: Sequence[dict[str, Any]], results: Sequence[Sari
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
+def _plain(text: str) -> str:
+    """Return a text of a server for a message, in which brackets would be a link and braces a placeholder."""
+    return visible(text, _LONGEST).replace("](", "] (").replace("{", "{{").replace("}", "}}")
+
+
 def _location(result: SarifResult) -> dict[str, Any]:
-    kind, name = next((kind, name) for kind, name in reversed(result.names) if name)
-    location: dict[str, Any] = {"logicalLocations": [{"name": name, "fullyQualifiedName": result.place, "kind": kind}]}
+    kind, name = next((kind, visible(name)) for kind, name in reversed(result.names) if name)
+    place = visible(result.place, _LONGEST)
+    location: dict[str, Any] = {"logicalLocations": [{"name": name, "fullyQualifiedName": place, "kind": kind}]}
     if result.file is not None:
         # A relative path where possible, because it is looked up in a checkout elsewhere.
         here, file = Path.cwd(), result.file.resolve()
