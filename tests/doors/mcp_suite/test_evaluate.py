@@ -11,6 +11,7 @@ import pytest
 
 from bakeoff.doors.mcp_suite.api import Progress, evaluate, evaluate_all, evaluate_mcp_async
 from bakeoff.doors.mcp_suite.config import SuiteConfig
+from bakeoff.doors.mcp_suite.execution import NOT_EXECUTED
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.providers import register_provider
@@ -200,10 +201,13 @@ def test_tools_are_not_executed_where_that_is_forbidden_or_not_asked_for(evaluat
     told = evaluated(testCases=[case], **notes, **judged)
     assert told.summary.allPass
     assert details(told)[0].toolExecutionResult is None
-    assert "gradingPrompt does not grade 1 cases" in told.bakeoff.warnings[0]
+    assert "gradingPrompt does not grade 1 case, because" in told.bakeoff.warnings[0]
     forbidden = evaluated(testCases=[{**case, "expectedResults": "note 9"}], executeTools=False, **notes)
     assert details(forbidden)[0].toolExecutionResult is None
-    assert "expectedResults of 1 cases are not checked" in forbidden.bakeoff.warnings[0]
+    assert "expectedResults is not checked in 1 case, because" in forbidden.bakeoff.warnings[0]
+    wrong = evaluated(testCases=[{**case, "expectedError": True, "executeTools": False}], **notes)
+    assert details(wrong)[0].toolExecutionResult is None
+    assert "expectedError is not checked in 1 case, because" in wrong.bakeoff.warnings[0]
     apart = [{**case, "executeTools": False}, {**case, "prompt": "another note"}]
     report = evaluated(testCases=apart, executeTools=True, **notes)
     assert details(report, 0)[0].toolExecutionResult is None
@@ -229,6 +233,23 @@ def test_a_destructive_tool_needs_an_explicit_yes(evaluated: Evaluate, script: C
         assert content(details(allowed)[0]) == "note 1: all"
     allowed = evaluated(testCases=[case], executeTools=True, allowDestructive=True, **fields)
     assert content(details(allowed)[0]) == "note 1: all"
+
+
+def test_destructive_calls_that_no_case_expects_are_not_executed(evaluated: Evaluate) -> None:
+    erase = {"serverName": "notes", "toolName": "erase", "parameters": {"text": "all"}}
+    case = {"prompt": "note", "expectedOutput": NOTE, "extraCalls": "allow", "executeTools": True}
+    fields: dict[str, Any] = {"modelsToTest": [f"scripted:{json.dumps([NOTE, erase])}"], "mcpServers": [desk("notes")]}
+    results: Any = details(evaluated(testCases=[case], **fields))[0].toolExecutionResult
+    assert results[0]["success"]
+    assert results[1] == {"success": False, "error": NOT_EXECUTED}
+    turns = [{"prompt": "note", "expectedOutput": NOTE, "extraCalls": "allow"}]
+    told = details(evaluated(testCases=[{"turns": turns, "executeTools": True}], **fields))[0].error
+    assert told is not None
+    assert NOT_EXECUTED in told
+    other = {**case, "alternatives": [erase], "executeTools": None}
+    for more in ({"executeTools": True}, {"testCases": [{**other, "expectedError": True}]}):
+        with pytest.raises(UsageError, match=r"alternatives\[0\].toolName: 'notes / erase' is marked as destructive"):
+            evaluated(**{"testCases": [other], **fields, **more})
 
 
 def test_a_tool_that_hangs_has_failed_and_is_not_tried_again(evaluated: Evaluate, tmp_path: Path) -> None:

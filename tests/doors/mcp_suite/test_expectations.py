@@ -51,6 +51,14 @@ def test_what_no_correct_call_can_have_is_named_with_its_place(read, parameters:
     assert f"testCases[0].expectedOutput.parameters.{place}: {problem}" in told
 
 
+@pytest.mark.parametrize(("written", "place"), [("{call}", "[0]"), ("[{call}, {call}]", "[0][1]")])
+def test_alternatives_are_checked_like_the_expected_calls(read, written: str, place: str):
+    call = "{serverName: weather, toolName: forecast, parameters: {citty: Oslo}}"
+    alternatives = f"    alternatives: [{written.replace('{call}', call)}]\n"
+    told = impossible_calls(read(changed("testCases:\n  - ", f"testCases:\n  -\n{alternatives}    ")), [TOOL])
+    assert f"alternatives{place}.parameters.citty: the tool has no parameter 'citty'" in told[-1]
+
+
 @pytest.mark.parametrize(
     "parameters",
     [

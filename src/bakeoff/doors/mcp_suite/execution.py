@@ -1,7 +1,7 @@
 """Execute the calls of a model, and keep their results: of a round, or of each of its turns."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -11,6 +11,7 @@ from bakeoff.errors import ToolTimeout
 from bakeoff.mcp import OpenHub
 from bakeoff.record import Record, ToolCall
 
+NOT_EXECUTED = "this tool may destroy something, and is not executed in this evaluation"
 _LONGEST = 20_000  # characters of a result that a record keeps
 
 
@@ -48,11 +49,17 @@ def turns_in(record: Record) -> list[TurnScore]:
         return []
 
 
-async def execute_calls(hub: OpenHub, calls: Sequence[Call]) -> list[Executed]:
-    """Execute calls in turn, and stop after an error: later calls may depend on it."""
+async def execute_calls(hub: OpenHub, calls: Sequence[Call], refused: Container[str] = ()) -> list[Executed]:
+    """Execute calls in turn, and stop after an error: later calls may depend on it.
+
+    Calls of the tools in `refused`, by their labels, never reach a server.
+    """
     done: list[Executed] = []
     for call in calls:
-        done.append(await _execute_call(hub, call))
+        if call.tool in refused:
+            done.append(Executed(tool=call.tool, text=NOT_EXECUTED, is_error=True))
+        else:
+            done.append(await _execute_call(hub, call))
         if done[-1].is_error:
             break
     return done

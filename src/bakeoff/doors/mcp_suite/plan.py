@@ -223,7 +223,7 @@ def _case(number: int, case: SuiteCase, config: SuiteConfig, seconds: float) -> 
     """Return a case of the plan. Each turn has the same time (`seconds`)."""
     grading = case.gradingPrompt or config.gradingPrompt
     needed = bool(config.executeTools) or case.expectedResults is not None or grading is not None
-    executes = config.executes(case) or any(part.expectedError is not None for part in case.parts)
+    executes = config.executes(case)
     asked = case.parts if case.turns or case.endState else ()
     expected = Expected(
         **_expectation(case),

@@ -151,9 +151,9 @@ class CallScorer:
         if not wanted or not reply.calls or self.hub is None:
             return []
         if self.options.scope == "run":
-            return await execute_calls(given.resources[self.hub.key], reply.calls)
+            return await execute_calls(given.resources[self.hub.key], reply.calls, self.rules.refused(expected))
         async with self.hub.open() as hub:
-            return await execute_calls(hub, reply.calls)
+            return await execute_calls(hub, reply.calls, self.rules.refused(expected))
 
 
 def limit_problems(rules: CallRules, given: ScoreInput) -> list[str]:

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue, PositiveInt
 from bakeoff._kernel.clock import Clock
 from bakeoff.doors.mcp_suite.calls import Expected, offered_names, offered_tools, tool_label
 from bakeoff.doors.mcp_suite.config import Mode
+from bakeoff.doors.mcp_suite.execution import NOT_EXECUTED
 from bakeoff.doors.mcp_suite.expectations import is_destructive
 from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, KIND, PlanSettings, scorer_options
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
@@ -218,7 +219,7 @@ def _refused_tool(name: str, tool: ServerTool) -> Tool:
     """Return a tool that is not executed, because it may destroy something and nobody allowed that."""
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
-        raise ToolError("this tool may destroy something, and is not executed in this evaluation")
+        raise ToolError(NOT_EXECUTED)
 
     return Tool(name, tool.description, tool.input_schema, call)
 

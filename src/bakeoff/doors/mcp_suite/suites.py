@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bakeoff._kernel.text import count_of
 from bakeoff._kernel.yaml_with_lines import gathered
 from bakeoff.doors.mcp_suite.calls import tool_label
 from bakeoff.doors.mcp_suite.config import CONFIG_NAME, Suite, near_names, read_suite, repeated
@@ -275,12 +276,14 @@ def _remarks(suite: Suite, tools: Sequence[ServerTool]) -> Iterator[str]:
             yield f"{suite.file}: {label} is marked as destructive and is not executed: write `allowDestructive: true`"
         return
     told = config.executeTools is False
-    unchecked = [case for case in config.testCases if case.expectedResults is not None and not config.executes(case)]
-    if unchecked:
-        yield f"{suite.file}: expectedResults of {len(unchecked)} cases are not checked, because executeTools is false"
+    for key in ("expectedResults", "expectedError"):
+        checked = [case for case in config.testCases if any(getattr(part, key) is not None for part in case.parts)]
+        if unchecked := [case for case in checked if not config.executes(case)]:
+            number = count_of(len(unchecked), "case")
+            yield f"{suite.file}: {key} is not checked in {number}, because executeTools is false"
     if any(case.endState and not config.executes(case) for case in config.testCases):
         yield f"{suite.file}: endState is not checked where executeTools is false"
     ungraded = [case for case in config.testCases if case.expectedOutput is not None and not config.executes(case)]
     if config.gradingPrompt is not None and ungraded:
         why = "executeTools is false" if told else "their tools are not executed: write `executeTools: true`"
-        yield f"{suite.file}: gradingPrompt does not grade {len(ungraded)} cases, because {why}"
+        yield f"{suite.file}: gradingPrompt does not grade {count_of(len(ungraded), 'case')}, because {why}"

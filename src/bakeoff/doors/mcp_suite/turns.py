@@ -14,9 +14,10 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp_suite.calls import TURNS, Call, Expected, ExpectedTurn, Reply
+from bakeoff.doors.mcp_suite.calls import TURNS, Call, Expected, ExpectedTurn, Reply, tool_label
 from bakeoff.doors.mcp_suite.end_state import END_STATE, EndStateRunner, dumped
 from bakeoff.doors.mcp_suite.execution import Executed, execute_calls, executed_by_agent, text_of
+from bakeoff.doors.mcp_suite.expectations import is_destructive
 from bakeoff.doors.mcp_suite.expected_results import result_differences
 from bakeoff.doors.mcp_suite.plan import PlanSettings, ScorerOptions
 from bakeoff.doors.mcp_suite.replies import ReplyReader
@@ -60,13 +61,21 @@ class TurnRules:
     reader: ReplyReader
     checks: EndStateRunner
     extra_allowed: bool = False
+    destructive: frozenset[str] = frozenset()  # tools that are executed only where a case expects them
 
     @classmethod
     def of(cls, options: ScorerOptions, settings: PlanSettings, environment: Mapping[str, str]) -> Self:
         reader = ReplyReader(options.mode, settings.tools, options.strict_json)
         servers = expanded_servers(settings.servers, environment)
         checks = EndStateRunner(settings.folder, servers, settings.toolTimeout)
-        return cls(reader, checks, options.extra_parameters == "allow")
+        tools = () if settings.allowDestructive else settings.tools
+        destructive = frozenset(tool_label(tool.server, tool.name) for tool in tools if is_destructive(tool))
+        return cls(reader, checks, options.extra_parameters == "allow", destructive)
+
+    def refused(self, turn: Expected) -> frozenset[str]:
+        """Return the tools that must not be executed: nobody asked the author about calls that are merely allowed."""
+        expected = (call.tool for calls in (turn.calls, *turn.alternatives) for call in calls or ())
+        return self.destructive.difference(expected)
 
     async def call_problems(self, turn: Expected, reply: Reply) -> list[str]:
         if reply.problem:
@@ -91,7 +100,7 @@ class TurnRules:
             own = talk.steps[before:]
             reply = self.reader.read(own)
             problems = await self.call_problems(turn, reply)
-            executed = [] if problems else await self._execute(reply.calls, own, hub, clock)
+            executed = [] if problems else await self._execute(turn, reply.calls, own, hub, clock)
             problems += await result_differences(turn, executed)
             traces.append(TurnTrace(steps=len(own), executed=tuple(executed)))
             if self.reader.mode == "native" and own:
@@ -107,14 +116,14 @@ class TurnRules:
         return transcript.model_copy(update={"metadata": {**transcript.metadata, **told}})
 
     async def _execute(
-        self, calls: Sequence[Call], steps: Sequence[Step], hub: OpenHub | None, clock: Clock
+        self, turn: Expected, calls: Sequence[Call], steps: Sequence[Step], hub: OpenHub | None, clock: Clock
     ) -> list[Executed]:
         if self.reader.mode == "agent":
             return executed_by_agent(Transcript(steps=tuple(steps)).tool_calls, calls)
         if hub is None or not calls:
             return []
         with clock.paused():  # the model is not responsible for a slow server, which has a limit of its own
-            return await execute_calls(hub, calls)
+            return await execute_calls(hub, calls, self.refused(turn))
 
     def _add_prompt(self, talk: Conversation, prompt: str, calls: Sequence[Call], executed: Sequence[Executed]) -> None:
         """Add the results of a turn and the next message of the user."""
