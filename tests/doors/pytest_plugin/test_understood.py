@@ -382,3 +382,22 @@ def test_what_is_no_data_inside_of_lists_and_dicts_is_refused_with_its_place(pro
     ):
         assert said in text, said
     assert " at 0x" not in text
+
+
+def test_a_suite_without_parentheses_and_a_misspelt_option_say_what_to_write(project: SmallProject) -> None:
+    project.write("""
+import pytest
+from bakeoff import UsageError, eval_suite
+
+
+def test_bare():
+    with pytest.raises(UsageError, match="write `@eval_suite.*above test_it"):
+        @eval_suite
+        def test_it(case): ...
+
+async def test_misspelt(to_eval):
+    with pytest.raises(UsageError, match="'treshold' is no option: did you mean 'threshold'"):
+        await to_eval("q", output="a", expected="a", scorer=Contains(), treshold=0.2)
+    await to_eval("q", output="a", expected="a", scorer=Contains(), context="a row field")
+""")
+    assert project.run().counts() == {"passed": 2}

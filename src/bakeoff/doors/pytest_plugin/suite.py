@@ -186,7 +186,7 @@ def _for_pytest(described: Described) -> inspect.Signature:
     return inspect.Signature([parameter for name, parameter in parameters.items() if name != CASE])
 
 
-def eval_suite(**options: Unpack[SuiteOptions]) -> Callable[[Callable[..., Any]], EvalSuite]:
+def eval_suite(function: None = None, /, **options: Unpack[SuiteOptions]) -> Callable[[Callable[..., Any]], EvalSuite]:
     """Make a test function an eval: one test for each row of `data`, whose return value is scored.
 
     Args:
@@ -204,6 +204,9 @@ def eval_suite(**options: Unpack[SuiteOptions]) -> Callable[[Callable[..., Any]]
         before_case: a function of the case that is called before each round of it, outside of its time.
         after_case: a function of the case and its `Record` that is called after each round of it.
     """
+    if function is not None:
+        name = getattr(function, "__name__", "test_it")
+        raise UsageError(f"write `@eval_suite(data=…, scorers=[…])` above {name}: it needs its options in parentheses")
 
     def decorate(function: Callable[..., Any]) -> EvalSuite:
         static = isinstance(function, staticmethod)

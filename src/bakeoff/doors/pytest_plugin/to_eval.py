@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import pytest
@@ -70,6 +71,7 @@ class ToEval:
             "null_as_zero": null_as_zero,
             "isolate": isolate,
         }
+        _refuse_misspelt(row, options)
         given = [*([scorer] if scorer is not None else []), *scorers]
         evaluated = self._evaluated({"input": input, **row}, task, output, given, options)
         return self.made.add(Evaluation(evaluated, _WAY_OUT))
@@ -109,6 +111,13 @@ class ToEval:
         """Do the same in a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._config).loop.result(self(input, **given))
+
+
+def _refuse_misspelt(row: Iterable[str], options: Iterable[str]) -> None:
+    """Refuse a name that is nearly an option: as a part of the row, it would change nothing."""
+    for name in row:
+        if near := get_close_matches(name, [*options, "scorer", "scorers", "output"], n=1, cutoff=0.85):
+            raise UsageError(f"to_eval: {name!r} is no option: did you mean {near[0]!r}?")
 
 
 def _subject(row: Row, task: Callable[..., Any] | None, output: Any, errors: Errors, *, isolate: bool) -> Subject:
