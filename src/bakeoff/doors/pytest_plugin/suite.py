@@ -186,7 +186,9 @@ def _for_pytest(described: Described) -> inspect.Signature:
     return inspect.Signature([parameter for name, parameter in parameters.items() if name != CASE])
 
 
-def eval_suite(function: None = None, /, **options: Unpack[SuiteOptions]) -> Callable[[Callable[..., Any]], EvalSuite]:
+def eval_suite(
+    function: object = None, /, **options: Unpack[SuiteOptions]
+) -> Callable[[Callable[..., Any]], EvalSuite]:
     """Make a test function an eval: one test for each row of `data`, whose return value is scored.
 
     Args:
