@@ -65,6 +65,18 @@ def test_an_option_of_a_provider_reaches_it_and_no_file(
         {"name": "a", "url": f"https://me:{SECRET}@host/mcp?x=1#there"},
         {"name": "a", "command": "x", "env": {"DATABASE_URL": f"postgres://me:{SECRET}@host/db", "PLAIN": "yes"}},
         {"name": "a", "url": "https://host/mcp", "headers": {"X-Mine": SECRET}},
+        *(
+            {"name": "a", "command": "x", "args": ["-y", "--path", "/a", *args, "last"]}
+            for args in (
+                ["--api-key", SECRET],
+                [f"--api-key={SECRET}"],
+                ["-e", f"GITHUB_TOKEN={SECRET}"],
+                ["--header", f"Authorization: Bearer {SECRET}"],
+                ["--header", f"X-Api-Key:{SECRET}"],
+                [f"postgres://me:{SECRET}@host/db"],
+                [f"https://host/mcp?api_key={SECRET}"],
+            )
+        ),
     ],
 )
 def test_what_is_spelled_out_is_taken_out_and_put_back(write_suite: Callable[..., Path], server: object) -> None:
@@ -73,6 +85,21 @@ def test_what_is_spelled_out_is_taken_out_and_put_back(write_suite: Callable[...
     assert SECRET not in shut.model_dump_json(by_alias=True)
     opened = SuiteConfig.model_validate(json.loads(shut.model_dump_json(by_alias=True)))
     assert with_variables(opened.mcpServers[0], secrets) == config.mcpServers[0]
+
+
+def test_arguments_that_are_no_secrets_stay_in_the_plan(write_suite: Callable[..., Path]) -> None:
+    args = [
+        "--max-tokens",
+        "100000000",
+        "--key-file",
+        "/a/b/c.pem",
+        "--sort",
+        "descending",
+        "https://host/mcp",
+        "--token",
+    ]
+    config = read_suite(write_suite(mcpServers=[{"name": "a", "command": "x", "args": args}]), {}).config
+    assert split_secrets(config, Path()) == (config, {})
 
 
 def test_an_address_that_is_a_variable_is_checked_when_the_file_is_read(write_suite: Callable[..., Path]) -> None:

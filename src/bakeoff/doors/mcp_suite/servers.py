@@ -1,7 +1,7 @@
 """Take the secrets out of a suite's servers and providers for the plan, and put them back to start the servers."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from bakeoff.doors.mcp_suite.config import ProviderConfig, SuiteConfig
 from bakeoff.mcp import McpHub, ServerSpec
 from bakeoff.mcp.servers import HubLimits, OAuth
-from bakeoff.storage.redaction import secrets_in
+from bakeoff.storage.redaction import SHORTEST, secrets_in
 from bakeoff.subjects.variables import with_variables
 
 PLACEHOLDER = "${bakeoff_mcp_"
@@ -17,6 +17,8 @@ PLACEHOLDER = "${bakeoff_mcp_"
 
 _USER = re.compile(r"(?<=://)[^/?#@]+(?=@)")
 _QUERY = re.compile(r"(?<=\?)[^#]+")
+_NAMED = re.compile(r"(-*[\w.-]+)(?:=|:\s*)(?:(?:bearer|basic|token) +)?(.+)", re.IGNORECASE)
+"""An argument with a name: `--api-key=…`, `API_KEY=…` or `Authorization: Bearer …`."""
 
 
 def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[str, str]]:
@@ -49,6 +51,12 @@ def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[
             if server.oauth.clientSecret is not None:
                 hidden = hide(server.oauth.clientSecret, f"server_{at}_client_secret")
                 changed["oauth"] = server.oauth.model_copy(update={"clientSecret": hidden})
+        changed["args"] = tuple(
+            hide(secret, f"server_{at}_argument_{place}_secret").join(argument.rsplit(secret, 1))
+            if secret
+            else argument
+            for place, (argument, secret) in enumerate(_secret_arguments(server.args))
+        )
         if server.url is None and folder != Path():
             changed["cwd"] = folder / (server.cwd or "")
         return server.model_copy(update=changed)
@@ -64,6 +72,20 @@ def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[
         }
         providers[name] = given.model_copy(update={"options": {**given.options, **hidden}})
     return config.model_copy(update={"mcpServers": servers, "providers": providers}), secrets
+
+
+def _secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each argument of a program with the part of it that is secret by its name, or an empty text."""
+    before = ""
+    for argument in arguments:
+        found = _NAMED.fullmatch(argument)
+        option, value = found.groups() if found else (before if before.startswith("-") else "", argument)
+        name = option.lstrip("-")
+        named = name.lower() == "authorization" or secrets_in({name: value})
+        plain = len(value) < SHORTEST or value.isdecimal() or value.startswith(("-", ".", "/", "~")) or "${" in value
+        address = _USER.search(argument) or (_QUERY.search(argument) if argument.startswith("http") else None)
+        yield argument, value if named and not plain else address[0] if address else ""
+        before = argument
 
 
 def oauth_in_folder(oauth: OAuth, folder: Path) -> OAuth:
