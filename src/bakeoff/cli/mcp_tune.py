@@ -71,9 +71,11 @@ def tune(*, tool: str, wanted: TuneFlags, flags: PlanFlags, shown_as: ReportFlag
     patch = None
     if report.confirmed:
         patch = description_patch(settings.folder, found.description, report.description_of(report.winner))
-    if wanted.patch and patch:
-        write_atomically(wanted.patch, patch.encode())
+    if wanted.patch and patch and patch.text is not None:
+        write_atomically(wanted.patch, patch.text.encode())
         say(f"wrote {wanted.patch}; apply it with `git apply {wanted.patch}` in {settings.folder}")
+    elif wanted.patch:
+        say(f"did not write {wanted.patch}: {patch.refused if patch else 'no version is confirmed'}")
     show(report.model_dump_json, describe_tuning(report, patch), shown_as)
     return PASSED if report.confirmed or report.winner == PRESENT else FAILED
 

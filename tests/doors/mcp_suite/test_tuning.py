@@ -137,6 +137,12 @@ def test_tools_are_named_and_versions_counted_once() -> None:
         ({"a.py": "'Old.'"}, "It's new.", False),
         ({"a.py": "'Old.'"}, "New.\nevil()", False),
         ({"a.bin": "'Old.'", "node_modules/a.js": "'Old.'"}, "New.", False),
+        ({"a.py": "print(Old.name, 'An Old. one')"}, "New.", False),
+        ({"a.ts": "class Old. {}; 'An Old. one'"}, "New.", False),
+        ({"a.py": "f'Old.'"}, "New.", False),
+        ({"a.py": "'Old.' % ()"}, "100% new.", False),
+        ({"a.py": "# Old.\n'Old.'"}, "New.", True),
+        ({"a.py": "'Old.'", "b.json": '{"format": "bakeoff-mcp-snapshot-1", "description": "Old."}'}, "New.", True),
     ],
 )
 def test_a_patch_is_made_only_for_one_place_and_a_text_that_stays_a_text(
@@ -145,14 +151,43 @@ def test_a_patch_is_made_only_for_one_place_and_a_text_that_stays_a_text(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert (description_patch(tmp_path, "Old.", after) is not None) is patched
+    found = description_patch(tmp_path, "Old.", after)
+    assert (found.text is not None) is patched
+    assert bool(found.refused) is not patched
 
 
 @pytest.mark.parametrize("text", ["'Old.'", "a\r\n'Old.'\r\n", "a\x0cb\n'Old.'\n\x0c\n", "'Old.'\nno newline here"])
 def test_a_patch_applies_whatever_the_lines_of_the_file_end_with(text: str, tmp_path: Path) -> None:
     file = tmp_path / "my server.py"
     file.write_bytes(text.encode())
-    patch = description_patch(tmp_path, "Old.", "New.")
+    patch = description_patch(tmp_path, "Old.", "New.").text
     assert patch is not None
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True)
     assert file.read_bytes() == text.replace("Old.", "New.").encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "changed"),
+    [
+        (
+            'def f():\n    """\n    Old.\n\n    More.\n    """\n',
+            "Old.\n\nMore.",
+            'def f():\n    """\n    New.\n    """\n',
+        ),
+        ("ü = 1; x = r'It' + 'It\\'s old.'\n", "It's old.", "ü = 1; x = r'It' + 'New.'\n"),
+    ],
+)
+def test_a_literal_of_python_is_found_by_its_value(text: str, before: str, changed: str, tmp_path: Path) -> None:
+    file = tmp_path / "server.py"
+    file.write_text(text)
+    patch = description_patch(tmp_path, before, "New.").text
+    assert patch is not None
+    subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch.encode(), check=True)
+    assert file.read_text() == changed
+
+
+def test_a_refused_patch_names_both_places_or_the_character(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("\n'Old.'")
+    (tmp_path / "b.ts").write_text("`Old.`")
+    assert description_patch(tmp_path, "Old.", "New.").refused == "the present text is in 2 places: a.py:2, b.ts:1"
+    assert description_patch(tmp_path, "Old.", "100% new").refused.startswith("the new text has '%'")

@@ -1,6 +1,7 @@
 """Describe which description of a tool won, with its figures."""
 
 from bakeoff._kernel.text import count_of
+from bakeoff.doors.mcp_suite.description_patch import DescriptionPatch
 from bakeoff.doors.mcp_suite.tuning import PRESENT, TuneReport
 from bakeoff.report.blocks import Block, Code, Datum, Facts, Quote, Report, Section, Table, Text, Tone, columns
 from bakeoff.report.formatting import percent, sentence, visible
@@ -8,7 +9,7 @@ from bakeoff.report.formatting import percent, sentence, visible
 _NAME = 120
 
 
-def describe_tuning(report: TuneReport, patch: str | None) -> Report:
+def describe_tuning(report: TuneReport, patch: DescriptionPatch | None) -> Report:
     """Describe the verdict first, then every version, then what to change."""
     rows = tuple(
         (
@@ -59,12 +60,10 @@ def _verdict(report: TuneReport) -> tuple[str, Tone, str]:
     return "Not confirmed", "partial", f"{ahead} {sentence(report.ruling.sentence)}"
 
 
-def _change(report: TuneReport, patch: str | None) -> tuple[Block, ...]:
-    if patch is not None:
-        return (Code(patch, "diff", "Patch", folded=False),)
+def _change(report: TuneReport, patch: DescriptionPatch | None) -> tuple[Block, ...]:
+    if patch is not None and patch.text is not None:
+        return (Code(patch.text, "diff", "Patch", folded=False),)
     before, after = report.description_of(PRESENT), report.description_of(report.winner)
     lines = [*(f"-{line}" for line in before.splitlines()), *(f"+{line}" for line in after.splitlines())]
-    why = (
-        "The present text was not found in exactly one place of the source, or the new one cannot be put there safely."
-    )
-    return Text(why, tone="muted"), Code("\n".join(lines), "diff", visible(report.tool, _NAME), folded=False)
+    diff = Code("\n".join(lines), "diff", visible(report.tool, _NAME), folded=False)
+    return (Text(f"There is no patch: {patch.refused}.", tone="muted"), diff) if patch else (diff,)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, JsonValue
 
@@ -18,6 +18,7 @@ from bakeoff.mcp import ServerTool
 from bakeoff.mcp.offers import Offers
 
 SNAPSHOT_NAME = "mcp-snapshot.json"
+SNAPSHOT_FORMAT: Final = "bakeoff-mcp-snapshot-1"
 _LARGEST_FILE = 16 * 1024 * 1024
 _FOR_EVERYONE = 0o644
 _HIDDEN = re.compile(r"[^\n -~]")
@@ -70,7 +71,7 @@ class ServerEntry(FrozenModel):
 class Snapshot(FrozenModel):
     """What servers offer. All texts are untrusted data."""
 
-    format: Literal["bakeoff-mcp-snapshot-1"] = "bakeoff-mcp-snapshot-1"
+    format: Literal["bakeoff-mcp-snapshot-1"] = SNAPSHOT_FORMAT
     servers: dict[str, ServerEntry] = Field(description="by the names that the configuration gives them")
 
     @classmethod
