@@ -235,6 +235,30 @@ def test_a_destructive_tool_needs_an_explicit_yes(evaluated: Evaluate, script: C
     assert content(details(allowed)[0]) == "note 1: all"
 
 
+@pytest.mark.parametrize("place", ["suite", "case", "turns"])
+def test_an_agent_executes_nothing_where_that_is_forbidden(evaluated: Evaluate, place: str) -> None:
+    steps = [{"step": 0, "call": [{"name": "erase", "arguments": {"text": "all"}}]}, {"say": "done"}]
+    Path("agent.json").write_text(json.dumps({"replies": steps}))
+    erase = {"serverName": "notes", "toolName": "erase", "parameters": {"text": "all"}}
+    asked = {"prompt": "Erase all.", "expectedOutput": erase}
+    case = {"turns": [asked], "endState": [{"command": "false"}]} if place == "turns" else asked
+    report = evaluated(
+        mode="agent",
+        modelsToTest=["scripted:agent.json"],
+        mcpServers=[desk("notes")],
+        allowDestructive=True,
+        concurrencyLimit=1,
+        executeTools=place != "suite",
+        testCases=[
+            {**case, **({} if place == "suite" else {"executeTools": False})},
+            {**asked, "executeTools": True, "name": "executed", "expectedResults": "note 1: all"},
+        ],
+    )
+    assert report.summary.allPass
+    assert details(report)[0].toolExecutionResult is None
+    assert content(details(report, 1)[0]) == "note 1: all"  # the server counts every call that reaches it
+
+
 def test_destructive_calls_that_no_case_expects_are_not_executed(evaluated: Evaluate) -> None:
     erase = {"serverName": "notes", "toolName": "erase", "parameters": {"text": "all"}}
     case = {"prompt": "note", "expectedOutput": NOTE, "extraCalls": "allow", "executeTools": True}

@@ -244,7 +244,7 @@ class SuiteConfig(RunSettings):
         # Later turns go on with the results of earlier ones.
         needed = case.gradingPrompt is not None or len(case.turns) > 1 or bool(case.endState)
         checked = any(part.expectedResults is not None or part.expectedError is not None for part in case.parts)
-        return told if told is not None else needed or checked
+        return told if told is not None else needed or checked or self.mode == "agent"
 
     def settings_of(self, model: str) -> ModelSettings:
         """Return the settings of a model. One that runs on this machine has more time, unless the file sets it."""

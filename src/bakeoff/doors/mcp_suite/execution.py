@@ -12,6 +12,8 @@ from bakeoff.mcp import OpenHub
 from bakeoff.record import Record, ToolCall
 
 NOT_EXECUTED = "this tool may destroy something, and is not executed in this evaluation"
+NOT_SHOWN = "done; the result is not shown"
+"""What a model is told about its calls where `executeTools: false` forbids to execute them."""
 _LONGEST = 20_000  # characters of a result that a record keeps
 
 

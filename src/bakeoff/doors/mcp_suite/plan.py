@@ -222,7 +222,8 @@ def selected_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, 
 def _case(number: int, case: SuiteCase, config: SuiteConfig, seconds: float) -> Case:
     """Return a case of the plan. Each turn has the same time (`seconds`)."""
     grading = case.gradingPrompt or config.gradingPrompt
-    needed = bool(config.executeTools) or case.expectedResults is not None or grading is not None
+    checked = case.expectedResults is not None or grading is not None
+    needed = config.mode == "agent" or bool(config.executeTools) or checked
     executes = config.executes(case)
     asked = case.parts if case.turns or case.endState else ()
     expected = Expected(

@@ -144,6 +144,8 @@ class CallScorer:
     async def _execute(self, expected: Expected, reply: Reply, given: ScoreInput) -> list[Executed]:
         """Execute the calls if the case needs it. All are as expected here: wrong calls never reach a server."""
         if self.options.mode == "agent":
+            if expected.execute is False:
+                return []
             return executed_by_agent(given.transcript.tool_calls, reply.calls)
         wanted = self.options.execute or expected.results is not None or expected.grading is not None
         if expected.execute is not None:

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, PositiveInt
 from bakeoff._kernel.clock import Clock
 from bakeoff.doors.mcp_suite.calls import Expected, offered_names, offered_tools, tool_label
 from bakeoff.doors.mcp_suite.config import Mode
-from bakeoff.doors.mcp_suite.execution import NOT_EXECUTED
+from bakeoff.doors.mcp_suite.execution import NOT_EXECUTED, NOT_SHOWN
 from bakeoff.doors.mcp_suite.expectations import is_destructive
 from bakeoff.doors.mcp_suite.plan import AGENT_STEPS, KIND, PlanSettings, scorer_options
 from bakeoff.doors.mcp_suite.prompt import reply_schema, system_prompt
@@ -54,6 +54,7 @@ class SuiteModel:
     limited: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the only tools of some cases
     sequences: bool = False
     may_destroy: bool = False  # tools that their server marks as destructive are executed, too
+    unexecuted: frozenset[str] = frozenset()  # cases whose tools must not be executed
     turns: Mapping[str, Expected] = field(default_factory=dict)  # cases with several turns, by id; no model sees them
     turn_rules: TurnRules | None = None
 
@@ -63,6 +64,7 @@ class SuiteModel:
     ) -> "SuiteModel":
         model = cls._without_turns(spec, settings, environment)
         read = {case.id: Expected.model_validate(case.expected) for case in plan.cases}
+        model = replace(model, unexecuted=frozenset(id for id, expected in read.items() if expected.execute is False))
         turns = {id: expected for id, expected in read.items() if expected.turns}
         if not turns:
             return model
@@ -131,7 +133,10 @@ class SuiteModel:
 
     async def _attempt(self, task: Task) -> Transcript:
         expected = self.turns.get(task.case_id)
-        executes = self.mode == "agent" or (expected is not None and expected.execute)
+        if self.mode == "agent":
+            executes = task.case_id not in self.unexecuted
+        else:
+            executes = bool(expected is not None and expected.execute)
         async with self._opened(self.hub if executes else None, task) as hub:
             if hub is not None and self.mode == "agent":
                 await _check_unchanged(hub, self.tools)
@@ -145,8 +150,8 @@ class SuiteModel:
     def _offered_tools(self, hub: OpenHub | None, task: Task) -> Iterator[Tool]:
         """Yield the tools of function calling. Only agents call real ones."""
         for name, tool in self.offered.items():
-            if self.mode != "agent" or hub is None:
-                yield _inert_tool(name, tool)
+            if hub is None or self.mode != "agent":
+                yield _inert_tool(name, tool, NOT_SHOWN if self.mode == "agent" else None)
             elif self._may_run(tool):
                 yield _real_tool(name, tool, hub, task.clock)
             else:
@@ -206,11 +211,11 @@ def _with(model: ModelSubject, changes: Mapping[str, object]) -> ModelSubject:
     return replace(model, options=model.options.model_copy(update=dict(changes)))
 
 
-def _inert_tool(name: str, tool: ServerTool) -> Tool:
+def _inert_tool(name: str, tool: ServerTool, answer: str | None) -> Tool:
     """Return a tool that does nothing when it is called: only the model's request is wanted."""
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
-        return None
+        return answer
 
     return Tool(name, tool.description, tool.input_schema, call)
 

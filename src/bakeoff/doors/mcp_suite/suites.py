@@ -274,7 +274,6 @@ def _remarks(suite: Suite, tools: Sequence[ServerTool]) -> Iterator[str]:
         for tool in filter(is_destructive, tools):
             label = repr(tool_label(tool.server, tool.name))
             yield f"{suite.file}: {label} is marked as destructive and is not executed: write `allowDestructive: true`"
-        return
     told = config.executeTools is False
     for key in ("expectedResults", "expectedError"):
         checked = [case for case in config.testCases if any(getattr(part, key) is not None for part in case.parts)]

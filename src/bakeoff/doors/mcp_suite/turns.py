@@ -16,7 +16,7 @@ from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.calls import TURNS, Call, Expected, ExpectedTurn, Reply, tool_label
 from bakeoff.doors.mcp_suite.end_state import END_STATE, EndStateRunner, dumped
-from bakeoff.doors.mcp_suite.execution import Executed, execute_calls, executed_by_agent, text_of
+from bakeoff.doors.mcp_suite.execution import NOT_SHOWN, Executed, execute_calls, executed_by_agent, text_of
 from bakeoff.doors.mcp_suite.expectations import is_destructive
 from bakeoff.doors.mcp_suite.expected_results import result_differences
 from bakeoff.doors.mcp_suite.plan import PlanSettings, ScorerOptions
@@ -28,7 +28,6 @@ from bakeoff.mcp import OpenHub
 from bakeoff.models.conversation import Conversation, begin
 from bakeoff.record import Part, Step, ToolCall, Transcript
 
-_NOT_SHOWN = "done; the result is not shown"
 _NOT_MADE = "not made, because the call before it failed"
 _LONGEST = 20_000  # characters of a result that a model reads
 
@@ -118,10 +117,10 @@ class TurnRules:
     async def _execute(
         self, turn: Expected, calls: Sequence[Call], steps: Sequence[Step], hub: OpenHub | None, clock: Clock
     ) -> list[Executed]:
-        if self.reader.mode == "agent":
-            return executed_by_agent(Transcript(steps=tuple(steps)).tool_calls, calls)
         if hub is None or not calls:
             return []
+        if self.reader.mode == "agent":
+            return executed_by_agent(Transcript(steps=tuple(steps)).tool_calls, calls)
         with clock.paused():  # the model is not responsible for a slow server, which has a limit of its own
             return await execute_calls(hub, calls, self.refused(turn))
 
@@ -168,7 +167,7 @@ def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
     if not calls:
         return prompt
     results = [*(text_of(each.value)[:_LONGEST] for each in executed)]
-    results += [_NOT_MADE if executed else _NOT_SHOWN] * (len(calls) - len(results))
+    results += [_NOT_MADE if executed else NOT_SHOWN] * (len(calls) - len(results))
     lines = [
         f"{call.tool} {json.dumps(call.parameters, ensure_ascii=False)}: {result}"
         for call, result in zip(calls, results, strict=True)
@@ -179,7 +178,7 @@ def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
 def _contents(executed: Sequence[Executed], calls: int) -> list[JsonValue]:
     """Return what each call of function calling gave back, as a model is told it."""
     given: list[JsonValue] = [{"error": each.text} if each.is_error else each.value for each in executed]
-    return given + [{"error": _NOT_MADE} if executed else _NOT_SHOWN] * (calls - len(given))
+    return given + [{"error": _NOT_MADE} if executed else NOT_SHOWN] * (calls - len(given))
 
 
 def _with_results(step: Step, executed: Sequence[Executed]) -> Step:
