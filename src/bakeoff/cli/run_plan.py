@@ -251,7 +251,7 @@ async def watch(
                 progress.before = control.finished_before
                 progress.add(record)
                 if (line := line_of(record)) is not None:
-                    console.print(line, markup=False, highlight=False)
+                    console.print(control.redact(line), markup=False, highlight=False)
                 update()
                 notes.refused(control.refused)
     notes.cut_off(control.cut_off)

@@ -5,7 +5,7 @@ import gc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 
@@ -65,6 +65,7 @@ async def run(
                 for name in leaked
             ]
         )
+    control.redact = partial(redactor.text, cut=True)
     sandbox = sandbox_of(options, plan)
     control.sandbox = sandbox().name if resolved.may_run_commands() else None
     folder = RunFolder(options.folder) if options.folder else new_run_folder(options.results, plan.name)

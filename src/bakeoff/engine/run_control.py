@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.clock import Delay
@@ -25,6 +26,7 @@ class RunControl:
         cut_off: subjects of trials that were cancelled after they had to wait, and the reason of the last wait.
         on_delay: called with the subject of a trial when it begins to wait.
         refused: subjects whose provider refuses every call, and the reason; none of their trials is started.
+        redact: takes secrets out of texts that are shown while the run goes on; `run` sets it.
         decisions: the comparisons so far, of a run that ends when they are decided; None for other runs.
     """
 
@@ -38,6 +40,7 @@ class RunControl:
         self.cut_off: dict[str, str] = {}
         self.on_delay: Callable[[str, Delay], object] | None = None
         self.refused: dict[str, str] = {}
+        self.redact: Callable[[str], str] = str
         self.decisions: PairDecisions | None = None
         self._changed = asyncio.Event()
         self._cancel: Callable[[], object] | None = None
@@ -73,6 +76,7 @@ class RunControl:
         While the run is draining, only short waits are made: the trials in flight are to be finished soon. Return False
         if the wait was cut short.
         """
+        delay = replace(delay, reason=self.redact(delay.reason))  # providers repeat keys in their errors
         self.delays[trial] = delay
         self._last_waits[trial] = delay.reason
         if self.on_delay is not None and trial in self.in_flight:

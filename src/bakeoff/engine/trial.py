@@ -145,7 +145,7 @@ class TrialRunner:
         """Let no further trial of a subject start whose provider refuses it, such as for a wrong key."""
         failure = record.attempt.failure if record.attempt else None
         if failure is not None and failure.stops_subject:
-            self.control.refused.setdefault(record.subject, failure.message)
+            self.control.refused.setdefault(record.subject, self.control.redact(failure.message))
 
     def not_started(self, job: Job, reason: str, kind: Literal["budget", "infra"] = "budget") -> Record:
         """Return the record of a trial that a limit of the run, or a provider's refusal, kept from starting."""

@@ -46,6 +46,26 @@ def test_a_wrong_key_is_found_with_one_call_and_the_terminal_says_what_to_do(
     assert f"try them again with `bakeoff resume {run.name}`" in done.stderr
 
 
+def test_keys_that_providers_repeat_in_their_errors_are_not_printed(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "sk-canary-0123456789abcdef"
+    loopback.plan = lambda asked: failure(401 if asked.body["model"] == "closed" else 429, f"no: Bearer {key}")
+    monkeypatch.setenv("LOOPBACK_KEY", key)
+    provider = {"baseUrl": f"{loopback.url}/v1", "apiKeyVariable": "LOOPBACK_KEY"}
+    write_suite(
+        modelsToTest=["loop:closed", "loop:busy"],
+        providers={"loop": provider},
+        retryConfig={"maxRetries": 1, "baseDelay": 1, "maxDelay": 1},
+    )
+    done = bakeoff("mcp", "evaluate", "--no-open")
+    assert done.returncode == 3, done.stderr
+    told = " ".join(done.stderr.split())
+    assert "(no: Bearer [redacted LOOPBACK_KEY]); no further trial of it is started" in told
+    assert "trying again" in told
+    assert key not in done.stderr + done.stdout
+
+
 def test_an_unknown_cost_is_called_unknown(
     bakeoff: Bakeoff, write_suite: Callable[..., Path], loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
