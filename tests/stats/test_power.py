@@ -14,6 +14,7 @@ from bakeoff.stats.power import (
     UNDETECTABLE,
     Noise,
     VarianceSplit,
+    cases_needed,
     detectable_between,
     difference_split,
     minimum_detectable,
@@ -250,3 +251,21 @@ def test_a_flip_rate_needs_common_cases_and_passes() -> None:
     assert flip_rate_within(run([[1]])) is None
     with pytest.raises(UsageError, match=r"flip rate: case '0' has scores between 0 and 1"):
         flip_rate(run([[0.5]]), run([[1]]))
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_so_many_cases_as_are_needed_find_the_difference_and_half_of_them_do_not(rounds: int) -> None:
+    def arms(times: int) -> tuple[Cells, Cells]:
+        better = np.tile([1, 1, 1, 0, 0, 0, 0, 0], times) * rounds
+        return cells_from_passes(np.tile([0, 0, 0, 1, 0, 0, 0, 0], times) * rounds, rounds), cells_from_passes(
+            better, rounds
+        )
+
+    needed = cases_needed(*arms(1))
+    assert needed is not None
+    assert needed > 8
+    many, half = (detectable_between(*arms(times)) for times in (round(needed / 8 + 1), needed // 16))
+    assert many is not None
+    assert half is not None
+    assert many < 0.25 < half
+    assert cases_needed(run([[1]] * 9), run([[1]] * 9)) is None

@@ -1,5 +1,6 @@
 """Sources of noise, and the smallest true difference that a comparison would find, before and after a run."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil, isnan, log2, sqrt
@@ -13,6 +14,7 @@ from bakeoff.stats.differences import Change, standard_error, zero_p_value
 from bakeoff.stats.intervals import ALPHA, t_quantile
 
 POWER = 0.8
+MOST_CASES = 10_000
 UNDETECTABLE = 2.0
 """The minimum detectable difference of a design that can show none: more than scores can differ."""
 
@@ -172,19 +174,49 @@ def detectable_between(
     sign-flip test can find at all: log2(2/alpha) units, six at 5 %, must change the same way, each as far as those
     that did; how many do is taken as Poisson's.
     """
+    change = _varying_change(baseline, candidate)
+    return None if change is None else _detectable(change, 1.0, alpha, power)
+
+
+def cases_needed(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, power: float = POWER) -> int | None:
+    """Return how many pairs like those of two runs find a difference as large as theirs with probability `power`.
+
+    None where that cannot be estimated, where the runs do not differ, and where `MOST_CASES` are not enough.
+    """
+    change = _varying_change(baseline, candidate)
+    if change is None or not change.moments.mean:
+        return None
+    cases, difference = change.moments.cases, abs(change.moments.mean)
+
+    def enough(number: int) -> bool:
+        return _detectable(change, number / cases, alpha, power) <= difference
+
+    high = cases
+    while not enough(high):
+        high *= 2
+        if high > MOST_CASES:
+            return None
+    return 1 + bisect_left(range(1, high), True, key=enough)
+
+
+def _varying_change(baseline: Cells, candidate: Cells) -> Change | None:
     before, after = pairs_of(baseline, candidate)
     if not before:
         return None
     change = paired_change(before, after)
+    return None if change.moments.units < 2 or change.moments.constant else change
+
+
+def _detectable(change: Change, times: float, alpha: float, power: float) -> float:
+    """Return the true difference that so many times as many units find."""
     moments = change.moments
-    if moments.units < 2 or moments.constant:
-        return None
     variance = moments.weight * standard_error(change) ** 2
     if moments.single and not moments.clustered:
-        return _least_by_mcnemar(moments.cases, variance, alpha, power)
-    size = (change.gained + change.lost) / change.changed  # of a unit's change, as a share of all units' together
+        return _least_by_mcnemar(round(times * moments.cases), variance, alpha, power)
+    size = (change.gained + change.lost) / change.changed / times  # of a unit's change, as a share of all together
     share = (change.gained + change.lost) / (variance + moments.mean**2)  # of a squared change
-    spread = _least_by_interval(moments.freedom, variance, lambda mean: share * (variance + mean * mean), alpha, power)
+    freedom = moments.freedom + (times - 1) * moments.weight
+    spread = _least_by_interval(freedom, variance, lambda mean: share * (variance + mean * mean), alpha, power)
     return max(spread, _changes_needed(alpha, power) * size)
 
 

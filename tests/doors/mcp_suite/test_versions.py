@@ -96,3 +96,45 @@ def test_runs_that_cannot_be_compared_say_what_to_do(bakeoff: Bakeoff) -> None:
         last_two_runs(RESULTS)
     done = bakeoff("mcp", "compare", "latest")
     assert (done.returncode, "Name a second run" in done.stderr) == (2, True)
+
+
+FEW = {"remove": PROMPTS["remove"][:4], "weather": PROMPTS["weather"]}
+
+
+def evaluate_few(prompts: dict[str, list[str]], *descriptions: str) -> None:
+    for text in descriptions:
+        evaluate(EvaluationRequest(path=write_words(Path.cwd(), {**DESCRIPTIONS, "remove": text}, prompts)))
+
+
+@pytest.mark.usefixtures("nobody")
+def test_the_headline_names_a_tool_that_is_decided_where_all_cases_together_are_not() -> None:
+    evaluate_few(FEW, BETTER, DESCRIPTIONS["remove"])
+    report = compared()
+    assert report.comparison.p_value is not None
+    assert report.comparison.p_value > 0.05
+    assert (report.ruling.verdict, report.exit_code) == ("regressed", 1)
+    assert report.ruling.sentence.startswith("regressed: words / remove (-100.0 points in 4 cases, p = 0.016)")
+    shown = to_markdown(describe_versions(report))
+    assert "o regression" not in shown
+    assert "all 7 cases together: -57.1 points" in shown
+
+
+@pytest.mark.usefixtures("nobody")
+def test_an_undecidable_comparison_tells_how_many_cases_would_decide() -> None:
+    prompts = {"remove": ["Delete it.", "Erase that.", "Ruin it."], "weather": PROMPTS["weather"]}
+    evaluate_few(prompts, DESCRIPTIONS["remove"], BETTER)
+    report = compared()
+    assert report.ruling.verdict == "undecidable"
+    assert report.advice is not None
+    assert "cases like these 6 would show a difference of this size" in report.advice
+    assert "bakeoff mcp generate" in to_markdown(describe_versions(report))
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_damaged_newest_run_is_not_passed_over(bakeoff: Bakeoff) -> None:
+    evaluate_words()
+    (newest,) = (RESULTS / "runs").iterdir()
+    (newest / "plan.json").write_text("{")
+    done = bakeoff("mcp", "compare")
+    assert done.returncode == 2
+    assert f"bakeoff runs delete {newest.name}" in done.stderr

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp_suite.calls import NO_TOOL, Expected, tool_label
 from bakeoff.doors.mcp_suite.plan import DOOR, settings_of
 from bakeoff.doors.mcp_suite.snapshot.changes import Change, changes
@@ -18,11 +19,13 @@ from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source, find_source
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.gates import Decision, Losses, Ruling, decide, exit_code_of, judge, judge_all
+from bakeoff.stats.gates import Decision, GateVerdict, Losses, Ruling, decide, exit_code_of, judge, judge_all
+from bakeoff.stats.power import POWER, cases_needed, too_few
 from bakeoff.stats.several import compare_all
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 _MOST_RUNS = 50  # earlier runs to look through
+_MOST_NAMED = 5  # tools in a sentence
 
 
 class ToolPoints(FrozenModel):
@@ -41,9 +44,12 @@ class VersionReport(FrozenModel):
     models: tuple[str, ...]
     comparison: Comparison
     ruling: Ruling
+    """On all cases together, or on the tools that are decided where all cases together are not."""
     gate: str
     exit_code: int
     tools: tuple[ToolPoints, ...]
+    advice: str | None = None
+    """How many cases would decide."""
     other_changes: tuple[Change, ...] = ()
     """What changed about tools that no case wants, and about everything that is not a tool."""
 
@@ -65,7 +71,7 @@ def compare_versions(baseline: Source, candidate: Source) -> VersionReport:
     overall = compare(*cells)
     ruling = judge(overall, losses=losses)
     by_tool = compare_all({tool: _of_tool(candidate.plan, tool, cells) for tool in _tools(candidate.plan, cells[1])})
-    rulings = judge_all(by_tool)
+    rulings = judge_all(by_tool, losses=dict.fromkeys(by_tool, losses))
     found = changes(*(Snapshot.of_tools(settings_of(source.plan).tools) for source in (baseline, candidate)))
     tools = tuple(
         ToolPoints(
@@ -77,6 +83,7 @@ def compare_versions(baseline: Source, candidate: Source) -> VersionReport:
         for tool, compared in by_tool.items()
     )
     decision = _decision(overall, ruling, tools)
+    ruling = _with_decided_tools(overall, ruling, tools)
     return VersionReport(
         runs=(baseline.name, candidate.name),
         models=models,
@@ -85,13 +92,17 @@ def compare_versions(baseline: Source, candidate: Source) -> VersionReport:
         gate=decision.sentence,
         exit_code=decision.exit_code,
         tools=tools,
+        advice=_advice(overall, ruling, cells),
         other_changes=tuple(each for each in found if _label(each) not in by_tool),
     )
 
 
 def last_two_runs(results: Path) -> tuple[Source, Source]:
-    """Return the newest run of an evaluation, and the one of the same configuration before it."""
-    found = _mcp_runs(reversed(run_folders(results)))
+    """Return the newest run of an evaluation, and the one of the same configuration before it.
+
+    A damaged run among them could be one of the two, so others are not taken in its place.
+    """
+    found = _mcp_runs(reversed(run_folders(results)), skip_damaged=False)
     newest = next(found, None)
     if newest is None:
         raise UsageError(f"{results} has no run of an MCP evaluation: make one with `bakeoff mcp evaluate`")
@@ -129,14 +140,16 @@ class _McpRun(NamedTuple):
     file: str
 
 
-def _mcp_runs(folders: Iterable[RunFolder]) -> Iterator[_McpRun]:
+def _mcp_runs(folders: Iterable[RunFolder], *, skip_damaged: bool = True) -> Iterator[_McpRun]:
     for folder in folders:
         try:
             plan = folder.read_plan()
             if plan.door == DOOR:
                 yield _McpRun(folder, settings_of(plan).file)
-        except BakeoffError:  # a damaged run is not one to compare with
-            continue
+        except BakeoffError as error:
+            if not skip_damaged:
+                way_out = f"name two runs, or delete it with `bakeoff runs delete {folder.name}`"
+                raise UsageError(f"one of the last runs is damaged: {error}: {way_out}") from error
 
 
 def _source(results: Path, folder: RunFolder) -> Source:
@@ -218,3 +231,42 @@ def _decision(overall: Comparison, ruling: Ruling, tools: Sequence[ToolPoints]) 
     if worse and parts["all tools"].exit_code != 1:
         return Decision(code, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
     return Decision(code, parts["all tools"].sentence)
+
+
+def _with_decided_tools(overall: Comparison, ruling: Ruling, tools: Sequence[ToolPoints]) -> Ruling:
+    """Return the ruling with the tools that it does not show: one that got worse, or better where nothing is shown."""
+    worse, better = (
+        [one for one in tools if one.ruling.verdict is verdict]
+        for verdict in (GateVerdict.REGRESSED, GateVerdict.IMPROVED)
+    )
+    shown = ruling.verdict is not GateVerdict.UNDECIDABLE
+    if ruling.refused or ruling.verdict is GateVerdict.REGRESSED or not (worse or (better and not shown)):
+        return ruling
+    parts = [f"{found[0].ruling.verdict}: {_points_of(found)}" for found in (worse, better) if found]
+    chance = "" if ruling.p_value is None else f", p = {ruling.p_value:.2g}"
+    whole = f"all {overall.cases} cases together: {100 * (overall.difference or 0.0):+.1f} points{chance}"
+    sentence = f"{'; '.join(parts)}; {whole}, {ruling.verdict}"
+    verdict = GateVerdict.REGRESSED if worse else GateVerdict.IMPROVED
+    return Ruling(verdict=verdict, sentence=sentence, p_value=ruling.p_value)
+
+
+def _points_of(tools: Sequence[ToolPoints]) -> str:
+    named = [
+        f"{visible(one.tool, 100)} ({100 * (one.comparison.difference or 0.0):+.1f} points in "
+        f"{count_of(one.comparison.cases, 'case')}, p = {one.ruling.p_value or 0.0:.2g})"
+        for one in tools[:_MOST_NAMED]
+    ]
+    return ", ".join(named) + (" and others" if len(tools) > _MOST_NAMED else "")
+
+
+def _advice(overall: Comparison, ruling: Ruling, cells: tuple[Cells, Cells]) -> str | None:
+    """Say how many cases would decide an undecidable comparison, and how to get them."""
+    if ruling.verdict is not GateVerdict.UNDECIDABLE or ruling.refused or not overall.paired:
+        return None
+    draft = "`bakeoff mcp generate` drafts more"
+    needed = cases_needed(*cells)
+    if needed is not None and needed > overall.cases:
+        found = f"would show a difference of this size with a probability of {100 * POWER:g} %"
+        return f"about {needed:,} cases like these {overall.cases:,} {found}; {draft}"
+    few = too_few(overall.cases)
+    return few and f"{few}; {draft}"

@@ -37,16 +37,20 @@ def describe_versions(report: VersionReport) -> Report:
         ("Difference", f"{points(compared.difference)} points", around),
         ("Better · same · worse", f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}", "cases in pairs"),
         ("Score", f"{percent(compared.baseline)} → {percent(compared.candidate)}", "over the compared cases"),
-        ("p", UNKNOWN if report.ruling.p_value is None else f"{report.ruling.p_value:.2g}", compared.test),
+        (
+            "p",
+            UNKNOWN if report.ruling.p_value is None else f"{report.ruling.p_value:.2g}",
+            f"all cases, {compared.test}",
+        ),
         ("Models", f"{len(report.models):,}", visible(", ".join(report.models), _NAME)),
     )
-    headline = f"{sentence(report.ruling.sentence)} {sentence(report.gate)} Exit code {report.exit_code}."
+    told = (report.ruling.sentence, report.gate, *filter(None, (report.advice,)), f"exit code {report.exit_code}")
     return Report(
         ("MCP servers in ", Quote(report.runs[1]), " against ", Quote(report.runs[0])),
         version_sections(report),
         report.ruling.verdict.value.capitalize(),
         VERDICT_TONES[report.ruling.verdict],
-        headline,
+        " ".join(map(sentence, told)),
         tiles,
     )
 
