@@ -172,6 +172,22 @@ def test_what_cannot_be_imported_is_told(tmp_path: Path, entry: dict[str, Any], 
     assert note in found.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("allowed", "note"),
+    [
+        ({"bse": [10], "a": ["red"]}, "its answer has the parameter 'bse', which the function does not have"),
+        ({"a": "red"}, "its answer has no list of allowed values for 'a'"),
+        ({"a": []}, "its answer has no value for 'a', which the function requires"),
+        ({}, "its answer has no value for 'a', which the function requires"),
+    ],
+)
+def test_an_answer_that_no_right_call_can_give_is_left_out(tmp_path: Path, allowed: dict[str, Any], note: str):
+    questions = write(tmp_path / "a.json", question("irrelevance_0"), question("simple_1", functions=[MIX]))
+    found = import_bfcl([questions, write(tmp_path / "b.json", answer("simple_1", {"mix": allowed}))])
+    assert len(found.cases) == 1
+    assert note in found.notes[0]
+
+
 def test_a_value_that_its_function_does_not_allow_is_no_alternative(tmp_path: Path):
     calls = {"paint.wall": {"colour": ["Red"], "area": ["wall_area", 4.0]}}
     [case] = cases_of(tmp_path, question("simple_0"), answer("simple_0", calls))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.doors.mcp_suite.expectations import impossible_calls
+from bakeoff.doors.mcp_suite.expectations import impossible_calls, unknown_offers
 from bakeoff.mcp import ServerTool
 
 from ...warm_bakeoff import Bakeoff
@@ -40,6 +40,7 @@ TOOL = ServerTool(server="weather", name="forecast", input_schema=SCHEMA)
         ("{city: {value: {a: 1}, exact: true}}", "city.value", "{'a': 1} is not possible"),
         ("{where: {lat: north}}", "where.lat", "'north' is not possible: the tool's schema says number"),
         ("{where: {lon: 3}}", "where.lon", "the tool has no parameter 'lon'"),
+        ("{unit: {regex: ^kel}}", "unit.regex", "'^kel' matches no possible value: the tool accepts 'celsius'"),
         ("{hours: [1, two]}", "hours[1]", "'two' is not possible"),
         ("{hours: 1}", "hours", "1 is not possible: the tool's schema says array"),
         ("{more: {lang: {value: de, optional: true}}}", "more.lang.value", "'de' is not possible"),
@@ -64,6 +65,7 @@ def test_alternatives_are_checked_like_the_expected_calls(read, written: str, pl
     [
         "{city: Oslo, days: 3, unit: celsius, where: {lat: 59.9}, hours: [6, 18], more: {lang: en}, free: [1]}",
         "{unit: {value: CELSIUS, caseInsensitive: true}, days: {value: 3, approx: 1}, city: {regex: '^O'}}",
+        "{unit: {regex: ^Cel, caseInsensitive: true}}",
         "{unit: {any: true}, days: {optional: true}, hours: [{any: true}], more: {lang: {oneOf: [en, 'no']}}}",
     ],
 )
@@ -76,6 +78,29 @@ def test_a_tool_that_takes_other_parameters_may_be_expected_to(read, schema: dic
     tool = TOOL.model_copy(update={"input_schema": {**SCHEMA, **schema}})
     assert impossible_calls(read(changed("{city: Oslo}", "{country: Norway}")), [tool]) == []
     assert impossible_calls(read(GOOD), [TOOL.model_copy(update={"input_schema": {"type": "object"}})]) == []
+
+
+@pytest.mark.parametrize(("more", "number"), [("", 1), ("    expectedError: true\n", 0)])
+def test_a_call_without_a_required_parameter_is_only_expected_to_fail(read, more: str, number: int):
+    tool = TOOL.model_copy(update={"input_schema": {**SCHEMA, "required": ["city", "days"]}})
+    suite = read(changed("testCases:\n  - ", f"testCases:\n  -\n{more}    "))
+    told = impossible_calls(suite, [tool])
+    assert len(told) == number
+    assert all("parameters: the tool requires 'days', and" in problem for problem in told)
+
+
+@pytest.mark.parametrize(
+    ("offered", "told"),
+    [
+        ("other", ["this case does not offer 'forecast': add it to the case's `tools`"]),
+        ("weather/forecast", []),
+        ("forecast", []),
+    ],
+)
+def test_a_case_offers_the_tools_that_it_wants(read, offered: str, told: list[str]):
+    suite = read(changed("testCases:\n  - ", f"testCases:\n  - tools: [{offered}]\n    "))
+    found = unknown_offers(suite, [TOOL, TOOL.model_copy(update={"name": "other"})])
+    assert [problem.partition("toolName: ")[2] for problem in found] == told
 
 
 def test_only_the_selected_cases_are_checked(read):

@@ -228,6 +228,8 @@ def _calls(answer: JsonValue, functions: Mapping[str, ToolEntry]) -> Iterator[tu
         [(name, allowed)] = call.items()
         if name not in functions or not isinstance(allowed, dict):
             raise _Unusable(f"its answer calls {name!r}, which it does not offer")
+        if bare := [each for each, values in allowed.items() if not isinstance(values, list)]:
+            raise _Unusable(f"its answer has no list of allowed values for {bare[0]!r}")
         yield name, _object(allowed, functions[name].inputSchema)
 
 
@@ -236,6 +238,8 @@ def _object(allowed: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -
     parts, required = schema.get("properties"), schema.get("required")
     found: Object = {}
     for name, values in allowed.items():
+        if isinstance(parts, dict) and name not in parts and values != [""]:
+            raise _Unusable(f"its answer has the parameter {name!r}, which the function does not have")
         part = parts.get(name, {}) if isinstance(parts, dict) else {}
         needed = isinstance(required, list) and name in required
         choices = values if isinstance(values, list) else [values]
@@ -244,6 +248,8 @@ def _object(allowed: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -
         if not real:
             continue  # an unexpected parameter fails, so nothing has to be said
         found[name] = _matcher(_fitting(real, part if isinstance(part, dict) else {}, name), optional=absent)
+    if missing := [name for name in required if name not in found] if isinstance(required, list) else []:
+        raise _Unusable(f"its answer has no value for {missing[0]!r}, which the function requires")
     return found
 
 

@@ -4,6 +4,7 @@ An expectation that contradicts a tool's schema can never be met by a correct ca
 nothing.
 """
 
+import re
 from collections.abc import Container, Iterable, Iterator
 
 from pydantic import JsonValue
@@ -14,9 +15,12 @@ from bakeoff.doors.mcp_suite.config import Suite, expected_calls, near_names
 from bakeoff.doors.mcp_suite.lint.schemas import Schema, allows, pointed_at, types_of
 from bakeoff.mcp import ServerTool
 from bakeoff.scorers.matchers import Matcher, is_matcher
+from bakeoff.scorers.patterns import search
 
 _Problem = tuple[Key, str]
 _MOST_SHOWN = 10  # values of an enum
+_SEARCH_SECONDS = 1.0
+_CASES = (re.NOFLAG, re.IGNORECASE)  # an outer matcher may ignore case
 
 
 def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
@@ -41,15 +45,27 @@ def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int
 
 
 def unknown_offers(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
-    """Return a sentence with its place for each tool that a case offers and no server has."""
+    """Return a sentence with its place for each tool that a case offers and no server has, or wants and not offers."""
     known = {name for tool in tools for name in (tool.name, f"{tool.server}/{tool.name}")}
-    return [
+    found = [
         suite.lines.problem(("testCases", at, "tools", place), f"no server has {name!r}{near_names(name, known)}")
         for at, case in enumerate(suite.config.testCases)
         if only is None or at + 1 in only
         for place, name in enumerate(case.tools or ())
         if name not in known
     ]
+    return [*found, *(suite.lines.problem(*problem) for problem in _not_offered(suite, only))]
+
+
+def _not_offered(suite: Suite, only: Container[int] | None) -> Iterator[_Problem]:
+    """Yield the calls that a model shall make with a tool that its case does not offer."""
+    for at, case in enumerate(suite.config.testCases):
+        if case.tools is None or not (only is None or at + 1 in only):
+            continue
+        for key, call in expected_calls(suite.lines, at, case):
+            names = (call.toolName, f"{call.serverName}/{call.toolName}")
+            if "endState" not in key and not any(name in case.tools for name in names):
+                yield (*key, "toolName"), f"this case does not offer {call.toolName!r}: add it to the case's `tools`"
 
 
 def impossible_calls(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
@@ -59,7 +75,10 @@ def impossible_calls(suite: Suite, tools: Iterable[ServerTool], only: Container[
         suite.lines.problem((*key, "parameters", *place), problem)
         for key, call in _selected_calls(suite, only)
         if (schema := schemas.get((call.serverName, call.toolName))) is not None
-        for place, problem in _object_problems(call.parameters, schema, schema, ())
+        for place, problem in (
+            *_object_problems(call.parameters, schema, schema, ()),
+            *_missing_parameters(suite, key, call, schema),
+        )
     ]
 
 
@@ -94,6 +113,24 @@ def _selected_calls(suite: Suite, only: Container[int] | None) -> Iterator[tuple
     for at, case in enumerate(suite.config.testCases):
         if only is None or at + 1 in only:
             yield from expected_calls(suite.lines, at, case)
+
+
+def _missing_parameters(suite: Suite, key: Key, call: ExpectedCall, schema: Schema) -> Iterator[_Problem]:
+    """Yield what the schema requires and the call lacks, unless the tool is to answer with an error."""
+    required = schema.get("required")
+    if not isinstance(required, list) or suite.config.extraParameters == "allow" or _expects_error(suite, key):
+        return
+    if missing := [name for name in required if isinstance(name, str) and name not in call.parameters]:
+        names = ", ".join(map(repr, missing))
+        way_out = "write `{any: true}` for any value, or `extraParameters: allow`"
+        yield (), f"the tool requires {names}, and a call with more than expected does not pass: {way_out}"
+
+
+def _expects_error(suite: Suite, key: Key) -> bool:
+    """Return True if the case or turn of this place expects an error."""
+    case = suite.config.testCases[int(key[1])]
+    part = case.turns[int(key[3])] if case.turns and key[2] == "turns" else case
+    return bool(part.expectedError)
 
 
 def _object_problems(expected: dict[str, JsonValue], schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
@@ -142,11 +179,25 @@ def _matcher_problems(matcher: Matcher, schema: Schema, root: Schema, place: Key
     elif matcher.regex is not None:
         if kinds and "string" not in kinds:
             yield (*place, "regex"), f"matches texts only: {_allowed(schema)}"
+        elif not _matches_a_choice(matcher.regex, schema):
+            yield (*place, "regex"), f"{matcher.regex!r} matches no possible value: {_allowed(schema)}"
     elif matcher.approx is not None:
         if kinds and not kinds & {"number", "integer"}:
             yield (*place, "approx"), f"compares numbers only: {_allowed(schema)}"
     elif not _is_a_choice(matcher, schema):
         yield from _problems(matcher.value, schema, root, (*place, "value"), literal=matcher.exact)
+
+
+def _matches_a_choice(pattern: str, schema: Schema) -> bool:
+    """Return False if a pattern is found in no choice of an enum, whatever the case of its letters."""
+    choices = schema.get("enum")
+    if not isinstance(choices, list):
+        return True
+    texts = [choice for choice in choices if isinstance(choice, str)]
+    try:
+        return any(search(re.compile(pattern, flag), text, _SEARCH_SECONDS) for text in texts for flag in _CASES)
+    except TimeoutError:
+        return True
 
 
 def _is_a_choice(matcher: Matcher, schema: Schema) -> bool:
