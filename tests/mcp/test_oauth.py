@@ -75,6 +75,8 @@ async def test_a_login_is_kept_for_later_and_no_result_gives_its_token_away(guar
         said = await hub.call("guarded", "whoami", {})
         assert "[redacted access_token]" in said.text
         assert kept.tokens["access_token"] not in said.model_dump_json()
+        [described] = [tool.description for tool in await hub.tools() if tool.name == "whoami"]
+        assert described == "Tell the token that was used, such as [redacted access_token]."
         assert (await hub.call("guarded", "grants", {})).structured == {"result": ["authorization_code"]}
     assert store.remove(spec.url or "")
     assert not store.remove(spec.url or "")

@@ -42,9 +42,12 @@ async def take_snapshot(specs: Sequence[ServerSpec]) -> Snapshot:
 
     Secrets that servers repeat in their texts are redacted, because a snapshot is meant to be committed.
     """
-    secrets = {f"{spec.name} {name}": value for spec in specs for name, value in spec.secrets.items()}
     async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
-        return Redactor(secrets).model(Snapshot.of(hub.servers, await hub.tools(), await hub.offers()))
+        return _redactor(specs).model(Snapshot.of(hub.servers, await hub.tools(), await hub.offers()))
+
+
+def _redactor(specs: Sequence[ServerSpec]) -> Redactor:
+    return Redactor({f"{spec.name} {name}": value for spec in specs for name, value in spec.secrets.items()})
 
 
 def call(
@@ -92,7 +95,7 @@ async def _call(
             gathered([*argument_problems(arguments, tool)])
         if is_destructive(tool) and not yes:
             await _ask(tool)
-        return await hub.call(tool.server, tool.name, arguments, seconds=seconds)
+        return _redactor(specs).model(await hub.call(tool.server, tool.name, arguments, seconds=seconds))
 
 
 def _find(tools: Sequence[ServerTool], wanted: str, hub: OpenHub) -> ServerTool:

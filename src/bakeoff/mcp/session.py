@@ -39,7 +39,7 @@ from bakeoff.mcp.tools import (
     result_from_wire,
     tools_fingerprint,
 )
-from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.redaction import Model, Redactor
 
 # The SDK logs what servers send. Without a handler, Python would print that to the terminal unescaped.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
@@ -132,6 +132,7 @@ class Connection:
                     offers = await list_offers(self.client, self._spec.name, self._limits)
                     names = {tool.name for tool in self.tools}
                     self.tools += tuple(exposed_tools(offers, self._spec.expose, names))
+            self.tools = tuple(map(self.redacted, self.tools))
             try:
                 yield self
             finally:
@@ -141,6 +142,11 @@ class Connection:
     async def _watched(self) -> AsyncIterator[tuple[WatchedStream, Any]]:
         async with self.peer.connect() as (incoming, outgoing):
             yield WatchedStream(incoming, self), outgoing
+
+    def redacted(self, said: Model) -> Model:
+        """Return what the server said without its tokens: they change during a run, so that nobody else knows them."""
+        secrets = self.peer.secrets()
+        return Redactor(secrets).model(said) if secrets else said
 
     def received(self, item: Wire) -> None:
         """Keep the latest tool list until the server is ready, to name the tool that cannot be read."""
@@ -248,7 +254,7 @@ class ServerSession:
         try:
             async with asyncio.timeout(seconds):
                 connection = await self._connection()
-                return await list_offers(connection.client, self.spec.name, self._limits)
+                return connection.redacted(await list_offers(connection.client, self.spec.name, self._limits))
         except TimeoutError as late:
             raise InfraError(f"{self._server} did not list what it offers within {seconds:g} s") from late
         except ValidationError as error:
@@ -274,8 +280,6 @@ class ServerSession:
     async def _call(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolResult:
         try:
             result = await self._result(connection, tool, arguments)
-            if secrets := connection.peer.secrets():  # tokens change during a run, so that nobody else knows them
-                result = Redactor(secrets).model(result)
         except MCPError as error:
             result = await self._error_result(connection, tool, error)
         except ValidationError as error:
@@ -286,7 +290,7 @@ class ServerSession:
             # The SDK reports an answer that breaks the tool's own output schema this way. A retry would not help.
             result = ToolResult(server=self.spec.name, tool=tool, text=visible(str(error)), is_error=True)
         self._deaths = 0
-        return result
+        return connection.redacted(result)
 
     async def _result(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolResult:
         exposed = next((each for each in connection.tools if each.name == tool and is_exposed(each)), None)
@@ -303,6 +307,7 @@ class ServerSession:
             raise InfraError(await self._describe_death(connection, tool)) from error
         if error.message.startswith(UNANSWERED):
             facts = "; ".join(part for part in (visible(error.message), connection.peer.explain()) if part)
+            facts = Redactor(connection.peer.secrets()).text(facts)
             raise InfraError(f"{self._server} gave no answer to {tool!r}: {facts}") from error
         return ToolResult(server=self.spec.name, tool=tool, text=error.message, is_error=True, code=error.code)
 

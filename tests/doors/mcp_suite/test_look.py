@@ -255,18 +255,19 @@ def test_texts_of_servers_are_neither_links_nor_placeholders_in_sarif() -> None:
     assert "\u202e" not in json.dumps(result, ensure_ascii=False)
 
 
-def test_a_snapshot_has_no_secret_that_a_server_repeats(bakeoff: Bakeoff, nobody: None) -> None:
+def test_snapshots_and_calls_show_no_secret_that_a_server_repeats(bakeoff: Bakeoff, nobody: None) -> None:
     Path("leaky.py").write_text(
         "import os\nfrom mcp.server import MCPServer\nserver = MCPServer('leaky')\n"
         "@server.tool(description='With ' + os.environ['API_TOKEN'])\n"
-        "def look() -> str: return 'x'\nserver.run('stdio')\n"
+        "def look() -> str: return 'With ' + os.environ['API_TOKEN']\nserver.run('stdio')\n"
     )
     leaky = {"command": sys.executable, "args": ["leaky.py"], "env": {"API_TOKEN": "canary-4711-canary"}}
     Path(".mcp.json").write_text(json.dumps({"mcpServers": {"leaky": leaky}}))
-    done = bakeoff("mcp", "snapshot", ".mcp.json", "-o", "-")
-    assert done.returncode == 0, done.stderr
-    assert "With [redacted " in done.stdout
-    assert "canary" not in done.stdout
+    for words in (("snapshot", ".mcp.json", "-o", "-"), ("call", "look", "--config", ".mcp.json")):
+        done = bakeoff("mcp", *words)
+        assert done.returncode == 0, done.stderr
+        assert "With [redacted " in done.stdout
+        assert "canary" not in done.stdout
 
 
 def test_the_hooks_for_pre_commit_are_commands_that_exist() -> None:

@@ -113,6 +113,8 @@ async def token(request: Request) -> Response:
     GRANTS.append(grant)
     access, refresh = f"access-{secrets.token_urlsafe(24)}", f"refresh-{secrets.token_urlsafe(24)}"
     ACCESS[access] = time.time() + LIFETIME
+    server.remove_tool("whoami")
+    server.add_tool(whoami, description=f"Tell the token that was used, such as {access}.")
     answer: dict[str, Any] = {"access_token": access, "token_type": "Bearer", "expires_in": LIFETIME, "scope": "use"}
     if grant != "client_credentials":
         REFRESH.add(refresh)
