@@ -1,15 +1,16 @@
 """Carry out `bakeoff mcp evaluate`: every suite of a configuration in turn."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.dry_run import plan_json, print_plan
 from bakeoff.cli.flags import DecisionFlags, EndingFlags, EvaluationFlags, PlanFlags
-from bakeoff.cli.run_plan import INTERRUPTED, PASSED, EndedRun, check_plan, conclude, run_checked
+from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, EndedRun, check_plan, conclude, run_checked
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.files import McpResults, write_combined
 from bakeoff.doors.mcp_suite.suites import SelectedSuite, prepare, read_suites
@@ -19,6 +20,7 @@ from bakeoff.report.formatting import percent, visible
 from bakeoff.report.output_files import refuse_unwritable
 
 _WRONG_CONFIGURATION = 2
+_STATES = {None: "not run", PASSED: "passed", FAILED: "failed", UNDECIDED: "undecided", INTERRUPTED: "interrupted"}
 
 
 def evaluate(
@@ -55,21 +57,33 @@ def evaluate(
         _print_plans(suites, options, as_json=ending.as_json)
         return _WRONG_CONFIGURATION if wrong else PASSED
     files = [*wrong, *(selected.suite.file for selected in suites)]
-    ended: dict[Path, EndedRun] = {}
-    for selected in suites:
-        with _prepared(selected, wrong, alone=len(files) == 1) as (prepared, runner):
-            if prepared is None:
-                continue
-            checked = check_plan(prepared.plan, prepared.options, prepared.door)
-            one = ended[selected.suite.file] = run_checked(checked, ending, runner=runner)
-        if one.interrupted:
-            break
+    ended = _run_each(suites, wrong, ending, alone=len(files) == 1)
+    if len(files) > 1 and not ending.as_json:
+        _print_states(files, ended, ending)
     combined: Iterable[Path] = ()
     if len(files) > 1 and ended:
         written = [one.results for one in ended.values() if isinstance(one.results, McpResults)]
         combined = write_combined(written, [str(file) for file in sorted(files) if file not in ended], request.report)
     code = conclude(list(ended.values()), ending, opened=opened, planned=len(files), more_files=combined)
     return _WRONG_CONFIGURATION if wrong and code != INTERRUPTED else code
+
+
+def _run_each(
+    suites: Sequence[SelectedSuite], wrong: dict[Path, str], ending: EndingFlags, *, alone: bool
+) -> dict[Path, EndedRun]:
+    """Run the suites one after the other, until someone stops it. Tables of several stand below their files."""
+    ended: dict[Path, EndedRun] = {}
+    for selected in suites:
+        with _prepared(selected, wrong, alone=alone) as (prepared, runner):
+            if prepared is None:
+                continue
+            checked = check_plan(prepared.plan, prepared.options, prepared.door)
+            if not (alone or ending.as_json):
+                out().print(f"\n{visible(str(selected.suite.file))}")
+            one = ended[selected.suite.file] = run_checked(checked, ending, runner=runner)
+        if one.interrupted:
+            break
+    return ended
 
 
 @contextmanager
@@ -103,6 +117,16 @@ def _ask_servers(
     for warning in prepared.door.settings_of(prepared.plan).warnings:
         say(f"warning: {warning}")
     return prepared
+
+
+def _print_states(files: Iterable[Path], ended: Mapping[Path, EndedRun], ending: EndingFlags) -> None:
+    """Print what became of each suite, after the tables of all."""
+    honest = EndingFlags(fail_under=ending.fail_under)  # a suite that failed is called so, also with --exit-zero
+    codes = {file: ended[file].exit_code(honest) if file in ended else None for file in sorted(files)}
+    passed = sum(code == PASSED for code in codes.values())
+    out().print(f"\n{passed:,} of {count_of(len(codes), 'suite')} passed:")
+    for file, code in codes.items():
+        out().print(f"  {visible(str(file))}: {_STATES[code]}")
 
 
 def _tell(problem: str) -> None:

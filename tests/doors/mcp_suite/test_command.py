@@ -119,6 +119,21 @@ def test_a_folder_is_every_suite_below_it_with_one_report_over_all(
     assert {path.name.split("-2")[0] for path in Path("mcp-report").glob("*.log")} == {"one", "two"}
 
 
+def test_tables_of_several_suites_have_their_names_and_a_summary_at_the_end(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path], script: Callable[..., str]
+) -> None:
+    write_suite("suites/one.yaml")
+    write_suite("suites/two.yaml", modelsToTest=[script(("", "null"))])
+    write_suite("suites/wrong.yaml", testRound=0)
+    done = bakeoff("mcp", "evaluate", "suites", "--no-open", "--exit-zero")
+    assert done.returncode == 2, done.stderr
+    first, _, rest = done.stdout.partition("\nsuites/two.yaml\n")
+    assert "\nsuites/one.yaml\n" in first
+    assert rest.endswith(
+        "1 of 3 suites passed:\n  suites/one.yaml: passed\n  suites/two.yaml: failed\n  suites/wrong.yaml: not run\n"
+    )
+
+
 def test_a_suite_whose_server_does_not_start_keeps_the_report_over_all_from_saying_passed(
     bakeoff: Bakeoff, write_suite: Callable[..., Path]
 ) -> None:
