@@ -106,6 +106,13 @@ def test_a_server_that_cannot_be_used_is_a_finding_and_the_others_are_looked_at(
     assert ("tool-description-missing", "nameless") in found(report)
 
 
+def test_the_reason_why_a_server_cannot_be_used_is_shown_whole(capsys: pytest.CaptureFixture[str]):
+    long = "x" * 300
+    report = lint_tools([], ["a"], {"a": f"no answer\n    WWW-Authenticate: {long}"})
+    print_blocks(Console(width=1000), list(lint_blocks(report)))
+    assert f"no answer WWW-Authenticate: {long}" in capsys.readouterr().out
+
+
 def test_more_tools_than_a_provider_takes_are_too_many():
     report = asyncio.run(lint_servers([server("many")]))
     assert ("too-many-tools", "") in found(report)

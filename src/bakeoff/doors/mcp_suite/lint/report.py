@@ -20,10 +20,12 @@ from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.servers import with_unique_names
 from bakeoff.report.blocks import Block, BulletList, Quote, Table, Words, columns, heading, paragraph
+from bakeoff.report.formatting import visible
 from bakeoff.subjects.variables import with_variables
 
 _ORDER = {rule: at for at, rule in enumerate(RULES)}
 _MOST_ROWS = 200
+_LONGEST_REASON = 2000
 _MOST_OF_A_RULE: dict[Level, int] = {"error": 50, "warning": 20, "note": 3}  # more findings share a row
 
 
@@ -179,8 +181,15 @@ def _rows(findings: Sequence[Finding]) -> list[tuple[Words, ...]]:
                 (level, rule, f"{len(alike):,} places", Quote(f"{places} and {len(alike) - 3:,} more: see --json"))
             )
         else:
-            rows += [(one.level, one.rule, Quote(one.place), Quote(one.what)) for one in alike]
+            rows += [(one.level, one.rule, Quote(one.place), _what(one)) for one in alike]
     return rows
+
+
+def _what(finding: Finding) -> Words:
+    """Return what was found. The reason why a server cannot be used is not cut like a quote."""
+    if finding.rule != "server-unusable":
+        return Quote(finding.what)
+    return visible(" ".join(finding.what.split()), _LONGEST_REASON)
 
 
 def _by_rule(finding: Finding) -> tuple[int, int, str, str]:
