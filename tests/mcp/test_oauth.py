@@ -17,7 +17,7 @@ import pytest
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.login import LoginRefused, LoginRequest, log_in
-from bakeoff.mcp.oauth import is_safe_endpoint
+from bakeoff.mcp.servers import is_safe_endpoint
 from bakeoff.mcp.tokens import TokenStore
 
 from ..warm_bakeoff import Bakeoff
@@ -289,6 +289,7 @@ def test_codes_and_tokens_are_sent_only_over_https_or_on_this_machine(url: str, 
         ({"tokenFile": "x", "clientId": "a"}, "write `tokenFile`, or"),
         ({"clientId": "a"}, "client credentials need"),
         ({"clientId": "a", "clientSecret": "b", "issuer": "file:///x"}, "is not an address"),
+        ({"clientId": "a", "clientSecret": "b", "issuer": "http://host"}, "would get the secret in the clear"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(oauth: dict[str, str], message: str) -> None:

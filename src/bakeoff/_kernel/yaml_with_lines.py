@@ -211,14 +211,15 @@ def read_yaml(file: Path) -> PlacedYaml:
     return parse_yaml(text, file)
 
 
-def parse_yaml(text: str, file: Path) -> PlacedYaml:
+def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:
+    """Return the value of a text. `form` names the language in errors: JSON is YAML, too."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError([f"{file}:{line}: this is not YAML: {_in_plain_words(error)}"]) from error
+        raise ConfigError([f"{file}:{line}: this is not {form}: {_in_plain_words(error)}"]) from error
     except yaml.YAMLError as error:
-        raise ConfigError([f"{file}:1: this is not YAML: {str(error).splitlines()[0]}"]) from error
+        raise ConfigError([f"{file}:1: this is not {form}: {str(error).splitlines()[0]}"]) from error
     except RecursionError as error:
         raise ConfigError([f"{file}:1: this is nested too deeply"]) from error
     builder = _Builder(file)

@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthTokenError
@@ -22,10 +21,9 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from bakeoff._kernel.text import visible
-from bakeoff.mcp.servers import OAuth, ServerSpec, shown_url
+from bakeoff.mcp.servers import OAuth, ServerSpec, is_safe_endpoint, shown_url
 from bakeoff.mcp.tokens import Login, TokenStore
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LONGEST_TOKEN = 100_000
 _SPARE_SECONDS = 10.0  # a token that expires in this time is refreshed now
 
@@ -57,16 +55,6 @@ def secrets_of_auth(auth: httpx2.Auth | None) -> dict[str, str]:
         "client_secret": client.client_secret if client else None,
     }
     return {name: value for name, value in found.items() if value}
-
-
-def is_safe_endpoint(url: str) -> bool:
-    """Return True for https, and for http on this machine: codes and tokens must not be sent in the clear."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-    except ValueError:
-        return False
-    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK))
 
 
 def _configured(url: str, oauth: OAuth) -> httpx2.Auth:

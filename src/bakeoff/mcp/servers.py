@@ -32,6 +32,7 @@ DEFAULT_COMMAND = "npx -y @sveltejs/mcp"
 _ALSO_HTTP = {"streamable-http", "streamablehttp", "streamable_http"}
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SSE = re.compile(r"(?<![A-Za-z])sse(?![A-Za-z])")  # as a word: not in `assets`
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LAUNCHERS = {"npx", "bunx", "pnpx", "uvx", "pipx"}
 
 
@@ -67,6 +68,16 @@ def _is_empty(given: tuple[object, ...]) -> bool:
     return not given
 
 
+def is_safe_endpoint(url: str) -> bool:
+    """Return True for https, and for http on this machine: codes and tokens must not be sent in the clear."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK))
+
+
 class OAuth(FrozenModel):
     """How to get a token for a server without a person. The logins of people need no settings."""
 
@@ -85,6 +96,8 @@ class OAuth(FrozenModel):
             raise ValueError("client credentials need `clientId`, `clientSecret` and `issuer`")
         if self.issuer is not None and not is_http_address(self.issuer):
             raise ValueError(f"issuer {self.issuer!r} is not an address: write it as https://host")
+        if self.issuer is not None and not is_safe_endpoint(self.issuer):
+            raise ValueError(f"issuer {self.issuer!r} would get the secret in the clear: write it as https://host")
         return self
 
 
@@ -96,6 +109,12 @@ class ElicitationAnswer(FrozenModel):
     content: dict[str, str | int | float | bool | list[str] | None] = Field(
         default={}, description="the fields of the form, if it is accepted"
     )
+
+    @model_validator(mode="after")
+    def _check_content(self) -> "ElicitationAnswer":
+        if self.content and self.action != "accept":
+            raise ValueError(f"`content` has no meaning beside `action: {self.action}`: remove one")
+        return self
 
 
 class SamplingAnswer(FrozenModel):

@@ -95,6 +95,14 @@ TABLE: dict[str, tuple[str | bytes, str]] = {
         changed("mcpServers:\n" + SERVER, ""),
         "1: mcpServers: is missing: list servers, each with a `name`",
     ),
+    "empty error": (
+        changed("testCases:\n  - ", "testCases:\n  - expectedError: ''\n    "),
+        "5: testCases[0].expectedError: '' is empty: write a part of the error, or true for any error",
+    ),
+    "content of a refusal": (
+        changed("    command:", "    elicitation: [{action: decline, content: {a: 1}}]\n    command:"),
+        "mcpServers[0].elicitation[0]: `content` has no meaning beside `action: decline`",
+    ),
     "empty models": (changed("modelsToTest:\n" + MODEL, "modelsToTest: []\n"), "2: modelsToTest: []: needs at least 1"),
     "empty servers": (changed("mcpServers:\n" + SERVER, "mcpServers: []\n"), "10: mcpServers: []: needs at least 1"),
     "null models": (changed("modelsToTest:\n" + MODEL, "modelsToTest:\n"), "2: modelsToTest: null: has to be a list"),

@@ -74,9 +74,14 @@ def test_servers_of_vs_code_with_comments_inputs_and_folders(tmp_path: Path) -> 
         ('{"servers": {"a": {"command": "x",\n"envFile": ".e"}}}', ":2: servers.a.envFile: is not read here"),
         ('{"servers": {"a": {"command": "x", "args": ["${command:pick}"]}}}', "${command:pick} is not a variable"),
         ('{"servers": {"a": {}}}', "a: server 'a' has neither `command` nor `url`"),
-        ('{"servers": {"a": {"command": 5, "url": 6}}}', "a: 6: has to be a text"),
+        ('{"servers": {"a": {"command": 5, "url": 6}}}', "servers.a.url: has to be a text"),
+        (
+            '{"servers": {"a": {"command": "x",\n"args": ["y", 5]}}}',
+            ":2: servers.a.args: has to be a list of texts",
+        ),
+        ('{"servers": {"a": {"command": "x", "env": ["y"]}}}', "a.env: has to be an object of texts"),
         ('{"servers": {"a": {"url": "file:///etc/passwd"}}}', "is not the address of a server"),
-        ('{"mcpServers": {', "this is not YAML"),
+        ('{"mcpServers": {', "this is not JSON"),
     ],
 )
 def test_what_a_file_has_wrong_is_said_with_its_line(tmp_path: Path, text: str, message: str) -> None:
@@ -123,6 +128,7 @@ def without_name(server: dict[str, Any]) -> dict[str, Any]:
             {"import": "clients.json", "only": ["x"]},
             "'x' is not a server of clients.json: there are a",
         ),
+        ({"import": "clients.json", "only": []}, "mcpServers[0].only: must be a list"),
         ({"import": "clients.json", "only": "a"}, "mcpServers[0].only: must be a list"),
         ({"import": "clients.json", "name": "a"}, "mcpServers[0].name: has no meaning beside `import`"),
     ],

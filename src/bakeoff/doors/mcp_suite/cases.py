@@ -57,6 +57,13 @@ class Turn(CallRules):
             raise ValueError(f"{prompt!r} is empty: write what a person would ask")
         return prompt
 
+    @field_validator("expectedError")
+    @classmethod
+    def _check_error(cls, error: bool | str | None) -> bool | str | None:
+        if isinstance(error, str) and not error.strip():
+            raise ValueError(f"{error!r} is empty: write a part of the error, or true for any error")
+        return error
+
     @field_validator("expectedOutput", mode="before")
     @classmethod
     def _as_list(cls, value: Any) -> Any:

@@ -18,6 +18,7 @@ _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _FORM = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYS = ("command", "args", "env", "cwd", "url", "headers")
+_KINDS = {"args": "a list of texts", "env": "an object of texts", "headers": "an object of texts"}
 _NEEDED_ELSEWHERE = {
     "envFile": "is not read here: put its variables into .env, and name them in `env`",
     "headersHelper": "is not run here: put the token into .env, and name it in `headers`",
@@ -81,7 +82,7 @@ def _read(file: Path) -> PlacedYaml:
     if len(content) > _LARGEST_FILE:
         raise UsageError(f"{file} is larger than {_LARGEST_FILE // 1024 // 1024} MB: no list of servers is")
     plain = _COMMENT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
-    return parse_yaml(plain.replace("\t", "  "), file)  # JSON is YAML, except for tabs between values
+    return parse_yaml(plain.replace("\t", "  "), file, "JSON")  # JSON is YAML, except for tabs between values
 
 
 def _section(value: Mapping[str, JsonValue]) -> tuple[tuple[str, ...], dict[str, JsonValue]] | None:
@@ -109,6 +110,8 @@ class _Entry:
         address = entry.get("serverUrl") or entry.get("httpUrl")  # names of other clients for `url`
         if "url" not in given and address:
             given["url"] = address
+        for key, value in given.items():
+            self._check_type(key, value)
         kind = entry.get("type") or entry.get("transport")
         if isinstance(kind, str) and kind != "stdio" and "url" in given:
             given["transport"] = "http" if kind == "streamable-http" else kind
@@ -120,12 +123,25 @@ class _Entry:
             server["cwd"] = str(self._workspace / str(server.get("cwd") or ""))
         return server
 
+    def _check_type(self, key: str, value: JsonValue) -> None:
+        """Report what is no text here: later, nobody knows the file and the line any more."""
+        inner: list[JsonValue]
+        if key == "args":
+            inner = value if isinstance(value, list) else [None]
+        elif key in ("env", "headers"):
+            inner = list(value.values()) if isinstance(value, dict) else [None]
+        else:
+            inner = [value]
+        if all(isinstance(each, str) or (key == "env" and _is_number(each)) for each in inner):
+            return
+        self._problem(key, f"has to be {_KINDS.get(key, 'a text')}")  # the value may be a secret
+
     def _converted(self, value: JsonValue, key: str) -> JsonValue:
         if isinstance(value, dict):
             return {name: self._converted(inner, key) for name, inner in value.items()}
         if isinstance(value, list):
             return [self._converted(inner, key) for inner in value]
-        if key == "env" and isinstance(value, int | float) and not isinstance(value, bool):
+        if key == "env" and _is_number(value):
             return str(value)  # clients accept numbers there
         return _FORM.sub(lambda found: self._variable(found[1], key), value) if isinstance(value, str) else value
 
@@ -159,6 +175,10 @@ class _Entry:
 
     def _problem(self, key: str, what: str) -> None:
         self.problems.append(self._placed.problem((*self._place, key), what))
+
+
+def _is_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def client_specs(file: Path, environment: Mapping[str, str]) -> list[ServerSpec]:
@@ -209,8 +229,8 @@ def _imported(
         raise UsageError(placed.problem((*key, "import"), "must be the path of a file such as .mcp.json"))
     if unknown := [name for name in entry if name not in ("import", "only")]:
         raise UsageError(placed.problem((*key, unknown[0]), "has no meaning beside `import`: there is `only`"))
-    if only is not None and not (isinstance(only, list) and all(isinstance(name, str) for name in only)):
-        raise UsageError(placed.problem((*key, "only"), "must be a list of names of servers"))
+    if only is not None and not (isinstance(only, list) and only and all(isinstance(name, str) for name in only)):
+        raise UsageError(placed.problem((*key, "only"), "must be a list of names of servers, at least one"))
     path = placed.file.parent / Path(file).expanduser()
     if not path.is_file():
         raise UsageError(placed.problem((*key, "import"), f"{file!r} does not exist: write a path from this folder"))
