@@ -59,6 +59,14 @@ def test_the_backslash_words_of_a_pattern_are_no_nul() -> None:
     assert ServerSpec(name="s", command="a", args=(r"[\x00-\x1f]",)).args == (r"[\x00-\x1f]",)
 
 
+def test_the_address_of_a_program_has_no_keys() -> None:
+    spec = ServerSpec(
+        name="a", command="x", args=("--api-key", "canary-4711", "--token=canary-4712", "--port=80800800")
+    )
+    assert spec.address == "x --api-key '***' '--token=***' --port=80800800"
+    assert set(spec.shown_to_nobody.values()) == {"canary-4711", "canary-4712"}
+
+
 @pytest.mark.parametrize(
     ("text", "name", "address"),
     [

@@ -47,7 +47,7 @@ async def take_snapshot(specs: Sequence[ServerSpec]) -> Snapshot:
 
 
 def _redactor(specs: Sequence[ServerSpec]) -> Redactor:
-    return Redactor({f"{spec.name} {name}": value for spec in specs for name, value in spec.secrets.items()})
+    return Redactor({f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()})
 
 
 def call(

@@ -20,6 +20,7 @@ from pydantic import (
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
+from bakeoff.mcp.arguments import secret_arguments
 from bakeoff.plan import Name
 from bakeoff.storage.redaction import secrets_in
 
@@ -212,10 +213,11 @@ class ServerSpec(FrozenModel):
 
     @property
     def address(self) -> str:
-        """Return the URL or command line for people, without parts of the URL that may be secret."""
+        """Return the URL or command line for people, without parts that may be secret."""
         if self.url is not None:
             return shown_url(self.url)
-        return shlex.join([self.command or "", *self.args])
+        shown = (text.replace(secret, "***") if secret else text for text, secret in secret_arguments(self.args))
+        return shlex.join([self.command or "", *shown])
 
     @property
     def secrets(self) -> dict[str, str]:
@@ -223,6 +225,12 @@ class ServerSpec(FrozenModel):
         password = urlsplit(self.url).password if self.url else None
         spelled = {"url password": password, "client secret": self.oauth.clientSecret if self.oauth else None}
         return {**secrets_in(self.env), **self.headers, **{name: value for name, value in spelled.items() if value}}
+
+    @property
+    def shown_to_nobody(self) -> dict[str, str]:
+        """Return the secrets, and the keys among the arguments, which some plans have to contain."""
+        keys = [secret for _, secret in secret_arguments(self.args) if secret]
+        return {**self.secrets, **{f"argument {number}": key for number, key in enumerate(keys, 1)}}
 
 
 class UnnamedServer(ServerSpec):

@@ -160,7 +160,7 @@ class Connection:
         reason = self._describe(causes[0]) if causes else "it ended"
         refused = any(isinstance(cause, Refused | ValidationError) for cause in causes)
         details = "" if refused else self.peer.explain()
-        self.reason = Redactor({**self._spec.secrets, **self.peer.secrets()}).text(
+        self.reason = Redactor({**self._spec.shown_to_nobody, **self.peer.secrets()}).text(
             "; ".join(part for part in (reason, details) if part)
         )
         self.ended.set()

@@ -73,7 +73,7 @@ class StdioServer:
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
         self._spec, self._limits = spec, limits
-        self._stderr = LastLines(Redactor(spec.secrets))
+        self._stderr = LastLines(Redactor(spec.shown_to_nobody))
         self._noise = 0
         self._last_noise = b""
         self._fault: str | None = None

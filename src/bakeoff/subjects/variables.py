@@ -7,6 +7,7 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
+from bakeoff.mcp.arguments import secret_arguments
 from bakeoff.storage.redaction import secrets_in
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -16,7 +17,7 @@ def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSp
     """Return the server with all variables replaced. Raises UsageError for a variable that is not set."""
     oauth = spec.oauth.model_dump(mode="json", exclude_none=True) if spec.oauth else {}
     given = (*spec.env.values(), *spec.headers.values(), *spec.args, spec.url or "", *oauth.values())
-    missing = [name for name in _variables(given) if name not in environment]
+    missing = [name for name in variables_in(given) if name not in environment]
     if missing:
         raise UsageError(
             f"MCP server {spec.name!r} is given ${{{missing[0]}}}, which is not set: "
@@ -50,10 +51,13 @@ def secrets_of(given: ServerSpec, environment: Mapping[str, str]) -> dict[str, s
     """Return the server's secrets: its settings, and the values of variables, which it may repeat on their own."""
     spec = with_variables(given, environment)
     named = {f"{spec.name}.{name}": value for name, value in spec.secrets.items()}  # servers may have the same headers
-    inside = _variables({**given.headers, **secrets_in(given.env)}.values())
-    spelled = {name: environment[name] for name in _variables((*given.args, given.url or ""))}
-    return {**named, **{name: environment[name] for name in inside}, **secrets_in(spelled)}
+    inside = variables_in({**given.headers, **secrets_in(given.env)}.values())
+    spelled = {name: environment[name] for name in variables_in((*given.args, given.url or ""))}
+    keys = [secret for _, secret in secret_arguments(spec.args) if secret]
+    among = {name: value for name, value in spelled.items() if any(value in key for key in keys)}
+    return {**named, **{name: environment[name] for name in inside}, **secrets_in(spelled), **among}
 
 
-def _variables(texts: Iterable[str]) -> list[str]:
+def variables_in(texts: Iterable[str]) -> list[str]:
+    """Return the names of all variables in texts."""
     return [name for text in texts for name in _VARIABLE.findall(text)]

@@ -1,6 +1,7 @@
 """What a configuration tells servers and providers in confidence reaches them, and no file of a run."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +45,27 @@ def test_a_variable_in_the_words_of_a_servers_command_reaches_it_and_no_file(
     assert done.returncode == 0, done.stderr
     assert lives.exists()
     assert files_with(lives.name) == []
+
+
+def test_arguments_that_a_server_repeats_are_in_no_file(bakeoff: Bakeoff, write_suite: Callable[..., Path]) -> None:
+    Path("leaky.py").write_text(
+        "import sys\nfrom mcp.server import MCPServer\nserver = MCPServer('leaky')\n"
+        "@server.tool()\ndef look() -> str: return 'With ' + ' '.join(sys.argv)\nserver.run('stdio')\n"
+    )
+    look = {"serverName": "leaky", "toolName": "look", "parameters": {}}
+    words = ["leaky.py", "--api-key", SECRET, "${PLAIN}", "--stage", "${STAGE}", "${FOLDER}"]
+    write_suite(
+        executeTools=True,
+        modelsToTest=[f"scripted:{call(**look)}"],
+        testCases=[{"prompt": "Look at production.", "expectedOutput": look, "expectedResults": "With leaky.py"}],
+        mcpServers=[{"name": "leaky", "command": sys.executable, "args": words}],
+    )
+    other = "canary-4711-canary"
+    done = bakeoff("mcp", "evaluate", "--no-open", PLAIN=other, STAGE="production", FOLDER="/some/where/else")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert files_with(SECRET) == files_with(other) == []
+    assert SECRET not in done.stdout + done.stderr
+    assert files_with("--stage production /some/where/else") != []
 
 
 @pytest.mark.parametrize("told", [SECRET, "${MY_TOKEN}"])

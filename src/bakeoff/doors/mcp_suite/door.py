@@ -57,11 +57,14 @@ class McpDoor(Door):
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
         """Apply the limits and retries of the suite, and the secrets of its folder, also when its run is resumed."""
-        settings = self.settings_of(plan)
+        from bakeoff.doors.mcp_suite.servers import values_of_arguments
+
+        settings, environment = self.settings_of(plan), self.environment_of(plan)
+        secrets = {**values_of_arguments(settings.servers, environment, plan), **secrets_in(environment)}
         retry = settings.retryConfig
         return replace(
             options,
-            secrets={**secrets_in(self.environment_of(plan)), **options.secrets},
+            secrets={**secrets, **options.secrets},
             jobs=min(options.jobs, settings.concurrencyLimit),
             retries=max(1, retry.maxRetries),  # at least one, for the rounds of a server that died and was restarted
             backoff_seconds=retry.baseDelay / 1000,

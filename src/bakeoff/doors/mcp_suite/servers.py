@@ -1,24 +1,21 @@
 """Take the secrets out of a suite's servers and providers for the plan, and put them back to start the servers."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from bakeoff.doors.mcp_suite.config import ProviderConfig, SuiteConfig
 from bakeoff.mcp import McpHub, ServerSpec
+from bakeoff.mcp.arguments import QUERY, USER, is_plain, secret_arguments
 from bakeoff.mcp.servers import HubLimits, OAuth
-from bakeoff.storage.redaction import SHORTEST, secrets_in
-from bakeoff.subjects.variables import with_variables
+from bakeoff.plan import Plan
+from bakeoff.storage.redaction import Redactor, secrets_in
+from bakeoff.subjects.variables import variables_in, with_variables
 
 PLACEHOLDER = "${bakeoff_mcp_"
 """Starts every placeholder for a secret that the configuration spells out."""
-
-_USER = re.compile(r"(?<=://)[^/?#@]+(?=@)")
-_QUERY = re.compile(r"(?<=\?)[^#]+")
-_NAMED = re.compile(r"(-*[\w.-]+)(?:=|:\s*)(?:(?:bearer|basic|token) +)?(.+)", re.IGNORECASE)
-"""An argument with a name: `--api-key=…`, `API_KEY=…` or `Authorization: Bearer …`."""
 
 
 def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[str, str]]:
@@ -37,15 +34,15 @@ def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[
 
     def without_secrets(at: int, server: ServerSpec) -> ServerSpec:
         named = secrets_in(server.env)
-        secret = [name for name, value in server.env.items() if name in named or _USER.search(value)]
+        secret = [name for name, value in server.env.items() if name in named or USER.search(value)]
         env = {name: hide(server.env[name], f"server_{at}_{place}") for place, name in enumerate(secret)}
         headers = {
             name: hide(value, f"server_{at}_{place}") for place, (name, value) in enumerate(server.headers.items())
         }
         changed: dict[str, object] = {"env": {**server.env, **env}, "headers": headers}
         if server.url is not None:
-            url = _USER.sub(lambda user: hide(user[0], f"server_{at}_user_secret"), server.url, count=1)
-            changed["url"] = _QUERY.sub(lambda query: hide(query[0], f"server_{at}_query_secret"), url, count=1)
+            url = USER.sub(lambda user: hide(user[0], f"server_{at}_user_secret"), server.url, count=1)
+            changed["url"] = QUERY.sub(lambda query: hide(query[0], f"server_{at}_query_secret"), url, count=1)
         if server.oauth is not None:
             changed["oauth"] = oauth_in_folder(server.oauth, folder)
             if server.oauth.clientSecret is not None:
@@ -55,7 +52,7 @@ def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[
             hide(secret, f"server_{at}_argument_{place}_secret").join(argument.rsplit(secret, 1))
             if secret
             else argument
-            for place, (argument, secret) in enumerate(_secret_arguments(server.args))
+            for place, (argument, secret) in enumerate(secret_arguments(server.args))
         )
         if server.url is None and folder != Path():
             changed["cwd"] = folder / (server.cwd or "")
@@ -74,18 +71,14 @@ def split_secrets(config: SuiteConfig, folder: Path) -> tuple[SuiteConfig, dict[
     return config.model_copy(update={"mcpServers": servers, "providers": providers}), secrets
 
 
-def _secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each argument of a program with the part of it that is secret by its name, or an empty text."""
-    before = ""
-    for argument in arguments:
-        found = _NAMED.fullmatch(argument)
-        option, value = found.groups() if found else (before if before.startswith("-") else "", argument)
-        name = option.lstrip("-")
-        named = name.lower() == "authorization" or secrets_in({name: value})
-        plain = len(value) < SHORTEST or value.isdecimal() or value.startswith(("-", ".", "/", "~")) or "${" in value
-        address = _USER.search(argument) or (_QUERY.search(argument) if argument.startswith("http") else None)
-        yield argument, value if named and not plain else address[0] if address else ""
-        before = argument
+def values_of_arguments(servers: Sequence[ServerSpec], environment: Mapping[str, str], plan: Plan) -> dict[str, str]:
+    """Return the values of variables among the arguments of servers, which may repeat them in results.
+
+    Not those that are no keys, such as paths, and those that the plan contains anyway.
+    """
+    names = {name for server in servers for name in variables_in(server.args) if name in environment}
+    values = {name: environment[name] for name in names if not is_plain(environment[name])}
+    return {name: value for name, value in values.items() if not Redactor({name: value}).names_in(plan)}
 
 
 def oauth_in_folder(oauth: OAuth, folder: Path) -> OAuth:
