@@ -137,4 +137,4 @@ def test_a_damaged_newest_run_is_not_passed_over(bakeoff: Bakeoff) -> None:
     (newest / "plan.json").write_text("{")
     done = bakeoff("mcp", "compare")
     assert done.returncode == 2
-    assert f"bakeoff runs delete {newest.name}" in done.stderr
+    assert f"name two others, or remove the folder {newest}" in done.stderr

@@ -148,8 +148,8 @@ def _mcp_runs(folders: Iterable[RunFolder], *, skip_damaged: bool = True) -> Ite
                 yield _McpRun(folder, settings_of(plan).file)
         except BakeoffError as error:
             if not skip_damaged:
-                way_out = f"name two runs, or delete it with `bakeoff runs delete {folder.name}`"
-                raise UsageError(f"one of the last runs is damaged: {error}: {way_out}") from error
+                way_out = f"name two others, or remove the folder {folder.path}"
+                raise UsageError(f"one of the last runs is damaged: {error}; {way_out}") from error
 
 
 def _source(results: Path, folder: RunFolder) -> Source:
