@@ -53,7 +53,7 @@ async def test_an_answer_that_does_not_fit_is_the_judges_fault(said: str) -> Non
     ("prompt", "schema", "texts", "message"),
     [
         (" ", bool, None, "the prompt is empty"),
-        ("?", 5, None, "5 says not what the answer is: give a type or a JSON schema"),
+        ("?", 5, None, "5 does not say what the answer is: give a type or a JSON schema"),
         ("?", {"type": "wrong"}, None, "give a type or a JSON schema: 'wrong' is not valid"),
         ("?", bool, "an answer", "texts are 'an answer': give each a name"),
     ],
