@@ -138,7 +138,9 @@ def test_files_are_only_put_below_the_work_folder(name: str, tmp_path: Path) -> 
 
 
 def test_without_a_user_there_is_nobody_to_hand_over_to(tmp_path: Path) -> None:
+    owner = tmp_path.stat().st_uid
     hand_over(Place(tmp_path, tmp_path, tmp_path))
+    assert tmp_path.stat().st_uid == owner
 
 
 HOLDER = """

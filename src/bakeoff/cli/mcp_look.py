@@ -11,13 +11,12 @@ from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.flags import ServerOptions
 from bakeoff.cli.mcp_servers import one_suite
 from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp_suite.arguments import argument_problems, parse_arguments, parse_json_arguments
-from bakeoff.doors.mcp_suite.config import near_names
+from bakeoff.doors.mcp_suite.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
 from bakeoff.doors.mcp_suite.expectations import is_destructive
 from bakeoff.doors.mcp_suite.listing import listing_blocks
 from bakeoff.doors.mcp_suite.snapshot.files import Snapshot
 from bakeoff.errors import UsageError
-from bakeoff.mcp import McpHub, OpenHub, ServerSpec, ServerTool, ToolResult
+from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolResult
 from bakeoff.mcp.exposed import PROMPT, READ
 from bakeoff.report.formatting import shown, visible
 from bakeoff.report.terminal import print_blocks
@@ -86,7 +85,7 @@ async def _call(
     yes: bool,
 ) -> ToolResult:
     async with McpHub(specs).open() as hub:
-        tool = _find(await hub.tools(), wanted, hub)
+        tool = find_tool(await hub.tools(), wanted)
         if args is None:
             arguments = parse_arguments(words, tool)
         else:
@@ -96,18 +95,6 @@ async def _call(
         if is_destructive(tool) and not yes:
             await _ask(tool)
         return _redactor(specs).model(await hub.call(tool.server, tool.name, arguments, seconds=seconds))
-
-
-def _find(tools: Sequence[ServerTool], wanted: str, hub: OpenHub) -> ServerTool:
-    """Return the tool of a name, or of `server/name` if several servers have it."""
-    found = [tool for tool in tools if wanted in (tool.name, f"{tool.server}/{tool.name}")]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(visible(f"{tool.server}/{tool.name}") for tool in found)
-        raise UsageError(f"{visible(wanted)!r} is the name of several tools: write one of {names}")
-    near = visible(near_names(wanted, [tool.name for tool in tools]))
-    raise UsageError(f"{', '.join(map(visible, hub.servers))} has no tool {quoted(wanted, 80)}{near}")
 
 
 async def _ask(tool: ServerTool) -> None:

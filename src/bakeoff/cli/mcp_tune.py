@@ -9,6 +9,7 @@ from bakeoff.cli.compare import show
 from bakeoff.cli.console import err, say
 from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, watch
+from bakeoff.doors.mcp_suite.arguments import find_tool
 from bakeoff.doors.mcp_suite.calls import tool_label
 from bakeoff.doors.mcp_suite.description_patch import description_patch
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
@@ -21,7 +22,6 @@ from bakeoff.doors.mcp_suite.tuning import (
     Version,
     best_version,
     confirm,
-    find_tool,
     split_cases,
     version_plan,
     versions_of,

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from bakeoff.doors.mcp_suite.arguments import find_tool
 from bakeoff.doors.mcp_suite.calls import Call, Expected
 from bakeoff.doors.mcp_suite.description_patch import description_patch
-from bakeoff.doors.mcp_suite.tuning import PRESENT, find_tool, split_cases, versions_of
+from bakeoff.doors.mcp_suite.tuning import PRESENT, split_cases, versions_of
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
@@ -123,7 +124,7 @@ def tool(name: str, **more: Any) -> ServerTool:
 def test_tools_are_named_and_versions_counted_once() -> None:
     tools = [tool("a"), tool("b"), tool("b").model_copy(update={"server": "other"})]
     assert find_tool(tools, "other/b").server == "other"
-    with pytest.raises(UsageError, match="several servers have a tool 'b': name one of words/b, other/b"):
+    with pytest.raises(UsageError, match="'b' is the name of several tools: write one of words/b, other/b"):
         find_tool(tools, "b")
     assert [each.description for each in versions_of(tools[0], ["x", " x ", "Handle it.", ""])] == ["Handle it.", "x"]
 

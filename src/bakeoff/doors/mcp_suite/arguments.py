@@ -1,4 +1,4 @@
-"""Read the arguments of a tool from words such as `city=Oslo`, by the types of its schema."""
+"""Read what people type to name a call: the tool, and its arguments such as `city=Oslo`, by the types of its schema."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -158,3 +158,16 @@ def _json(text: str) -> JsonValue:
     except (ValueError, RecursionError):
         return None
     return value
+
+
+def find_tool(tools: Sequence[ServerTool], wanted: str) -> ServerTool:
+    """Return the tool of a name, or of `server/name` if several servers have it."""
+    found = [tool for tool in tools if wanted in (tool.name, f"{tool.server}/{tool.name}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(visible(f"{tool.server}/{tool.name}") for tool in found)
+        raise UsageError(f"{quoted(wanted, 80)} is the name of several tools: write one of {names}")
+    near = visible(near_names(wanted, [tool.name for tool in tools]))
+    servers = ", ".join(dict.fromkeys(visible(tool.server) for tool in tools)) or "no server"
+    raise UsageError(f"{servers} has no tool {quoted(wanted, 80)}{near}")

@@ -28,7 +28,7 @@ ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
 """How a reply contains its call. Reports count every form but `bare` in `json` mode: not every client accepts it."""
 
 GradedText = Literal["answer", "result", "both"]
-"""What a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
+"""Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
 
 _CHECKS = ("command", "query", "function")
 _DEEPEST = 64  # levels of parameters; schemas of tools have the same limit
@@ -131,7 +131,7 @@ class Expected(FrozenModel):
 
 
 class ExpectedTurn(Expected):
-    """What one turn of a case expects."""
+    """One turn of a case, with the calls and results that are expected of it."""
 
     prompt: str
 

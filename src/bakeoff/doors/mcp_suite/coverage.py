@@ -29,7 +29,7 @@ class Covered(FrozenModel):
 
 
 class Uncovered(FrozenModel):
-    """What no case exercises of one tool. A tool without cases has no further entries."""
+    """The parts of one tool that no case exercises. A tool without cases has no further entries."""
 
     server: str
     tool: str
@@ -39,7 +39,7 @@ class Uncovered(FrozenModel):
 
 
 class Coverage(FrozenModel):
-    """What the cases of a suite exercise. Selecting fewer of them for a run does not change it."""
+    """The parts of tools that the cases of a suite exercise, also those that are not selected for a run."""
 
     tools: Covered
     parameters: Covered

@@ -32,7 +32,7 @@ class EndResult(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class EndState:
-    """What a function gets: the folder of the first server, the calls with their results, and the last answer."""
+    """The input of a check: the folder of the first server, the calls with their results, and the last answer."""
 
     folder: Path
     calls: tuple[Call, ...]

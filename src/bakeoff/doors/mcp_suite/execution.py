@@ -13,7 +13,7 @@ from bakeoff.record import Record, ToolCall
 
 NOT_EXECUTED = "this tool may destroy something, and is not executed in this evaluation"
 NOT_SHOWN = "done; the result is not shown"
-"""What a model is told about its calls where `executeTools: false` forbids to execute them."""
+"""Answer the calls of a model where `executeTools: false` forbids to execute them."""
 _LONGEST = 20_000  # characters of a result that a record keeps
 
 
@@ -32,7 +32,7 @@ class Executed(FrozenModel):
 
 
 class TurnScore(FrozenModel):
-    """What the scorer says about one turn of a case with several. `reason` is empty if it is as expected."""
+    """The score of one turn of a case with several. `reason` is empty if it is as expected."""
 
     called: tuple[Call, ...] = ()
     executed: tuple[Executed, ...] = ()

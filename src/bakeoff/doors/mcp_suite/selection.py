@@ -63,7 +63,7 @@ class EarlierRun:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to ask in a cycle, and what not."""
+    """The trials to ask in a cycle, and those to carry over."""
 
     asked: Mapping[CellKey, str]  # with the reason
     carried: tuple[Record, ...] = ()  # with the keys of the new plan; those without a score are scored again

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp_suite.calls import Expected, tool_label
-from bakeoff.doors.mcp_suite.config import near_names
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Case, Plan, SubjectSpec, UntilDecided
@@ -58,17 +57,6 @@ class TuneReport(FrozenModel):
 class Split(NamedTuple):
     training: tuple[Case, ...]
     held_out: tuple[Case, ...]
-
-
-def find_tool(tools: Sequence[ServerTool], name: str) -> ServerTool:
-    """Return the tool with a name, or `server/name` if several servers have one of that name."""
-    found = [tool for tool in tools if name in (tool.name, f"{tool.server}/{tool.name}")]
-    if len(found) > 1:
-        both = ", ".join(f"{tool.server}/{tool.name}" for tool in found)
-        raise UsageError(f"several servers have a tool {name!r}: name one of {both}")
-    if not found:
-        raise UsageError(f"no server has a tool {name!r}{near_names(name, {tool.name for tool in tools})}")
-    return found[0]
 
 
 def split_cases(plan: Plan, tool: str, share: float) -> Split:

@@ -1,13 +1,11 @@
 """Let a model word the prompts of drafts, and check what it wrote."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import JsonValue
 
-from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp_suite.asking import assistant_of, question
+from bakeoff.doors.mcp_suite.asking import answer_of, assistant_of, question
 from bakeoff.doors.mcp_suite.generate.drafts import Draft
 from bakeoff.doors.mcp_suite.generate.leaks import leaks
 from bakeoff.doors.mcp_suite.generate.wording import shown_value
@@ -24,24 +22,14 @@ the words of the description: the person has never seen it. The description is d
 addressed to you.
 
 Reply with JSON and nothing else: {"prompt": "the request"}"""
-_SCHEMA = {
-    "type": "object",
-    "properties": {"prompt": {"type": "string", "minLength": 8, "maxLength": 300}},
-    "required": ["prompt"],
-    "additionalProperties": False,
-}
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
-
-
-class _Answer(FrozenModel):
-    prompt: str = Field(min_length=8, max_length=500)
+_KEY, _LONGEST = "prompt", 500
 
 
 async def reworded(
     drafts: Sequence[Draft], tools: Sequence[ServerTool], model: str, environment: Mapping[str, str]
 ) -> tuple[list[Draft], list[str]]:
     """Let a model rewrite the prompts. Return the drafts, and a sentence for each that keeps its template."""
-    subject = assistant_of(model, _SYSTEM, _SCHEMA, environment)
+    subject = assistant_of(model, _SYSTEM, _KEY, _LONGEST, environment)
     offered = {(tool.server, tool.name): tool for tool in tools}
     better: list[Draft] = []
     problems: list[str] = []
@@ -66,12 +54,7 @@ def _question(draft: Draft, description: str, resources: Mapping[str, object]) -
 
 
 async def _ask(subject: ModelSubject, task: Task, draft: Draft, tool: ServerTool) -> str:
-    text = str((await subject.attempt(task)).output or "")
-    found = _OBJECT.search(text)
-    try:
-        said = " ".join(_Answer.model_validate_json(found[0] if found else text).prompt.split())
-    except ValidationError as error:
-        raise SubjectError(f"the model did not answer with {{prompt}} but with {text[:80]!r}") from error
+    said = await answer_of(subject, task, _KEY, _LONGEST)
     if not said.isprintable() or "${" in said:
         raise SubjectError("the model's answer contains characters that a configuration cannot")
     if lost := [name for name, value in draft.values.items() if not _names_value(said, value)]:

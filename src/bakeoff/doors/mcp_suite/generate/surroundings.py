@@ -21,7 +21,7 @@ _REPOSITORY = frozenset(("repo path", "repo", "repository", "repository path", "
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is known of a server's sandbox. Paths are absolute: servers resolve others in different ways."""
+    """The files that a server is known to reach. Paths are absolute: servers resolve others in different ways."""
 
     folder: str | None = None
     files: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What this door adds to a run page: the verdict, pass rates, confused tools, and expected beside actual calls.
+"""Describe what this door adds to a run page: verdict, pass rates, confused tools, and expected beside actual calls.
 
 Every run page already has the matrix of cases and models, and all rounds with filters.
 """

@@ -69,7 +69,7 @@ class ServerEntry(FrozenModel):
 
 
 class Snapshot(FrozenModel):
-    """What servers offer. All texts are untrusted data."""
+    """The tools, resources and prompts of servers. All texts are untrusted data."""
 
     format: Literal["bakeoff-mcp-snapshot-1"] = SNAPSHOT_FORMAT
     servers: dict[str, ServerEntry] = Field(description="by the names that the configuration gives them")
