@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import json
 import os
-import socket
 from collections import deque
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,7 +25,7 @@ from bakeoff.mcp.servers import HubLimits, ServerSpec
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox.environment import inherited, search_path
-from bakeoff.sandbox.supervisor_client import end_of, make_order, supervisor_argv, supervisor_options
+from bakeoff.sandbox.supervisor_client import SupervisedProcess, make_order, supervised_process
 from bakeoff.storage.redaction import Redactor
 
 # Where npx and uvx keep their downloads, the user, and trusted certificates. None of these contains a secret.
@@ -116,9 +115,6 @@ class StdioServer:
                 # Cancelled last: a server cannot exit while nobody reads its pipes.
                 pumps = await stack.enter_async_context(_cancelled_at_exit())
                 process = await stack.enter_async_context(self._running())
-                assert process.stdin is not None
-                assert process.stdout is not None
-                assert process.stderr is not None
                 pumps.append(asyncio.create_task(self._read_messages(process.stdout, sink)))
                 pumps.append(asyncio.create_task(self._write_messages(process.stdin, source, sink)))
                 pumps.append(asyncio.create_task(self._keep_last_lines(process.stderr)))
@@ -131,31 +127,15 @@ class StdioServer:
                     await self._wait_for_report(self._limits.close_seconds)
 
     @contextlib.asynccontextmanager
-    async def _running(self) -> AsyncIterator[asyncio.subprocess.Process]:
-        """Start the server. Closing the control socket makes the supervisor kill the tree, whatever is cancelled."""
-        control, theirs = socket.socketpair()
-        control.setblocking(False)
-        process = None
-        try:
-            with theirs:
-                process = await asyncio.create_subprocess_exec(
-                    *supervisor_argv(theirs.fileno()),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE,
-                    limit=self._limits.message_bytes,
-                    **supervisor_options(theirs.fileno()),
-                )
-            order = json.dumps(self._order()).encode() + b"\n"
-            await asyncio.get_running_loop().sock_sendall(control, order)
-            self._reporter = asyncio.create_task(self._read_report(control))
-            yield process
-        finally:
-            if self._reporter is not None:
+    async def _running(self) -> AsyncIterator[SupervisedProcess]:
+        """Start the server. At the end its supervisor kills the tree, whatever is cancelled."""
+        async with supervised_process(self._order(), limit=self._limits.message_bytes) as process:
+            self._reporter = asyncio.create_task(self._read_report(process))
+            try:
+                yield process
+            finally:
                 self._reporter.cancel()
-            control.close()
-            if process is not None:
-                await end_of(process)
+                await asyncio.wait([self._reporter])
 
     def _order(self) -> dict[str, Any]:
         argv = (self._spec.command or "", *self._spec.args)
@@ -164,18 +144,9 @@ class StdioServer:
         env = server_environment(self._spec)
         return make_order(command, argv=argv, env=env, cwd=str(self._spec.cwd or Path.cwd()), confined=False)
 
-    async def _read_report(self, control: socket.socket) -> None:
-        """Read the one line that the supervisor sends when no process of the server is left."""
-        loop = asyncio.get_running_loop()
-        received = b""
-        with contextlib.suppress(ConnectionResetError):
-            while not received.endswith(b"\n"):
-                chunk = await loop.sock_recv(control, CHUNK)
-                if not chunk:
-                    return
-                received += chunk
-        if received:
-            self._report = json.loads(received)
+    async def _read_report(self, process: SupervisedProcess) -> None:
+        """Keep what the supervisor reports when no process of the server is left."""
+        self._report = await process.report() or {}
 
     async def _wait_for_report(self, seconds: float = REPORT_SECONDS) -> None:
         """Wait for the report of how the server ended, so that an error can include it."""

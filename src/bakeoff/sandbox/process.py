@@ -11,7 +11,7 @@ from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, our_packages, toolchain
 from bakeoff.sandbox.mounts import SCRATCH, Step, blocking_folder, follow, plan_mounts
 from bakeoff.sandbox.places import name_user, one_command_at_a_time, probe_place, we_are_root
-from bakeoff.sandbox.supervisor import LANDLOCK_CREATE, LANDLOCK_VERSION
+from bakeoff.sandbox.supervisor.kernel import LANDLOCK_CREATE, LANDLOCK_VERSION
 from bakeoff.sandbox.supervisor_client import Report, SupervisorLost, make_order, supervise, supervise_now
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix")

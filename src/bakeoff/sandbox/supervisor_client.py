@@ -7,27 +7,23 @@ import json
 import os
 import secrets
 import signal
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Stop
 from bakeoff.sandbox.mounts import Step
+from bakeoff.sandbox.supervisors import GRACE_SECONDS, Supervisor, start_supervisor, start_supervisor_now
 from bakeoff.sandbox.system_calls import filter_of
 
 Order: TypeAlias = dict[str, Any]
 Report: TypeAlias = dict[str, Any]
 
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
 PR_SET_DUMPABLE = 4
-GRACE_SECONDS = 150.0  # for killing and cleaning up; a supervisor that takes longer is broken
 MEGABYTE = 1 << 20
 OPEN_FILES = 8192
 FILTER_WORD = f"filter-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that has `filter_of` the command
@@ -79,6 +75,7 @@ def make_order(
 ) -> Order:
     place = command.place
     return {
+        "secret": secrets.token_hex(16),
         "argv": list(argv),
         "env": dict(env),
         "status_word": STATUS_WORD,
@@ -88,7 +85,7 @@ def make_order(
         "seconds": command.seconds,
         "confined": confined,
         "uid": place.uid if confined else None,
-        "owner": place.uid,
+        "owner": None if confined else place.uid,  # a container's processes are not below the supervisor
         "rlimits": confined_rlimits(command.limits) if confined else {},
         "memory": command.limits.memory_mb * MEGABYTE if confined else 0,
         "disk": command.limits.disk_mb * MEGABYTE,
@@ -172,53 +169,38 @@ class Feeder:
 
 
 class Conversation:
-    """One supervisor process and the four channels to it."""
+    """One supervisor and the four channels to it."""
 
     def __init__(self, stdin: bytes, cap: int) -> None:
         self.loop = asyncio.get_running_loop()
         self.started = time.monotonic()
-        self.control, self.their_end = socket.socketpair()
-        self.control.setblocking(False)
+        self.supervisor: Supervisor | None = None
         self.stdin = Feeder(stdin)
         self.stdout = Stream(cap, lambda: self.say(b"output\n"))
         self.stderr = Stream(cap, lambda: self.say(b"output\n"))
 
     def say(self, word: bytes) -> None:
-        with contextlib.suppress(OSError):  # the supervisor has ended meanwhile
-            self.control.send(word)
+        if self.supervisor is not None:
+            self.supervisor.say(word)
 
-    async def start(self) -> asyncio.subprocess.Process:
+    async def start(self) -> None:
         theirs = (self.stdin.reading, self.stdout.writing, self.stderr.writing)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *supervisor_argv(self.their_end.fileno()),
-                stdin=theirs[0],
-                stdout=theirs[1],
-                stderr=theirs[2],
-                **supervisor_options(self.their_end.fileno()),
-            )
+            self.supervisor = await start_supervisor(theirs)
         finally:
-            self.their_end.close()
             for descriptor in theirs:
                 os.close(descriptor)
         for channel in (self.stdin, self.stdout, self.stderr):
             channel.listen(self.loop)
-        return process
 
     async def exchange(self, order: Order) -> Report | None:
         """Send the order and wait for the report; return None when the supervisor died without one."""
-        received = b""
+        assert self.supervisor is not None
         try:
-            await self.loop.sock_sendall(self.control, json.dumps(order).encode() + b"\n")
-            while not received.endswith(b"\n"):
-                chunk = await self.loop.sock_recv(self.control, 1 << 16)
-                if not chunk:
-                    return None
-                received += chunk
+            await self.loop.sock_sendall(self.supervisor.control, order_line(order))
         except (BrokenPipeError, ConnectionResetError):
             return None
-        report: Report = json.loads(received)
-        return report
+        return authentic(order, await self.supervisor.read())
 
     def completed(self, exit_code: int, seconds: float, stop: Stop) -> Completed:
         return Completed(exit_code, bytes(self.stdout.kept), bytes(self.stderr.kept), seconds, stop)
@@ -228,34 +210,85 @@ class Conversation:
             await time_up.wait()
             self.say(b"timeout\n")
 
-    def close(self) -> None:
-        self.control.close()
+    async def close(self) -> None:
+        """Close all channels, which makes the supervisor end the command in any case, and wait for that."""
         for channel in (self.stdin, self.stdout, self.stderr):
             channel.close(self.loop)
+        if self.supervisor is not None:
+            await self.supervisor.end()
 
 
 @contextlib.asynccontextmanager
 async def conversation(stdin: bytes, cap: int) -> AsyncIterator[Conversation]:
-    """Start a supervisor. Closing the control socket at the end makes it end the command in any case."""
     talk = Conversation(stdin, cap)
-    process = None
     try:
-        process = await talk.start()
+        await talk.start()
         yield talk
     finally:
-        talk.close()
-        if process is not None:
-            await end_of(process)
+        await talk.close()
 
 
-async def end_of(process: asyncio.subprocess.Process) -> None:
-    """Wait for the supervisor, which ends when its socket is closed; kill it if it hangs."""
-    try:
-        async with asyncio.timeout(GRACE_SECONDS):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+class SupervisedProcess:
+    """A command that is talked to while it runs: its streams, and at the end the report of its supervisor."""
+
+    def __init__(
+        self, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader, stderr: asyncio.StreamReader, order: Order
+    ) -> None:
+        self.stdin, self.stdout, self.stderr, self._order = stdin, stdout, stderr, order
+        self.supervisor: Supervisor | None = None
+
+    async def report(self) -> Report | None:
+        """Wait until nothing of the command is left; return None when the supervisor died without a report."""
+        assert self.supervisor is not None
+        return authentic(self._order, await self.supervisor.read())
+
+
+@contextlib.asynccontextmanager
+async def supervised_process(order: Order, *, limit: int) -> AsyncIterator[SupervisedProcess]:
+    """Run one order with streams to talk to it; `limit` is for lines. The end of the block ends the command."""
+    hide_our_memory()
+    (their_stdin, stdin), (stdout, their_stdout), (stderr, their_stderr) = os.pipe(), os.pipe(), os.pipe()
+    theirs = (their_stdin, their_stdout, their_stderr)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            writer = await _writer(stdin, stack)
+            out, err = await _reader(stdout, limit, stack), await _reader(stderr, limit, stack)
+            process = SupervisedProcess(writer, out, err, order)
+            process.supervisor = await start_supervisor(theirs)
+            stack.push_async_callback(process.supervisor.end)
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # an early death shows as a missing report
+            await asyncio.get_running_loop().sock_sendall(process.supervisor.control, order_line(order))
+        yield process
+
+
+async def _writer(descriptor: int, stack: contextlib.AsyncExitStack) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(descriptor, "wb", buffering=0)
+    )
+    stack.callback(transport.close)
+    return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+async def _reader(descriptor: int, limit: int, stack: contextlib.AsyncExitStack) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=limit)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
+    )
+    stack.callback(transport.close)
+    return reader
+
+
+def order_line(order: Order) -> bytes:
+    return json.dumps(order).encode() + b"\n"
+
+
+def authentic(order: Order, report: Report | None) -> Report | None:
+    """Return the report if it is our supervisor's: nobody else knows the secret of the order."""
+    return report if report is not None and report.get("secret") == order["secret"] else None
 
 
 def hide_our_memory() -> None:
@@ -309,42 +342,15 @@ def lost(order: Order, talk: Conversation) -> SupervisorLost:
 
 def supervise_now(order: Order) -> Report:
     """Do the same without an event loop and without output, for probes and for cleaning up."""
-    ours, theirs = socket.socketpair()
-    with ours:
-        with theirs:
-            process = subprocess.Popen(
-                supervisor_argv(theirs.fileno()),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                **supervisor_options(theirs.fileno()),
-            )
-        try:
-            with contextlib.suppress(OSError):  # an early death shows as an empty report
-                ours.sendall(json.dumps(order).encode() + b"\n")
-            received = read_all(ours)
-        finally:
-            ours.close()
-            process.wait()
-    report: Report = json.loads(received) if received else {"problem": "the supervisor could not be started"}
-    return report
-
-
-def read_all(channel: socket.socket) -> bytes:
-    received = b""
-    while not received.endswith(b"\n"):
-        chunk = channel.recv(1 << 16)
-        if not chunk:
-            return b""
-        received += chunk
-    return received
-
-
-def supervisor_argv(control: int) -> tuple[str, ...]:
-    return (sys.executable, "-I", "-S", str(SUPERVISOR), str(control))
-
-
-def supervisor_options(control: int) -> dict[str, Any]:
-    """Return the options for starting a supervisor. It is given one variable, which some Pythons need to start."""
-    env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-    return {"pass_fds": (control,), "env": env, "cwd": "/", "start_new_session": True}
+    order = {"secret": secrets.token_hex(16), **order}
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        supervisor = start_supervisor_now((nothing, nothing, nothing))
+    finally:
+        os.close(nothing)
+    with supervisor.control:
+        with contextlib.suppress(OSError):  # an early death shows as a missing report
+            supervisor.control.sendall(order_line(order))
+        report = authentic(order, supervisor.read_now())
+        supervisor.read_now()  # it has ended when this returns
+    return report or {"problem": "the supervisor was killed"}

@@ -1,0 +1,148 @@
+"""Supervise one command from its order to its report."""
+
+import json
+import os
+import select
+import signal
+import time
+from typing import Any, NoReturn
+
+from .confinement import Order, SetUpFailed, start
+from .disk import DiskWatch
+from .ending import Reaper, end_everything, run_epilogue, sweep
+from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, prctl
+from .memory import MemoryWatch
+from .namespaces import arrange_mounts
+from .processes import processes_of
+
+
+def supervise(control: int) -> NoReturn:
+    """Take the order from the control socket: one JSON line. Send two lines: our pid, and at the end the report.
+
+    A later word on the socket ends the command early, and so does closing it: when Bakeoff dies, however it dies, the
+    command dies too. The report repeats the secret of the order, so that nobody else can make one.
+    """
+    os.set_inheritable(control, False)
+    send(control, {"pid": os.getpid()})
+    order = read_order(control)
+    if order is None:
+        os._exit(0)
+    try:
+        report = sweep(order["sweep"]) if "sweep" in order else carry_out(order, control)
+    except SetUpFailed as problem:
+        report = {"problem": str(problem)}
+    send(control, {**report, "secret": order["secret"]})
+    os._exit(0)
+
+
+def send(control: int, message: dict[str, Any]) -> None:
+    try:
+        os.write(control, json.dumps(message).encode() + b"\n")
+    except OSError:
+        pass  # nobody is left to read it
+
+
+def carry_out(order: Order, control: int) -> dict[str, Any]:
+    if LINUX:
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+    if order["mounts"] is not None:
+        try:
+            arrange_mounts(order["mounts"]["steps"], system_read_only=order["mounts"]["system_read_only"])
+        except OSError as problem:
+            raise SetUpFailed(f"private mounts are not permitted here: {problem}") from problem
+    reaper = Reaper()
+    if order["uid"] is None and "RLIMIT_NPROC" in order["rlimits"]:
+        order["rlimits"]["RLIMIT_NPROC"] += processes_of(os.getuid())
+    status = offer_status_pipe(order)
+    offer_filter(order)
+    started = time.monotonic()
+    reaper.command = start(order)
+    for descriptor in (0, 1, 2):  # only the command may hold the streams, so that their end is its end
+        os.close(descriptor)
+    why = watch(order, control, reaper, started)
+    seconds = time.monotonic() - started
+    clean = end_everything(order["uid"], reaper)
+    report = {
+        "stop": why,
+        "seconds": seconds,
+        "exit_code": reaper.exit_code,
+        "clean": clean,
+        "status": read_now(status),
+    }
+    if order["epilogue"]:
+        for _ in range(3):  # subprocess needs the standard descriptors to be open
+            os.open(os.devnull, os.O_RDWR)
+        signal.set_wakeup_fd(-1)
+        report["epilogue"] = run_epilogue(order["epilogue"], order["env"])
+    return report
+
+
+def offer_status_pipe(order: Order) -> int:
+    """Open a pipe on which a wrapper such as bubblewrap reports its progress; its number goes into the argv."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.set_inheritable(writing, order["status_word"] in order["argv"])
+    order["argv"] = [str(writing) if word == order["status_word"] else word for word in order["argv"]]
+    return reading
+
+
+def offer_filter(order: Order) -> None:
+    """Let a wrapper such as bubblewrap read the filter, which it would not survive itself."""
+    if order["filter_word"] not in order["argv"]:
+        return
+    reading, writing = os.pipe()
+    os.write(writing, bytes.fromhex(order["filter"]))
+    os.close(writing)
+    os.set_inheritable(reading, True)
+    order["argv"] = [str(reading) if word == order["filter_word"] else word for word in order["argv"]]
+    order["filter"] = ""
+
+
+def read_now(descriptor: int) -> str:
+    try:
+        return os.read(descriptor, 4096).decode(errors="replace")
+    except BlockingIOError:
+        return ""
+
+
+def watch(order: Order, control: int, reaper: Reaper, started: float) -> str:
+    """Wait until the command ends ('exited') or has to be ended, and return the reason."""
+    deadline = started + order["seconds"]
+    disk = DiskWatch(order["watched"], order["owner"], order["disk"])
+    memory = MemoryWatch(order["memory"]) if order["memory"] else None
+    poller = select.poll()
+    poller.register(control, select.POLLIN)
+    poller.register(reaper.woken, select.POLLIN)
+    while True:
+        now = time.monotonic()
+        if now >= deadline:
+            return "timeout"
+        due = min(deadline, disk.due, memory.due if memory else deadline)
+        ready = poller.poll(1000 * max(due - now, 0.0))
+        if any(descriptor == control for descriptor, _ in ready):
+            return os.read(control, 64).decode().strip() or "cancelled"
+        reaper.collect()
+        if reaper.exit_code is not None:
+            return ending(order, reaper, disk)
+        now = time.monotonic()
+        if memory and memory.over(now):
+            return "memory"
+        if disk.over(now):
+            return "disk"
+
+
+def ending(order: Order, reaper: Reaper, disk: DiskWatch) -> str:
+    if order["memory"] and reaper.peak_bytes > order["memory"]:
+        return "memory"
+    return "disk" if disk.over_at_the_end() else "exited"
+
+
+def read_order(control: int) -> Order | None:
+    received = b""
+    while not received.endswith(b"\n"):
+        chunk = os.read(control, 1 << 16)
+        if not chunk:
+            return None  # Bakeoff has ended before it gave an order
+        received += chunk
+    order: Order = json.loads(received)
+    return order

@@ -1,0 +1,160 @@
+"""Start a command: fork, confine the child, and execute the program."""
+
+import ctypes
+import os
+import resource
+import signal
+import stat
+import struct
+from typing import Any, NoReturn
+
+from .kernel import (
+    LANDLOCK_ADD,
+    LANDLOCK_CREATE,
+    LANDLOCK_RESTRICT,
+    LANDLOCK_VERSION,
+    LINUX,
+    PR_CAPBSET_DROP,
+    PR_SET_NO_NEW_PRIVS,
+    PR_SET_PDEATHSIG,
+    PR_SET_SECCOMP,
+    SECCOMP_MODE_FILTER,
+    libc,
+    prctl,
+)
+
+LANDLOCK_READ, LANDLOCK_LIST = 0x1 | 0x4, 0x8  # execute and read files; list folders
+LANDLOCK_OF_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15  # what can be allowed for a file that is no folder
+LANDLOCK_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # on files, by the version that brought them
+LANDLOCK_SCOPES = 0x1 | 0x2  # abstract sockets and signals
+
+Order = dict[str, Any]
+
+
+class SetUpFailed(Exception):
+    """The command could not be started as ordered, through no fault of its own."""
+
+
+def start(order: Order) -> int:
+    """Fork, confine the child and execute the command; return its pid once it runs."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            problem = pipe.read().decode()
+        if problem:
+            os.waitpid(child, 0)
+            raise SetUpFailed(problem)
+        return child
+    os.close(reading)
+    return become(order, writing)
+
+
+def become(order: Order, problem_pipe: int) -> NoReturn:
+    """Confine the child and execute the command. Problems are reported on the pipe, which `exec` closes."""
+    try:
+        confine(order)
+        os.chdir(order["cwd"])
+    except OSError as problem:
+        os.write(problem_pipe, f"cannot set up the command: {problem}".encode())
+        os._exit(125)
+    try:
+        os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606
+    except (OSError, ValueError) as problem:
+        text = getattr(problem, "strerror", None) or str(problem)
+        os.write(2, f"bakeoff: cannot run {order['argv'][0]!r}: {text}\n".encode(errors="replace"))
+        os._exit(127 if isinstance(problem, FileNotFoundError) else 126)
+
+
+def confine(order: Order) -> None:
+    os.setsid()
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.umask(0o022)
+    if order["confined"]:
+        for name, value in order["rlimits"].items():
+            lower_rlimit(getattr(resource, name), value)
+    if order["uid"] is not None:
+        drop_to(order["uid"])
+    if LINUX:
+        if order["confined"]:
+            prctl(PR_SET_NO_NEW_PRIVS, 1)
+        if order["access"] is not None:
+            restrict_access(order["access"])
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if order["filter"]:
+            refuse_system_calls(bytes.fromhex(order["filter"]))
+
+
+def refuse_system_calls(program: bytes) -> None:
+    """Have the kernel check each system call from here on; see `system_calls.py`."""
+    instructions = ctypes.create_string_buffer(program, len(program))
+    filter_of_kernel = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(instructions))
+    if libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(SECCOMP_MODE_FILTER), filter_of_kernel, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def lower_rlimit(which: int, value: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (bound, bound))
+
+
+def drop_to(uid: int) -> None:
+    """Become a user that owns nothing, irrevocably."""
+    if LINUX:
+        drop_capability_bounds()
+    os.setgroups([])
+    os.setregid(uid, uid)
+    os.setreuid(uid, uid)
+
+
+def drop_capability_bounds() -> None:
+    for capability in range(64):
+        try:
+            prctl(PR_CAPBSET_DROP, capability)
+        except OSError:
+            return  # beyond the last capability of this kernel, or not ours to drop; changing the user clears the rest
+
+
+def restrict_access(rules: dict[str, Any]) -> None:
+    """Leave only these files to the command, where the kernel has Landlock; it needs no rights for that.
+
+    The command can also no longer look into processes outside, signal them, or reach their abstract sockets. The
+    network is left alone: honest tests start servers on loopback.
+    """
+    version = libc.syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION)
+    if version < 1:
+        return
+    every = sum(rights for since, rights in LANDLOCK_RIGHTS.items() if since <= version)
+    attributes = struct.pack("QQQ", every, 0, LANDLOCK_SCOPES if version >= 6 else 0)
+    size = 8 if version < 4 else 16 if version < 6 else 24
+    ruleset = libc.syscall(LANDLOCK_CREATE, attributes, size, 0)
+    if ruleset < 0:
+        raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
+    for rights, paths in (
+        (LANDLOCK_READ | LANDLOCK_LIST, rules["readable"]),
+        (LANDLOCK_LIST, rules["listed"]),
+        (every, rules["writable"]),
+    ):
+        for path in paths:
+            allow_beneath(ruleset, path, rights & every)
+    if libc.syscall(LANDLOCK_RESTRICT, ruleset, 0) != 0:
+        raise OSError(ctypes.get_errno(), "landlock_restrict_self")
+    os.close(ruleset)
+
+
+def allow_beneath(ruleset: int, path: str, rights: int) -> None:
+    try:
+        beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # what is not there need not be allowed
+    if not stat.S_ISDIR(os.fstat(beneath).st_mode):
+        rights &= LANDLOCK_OF_FILES
+    rule = struct.pack("=Qi", rights, beneath)
+    if libc.syscall(LANDLOCK_ADD, ruleset, 1, rule, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"landlock_add_rule for {path}")
+    os.close(beneath)

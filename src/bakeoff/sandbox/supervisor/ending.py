@@ -1,0 +1,112 @@
+"""End a command with everything that it started, and learn how it ended."""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .kernel import LINUX
+from .processes import descendants, processes_of
+
+KILL_SECONDS = 15.0  # only a process stuck in the kernel survives SIGKILL that long
+EPILOGUE_PAUSE = 0.5  # an engine that was asked for a container just before its client died is still making it
+
+
+class Reaper:
+    """Reaps every child that ends, and remembers how the command itself ended."""
+
+    def __init__(self) -> None:
+        self.woken, waker = os.pipe()
+        os.set_blocking(self.woken, False)
+        os.set_blocking(waker, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.command = 0
+        self.exit_code: int | None = None
+        self.peak_bytes = 0
+
+    def collect(self) -> bool:
+        """Return whether no child is left."""
+        try:
+            os.read(self.woken, 4096)
+        except BlockingIOError:
+            pass
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            if pid == self.command:
+                self.exit_code = os.waitstatus_to_exitcode(status)
+                self.peak_bytes = usage.ru_maxrss * (1024 if LINUX else 1)
+
+
+def end_everything(uid: int | None, reaper: Reaper) -> bool:
+    """Kill until nothing is left; return False when a process does not die."""
+    give_up = time.monotonic() + KILL_SECONDS
+    poller = select.poll()
+    poller.register(reaper.woken, select.POLLIN)
+    while not reaper.collect():
+        if time.monotonic() > give_up:
+            return False
+        if uid is not None:
+            kill_all_of(uid)
+        else:
+            kill_tree(reaper.command)
+        poller.poll(5)
+    return True
+
+
+def kill_all_of(uid: int) -> None:
+    """Kill all processes of a user with one system call, made as that user. A fork bomb cannot outrun it."""
+    helper = os.fork()
+    if helper == 0:
+        try:
+            os.setgroups([])
+            os.setregid(uid, uid)
+            os.setreuid(uid, uid)
+            os.kill(-1, signal.SIGKILL)
+        except OSError:
+            pass  # no process of that user is left
+        os._exit(0)
+    os.waitpid(helper, 0)
+
+
+def kill_tree(command: int) -> None:
+    targets: list[tuple[Callable[[int, int], None], int]] = [(os.kill, pid) for pid in descendants()]
+    if not LINUX:
+        targets = [(os.killpg, command)]
+    for kill, target in targets:
+        try:
+            kill(target, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass  # already gone
+
+
+def run_epilogue(commands: list[list[str]], env: dict[str, str]) -> list[str]:
+    """Run the commands that clean up outside the tree, such as removing a container, and return their output."""
+    import subprocess  # slow to import, and only the docker sandbox needs it
+
+    answers = []
+    for argv in commands:
+        try:
+            done = subprocess.run(argv, env=env, capture_output=True, text=True, errors="replace", timeout=60)
+            answers.append(done.stdout.strip() if done.returncode == 0 else "")
+            if done.returncode != 0:
+                time.sleep(EPILOGUE_PAUSE)
+        except (OSError, subprocess.TimeoutExpired):
+            answers.append("")
+    return answers
+
+
+def sweep(uid: int) -> dict[str, Any]:
+    """End the processes that a killed supervisor could not end."""
+    give_up = time.monotonic() + KILL_SECONDS
+    while processes_of(uid) and time.monotonic() < give_up:
+        kill_all_of(uid)
+        time.sleep(0.002)  # their parent is init now, which says nothing
+    return {"clean": not processes_of(uid)}

@@ -1,0 +1,117 @@
+"""Fork a supervisor for each command. One such server per Bakeoff process saves each command a start of Python.
+
+It is started with the standard library only and with next to no environment, and neither it nor its supervisors can be
+opened by other processes of the same user. Each request is one byte with four descriptors: the control socket of a
+command, and its standard input, output and error.
+
+The server is a subreaper, so that whatever a killed supervisor leaves behind becomes its child, and is ended. It ends
+itself when Bakeoff closes the connection or dies. Supervisors do not depend on it: each is told by its own control
+socket.
+"""
+
+import gc
+import os
+import select
+import signal
+import socket
+
+from .command import supervise
+from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, prctl
+from .processes import children_of, tree_below
+
+READY = b"r"
+DESCRIPTORS = 4  # control, and the three standard streams
+
+
+def main(connection: int) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # Bakeoff handles Ctrl-C and tells supervisors through their sockets
+    if LINUX:
+        prctl(PR_SET_DUMPABLE, 0)
+        prctl(PR_SET_CHILD_SUBREAPER, 1)
+    gc.disable()
+    gc.freeze()  # a collection would touch every page, and so copy it for each supervisor
+    with socket.socket(fileno=connection) as requests:
+        requests.set_inheritable(False)
+        requests.sendall(READY)
+        Server(requests).run()
+
+
+class Server:
+    """Takes requests until Bakeoff ends."""
+
+    def __init__(self, requests: socket.socket) -> None:
+        self.requests = requests
+        self.supervisors = set[int]()
+        self.has_orphans = False  # a supervisor was killed, and its command may still run
+        self.woken, self.waker = os.pipe()
+        os.set_blocking(self.woken, False)
+        os.set_blocking(self.waker, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
+
+    def run(self) -> None:
+        poller = select.poll()
+        poller.register(self.requests, select.POLLIN)
+        poller.register(self.woken, select.POLLIN)
+        while True:
+            ready = [descriptor for descriptor, _ in poller.poll()]
+            if self.woken in ready:
+                self.reap()
+            if self.requests.fileno() in ready and not self.take_request():
+                return
+
+    def take_request(self) -> bool:
+        """Fork a supervisor; return False when Bakeoff has ended."""
+        word, descriptors, _, _ = socket.recv_fds(self.requests, 1, DESCRIPTORS)
+        if not word:
+            return False
+        if len(descriptors) == DESCRIPTORS:
+            pid = os.fork()
+            if pid == 0:
+                self.become_supervisor(*descriptors)
+            self.supervisors.add(pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return True
+
+    def become_supervisor(self, control: int, *streams: int) -> None:
+        try:
+            signal.set_wakeup_fd(-1)
+            for descriptor in (self.requests.detach(), self.woken, self.waker):
+                os.close(descriptor)
+            os.setsid()
+            for number, descriptor in enumerate(streams):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            supervise(control)
+        finally:
+            os._exit(1)
+
+    def reap(self) -> None:
+        """Reap children that have ended. Of killed supervisors, end what they leave behind."""
+        try:
+            os.read(self.woken, 4096)
+        except BlockingIOError:
+            pass
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            if pid in self.supervisors:
+                self.supervisors.discard(pid)
+                self.has_orphans |= status != 0
+        if self.has_orphans and LINUX:
+            self.end_orphans()
+
+    def end_orphans(self) -> None:
+        orphans = [pid for pid in children_of(os.getpid()) if pid not in self.supervisors]
+        self.has_orphans = bool(orphans)  # the end of each wakes us again, and then we look for its children
+        for pid in [pid for orphan in orphans for pid in (orphan, *tree_below(orphan))]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass  # it has ended, or changed its user

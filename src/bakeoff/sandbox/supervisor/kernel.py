@@ -1,0 +1,46 @@
+"""The kernel calls that Python does not wrap."""
+
+import ctypes
+import os
+import sys
+from typing import Any
+
+LINUX = sys.platform == "linux"
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+PR_SET_DUMPABLE, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 4, 22, 2
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 24, 36, 38
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER = 0x00020000, 0x08000000, 0x10000000
+MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x40000
+SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE = 442, -100, 0x8000
+ATTR_RDONLY, ATTR_NOSUID = 0x1, 0x2
+LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT, LANDLOCK_VERSION = 444, 445, 446, 1
+
+libc: Any = ctypes.CDLL(None, use_errno=True)
+
+
+def prctl(option: int, value: int) -> None:
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option})")
+
+
+def unshare(flags: int) -> None:
+    if libc.unshare(flags) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    kind_bytes = kind.encode() if kind else None
+    data_bytes = data.encode() if data else None
+    if libc.mount(os.fsencode(source), os.fsencode(target), kind_bytes, ctypes.c_ulong(flags), data_bytes) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), target)
+
+
+def set_mount_flags(path: str, *, on: int = 0, off: int = 0, everything_below: bool = False) -> None:
+    attributes = (ctypes.c_uint64 * 4)(on, off, 0, 0)
+    flags = AT_RECURSIVE if everything_below else 0
+    where = os.fsencode(path)
+    if libc.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, where, flags, ctypes.byref(attributes), ctypes.c_size_t(32)) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)
