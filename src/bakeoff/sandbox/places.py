@@ -35,11 +35,16 @@ OWN_ETC = Path(__file__).with_name("etc")
 INSIDE_USER, INSIDE_HOME = "1000", "/home/trial"  # as in the files there
 
 
+_held_here = set[tuple[str, int]]()  # users that this process has leased
+os.register_at_fork(after_in_child=_held_here.clear)
+
+
 class Lease:
     """A user that is ours until the lease is closed."""
 
-    def __init__(self, uid: int, descriptor: int) -> None:
-        self.uid, self._descriptor = uid, descriptor
+    def __init__(self, uid: int, descriptor: int, folder: Path) -> None:
+        self.uid, self._descriptor, self._key = uid, descriptor, (str(folder), uid)
+        _held_here.add(self._key)
 
     def note(self, folder: Path | None) -> None:
         os.ftruncate(self._descriptor, 0)
@@ -51,6 +56,7 @@ class Lease:
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1  # its number may soon be that of another file
+        _held_here.discard(self._key)
         os.close(descriptor)
 
 
@@ -58,6 +64,7 @@ def we_are_root() -> bool:
     return sys.platform == "linux" and os.geteuid() == 0
 
 
+@cache
 def reserved_users() -> range:
     """Return the range that is mapped in this user namespace."""
     mapped = [line.split() for line in Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()]
@@ -74,13 +81,15 @@ def lease_user(folder: Path = LEASES) -> Lease:
     except OSError as problem:
         raise SandboxMissing(f"cannot keep user locks in {folder}: {problem}; make it writable") from problem
     for uid in reserved_users():
+        if (str(folder), uid) in _held_here:
+            continue  # asking the kernel for each of them takes long when hundreds of places are open
         descriptor = os.open(folder / str(uid), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
             continue
-        lease = Lease(uid, descriptor)
+        lease = Lease(uid, descriptor, folder)
         try:
             return clean_lease(lease)
         except InfraError:  # the remains of its last holder cannot be removed, so this user stays unused
@@ -211,14 +220,21 @@ def name_user(place: Place, home: Path) -> dict[str, Path]:
     Some programs do not start for a user without a name: Node's `os.userInfo()` raises.
     """
     user = str(place.uid if place.uid is not None else os.getuid())
-    named = {}
-    for name in ("passwd", "group"):
-        text = (OWN_ETC / name).read_text(encoding="utf-8")
-        file = place.home.parent / name
-        file.write_text(text.replace(INSIDE_USER, user).replace(INSIDE_HOME, str(home)), encoding="utf-8")
+    named = named_files(place.home.parent)
+    for path, file in named.items():
+        text = own_etc(Path(path).name).replace(INSIDE_USER, user).replace(INSIDE_HOME, str(home))
+        file.write_text(text, encoding="utf-8")
         file.chmod(0o644)
-        named[f"/etc/{name}"] = file
     return named
+
+
+def named_files(root: Path) -> dict[str, Path]:
+    return {f"/etc/{name}": root / name for name in ("passwd", "group")}
+
+
+@cache
+def own_etc(name: str) -> str:
+    return (OWN_ETC / name).read_text(encoding="utf-8")
 
 
 def remove_place(root: Path, lease: Lease | None) -> None:

@@ -1,20 +1,24 @@
 """Run commands as supervised processes, without further software; as root, with a user of their own."""
 
 import ctypes
+import json
+import secrets
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, our_packages, toolchain
 from bakeoff.sandbox.mounts import SCRATCH, Step, blocking_folder, follow, plan_mounts
-from bakeoff.sandbox.places import name_user, one_command_at_a_time, probe_place, we_are_root
+from bakeoff.sandbox.places import PREFIX, name_user, named_files, one_command_at_a_time, probe_place, we_are_root
 from bakeoff.sandbox.supervisor.kernel import LANDLOCK_CREATE, LANDLOCK_VERSION
 from bakeoff.sandbox.supervisor_client import Report, SupervisorLost, make_order, supervise, supervise_now
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix")
+ANY = f"{PREFIX}any-{secrets.token_hex(8)}"  # stands for the name of a place
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"))
 
 
@@ -32,10 +36,8 @@ class ProcessSandbox:
     async def run(self, command: Command) -> Completed:
         check_user(command.place)
         place = command.place
-        readable, mounts = [*toolchain(), *command.readable], None
-        hidden = [*our_packages([*map(Path, SYSTEM), *readable]), *self.hidden]
-        if self.private_mounts:
-            mounts = private_view(place, readable, hidden)
+        hidden = hidden_paths(command.readable, self.hidden)
+        mounts = private_view(place, command.readable, hidden) if self.private_mounts else None
         order = make_order(
             command,
             argv=command.argv,
@@ -56,29 +58,58 @@ class ProcessSandbox:
         return finished.completed
 
 
-def private_view(place: Place, readable: Iterable[Path], hidden: Iterable[Path] = ()) -> list[Step]:
+@lru_cache(maxsize=64)
+def hidden_paths(readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return what no command may see: our own package wherever it is installed, and what the run hides."""
+    return (*our_packages([*map(Path, SYSTEM), *toolchain(), *readable]), *hidden)
+
+
+def private_view(place: Place, readable: tuple[Path, ...], hidden: tuple[Path, ...] = ()) -> list[Step]:
     """Return the mounts of a command: its own folders can be changed, and its user has a name."""
-    writable, named = [place.work, place.home, place.tmp], name_user(place, place.home)
-    return plan_mounts(readable=readable, writable=writable, hidden=hidden, replaced=named)
+    name_user(place, place.home)
+    steps: list[Step] = json.loads(
+        _view_of_any_place(place.work.parent.parent, readable, hidden).replace(ANY, place.work.parent.name)
+    )
+    return steps
 
 
-def allowed_access(command: Command, hidden: Sequence[Path], scratch: Sequence[Path] = ()) -> dict[str, list[str]]:
-    """Return the files that a command may read, list and change; see `supervisor.py`.
+@lru_cache(maxsize=64)
+def _view_of_any_place(parent: Path, readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> str:
+    """Return the mounts as JSON, for a place with the name `ANY`. They take long to plan, and differ only in that."""
+    root = parent / ANY
+    return json.dumps(
+        plan_mounts(
+            readable=[*toolchain(), *readable],
+            writable=[root / folder for folder in ("work", "home", "tmp")],
+            hidden=hidden,
+            replaced=named_files(root),
+        )
+    )
+
+
+def allowed_access(
+    command: Command, hidden: tuple[Path, ...], scratch: Sequence[Path] = ()
+) -> dict[str, Sequence[str]]:
+    """Return the files that a command may read, list and change; see `supervisor/confinement.py`.
 
     It is what bubblewrap would show, with the scratch folders that are private. Of a folder with something hidden in
     it, the command can list the names.
     """
+    readable, listed = _readable_paths(command.readable, hidden)
+    place = command.place
+    writable = [*map(str, (place.work, place.home, place.tmp, *scratch)), *DEVICES]
+    return {"readable": readable, "listed": listed, "writable": writable}
+
+
+@lru_cache(maxsize=64)
+def _readable_paths(readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the paths that can be read, and those that can only be listed."""
     system = [Path(name) for name in (*SYSTEM, "/etc", "/proc", "/sys", "/dev")]
-    roots = dict.fromkeys(path.resolve() for path in (*system, *toolchain(), *command.readable))
+    roots = dict.fromkeys(path.resolve() for path in (*system, *toolchain(), *readable))
     closed = [path.resolve() for path in hidden]
     listed: list[Path] = []
-    readable = [path for root in roots for path in _without(root, closed, listed)]
-    place = command.place
-    return {
-        "readable": [str(path) for path in readable],
-        "listed": [str(path) for path in listed],
-        "writable": [*map(str, (place.work, place.home, place.tmp, *scratch)), *DEVICES],
-    }
+    found = [str(path) for root in roots for path in _without(root, closed, listed)]
+    return tuple(found), tuple(map(str, listed))
 
 
 def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator[Path]:
@@ -113,7 +144,7 @@ def find_process() -> tuple[ProcessSandbox | None, str]:
         shares = "network" if has_landlock() else "files and network"
         return ProcessSandbox(private_mounts=False), f"the subject runs as you, and shares your {shares}"
     with probe_place() as place:
-        report = probe(place, private_view(place, toolchain()))
+        report = probe(place, private_view(place, ()))
         if report.get("exit_code") == 0:
             return ProcessSandbox(private_mounts=True), "the subject runs as a user of its own, the system is read-only"
         why = report.get("problem", f"a trial run of Python ended as {report}")
