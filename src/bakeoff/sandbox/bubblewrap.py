@@ -23,11 +23,12 @@ from bakeoff.sandbox.supervisor_client import (
     STATUS_WORD,
     Finished,
     Order,
+    kernel_means,
     make_order,
     supervise,
     supervise_now,
 )
-from bakeoff.sandbox.system_calls import filter_of
+from bakeoff.sandbox.system_calls import can_filter
 
 INSIDE = Place(work=Path("/workspace"), home=Path(INSIDE_HOME), tmp=Path("/tmp"))  # noqa: S108 - a private one
 SHARED_MEMORY_BYTES = 64 << 20
@@ -75,7 +76,9 @@ class BubblewrapSandbox:
 
     def options(self, command: Command, shown: list[Path]) -> Iterator[str]:
         place = command.place
-        yield from ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+        yield from ("--unshare-user", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+        if not kernel_means().own_ipc:  # else the supervisor makes one, whose contents it can count
+            yield "--unshare-ipc"
         if not command.network:
             yield "--unshare-net"
         yield from ("--disable-userns", "--die-with-parent", "--new-session", "--hostname", "trial")
@@ -92,7 +95,7 @@ class BubblewrapSandbox:
                 yield from ("--tmpfs", str(path), "--remount-ro", str(path))
         # Both are in memory: if they were writable, a command could fill it beyond any limit.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
-        if filter_of(command):
+        if can_filter():
             yield from ("--seccomp", FILTER_WORD)
         yield from ("--chdir", str(INSIDE.work), "--json-status-fd", STATUS_WORD)
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 from bakeoff.errors import InfraError
@@ -18,14 +19,16 @@ from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Stop
 from bakeoff.sandbox.mounts import Step
 from bakeoff.sandbox.supervisors import GRACE_SECONDS, Supervisor, start_supervisor, start_supervisor_now
-from bakeoff.sandbox.system_calls import filter_of
+from bakeoff.sandbox.system_calls import can_filter, filter_of
 
 Order: TypeAlias = dict[str, Any]
 Report: TypeAlias = dict[str, Any]
 
 PR_SET_DUMPABLE = 4
 MEGABYTE = 1 << 20
-OPEN_FILES = 8192
+OPEN_FILES = 4096
+OWN_PROCESSES = 4  # of a wrapper such as bubblewrap
+QUEUE_BYTES = 800 << 10  # in POSIX message queues
 FILTER_WORD = f"filter-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that has `filter_of` the command
 STATUS_WORD = f"status-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that the supervisor chooses
 
@@ -58,7 +61,23 @@ def confined_rlimits(limits: Limits) -> dict[str, int]:
         "RLIMIT_DATA": (2 * limits.memory_mb + 512) * MEGABYTE,
         "RLIMIT_CORE": 0,
         "RLIMIT_NOFILE": OPEN_FILES,
+        "RLIMIT_MSGQUEUE": QUEUE_BYTES,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMeans:
+    """What we may use on this machine to limit a command, found by trying it."""
+
+    cgroup: Mapping[str, Any] | None  # where groups with limits of memory and processes can be made
+    own_ipc: bool  # an IPC namespace of its own; as a user, inside a user namespace
+    filters: bool  # seccomp
+
+
+@cache
+def kernel_means() -> KernelMeans:
+    report = supervise_now({"probe": True})
+    return KernelMeans(report.get("cgroup"), bool(report.get("own_ipc")), can_filter())
 
 
 def make_order(
@@ -74,13 +93,18 @@ def make_order(
     epilogue: Sequence[Sequence[str]] = (),
 ) -> Order:
     place = command.place
+    means = kernel_means() if confined else None
+    cgroup, own_ipc = (means.cgroup, means.own_ipc) if means else (None, False)
     return {
         "secret": secrets.token_hex(16),
         "argv": list(argv),
         "env": dict(env),
         "status_word": STATUS_WORD,
         "filter_word": FILTER_WORD,
-        "filter": filter_of(command).hex() if confined else "",
+        "filter": filter_of(command, own_ipc=own_ipc, counted=cgroup is not None).hex() if confined else "",
+        "cgroup": cgroup,
+        "own_ipc": own_ipc,
+        "processes": command.limits.processes + OWN_PROCESSES,
         "cwd": cwd,
         "seconds": command.seconds,
         "confined": confined,

@@ -7,12 +7,13 @@ import signal
 import time
 from typing import Any, NoReturn
 
+from .cgroups import Cgroup, describe, find_parents
 from .confinement import Order, SetUpFailed, start
 from .disk import DiskWatch
 from .ending import Reaper, end_everything, run_epilogue, sweep
 from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, prctl
-from .memory import MemoryWatch
-from .namespaces import arrange_mounts
+from .memory import CgroupWatch, MemoryWatch
+from .namespaces import can_own_ipc
 from .processes import processes_of
 
 
@@ -28,11 +29,21 @@ def supervise(control: int) -> NoReturn:
     if order is None:
         os._exit(0)
     try:
-        report = sweep(order["sweep"]) if "sweep" in order else carry_out(order, control)
+        if "sweep" in order:
+            report = sweep(order["sweep"])
+        elif "probe" in order:
+            report = probe()
+        else:
+            report = carry_out(order, control)
     except SetUpFailed as problem:
         report = {"problem": str(problem)}
     send(control, {**report, "secret": order["secret"]})
     os._exit(0)
+
+
+def probe() -> dict[str, Any]:
+    """Find out what we may do on this machine, and remove the control groups that killed supervisors left."""
+    return {"cgroup": describe(find_parents()), "own_ipc": LINUX and can_own_ipc()}
 
 
 def send(control: int, message: dict[str, Any]) -> None:
@@ -45,21 +56,40 @@ def send(control: int, message: dict[str, Any]) -> None:
 def carry_out(order: Order, control: int) -> dict[str, Any]:
     if LINUX:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-    if order["mounts"] is not None:
-        try:
-            arrange_mounts(order["mounts"]["steps"], system_read_only=order["mounts"]["system_read_only"])
-        except OSError as problem:
-            raise SetUpFailed(f"private mounts are not permitted here: {problem}") from problem
     reaper = Reaper()
-    if order["uid"] is None and "RLIMIT_NPROC" in order["rlimits"]:
-        order["rlimits"]["RLIMIT_NPROC"] += processes_of(os.getuid())
+    if order["uid"] is None and "RLIMIT_NPROC" in order["rlimits"] and not order["own_ipc"]:
+        order["rlimits"]["RLIMIT_NPROC"] += processes_of(os.getuid())  # a user namespace has a count of its own
+    cgroup = make_cgroup(order)
+    try:
+        return carry_out_in(cgroup, order, control, reaper)
+    finally:
+        if cgroup is not None:
+            cgroup.remove()
+
+
+def make_cgroup(order: Order) -> Cgroup | None:
+    if order["cgroup"] is None:
+        return None
+    cgroup = Cgroup(**order["cgroup"])
+    try:
+        cgroup.make(order["memory"], order["processes"])
+    except OSError as problem:
+        cgroup.remove()
+        raise SetUpFailed(f"cannot make a control group: {problem}") from problem
+    return cgroup
+
+
+def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reaper) -> dict[str, Any]:
     status = offer_status_pipe(order)
     offer_filter(order)
     started = time.monotonic()
-    reaper.command = start(order)
+    reaper.command, ipc_lists = start(order, control, cgroup)
     for descriptor in (0, 1, 2):  # only the command may hold the streams, so that their end is its end
         os.close(descriptor)
-    why = watch(order, control, reaper, started)
+    memory: MemoryWatch | CgroupWatch | None = MemoryWatch(order["memory"], ipc_lists) if order["memory"] else None
+    if cgroup is not None:
+        memory = CgroupWatch(cgroup)
+    why = watch(order, control, reaper, memory, started)
     seconds = time.monotonic() - started
     clean = end_everything(order["uid"], reaper)
     report = {
@@ -105,11 +135,10 @@ def read_now(descriptor: int) -> str:
         return ""
 
 
-def watch(order: Order, control: int, reaper: Reaper, started: float) -> str:
+def watch(order: Order, control: int, reaper: Reaper, memory: MemoryWatch | CgroupWatch | None, started: float) -> str:
     """Wait until the command ends ('exited') or has to be ended, and return the reason."""
     deadline = started + order["seconds"]
     disk = DiskWatch(order["watched"], order["owner"], order["disk"])
-    memory = MemoryWatch(order["memory"]) if order["memory"] else None
     poller = select.poll()
     poller.register(control, select.POLLIN)
     poller.register(reaper.woken, select.POLLIN)
@@ -123,18 +152,14 @@ def watch(order: Order, control: int, reaper: Reaper, started: float) -> str:
             return os.read(control, 64).decode().strip() or "cancelled"
         reaper.collect()
         if reaper.exit_code is not None:
-            return ending(order, reaper, disk)
+            if memory and memory.over_at_the_end(reaper.peak_bytes):
+                return "memory"
+            return "disk" if disk.over_at_the_end() else "exited"
         now = time.monotonic()
         if memory and memory.over(now):
             return "memory"
         if disk.over(now):
             return "disk"
-
-
-def ending(order: Order, reaper: Reaper, disk: DiskWatch) -> str:
-    if order["memory"] and reaper.peak_bytes > order["memory"]:
-        return "memory"
-    return "disk" if disk.over_at_the_end() else "exited"
 
 
 def read_order(control: int) -> Order | None:

@@ -4,10 +4,12 @@ import ctypes
 import os
 import resource
 import signal
+import socket
 import stat
 import struct
 from typing import Any, NoReturn
 
+from .cgroups import Cgroup
 from .kernel import (
     LANDLOCK_ADD,
     LANDLOCK_CREATE,
@@ -22,7 +24,9 @@ from .kernel import (
     libc,
     prctl,
 )
+from .namespaces import IPC_LISTS, arrange_mounts, own_ipc
 
+READY = b"r"
 LANDLOCK_READ, LANDLOCK_LIST = 0x1 | 0x4, 0x8  # execute and read files; list folders
 LANDLOCK_OF_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15  # what can be allowed for a file that is no folder
 LANDLOCK_RIGHTS = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}  # on files, by the version that brought them
@@ -35,29 +39,43 @@ class SetUpFailed(Exception):
     """The command could not be started as ordered, through no fault of its own."""
 
 
-def start(order: Order) -> int:
-    """Fork, confine the child and execute the command; return its pid once it runs."""
-    reading, writing = os.pipe()
+def start(order: Order, control: int, cgroup: Cgroup | None) -> tuple[int, list[int]]:
+    """Fork, confine the child and execute the command.
+
+    Return its pid once it runs, and descriptors of the lists of its IPC namespace if it has one.
+    """
+    ours, theirs = socket.socketpair()
     child = os.fork()
     if child:
-        os.close(writing)
-        with os.fdopen(reading, "rb") as pipe:
-            problem = pipe.read().decode()
-        if problem:
+        theirs.close()
+        with ours:
+            word, lists, _, _ = socket.recv_fds(ours, 1, len(IPC_LISTS))
+            problem = b""
+            while chunk := ours.recv(1 << 12):
+                problem += chunk
+        if word != READY or problem:
             os.waitpid(child, 0)
-            raise SetUpFailed(problem)
-        return child
-    os.close(reading)
-    return become(order, writing)
+            raise SetUpFailed((word + problem).decode().partition("!")[2] or "it was killed before it started")
+        return child, lists
+    os.close(control)  # nobody but the supervisor may report
+    ours.close()
+    return become(order, theirs, cgroup)
 
 
-def become(order: Order, problem_pipe: int) -> NoReturn:
-    """Confine the child and execute the command. Problems are reported on the pipe, which `exec` closes."""
+def become(order: Order, channel: socket.socket, cgroup: Cgroup | None) -> NoReturn:
+    """Confine the child and execute the command. Problems are reported on the channel, which `exec` closes."""
     try:
+        if cgroup is not None:
+            cgroup.join()
+        lists = own_ipc() if order["own_ipc"] else []
+        socket.send_fds(channel, [READY], lists)
+        if order["mounts"] is not None:
+            arrange_mounts(order["mounts"]["steps"], system_read_only=order["mounts"]["system_read_only"])
         confine(order)
         os.chdir(order["cwd"])
     except OSError as problem:
-        os.write(problem_pipe, f"cannot set up the command: {problem}".encode())
+        what = "private mounts are not permitted here" if order["mounts"] is not None else "cannot set up the command"
+        channel.sendall(f"!{what}: {problem}".encode())
         os._exit(125)
     try:
         os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606
@@ -76,7 +94,8 @@ def confine(order: Order) -> None:
     os.umask(0o022)
     if order["confined"]:
         for name, value in order["rlimits"].items():
-            lower_rlimit(getattr(resource, name), value)
+            if hasattr(resource, name):
+                lower_rlimit(getattr(resource, name), value)
     if order["uid"] is not None:
         drop_to(order["uid"])
     if LINUX:

@@ -3,26 +3,51 @@
 import os
 import time
 
+from .cgroups import Cgroup
 from .kernel import LINUX, PAGE
 from .processes import descendants
 
 TICK = 0.02  # at least this long between two checks
+CGROUP_PAUSE = 0.25  # seconds; the limit itself is kept by the kernel
+FEW = 64  # sockets and pipes that any program may have
+BUFFER = 208 << 10  # what a socket holds by default; the filter keeps it from being made larger
+SEMAPHORE = 128  # bytes
 FILLED_PER_SECOND = (5 << 30) * (os.cpu_count() or 1)  # of memory, by a command that does nothing else
 
 
 class MemoryWatch:
     """Checks the memory before a command could have filled half of what it has left."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self, limit: int, ipc_lists: list[int] | None = None) -> None:
+        self.limit, self.ipc_lists = limit, ipc_lists or []
         self.due = 0.0
 
     def over(self, now: float) -> bool:
         if not LINUX or now < self.due:
             return False
-        left = memory_left(self.limit)
+        left = memory_left(self.limit, self.ipc_lists)
         self.due = now + max(TICK, left / 2 / FILLED_PER_SECOND, 10 * (time.monotonic() - now))
         return left < 0
+
+    def over_at_the_end(self, peak_bytes: int) -> bool:
+        return peak_bytes > self.limit
+
+
+class CgroupWatch:
+    """Notices that the kernel has ended a process, because its control group was out of memory."""
+
+    def __init__(self, cgroup: Cgroup) -> None:
+        self.cgroup = cgroup
+        self.due = time.monotonic() + CGROUP_PAUSE
+
+    def over(self, now: float) -> bool:
+        if now < self.due:
+            return False
+        self.due = now + CGROUP_PAUSE
+        return self.cgroup.ran_out_of_memory()
+
+    def over_at_the_end(self, _peak_bytes: int) -> bool:
+        return self.cgroup.ran_out_of_memory()
 
 
 def resident_bytes(pid: int) -> int:
@@ -42,8 +67,86 @@ def proportional_bytes(pid: int) -> int:
         return resident_bytes(pid)
 
 
-def memory_left(limit: int) -> int:
+def memory_left(limit: int, ipc_lists: list[int]) -> int:
     """Return how far the command is from its limit; below zero, it is over it."""
     tree = descendants()
+    limit -= ipc_bytes(ipc_lists) + buffered_bytes(tree)
     left = limit - sum(map(resident_bytes, tree))
     return left if left >= 0 else limit - sum(map(proportional_bytes, tree))
+
+
+def ipc_bytes(lists: list[int]) -> int:
+    """Return the memory in System V segments that nobody has attached, in semaphores and in queues.
+
+    An attached segment is counted with the processes that have it.
+    """
+    if not lists:
+        return 0
+    segments, semaphores, queues = map(rows, lists)
+    unattached = sum(int(row["rss"]) + int(row["swap"]) for row in segments if row["nattch"] == "0")
+    return (
+        unattached
+        + sum(SEMAPHORE * int(row["nsems"]) for row in semaphores)
+        + sum(int(row["cbytes"]) for row in queues)
+    )
+
+
+def rows(descriptor: int) -> list[dict[str, str]]:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    content = b""
+    while chunk := os.read(descriptor, 1 << 16):
+        content += chunk
+    names, *lines = [line.split() for line in content.decode("ascii").splitlines()]
+    return [dict(zip(names, line, strict=True)) for line in lines]
+
+
+def buffered_bytes(tree: list[int]) -> int:
+    """Return the memory that open sockets and pipes can hold, beyond the few that any program has."""
+    if sum(map(open_files, tree)) <= FEW:
+        return 0
+    inodes = {"socket": set[str](), "pipe": set[str]()}
+    for pid in tree:
+        for kind, inode in linked_inodes(pid):
+            if kind in inodes:
+                inodes[kind].add(inode)
+    tcp = tcp_queues(tree)
+    others = len(inodes["socket"] - tcp.keys()) + len(inodes["pipe"])
+    queued = sum(size for inode, size in tcp.items() if inode in inodes["socket"])
+    return queued + max(others - FEW, 0) * BUFFER
+
+
+def open_files(pid: int) -> int:
+    try:
+        return os.stat(f"/proc/{pid}/fd").st_size or len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0  # it has ended meanwhile
+
+
+def linked_inodes(pid: int) -> list[list[str]]:
+    """Return kind and inode of descriptors that lead to no file, such as `socket:[123]`."""
+    found = []
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            target = os.readlink(f"/proc/{pid}/fd/{name}")
+            if target.endswith("]") and ":[" in target:
+                found.append(target[:-1].split(":["))
+    except OSError:
+        pass  # it has ended meanwhile
+    return found
+
+
+def tcp_queues(tree: list[int]) -> dict[str, int]:
+    """Return the bytes in the queues of TCP connections, by inode, in the network of the command."""
+    found = {}
+    for name in ("tcp", "tcp6"):
+        for pid in tree[-1:]:
+            try:
+                with open(f"/proc/{pid}/net/{name}", "rb") as file:
+                    file.readline()
+                    for line in file:
+                        words = line.decode("ascii").split()
+                        sent, received = words[4].split(":")
+                        found[words[9]] = int(sent, 16) + int(received, 16)
+            except (OSError, IndexError):
+                pass  # it has ended meanwhile, or has no such network
+    return found

@@ -1,4 +1,7 @@
-"""Give a command namespaces of its own: its view of the file system, and its IPC."""
+"""Give a command namespaces of its own: its view of the file system, and its IPC.
+
+As an ordinary user, this takes a user namespace, in which the command keeps its own user id.
+"""
 
 import os
 import stat
@@ -9,20 +12,55 @@ from .kernel import (
     ATTR_RDONLY,
     CLONE_NEWIPC,
     CLONE_NEWNS,
+    CLONE_NEWUSER,
     MS_BIND,
     MS_NODEV,
     MS_NOSUID,
     MS_PRIVATE,
     MS_REC,
+    PR_SET_DUMPABLE,
     mount,
+    prctl,
     set_mount_flags,
     unshare,
 )
 
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is covered
+SHARED_MEMORY_BYTES = 64 << 20
+IPC_LISTS = ("shm", "sem", "msg")
+
+
+def own_ipc() -> list[int]:
+    """Enter a new IPC namespace, so that what is left in it ends with it. Return descriptors of its lists."""
+    if os.geteuid() == 0:
+        unshare(CLONE_NEWIPC)
+    else:
+        uid, gid = os.geteuid(), os.getegid()
+        prctl(PR_SET_DUMPABLE, 1)  # or the files below are root's; this process is about to become the command
+        unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC)
+        for name, content in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+                file.write(content)
+        mount("none", "/", None, MS_REC | MS_PRIVATE)
+        mount("tmpfs", SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={SHARED_MEMORY_BYTES}")
+    return [os.open(f"/proc/sysvipc/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in IPC_LISTS]
+
+
+def can_own_ipc() -> bool:
+    """Try it in a process that ends at once."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            own_ipc()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
+
 
 def arrange_mounts(steps: list[dict[str, Any]], *, system_read_only: bool) -> None:
     """Carry out mount steps, shallow paths first, in a mount namespace of our own."""
-    unshare(CLONE_NEWNS | CLONE_NEWIPC)
+    unshare(CLONE_NEWNS)
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     if system_read_only:
         set_mount_flags("/", on=ATTR_RDONLY | ATTR_NOSUID, everything_below=True)
