@@ -1,11 +1,14 @@
 """Log in at an MCP server: the browser opens the authorization server, which sends its answer to a local address."""
 
 import asyncio
+import os
 import secrets
+import socket
 import webbrowser
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.client import Client
@@ -13,7 +16,11 @@ from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull
 from mcp_types import Implementation
 from pydantic import AnyUrl
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
+from bakeoff._kernel.http_server import HOST, ServerLimits, serving
 from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.errors import BakeoffError, InfraError, UsageError
@@ -24,10 +31,10 @@ from bakeoff.mcp.session import FAILURES, leaves
 from bakeoff.mcp.tokens import TokenStore
 
 _PATH = "/callback"
-_MOST_BYTES = 16_384
-_DONE = b"You are logged in. You can close this page."
-_NOT_DONE = b"The login was refused. The terminal says why."
-_UNKNOWN = b"This is not the answer that is waited for."
+_LIMITS = ServerLimits(connections=32)
+_DONE = "You are logged in. You can close this page."
+_NOT_DONE = "The login was refused. The terminal says why."
+_UNKNOWN = "This is not the answer that is waited for."
 
 
 class LoginRefused(UsageError):
@@ -53,38 +60,27 @@ class _Callback:
     answer: "asyncio.Future[AuthorizationCodeResult]"
     state: str = ""  # of the request that was made: an answer with another one is somebody else's
 
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(10):
-                first = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].decode("latin-1")
-            status, text = self._answer(first)
-            writer.write(
-                f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\n"
-                "Connection: close\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n\r\n".encode()
-                + text
-            )
-            await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass
-        finally:
-            writer.close()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request of a browser."""
+        request = Request(scope)
+        if request.method != "GET" or scope["path"] != _PATH:
+            status, text = HTTPStatus.NOT_FOUND, _UNKNOWN
+        else:
+            status, text = self._answer(dict(request.query_params))
+        headers = {"Connection": "close", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+        await PlainTextResponse(text, status, headers)(scope, receive, send)
 
-    def _answer(self, request: str) -> tuple[str, bytes]:
-        method, _, rest = request.partition(" ")
-        address = urlsplit(rest.partition(" ")[0])
-        if method != "GET" or address.path != _PATH:
-            return "404 Not Found", _UNKNOWN
-        given = {name: values[0] for name, values in parse_qs(address.query).items()}
+    def _answer(self, given: Mapping[str, str]) -> tuple[HTTPStatus, str]:
         if not self.state or not secrets.compare_digest(given.get("state", "").encode(), self.state.encode()):
-            return "400 Bad Request", _UNKNOWN
+            return HTTPStatus.BAD_REQUEST, _UNKNOWN
         if self.answer.done():
-            return "400 Bad Request", _UNKNOWN
+            return HTTPStatus.BAD_REQUEST, _UNKNOWN
         if "error" in given or "code" not in given:
             said = ": ".join(given[name] for name in ("error", "error_description") if name in given)
             self.answer.set_exception(LoginRefused(f"the authorization server refused: {visible(said or 'no code')}"))
-            return "200 OK", _NOT_DONE
+            return HTTPStatus.OK, _NOT_DONE
         self.answer.set_result(AuthorizationCodeResult(code=given["code"], state=given["state"], iss=given.get("iss")))
-        return "200 OK", _DONE
+        return HTTPStatus.OK, _DONE
 
 
 async def log_in(spec: ServerSpec, request: LoginRequest, store: TokenStore | None = None) -> None:
@@ -94,7 +90,7 @@ async def log_in(spec: ServerSpec, request: LoginRequest, store: TokenStore | No
     """
     assert spec.url is not None
     async with _listening(request.port) as (callback, port):
-        redirect = f"http://127.0.0.1:{port}{_PATH}"
+        redirect = f"http://{HOST}:{port}{_PATH}"
         provider = _provider(spec.url, store or TokenStore(), callback, redirect, request)
         peer = HttpServer(spec, HubLimits(), provider)
         problem: BaseException | None = None
@@ -167,10 +163,10 @@ class _NewLogin(KeptLogin):
 async def _listening(port: int) -> AsyncIterator[tuple[_Callback, int]]:
     callback = _Callback(asyncio.get_running_loop().create_future())
     try:
-        server = await asyncio.start_server(callback.handle, "127.0.0.1", port, limit=_MOST_BYTES)
+        listening = socket.create_server((HOST, port))
     except OSError as error:
-        raise UsageError(f"--port {port} cannot be used: {error.strerror}") from error
-    async with server:
-        yield callback, int(server.sockets[0].getsockname()[1])
+        raise UsageError(f"--port {port} cannot be used: {os.strerror(error.errno or 0)}") from error
+    async with serving(callback, [listening], _LIMITS):
+        yield callback, int(listening.getsockname()[1])
     if callback.answer.done() and not callback.answer.cancelled():
         callback.answer.exception()  # it was told, or is no longer of interest

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import shutil
 import socket
@@ -14,79 +13,23 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
+from bakeoff._kernel.http_server import HOST, ServerLimits, serving
 
-HOST = "127.0.0.1"
 PREFIX, SOCKET, FORWARDER = "bakeoff-meter-", "meter", "forward.py"
-MOST_CONNECTIONS = 64  # of one trial
-IDLE_SECONDS = 120  # between two requests on one connection
 FRESH_SECONDS = 60.0  # a younger folder may have no listener yet
 _RUN = Path("/run/bakeoff")
-# It prints nothing: errors go to the agent and the trial, and an agent must not fill the screen.
-_QUIET = logging.Logger("bakeoff.meter.server", logging.CRITICAL + 1)
 _LONGEST = 72  # a socket's path may have about 100 characters
 
 
-class Guarded(H11Protocol):
-    """One connection. Connections beyond the limit, and those that send nothing, are closed."""
-
-    def __init__(self, config: uvicorn.Config, state: ServerState, head_seconds: float) -> None:
-        super().__init__(config, state, {})
-        self.logger = _QUIET
-        self._head_seconds = head_seconds
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base
-        super().connection_made(transport)
-        accepted = transport.get_extra_info("socket")
-        if accepted.family == socket.AF_INET:  # small pieces without delay; asyncio sets it only on sockets of its own
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if len(self.connections) > MOST_CONNECTIONS:
-            transport.abort()
-            return
-        self.loop.call_later(self._head_seconds, self._close_if_silent)
-
-    def _close_if_silent(self) -> None:
-        asked: object | None = self.cycle  # may be None, although the base class declares otherwise
-        if asked is None and not self.transport.is_closing():
-            self.transport.abort()
-
-
 @contextlib.asynccontextmanager
-async def listen(app: Any, uid: int | None, head_seconds: float) -> AsyncIterator[tuple[int, Path]]:
-    """Serve at a port and in a folder until the block ends, then close all connections.
-
-    `uid` is the user that may use the socket besides us, `head_seconds` the time for the headers of a first request.
-    """
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=IDLE_SECONDS,
-    )
-    config.load()
-    state = ServerState()
-    loop = asyncio.get_running_loop()
+async def listen(app: Any, uid: int | None, limits: ServerLimits) -> AsyncIterator[tuple[int, Path]]:
+    """Serve at a port and in a folder until the block ends. `uid` is the user that may use the socket besides us."""
     folder = make_folder()
-    servers = []
     try:
-        for listening in (socket.create_server((HOST, 0), backlog=128), unix_socket(folder / SOCKET, uid)):
-            server = await loop.create_server(lambda: Guarded(config, state, head_seconds), sock=listening)
-            servers.append(server)
-        yield servers[0].sockets[0].getsockname()[1], folder
+        port = socket.create_server((HOST, 0), backlog=limits.connections)
+        async with serving(app, (port, unix_socket(folder / SOCKET, uid)), limits):
+            yield port.getsockname()[1], folder
     finally:
-        for server in servers:
-            server.close()
-        for connection in list(state.connections):
-            connection.transport.abort()
-        for task in list(state.tasks):
-            task.cancel()
-        await asyncio.gather(*state.tasks, return_exceptions=True)
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 

@@ -56,7 +56,7 @@ class OpenMeter(SharedMeter):
             await self.prepare(upstream)
         trial = TrialMeter(self, task, named, recordings_of(task.resources))
         uid = place.uid if place else None
-        async with listen(MeterApp(trial), uid, self.limits.head_seconds) as (trial.port, trial.folder):
+        async with listen(MeterApp(trial), uid, self.limits.of_server) as (trial.port, trial.folder):
             try:
                 yield trial
             finally:

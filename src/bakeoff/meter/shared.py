@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import httpx2
 
 from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.http_server import ServerLimits
 from bakeoff.errors import BudgetError
 from bakeoff.meter.answer import MOST_TOKENS, characters_in
 from bakeoff.meter.upstreams import Upstream
@@ -34,10 +35,16 @@ class MeterLimits:
     body_bytes: int = 32 << 20  # of one request
     held_bytes: int = 64 << 20  # of all requests together
     exchanges: int = 24  # at one time
-    head_seconds: float = 20.0  # from the connection to the end of the first request's headers
+    head_seconds: float = 20.0  # to the end of a request's headers
     body_seconds: float = 60.0  # for a complete request
     taking_seconds: float = 120.0  # for a piece of an answer: a reader that stops must not block the provider's slots
     event_bytes: int = 16 << 20  # of one event of a stream
+    connections: int = 64
+
+    @property
+    def of_server(self) -> ServerLimits:
+        """Return the limits below HTTP. They are wider where the meter itself answers that a limit was reached."""
+        return ServerLimits(self.connections, self.head_seconds, self.body_seconds + 5, self.taking_seconds + 5)
 
 
 class SharedMeter:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.http_server import HOST
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import BakeoffError, BudgetError, InfraError
-from bakeoff.meter.listener import FORWARDER, HOST, SOCKET
+from bakeoff.meter.listener import FORWARDER, SOCKET
 from bakeoff.meter.shared import SharedMeter
 from bakeoff.meter.trial_log import TrialLog
 from bakeoff.meter.upstreams import Asked, Upstream

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from bakeoff._kernel.clock import run_until
+from bakeoff._kernel.http_server import ServerLimits, server_config
 
 CALL_BEGINS = "<tool_call>\n"
 """The beginning of a call in the chat templates of this package."""
@@ -75,6 +76,6 @@ class Relay:
 
 def start_relay(upstream: str, listening: socket) -> None:
     """Serve on the socket in a daemon thread."""
-    config = uvicorn.Config(Relay(upstream), log_level="warning", access_log=False, lifespan="off", ws="none")
+    config = server_config(Relay(upstream), ServerLimits(connections=512), log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
     threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True, name="relay").start()

@@ -10,12 +10,13 @@ carry JSON, which no other site can send without being asked first.
 """
 
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -52,7 +53,8 @@ class Guard:
             await send(message)
 
         answer = self._answer(Request(scope))
-        await (answer or self.app)(scope, receive, send_guarded)
+        with suppress(ClientDisconnect):
+            await (answer or self.app)(scope, receive, send_guarded)
 
     def _answer(self, request: Request) -> Response | None:
         """Return the refusal, or None to let the request through."""

@@ -10,13 +10,11 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from bakeoff._kernel.http_server import HOST, ServerLimits, server_config
 from bakeoff.errors import UsageError
 from bakeoff.report.html.run_page import Parts, no_parts
 from bakeoff.report.view.app import make_app
 from bakeoff.report.view.guard import TOKEN
-
-HOST = "127.0.0.1"
-
 
 Make = Callable[[int, str, Callable[[], None]], ASGIApp]
 """Make an application for a port and a token; calling the third argument stops the server."""
@@ -36,14 +34,9 @@ def serve_app(make: Make, port: int, ready: Callable[[str], None]) -> None:
         def stop() -> None:
             server.should_exit = True
 
-        config = uvicorn.Config(
-            make(bound, token, stop),
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=1,  # event streams have no end of their own
-        )
+        # Event streams have no end of their own.
+        app = make(bound, token, stop)
+        config = server_config(app, ServerLimits(), log_level="error", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         ready(f"http://{HOST}:{bound}/?{TOKEN}={token}")
         # Ctrl-C cuts off streams, and pages that are being made: no error that anybody should read of.

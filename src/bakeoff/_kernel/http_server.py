@@ -1,0 +1,159 @@
+"""Serve HTTP on loopback to clients that nobody trusts: none of them can keep a connection for nothing.
+
+uvicorn's own protocol waits without end for a request that never becomes complete, and for a client that never reads.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+HOST = "127.0.0.1"
+_QUIET = logging.Logger("bakeoff.http_server", logging.CRITICAL + 1)
+"""It prints nothing: clients get the errors, and must not fill the screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """The most that clients may take. Times are for one step, in seconds."""
+
+    connections: int = 256
+    head_seconds: float = 15.0  # from the connection, or a request's first byte, to the end of its headers
+    body_seconds: float = 75.0  # from there to the end of its body
+    taking_seconds: float = 60.0  # for what we keep in memory of an answer
+    idle_seconds: int = 120  # between two requests
+
+
+_STEPS = ("head", "idle", "body", "taking")  # of those that wait, the first make room for others
+
+
+class _Step(NamedTuple):
+    """What a connection waits for from its client, and how long. `mark` changes when the client has moved on."""
+
+    name: str
+    mark: int
+    seconds: float
+
+
+class LimitedProtocol(H11Protocol):
+    """One connection, which is closed if its client keeps us waiting.
+
+    If there are too many, one that waits for its client makes room for the next.
+    """
+
+    def __init__(self, limits: ServerLimits, logger: logging.Logger | None = None, **given: Any) -> None:
+        super().__init__(**given)
+        self.logger = logger or self.logger
+        self.timeout_keep_alive = limits.idle_seconds
+        self._limits = limits
+        self._pause = min(1.0, min(limits.head_seconds, limits.body_seconds, limits.taking_seconds) / 4)
+        self._taken = 0  # times that the client has read what was kept for it
+        self._requests = 0  # that were answered
+        self._step: _Step | None = None
+        self._since = self.loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base
+        super().connection_made(transport)
+        accepted = transport.get_extra_info("socket")
+        if accepted.family == socket.AF_INET:
+            # asyncio does this only for sockets of its own. Without it, the second part of an answer waits 40 ms for
+            # the client to acknowledge the first.
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if len(self.connections) > self._limits.connections:
+            self._make_room()
+        self._timer = self.loop.call_later(self._pause, self._check)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def resume_writing(self) -> None:
+        self._taken += 1
+        super().resume_writing()
+
+    def on_response_complete(self) -> None:
+        self._requests += 1
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, or break the connection if the answer has begun. The application stops."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.abort()
+        if (cycle := self._cycle) is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    @property
+    def _cycle(self) -> RequestResponseCycle | None:
+        return self.cycle  # which is None before the first request, although the base class declares otherwise
+
+    def _awaited(self) -> _Step | None:
+        """Return what we wait for from the client, if anything."""
+        limits, cycle, theirs = self._limits, self._cycle, self.conn.their_state
+        if self.transport.get_write_buffer_size() or self.transport.is_closing():
+            return _Step("taking", self._taken, limits.taking_seconds)
+        if theirs is h11.SEND_BODY:
+            return _Step("body", self._requests, limits.body_seconds)
+        if theirs is h11.IDLE and (cycle is None or cycle.response_complete):
+            if cycle is None or self.conn.trailing_data[0]:
+                return _Step("head", self._requests, limits.head_seconds)
+            return _Step("idle", self._requests, limits.idle_seconds)
+        return None
+
+    def _check(self) -> None:
+        step, now = self._awaited(), self.loop.time()
+        if step != self._step:
+            self._step, self._since = step, now - self._pause  # it began at most that long ago
+        elif step and now - self._since >= step.seconds:
+            self.transport.abort()
+            return
+        self._timer = self.loop.call_later(self._pause, self._check)
+
+    def _make_room(self) -> None:
+        """Close the connection that has kept us waiting longest, of those at the earliest step."""
+        found = [(each, each._awaited()) for each in self.connections if isinstance(each, LimitedProtocol)]
+        waiting = [(_STEPS.index(step.name), each._since, each) for each, step in found if step and each is not self]
+        *_, closed = min(waiting, key=lambda each: each[:2], default=(0, 0, self))
+        self.connections.discard(closed)
+        closed.transport.abort()
+
+
+def server_config(app: Any, limits: ServerLimits, **given: Any) -> uvicorn.Config:
+    """Return settings for `uvicorn.Server` with these limits, and without websockets or words about the server."""
+    settings = {"access_log": False, "server_header": False, "proxy_headers": False, "ws": "none"}
+    return uvicorn.Config(app, http=partial(LimitedProtocol, limits), **settings, **given)  # type: ignore[arg-type]
+
+
+@contextlib.asynccontextmanager
+async def serving(app: Any, sockets: Sequence[socket.socket], limits: ServerLimits) -> AsyncIterator[None]:
+    """Serve on listening sockets until the block ends, then close all connections. Nothing is printed."""
+    config = server_config(app, limits, log_config=None, lifespan="off")
+    config.load()
+    state, loop = ServerState(), asyncio.get_running_loop()
+    connect = partial(LimitedProtocol, limits, _QUIET, config=config, server_state=state, app_state={})
+    servers: list[asyncio.Server] = []
+    try:
+        for listening in sockets:
+            servers.append(await loop.create_server(connect, sock=listening, backlog=limits.connections))  # noqa: PERF401 - closed one by one
+        yield
+    finally:
+        for server in servers:
+            server.close()
+        for connection in list(state.connections):
+            connection.transport.abort()
+        for task in list(state.tasks):
+            task.cancel()
+        await asyncio.gather(*state.tasks, return_exceptions=True)
