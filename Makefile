@@ -13,7 +13,6 @@
 BIN := .venv/bin
 PY := $(BIN)/python
 SETUP := .venv/.setup
-BENCH_SETUP := .venv/.setup-bench
 # Holds the fingerprint of what the last full and green test run had tested.
 TESTED := .venv/.tested
 FINGERPRINT = sh scripts/fingerprint.sh src tests docs scripts bench README.md CONTRIBUTING.md Makefile pyproject.toml constraints.txt
@@ -29,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Otherwise ruff keeps a second one in src, beside the settings of the bundled exercises.
 export RUFF_CACHE_DIR := .ruff_cache
 # A progress bar is for people; a log gets one line.
-PIP := $(PY) -m pip --disable-pip-version-check --no-input install -c constraints.txt $(shell [ -t 2 ] || echo -qq)
+PIP := $(PY) -m pip --disable-pip-version-check --no-input install $(shell [ -t 2 ] || echo -qq)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf 'make %-12s %s\n' "$$name" "$$text"; done
@@ -44,12 +43,8 @@ $(PY):
 
 $(SETUP): $(PY) pyproject.toml constraints.txt
 	@echo "→ installing bakeoff and its development tools (a minute or so the first time)"
-	@$(PIP) -e '.[dev,local]'
-	@touch $@
-
-$(BENCH_SETUP): $(SETUP)
-	@echo "→ installing what the benchmarks compare with"
-	@$(PIP) -e '.[dev,local,bench]'
+	@$(PIP) --require-hashes -r constraints.txt
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: $(SETUP) ## run the offline demonstration
@@ -90,7 +85,7 @@ check: $(SETUP) ## format, lint, types, import contracts, coverage gate
 hostile: $(SETUP) ## run every attack of `cheat` on every grader in every sandbox (ARGS='--grader jest' for some)
 	@$(PY) scripts/hostile.py $(ARGS)
 
-bench: $(BENCH_SETUP) ## run the benchmarks against peers (BENCH=name for one)
+bench: $(SETUP) ## run the benchmarks against peers (BENCH=name for one)
 	@$(PY) scripts/bench.py $(BENCH)
 
 honest: $(SETUP) ## compare the verdicts of honest solutions with plain pytest, Jest and Vitest (about 20 minutes)
@@ -103,8 +98,8 @@ format: $(SETUP) ## put the code into shape
 wheel: $(SETUP) ## build the wheel into dist/
 	@$(PY) -m build --wheel --no-isolation
 
-constraints: $(SETUP) ## resolve every pin in constraints.txt anew
-	@$(PY) scripts/constraints.py
+constraints: $(PY) ## bring constraints.txt up to date with pyproject.toml (ARGS=--upgrade for new versions)
+	@$(PY) scripts/constraints.py $(ARGS)
 
 clean: ## remove .venv and whatever the other targets made; results/ stays
 	@rm -rf .venv dist .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache .hypothesis
