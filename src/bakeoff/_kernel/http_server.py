@@ -10,14 +10,18 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import h11
 import uvicorn
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 HOST = "127.0.0.1"
+LONGEST_PATH = 8000  # bytes
 _QUIET = logging.Logger("bakeoff.http_server", logging.CRITICAL + 1)
 """It prints nothing: clients get the errors, and must not fill the screen."""
 
@@ -131,14 +135,28 @@ class LimitedProtocol(H11Protocol):
         closed.transport.abort()
 
 
-def server_config(app: Any, limits: ServerLimits, **given: Any) -> uvicorn.Config:
+def no_proxy(app: ASGIApp) -> ASGIApp:
+    """Return the application without what only proxies are asked for, and without paths that are too long."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        asked = app
+        if scope["type"] == "http" and (scope["method"] == "CONNECT" or not scope["raw_path"].startswith(b"/")):
+            asked = PlainTextResponse("refused: this is no proxy\n", HTTPStatus.BAD_REQUEST)
+        elif scope["type"] == "http" and len(scope["raw_path"]) > LONGEST_PATH:
+            asked = PlainTextResponse("refused: the path is too long\n", HTTPStatus.REQUEST_URI_TOO_LONG)
+        await asked(scope, receive, send)
+
+    return answer
+
+
+def server_config(app: ASGIApp, limits: ServerLimits, **given: Any) -> uvicorn.Config:
     """Return settings for `uvicorn.Server` with these limits, and without websockets or words about the server."""
     settings = {"access_log": False, "server_header": False, "proxy_headers": False, "ws": "none"}
-    return uvicorn.Config(app, http=partial(LimitedProtocol, limits), **settings, **given)  # type: ignore[arg-type]
+    return uvicorn.Config(no_proxy(app), http=partial(LimitedProtocol, limits), **settings, **given)  # type: ignore[arg-type]
 
 
 @contextlib.asynccontextmanager
-async def serving(app: Any, sockets: Sequence[socket.socket], limits: ServerLimits) -> AsyncIterator[None]:
+async def serving(app: ASGIApp, sockets: Sequence[socket.socket], limits: ServerLimits) -> AsyncIterator[None]:
     """Serve on listening sockets until the block ends, then close all connections. Nothing is printed."""
     config = server_config(app, limits, log_config=None, lifespan="off")
     config.load()

@@ -89,7 +89,7 @@ async def log_in(spec: ServerSpec, request: LoginRequest, store: TokenStore | No
     Raise `LoginRefused` if the login is refused, and `InfraError` if the server or the flow fails.
     """
     assert spec.url is not None
-    async with _listening(request.port) as (callback, port):
+    async with open_callback(request.port) as (callback, port):
         redirect = f"http://{HOST}:{port}{_PATH}"
         provider = _provider(spec.url, store or TokenStore(), callback, redirect, request)
         peer = HttpServer(spec, HubLimits(), provider)
@@ -160,7 +160,8 @@ class _NewLogin(KeptLogin):
 
 
 @asynccontextmanager
-async def _listening(port: int) -> AsyncIterator[tuple[_Callback, int]]:
+async def open_callback(port: int) -> AsyncIterator[tuple[_Callback, int]]:
+    """Serve the address that the browser is sent to; 0 takes a free port."""
     callback = _Callback(asyncio.get_running_loop().create_future())
     try:
         listening = socket.create_server((HOST, port))

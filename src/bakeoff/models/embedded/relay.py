@@ -9,6 +9,7 @@ import json
 import threading
 from contextlib import suppress
 from socket import socket
+from urllib.parse import quote
 
 import httpx2
 import uvicorn
@@ -30,20 +31,23 @@ def with_forced_call(body: bytes) -> bytes:
     """Return the request body changed so that llama.cpp makes a required call."""
     try:
         request = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body  # llama.cpp reports the error
     if not isinstance(request, dict) or not request.get("tools"):
         return body
     # A small model would call again and again. Clients that want several calls at once say so.
     request.setdefault("parallel_tool_calls", False)
     choice = request.get("tool_choice")
-    if isinstance(choice, dict):
-        name = choice.get("function", {}).get("name")
-        request["tools"] = [tool for tool in request["tools"] if tool.get("function", {}).get("name") == name]
-        choice = request["tool_choice"] = "required"
-    messages = request.get("messages")
-    if choice == "required" and isinstance(messages, list) and messages and messages[-1].get("role") != "assistant":
-        request["messages"] = [*messages, {"role": "assistant", "content": CALL_BEGINS}]
+    try:
+        if isinstance(choice, dict):
+            name = choice.get("function", {}).get("name")
+            request["tools"] = [tool for tool in request["tools"] if tool.get("function", {}).get("name") == name]
+            choice = request["tool_choice"] = "required"
+        messages = request.get("messages")
+        if choice == "required" and messages and messages[-1].get("role") != "assistant":
+            request["messages"] = [*messages, {"role": "assistant", "content": CALL_BEGINS}]
+    except (AttributeError, KeyError, TypeError):
+        return body  # not of the API's form: llama.cpp reports that too
     return json.dumps(request).encode()
 
 
@@ -66,7 +70,9 @@ class Relay:
         if scope["path"].endswith(_CHAT):
             body = with_forced_call(body)
         headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
-        async with self._client.stream(scope["method"], scope["path"], headers=headers, content=body) as got:
+        # Taken as an address, a path may be that of another server.
+        address = self._client.base_url.copy_with(raw_path=quote(scope["path"]).encode())
+        async with self._client.stream(scope["method"], address, headers=headers, content=body) as got:
             kept = [(name.lower(), value) for name, value in got.headers.raw if name.lower() not in _NOT_PASSED_ON]
             await send({"type": "http.response.start", "status": got.status_code, "headers": kept})
             async for chunk in got.aiter_raw():
@@ -76,6 +82,6 @@ class Relay:
 
 def start_relay(upstream: str, listening: socket) -> None:
     """Serve on the socket in a daemon thread."""
-    config = server_config(Relay(upstream), ServerLimits(connections=512), log_level="warning", lifespan="off")
+    config = server_config(Relay(upstream), ServerLimits(connections=512), log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True, name="relay").start()
