@@ -69,6 +69,23 @@ def test_nothing_can_be_changed(method: str, viewer: Viewer) -> None:
     assert viewer.ask(method=method, Cookie=viewer.cookie()).status == 403
 
 
+def test_there_are_no_websockets(viewer: Viewer) -> None:
+    upgrade = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec_WebSocket_Version": "13",
+        "Sec_WebSocket_Key": "eA==",
+    }
+    assert viewer.ask("/events", **upgrade).status == 403
+    assert viewer.ask("/nowhere", Cookie=viewer.cookie(), **upgrade).status == 404
+
+
+@pytest.mark.parametrize("path", ["[", "http://[", "http://evil.example/", "*"])
+def test_an_address_that_is_no_path_is_refused_with_and_without_the_token(path: str, viewer: Viewer) -> None:
+    assert viewer.ask(path).status == 400
+    assert viewer.ask(f"{path}{viewer.token_path.removeprefix('/')}").status == 400
+
+
 @pytest.mark.parametrize("name", ["..", "../..", "%2e%2e", "..%2f..%2fetc", "nothing", "one%2f..%2fone", "one%00"])
 def test_only_runs_that_are_there_can_be_asked_for(name: str, viewer: Viewer) -> None:
     assert viewer.ask(f"/runs/{name}", Cookie=viewer.cookie()).status == 404
