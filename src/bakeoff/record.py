@@ -21,7 +21,7 @@ from bakeoff.plan import PassRule
 
 _Told = TypeVar("_Told", bound=FrozenModel)
 
-SCHEMA = 1
+SCHEMA = 2
 """The version of the journal format; `bakeoff.storage.journal` reads all older ones."""
 
 

@@ -21,9 +21,11 @@ from bakeoff.storage.journal import (
     record_at,
     upgrade,
 )
+from bakeoff.storage.journal_lines import Totals, seal_line
 
 from .conftest import NO_SECRETS, write
 
+END = b',"n":1,"crc":"01234567"}\n'
 DATA = Path(__file__).with_name("data")
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -105,10 +107,10 @@ def test_every_kind_of_entry_comes_back(path: Path, make_record: Callable[..., R
         journal.append_record(make_record())
         journal.append("end", reason="finished")
     assert list(read_journal(path)) == [
-        Mark("start", {"type": "start", "v": 1, "time": 1.0}),
+        Mark("start", {"type": "start", "v": 2, "time": 1.0}),
         Spent(total, "t", usage),
         make_record(),
-        Mark("end", {"type": "end", "v": 1, "reason": "finished"}),
+        Mark("end", {"type": "end", "v": 2, "reason": "finished"}),
     ]
 
 
@@ -176,7 +178,8 @@ def test_a_missing_and_a_damaged_blob_are_reported_with_the_line(
 def test_a_reference_cannot_name_a_file_elsewhere(path: Path, make_record: Callable[..., Record]) -> None:
     write(path, make_record(transcript=Transcript(output="x" * 50_000)))
     name = blob_of(path).name
-    path.write_text(path.read_text().replace(name, "../" * 20 + "etc/passwd"))
+    body = path.read_bytes().replace(name.encode(), b"../" * 20 + b"etc/passwd")[: -len(END)]
+    path.write_bytes(seal_line(body, 1, Totals()))
     (entry,) = read_journal(path)
     assert isinstance(entry, Damage)
     assert "is not the digest of a blob" in entry.reason
@@ -252,8 +255,8 @@ def test_line_separators_inside_output_do_not_end_a_line(
 
 
 def test_a_line_of_a_newer_bakeoff_is_reported_with_a_clear_reason(path: Path) -> None:
-    path.write_text('{"type":"record","v":2,"record":{}}\n')
-    reason = "schema 2 is newer than 1, the newest this bakeoff knows: upgrade bakeoff to read it"
+    path.write_text('{"type":"record","v":3,"record":{}}\n')
+    reason = "schema 3 is newer than 2, the newest this bakeoff knows: upgrade bakeoff to read it"
     assert list(read_journal(path)) == [Damage(1, reason, newer=True)]
 
 
@@ -279,6 +282,15 @@ def test_a_journal_of_schema_1_can_always_be_read() -> None:
 def test_todays_lines_are_written_as_in_the_sample_of_their_schema(path: Path) -> None:
     """A change of what is written needs a new schema number, an upgrade, and a new sample."""
     found = [entry for entry in read_journal(DATA / "journal-v1.jsonl") if isinstance(entry, Record)]
-    write(path, *found)
-    sample = [line for line in (DATA / "journal-v1.jsonl").read_bytes().splitlines() if b'"type":"record"' in line[:20]]
-    assert path.read_bytes().splitlines() == sample
+    with JournalWriter(path, NO_SECRETS) as journal:
+        for record in found:
+            journal.append_record(record)
+        journal.append("end", reason="finished", time=1763190000.5)
+    assert path.read_bytes().splitlines() == (DATA / "journal-v2.jsonl").read_bytes().splitlines()
+
+
+def test_a_journal_of_schema_2_can_always_be_read() -> None:
+    expected = json.loads((DATA / "journal-v1.expected.json").read_text())
+    *records, end = read_journal(DATA / "journal-v2.jsonl")
+    assert records == [Record.model_validate(item) for item in expected["records"]]
+    assert isinstance(end, Mark)

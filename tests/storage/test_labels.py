@@ -104,13 +104,13 @@ def test_what_was_written_before_a_kill_is_there(file: Path) -> None:
 
 def test_a_folder_or_pipe_in_its_place_is_named(tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").mkdir()
-    with pytest.raises(RunFolderError, match="it is not a file"):
+    with pytest.raises(RunFolderError, match="it is a folder"):
         read_labels(tmp_path / "labels.jsonl")
     with pytest.raises(RunFolderError, match="the label was not kept"):
         append_label(tmp_path / "labels.jsonl", label())
 
 
-@pytest.mark.parametrize("wrong", [{"labeller": ""}, {"labeller": "x" * 101}, {"judged": 1.5}, {"size": 0}, {"v": 2}])
+@pytest.mark.parametrize("wrong", [{"labeller": ""}, {"labeller": "x" * 101}, {"judged": 1.5}, {"size": 0}, {"v": 3}])
 def test_a_label_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         label(**wrong)  # type: ignore[arg-type]

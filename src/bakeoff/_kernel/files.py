@@ -1,12 +1,61 @@
-"""Write files so that a crash leaves either the old file or the new one, never a part."""
+"""Read files of others without waiting or running out of memory, and write files so that a crash leaves no part.
+
+A file that somebody else made may be of any size, and may be no file at all: a pipe without a writer, a device that
+never ends. `read_file` and `open_file` refuse these at once, with an OSError whose `strerror` fits into a sentence.
+"""
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 PRIVATE = 0o600  # transcripts may hold anything; reports for others are written with 0644
+
+
+LARGEST_FILE = 64 << 20
+"""The most bytes that are read from a file at once, if the reader names no limit of its own."""
+
+
+def open_file(path: Path, *, pipes: bool = False) -> BinaryIO:
+    """Open a file for reading without ever waiting for it. Raise OSError if it is not a regular file.
+
+    With `pipes`, pipes and devices can be read too: for paths that the user named, such as `<(command)`.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        require_file(descriptor, path, pipes=pipes)
+        os.set_blocking(descriptor, True)  # the writer of a pipe may take its time
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def require_file(descriptor: int, path: Path, *, pipes: bool = False) -> None:
+    """Raise OSError if an open descriptor is not a regular file or, with `pipes`, a pipe or device."""
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    if not stat.S_ISREG(mode) and not (pipes and (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode))):
+        raise OSError(errno.EINVAL, "it is not a file", str(path))
+
+
+def read_file(path: Path, limit: int = LARGEST_FILE, *, pipes: bool = False) -> bytes:
+    """Return the content of a file. Raise OSError if it is larger than the limit or not a regular file."""
+    with open_file(path, pipes=pipes) as file:
+        size = os.fstat(file.fileno()).st_size  # 0 for a pipe, whose end shows how long it is
+        content = b"" if size > limit else file.read(limit + 1)
+    if size > limit or len(content) > limit:
+        raise OSError(errno.EFBIG, f"it is larger than {in_megabytes(limit)}, the most that is read", str(path))
+    return content
+
+
+def in_megabytes(size: int) -> str:
+    """Return a number of bytes as whole megabytes."""
+    return f"{size >> 20:,} MB"
 
 
 def is_stream(path: Path) -> bool:

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import LARGEST_FILE, read_file, write_atomically
 from bakeoff.errors import RunFolderError
 
 LONG = 4 * 1024
 """Strings with more characters than this are moved into a blob."""
+
+LARGEST_TEXTS = LARGEST_FILE
+"""The most bytes of blobs that belong to one record. A line may name the same blob many times."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -36,17 +39,21 @@ class Blobs:
         """Store the data and return its digest. A damaged blob of the same name is written again."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
-        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+        if not self._holds(path, digest):
             write_atomically(path, data)
         return digest
 
-    def read(self, digest: str) -> str:
-        """Return a blob's text. Raise RunFolderError if it is missing or damaged."""
-        path = self.path(digest)
-        if path.exists() and not path.is_file():  # reading a pipe would never end
-            raise RunFolderError(f"blob {digest} cannot be read: it is not a file")
+    def _holds(self, path: Path, digest: str) -> bool:
         try:
-            data = path.read_bytes()
+            return hashlib.sha256(read_file(path, LARGEST_TEXTS)).hexdigest() == digest
+        except OSError:
+            return False
+
+    def read(self, digest: str, most: int = LARGEST_TEXTS) -> str:
+        """Return a blob's text. Raise RunFolderError if it is missing, damaged, or has more bytes than `most`."""
+        path = self.path(digest)
+        try:
+            data = read_file(path, most)
         except OSError as error:
             raise RunFolderError(f"blob {digest} cannot be read: {error.strerror}") from error
         if hashlib.sha256(data).hexdigest() != digest:
@@ -59,11 +66,13 @@ class Blobs:
 
     def put_back(self, data: Any, references: list[Reference]) -> None:
         """Undo `take_out` in place."""
+        room = LARGEST_TEXTS
         for (*parents, last), digest in references:
             target = data
             for key in parents:
                 target = target[key]
-            target[last] = self.read(digest)
+            text = target[last] = self.read(digest, room)
+            room -= len(text)
 
 
 def _cut_long_strings(data: Any, place: Place) -> list[tuple[Place, str]]:

@@ -4,9 +4,11 @@
     usage    tokens and money as they arrive, with the run's total so far
     record   one finished trial; the last one of a trial counts
     end      the process finished its work, and why
+    repair   `bakeoff runs check --repair` put damaged lines aside
 
-Every line carries the schema version `v` it was written with. Long strings of a record lie in blobs; a line lists where
-they belong, so nothing in a subject's own output can be mistaken for a reference.
+Every line carries the schema version `v` it was written with, its number and a checksum (`journal_lines`). Long strings
+of a record lie in blobs; a line lists where they belong, so nothing in a subject's own output can be mistaken for a
+reference.
 """
 
 import asyncio
@@ -15,33 +17,50 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from bakeoff._kernel.files import PRIVATE, sync_folder
-from bakeoff._kernel.locks import file_locks
+from bakeoff._kernel.files import PRIVATE, in_megabytes, open_file, require_file, sync_folder
+from bakeoff._kernel.locks import lock_file
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage
 from bakeoff.storage.blobs import Blobs
+from bakeoff.storage.journal_lines import (
+    LONGEST_LINE,
+    UNSEALED,
+    Damage,
+    Totals,
+    count_lines,
+    end_of_lines,
+    line_end,
+    lines_backwards,
+    lines_forwards,
+    lost_newline,
+    seal_line,
+    sequence_damage,
+)
 from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.seal import read_seal, seal_journal
 
+JOURNAL = "journal.jsonl"
 INLINE_BYTES = 16 * 1024  # records up to this length are written without moving long strings into blobs
 _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
 # Records with more brackets or bytes than these are read back before they are written: they may be nested too deep,
 # or hold a number too long, for the reader.
 _MANY_BRACKETS = 100
 _MANY_BYTES = 4000
+LARGEST_RECORD = LONGEST_LINE - (1 << 20)  # the rest of the line is for its type, places of blobs and checksum
 _LOCK_TRIES, _LOCK_PAUSE = 20, 0.01
 _MAX_NUMBER = 10**15  # tokens, dollars or seconds of one record: no measurement exceeds this, and sums stay finite
 
 Line = dict[str, Any]
 Upgrade = Callable[[Line], Line]
-UPGRADES: Mapping[int, Upgrade] = {}
+UPGRADES: Mapping[int, Upgrade] = {1: lambda line: line}
 """For each schema version, the function that turns a line of it into one of the next version."""
 
 
@@ -61,15 +80,6 @@ def upgrade(line: Line, version: int, upgrades: Mapping[int, Upgrade] = UPGRADES
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
-    """A journal line that cannot be read."""
-
-    line: int
-    reason: str
-    newer: bool = False  # the line is intact, but a newer bakeoff wrote it
-
-
-@dataclass(frozen=True, slots=True)
 class Spent:
     """One spending: the usage of a trial, and the run's total including it."""
 
@@ -80,9 +90,9 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The start or end of a process that worked on the run."""
+    """The start or end of a process that worked on the run, or a repair."""
 
-    kind: Literal["start", "end"]
+    kind: Literal["start", "end", "repair"]
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -90,7 +100,10 @@ Entry = Record | Spent | Mark | Damage
 
 
 def read_journal(path: Path) -> Iterator[Entry]:
-    """Yield every entry in the order written. Skip an incomplete last line: it was never reported as finished."""
+    """Yield every entry in the order written, then what is wrong with the order itself.
+
+    Skip an incomplete last line: it was never reported as finished.
+    """
     for _, entry in read_journal_with_places(path):
         yield entry
 
@@ -99,26 +112,44 @@ def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
     """Yield every entry with the byte offset at which it begins, for `record_at`."""
     blobs = Blobs(path.parent / "blobs")
     place = 0
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
-            if not raw.endswith(b"\n"):
-                return
-            yield place, _read_line(raw, number, blobs)
-            place += len(raw)
+    with open_file(path) as file:
+        for number, (place, raw) in enumerate(lines_forwards(file), 1):
+            yield place, read_line(raw, number, blobs)
+    for damage in sequence_damage(path, _sealed(path)):
+        yield place, damage
 
 
 def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entry]:
-    """Yield every entry, the last one first. The first entry of a trial is then the one that counts."""
+    """Yield every entry, the last one first, then what is wrong with their order.
+
+    The first entry of a trial is then the one that counts.
+    """
     blobs = Blobs(path.parent / "blobs")
-    for raw in _lines_backwards(path, step):
-        yield _read_line(raw, 0, blobs)
+    lines: int | None = None  # counted only if one of them is damaged
+    with open_file(path) as file:
+        for passed, raw in enumerate(lines_backwards(file, step)):
+            entry = read_line(raw, 0, blobs)
+            if isinstance(entry, Damage):
+                lines = count_lines(path)[0].lines if lines is None else lines
+                entry = replace(entry, line=lines - passed)
+            yield entry
+    yield from sequence_damage(path, _sealed(path))
+
+
+def _sealed(journal: Path) -> Totals | None:
+    """Return the totals that the journal was sealed with. A damaged seal is reported by `RunFolder`."""
+    try:
+        seal = read_seal(journal.parent) if journal.name == JOURNAL else None
+    except RunFolderError:
+        return None
+    return seal.journal if seal is not None else None
 
 
 def record_at(path: Path, place: int) -> Record:
     """Return the record that begins at the byte offset."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         file.seek(place)
-        entry = _read_line(file.readline(), 0, Blobs(path.parent / "blobs"))
+        entry = read_line(file.readline(LONGEST_LINE), 0, Blobs(path.parent / "blobs"))
     if not isinstance(entry, Record):
         raise RunFolderError(f"{path}: there is no record at byte {place} any more")
     return entry
@@ -152,34 +183,21 @@ def _measured(data: bytes | Line) -> Record:
     return record
 
 
-def _lines_backwards(path: Path, step: int) -> Iterator[bytes]:
-    pieces: list[bytes] = []  # of a line whose beginning has not been read yet, the last piece first
-    with path.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        torn = True  # until the text after the last newline has been dropped
-        while end > 0:
-            start = max(0, end - step)
-            file.seek(start)
-            first, *lines = file.read(end - start).split(b"\n")
-            if lines:
-                lines[-1] = b"".join((lines[-1], *reversed(pieces)))
-                pieces = []
-                if torn:
-                    lines.pop()
-                    torn = False
-            pieces.append(first)
-            yield from (line + b"\n" for line in reversed(lines))
-            end = start
-        if not torn:
-            yield b"".join((*reversed(pieces), b"\n"))
-
-
-def _read_line(raw: bytes, number: int, blobs: Blobs) -> Entry:
+def read_line(raw: bytes | None, number: int, blobs: Blobs) -> Entry:
+    """Return the entry of a complete line; None stands for one that is too long."""
+    if raw is None:
+        return Damage(number, f"it is longer than {in_megabytes(LONGEST_LINE)}, the most that is read")
+    end = line_end(raw)
+    if end is not None and not end.intact:
+        return Damage(number, "its checksum does not match: it was changed after it was written")
     try:
-        if raw.startswith(_PLAIN_RECORD):
-            return _measured(raw[len(_PLAIN_RECORD) : -2])
-        line = from_json(raw)
-        return _entry(upgrade(line, int(line["v"])), blobs)
+        if end is not None and raw.startswith(_PLAIN_RECORD):
+            return _measured(raw[len(_PLAIN_RECORD) : end.begin])
+        line = from_json(raw if end is None else raw[: end.begin] + b"}")
+        version = int(line["v"])
+        if end is None and UNSEALED < version <= SCHEMA:
+            return Damage(number, "it has no checksum: its end is not as it was written")
+        return _entry(upgrade(line, version), blobs)
     except ValidationError as error:
         return Damage(number, first_problem(error))
     except _Newer as error:
@@ -199,7 +217,7 @@ def _entry(line: Line, blobs: Blobs) -> Entry:
             if found := _beyond(total) or _beyond(usage):
                 raise ValueError(found)
             return Spent(total, str(line["trial"]), usage)
-        case "start" | "end" as kind:
+        case "start" | "end" | "repair" as kind:
             return Mark(kind, line)
         case unknown:
             raise ValueError(f"unknown type {unknown!r}")
@@ -209,13 +227,17 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
     """Append to one journal under a lock that keeps all other processes out until the writer is closed.
 
     `append` and `append_record` only queue lines. `commit` makes the queued lines durable with one write and one fsync.
-    `flush` writes them without fsync: they survive the end of this process, but not a crash of the machine.
+    `flush` writes them without fsync: they survive the end of this process, but not a crash of the machine. A journal
+    whose last line is an `end` is sealed when the writer is closed.
     """
 
     def __init__(self, path: Path, redactor: Redactor, *, pause: Callable[[float], object] = time.sleep) -> None:
+        self._folder = path.parent
         self._blobs = Blobs(path.parent / "blobs")
         self._redactor = redactor
         self._descriptor = _open_locked(path, pause)
+        self._totals, self._number = count_lines(path)
+        self._ended = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._broken = False
         self._queued: list[bytes | Line] = []  # a dict is a long record, whose long strings go into blobs
@@ -225,17 +247,16 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
 
     def append(self, kind: str, **fields: Any) -> None:
         """Queue a line that is not a record."""
-        self._queued.append(to_json({"type": kind, "v": SCHEMA, **fields}) + b"\n")
+        self._queued.append(to_json({"type": kind, "v": SCHEMA, **fields})[:-1])
+        self._ended = kind == "end"
 
     def append_record(self, record: Record) -> None:
         """Queue a record."""
         data = _storable(record)
         if self._redactor.finds(data):
             data = _storable(_without_secrets(record, self._redactor))
-        if len(data) > INLINE_BYTES:
-            self._queued.append(from_json(data))
-        else:
-            self._queued.append(_PLAIN_RECORD + data + b"}\n")
+        self._queued.append(_PLAIN_RECORD + data if len(data) <= INLINE_BYTES else from_json(data))
+        self._ended = False
 
     async def commit(self) -> None:
         """Write the queued lines durably, in a thread, and return when they are on the disk."""
@@ -248,10 +269,12 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
             self._write(queued, durable=False)
 
     def close(self) -> None:
-        """Write the queued lines and release the lock."""
+        """Write the queued lines, seal the journal if it ends here, and release the lock."""
         try:
             if (queued := self._take_queued()) and not self._broken:
                 self._thread.submit(self._write, queued).result()
+            if self._ended and not self._broken:
+                seal_journal(self._folder, self._totals)
         finally:
             self._thread.shutdown()
             os.close(self._descriptor)
@@ -262,8 +285,10 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
 
     def _write(self, queued: list[bytes | Line], *, durable: bool = True) -> None:
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
+        totals = replace(self._totals)
         try:
-            lines = [item if isinstance(item, bytes) else self._with_blobs(item) for item in queued]
+            bodies = (item if isinstance(item, bytes) else self._with_blobs(item) for item in queued)
+            lines = [seal_line(body, number, totals) for number, body in enumerate(bodies, self._number + 1)]
             write_all(self._descriptor, b"".join(lines))
             if durable:
                 os.fsync(self._descriptor)
@@ -274,10 +299,11 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
                 f"the journal cannot be written: {error.strerror}. All trials reported as finished are safe: "
                 "free disk space, then run `bakeoff resume`"
             ) from error
+        self._totals, self._number = totals, self._number + len(lines)
 
     def _with_blobs(self, record: Line) -> bytes:
         references = self._blobs.take_out(record)
-        return to_json({"type": "record", "v": SCHEMA, "blobs": references, "record": record}) + b"\n"
+        return to_json({"type": "record", "v": SCHEMA, "blobs": references, "record": record})[:-1]
 
 
 def _without_secrets(record: Record, redactor: Redactor) -> Record:
@@ -301,6 +327,8 @@ def _storable(record: Record) -> bytes:
 def _readable(record: Record) -> bytes:
     """Return the record as JSON. Raise ValueError if it could not be read back."""
     data = record.__pydantic_serializer__.to_json(record, exclude_defaults=True)
+    if len(data) > LARGEST_RECORD:
+        raise ValueError(f"it is larger than {in_megabytes(LARGEST_RECORD)}, the most that is stored of a trial")
     if len(data) > _MANY_BYTES or data.count(b"[") + data.count(b"{") > _MANY_BRACKETS:
         from_json(_PLAIN_RECORD + data + b"}")
     return data
@@ -324,45 +352,35 @@ def _without_free_data(record: Record, reason: str) -> Record:
 def _open_locked(path: Path, pause: Callable[[float], object]) -> int:
     """Open the journal for appending under a lock. Remove the incomplete last line that a crash may have left."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
     except OSError as error:
         raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
     try:
-        _lock(descriptor, pause)
+        require_file(descriptor, path)
+        _lock(descriptor, path, pause)
+        if lost_newline(descriptor) is not None:
+            raise RunFolderError(
+                f"{path}: the last line is damaged: `bakeoff runs check --repair {path.parent.name}` keeps its trial"
+            )
+        os.ftruncate(descriptor, end_of_lines(descriptor))
+        sync_folder(path.parent)
     except OSError as error:
         os.close(descriptor)
-        raise RunFolderError(
-            f"another process is writing run {path.parent.name}: wait for it, or stop it first"
-        ) from error
-    drop_torn_line(descriptor)
-    sync_folder(path.parent)
+        raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
+    except RunFolderError:
+        os.close(descriptor)
+        raise
     return descriptor
 
 
-def _lock(descriptor: int, pause: Callable[[float], object]) -> None:
+def _lock(descriptor: int, path: Path, pause: Callable[[float], object]) -> None:
     """Lock the file. Retry for a moment: `RunFolder.is_being_written` holds the lock briefly to find out."""
-    for _ in range(_LOCK_TRIES):
-        try:
-            file_locks.flock(descriptor, file_locks.LOCK_EX | file_locks.LOCK_NB)
-        except BlockingIOError:
-            pause(_LOCK_PAUSE)
-        else:
+    for tries_left in reversed(range(_LOCK_TRIES)):
+        if lock_file(descriptor, path):
             return
-    file_locks.flock(descriptor, file_locks.LOCK_EX | file_locks.LOCK_NB)
-
-
-def drop_torn_line(descriptor: int) -> None:
-    """Remove an incomplete last line from a file that is locked."""
-    end = position = os.lseek(descriptor, 0, os.SEEK_END)
-    step = 64 * 1024
-    while position > 0:
-        position = max(0, position - step)
-        newline = os.pread(descriptor, min(step, end - position), position).rfind(b"\n")
-        if newline >= 0:
-            position += newline + 1
-            break
-    if position < end:
-        os.ftruncate(descriptor, position)
+        if tries_left:
+            pause(_LOCK_PAUSE)
+    raise RunFolderError(f"another process is writing run {path.parent.name}: wait for it, or stop it first")
 
 
 def write_all(descriptor: int, data: bytes) -> None:

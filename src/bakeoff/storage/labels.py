@@ -2,6 +2,7 @@
 
 Every line is on the disk before the next answer is shown. The last line of a labeller about an answer counts, and one
 without a label takes it back. Several people may write at the same time. A line that a crash cut off is left out.
+Lines have numbers and checksums as those of the journal; lines of version 1 have none.
 """
 
 import os
@@ -12,12 +13,13 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
-from bakeoff._kernel.files import PRIVATE, sync_folder
+from bakeoff._kernel.files import PRIVATE, read_file, require_file, sync_folder
 from bakeoff._kernel.json import CleanText
-from bakeoff._kernel.locks import file_locks
+from bakeoff._kernel.locks import lock_file
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import RunFolderError
-from bakeoff.storage.journal import drop_torn_line, write_all
+from bakeoff.storage.journal import write_all
+from bakeoff.storage.journal_lines import Totals, count_lines, end_of_lines, line_end, seal_line, sequence_damage
 
 Choice = Literal["pass", "fail", "skip"]
 LONGEST_NOTE = 10_000
@@ -26,7 +28,7 @@ LONGEST_NOTE = 10_000
 class Label(FrozenModel):
     """One line of the file. It names the subject, which the labeller does not see."""
 
-    v: Literal[1] = 1
+    v: Literal[1, 2] = 2
     time: float
     labeller: CleanText = Field(min_length=1, max_length=100)
     scorer: str  # the judge whose scores the label is compared with
@@ -77,19 +79,16 @@ def answer_digest(output: JsonValue, files: Mapping[str, str]) -> str:
 def read_labels(path: Path) -> Labels:
     """Read the labels of a run; there are none if the file does not exist."""
     by_labeller: dict[str, dict[tuple[str, str, str], Label]] = {}
-    damaged = 0
-    if path.exists() and not path.is_file():
-        raise RunFolderError(f"{path} cannot be read: it is not a file")
     try:
-        raw = path.read_bytes()
+        raw = read_file(path)
+        damaged = sum(1 for _ in sequence_damage(path))
     except FileNotFoundError:
         return Labels({})
     except OSError as error:
         raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
     for line in raw.split(b"\n")[:-1]:  # what follows the last newline was cut off
-        try:
-            label = Label.model_validate_json(line)
-        except ValidationError:
+        label = _read_label(line + b"\n")
+        if label is None:
             damaged += 1
             continue
         own = by_labeller.setdefault(label.labeller, {})
@@ -99,16 +98,30 @@ def read_labels(path: Path) -> Labels:
     return Labels(by_labeller, damaged)
 
 
+def _read_label(raw: bytes) -> Label | None:
+    """Return the label of a line, None if it is damaged."""
+    end = line_end(raw)
+    if end is not None and not end.intact:
+        return None
+    try:
+        label = Label.model_validate_json(raw if end is None else raw[: end.begin] + b"}")
+    except ValidationError:
+        return None
+    return None if end is None and label.v > 1 else label
+
+
 def append_label(path: Path, label: Label) -> None:
     """Write a label durably. A line that a crash cut off before is removed first."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
         try:
-            file_locks.flock(descriptor, file_locks.LOCK_EX)
-            drop_torn_line(descriptor)
+            require_file(descriptor, path)
+            lock_file(descriptor, path, wait=True)
+            os.ftruncate(descriptor, end_of_lines(descriptor))
             start = os.lseek(descriptor, 0, os.SEEK_END)
+            number = count_lines(path)[1] + 1
             try:
-                write_all(descriptor, label.model_dump_json().encode() + b"\n")
+                write_all(descriptor, seal_line(label.model_dump_json().encode()[:-1], number, Totals()))
                 os.fsync(descriptor)
             except OSError:
                 os.ftruncate(descriptor, start)  # a label is written completely or not at all

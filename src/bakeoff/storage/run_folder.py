@@ -15,27 +15,30 @@ from typing import Any
 from pydantic import ValidationError
 
 from bakeoff._kernel.bitmap import Bitmap
-from bakeoff._kernel.files import sync_folder, write_atomically
-from bakeoff._kernel.locks import file_locks
+from bakeoff._kernel.files import in_megabytes, open_file, read_file, sync_folder, write_atomically
+from bakeoff._kernel.locks import NoLocks, lock_file
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.storage.journal import (
-    Damage,
+    JOURNAL,
     Entry,
     Mark,
     Spent,
-    read_journal,
     read_journal_backwards,
     read_journal_with_places,
 )
+from bakeoff.storage.journal_lines import Damage, end_of_lines
 from bakeoff.storage.old_plans import in_current_form
 from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.seal import Seal, plan_digest, read_seal, seal_plans
 
 LATEST = "latest"
 MAX_TRIALS = 10**9
 """The largest plan whose records can be read: reading needs one bit of memory per trial."""
+LARGEST_PLAN = 256 << 20
+_PLAN_TRIES = 3
 _STAMP_LENGTH = len("2026-11-16T09-30-00")
 _KEPT_BYTES = 1 << 24  # of journal and blobs; those of a larger finished run are read again each time
 
@@ -61,7 +64,7 @@ class RunFolder:
 
     @property
     def journal_file(self) -> Path:
-        return self.path / "journal.jsonl"
+        return self.path / JOURNAL
 
     @property
     def labels_file(self) -> Path:
@@ -88,19 +91,38 @@ class RunFolder:
         return sum(file.stat().st_size for file in files if file.is_file())
 
     def write_plan(self, plan: Plan, redactor: Redactor) -> None:
-        """Write the plan without secrets."""
+        """Write the plan without secrets, and seal it. Whenever this process is killed, the seal fits the plan."""
         data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
         if redactor.finds(data):
             data = redactor.model(plan).model_dump_json(exclude_defaults=True, indent=1).encode()
+        if len(data) > LARGEST_PLAN:
+            raise RunFolderError(
+                f"{self.plan_file} would be larger than {in_megabytes(LARGEST_PLAN)}: make several runs of fewer cases"
+            )
+        before, now = self._plan_digest(), plan_digest(data)
+        if before == now and self._knows_plan(now):
+            return
         try:
+            seal_plans(self.path, *((now,) if before is None else (before, now)))
             write_atomically(self.plan_file, data)
+            seal_plans(self.path, now)
         except OSError as error:
             raise RunFolderError(f"{self.plan_file} cannot be written: {error.strerror}") from error
 
-    def read_plan(self) -> Plan:
-        """Return the plan. Raise RunFolderError if there is none or it cannot be read."""
+    def _plan_digest(self) -> str | None:
         try:
-            return in_current_form(Plan.model_validate_json(self.plan_file.read_bytes()))
+            return plan_digest(read_file(self.plan_file, LARGEST_PLAN))
+        except OSError:
+            return None
+
+    def _knows_plan(self, digest: str) -> bool:
+        seal = read_seal(self.path)
+        return seal is not None and seal.plans == (digest,)
+
+    def read_plan(self) -> Plan:
+        """Return the plan. Raise RunFolderError if there is none, it cannot be read, or it is not the one sealed."""
+        try:
+            return in_current_form(Plan.model_validate_json(self._sealed_plan()))
         except FileNotFoundError as error:
             raise RunFolderError(f"{self.path} is not a run folder: it has no {self.plan_file.name}") from error
         except OSError as error:
@@ -108,17 +130,47 @@ class RunFolder:
         except ValidationError as error:
             raise RunFolderError(f"{self.plan_file} cannot be read: {first_problem(error)}") from error
 
+    def _sealed_plan(self) -> bytes:
+        for _ in range(_PLAN_TRIES):  # a process may be replacing plan and seal
+            seal, data = self._intact_seal(), read_file(self.plan_file, LARGEST_PLAN)
+            if seal is None or not seal.plans or plan_digest(data) in seal.plans:
+                return data
+        raise RunFolderError(
+            f"{self.plan_file} was changed after the run wrote it: restore it, or accept it as it is with "
+            f"`bakeoff runs check --repair {self.label}`"
+        )
+
+    def _intact_seal(self) -> Seal | None:
+        try:
+            return read_seal(self.path)
+        except RunFolderError:  # reading the journal reports it
+            return None
+
+    def _outer_damage(self) -> Iterator[Damage]:
+        """Yield what is wrong around the journal: a damaged seal, or a journal that is gone."""
+        try:
+            seal = read_seal(self.path)
+        except RunFolderError as error:
+            yield Damage(0, str(error))
+        else:
+            if seal is not None and seal.journal.lines and not self.started:
+                yield Damage(0, f"the journal is gone: it had {seal.journal.lines:,} lines when it was sealed")
+
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries of the journal, or nothing if the run never started."""
-        return read_journal(self.journal_file) if self.started else iter(())
+        """Yield the entries of the journal, or nothing if the run never started; then what is damaged around it."""
+        return (entry for _, entry in self.entries_with_places())
 
     def entries_with_places(self) -> Iterator[tuple[int, Entry]]:
         """Yield the entries of the journal with their byte offsets."""
-        return read_journal_with_places(self.journal_file) if self.started else iter(())
+        if self.started:
+            yield from read_journal_with_places(self.journal_file)
+        yield from ((0, damage) for damage in self._outer_damage())
 
     def newest_first(self) -> Iterator[Entry]:
-        """Yield the entries of the journal from the last to the first."""
-        return read_journal_backwards(self.journal_file) if self.started else iter(())
+        """Yield the entries of the journal from the last to the first; then what is damaged around it."""
+        if self.started:
+            yield from read_journal_backwards(self.journal_file)
+        yield from self._outer_damage()
 
     def latest_records(self, plan: Plan, damaged: list[Damage] | None = None) -> Iterator[Record]:
         """Yield the record that counts for each finished trial of the plan, newest first.
@@ -150,27 +202,22 @@ class RunFolder:
 
     def has_torn_line(self) -> bool:
         """Return True if the journal ends in the middle of a line."""
-        if not self.started or self.journal_file.stat().st_size == 0:
+        if not self.started:
             return False
-        with self.journal_file.open("rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read() != b"\n"
+        with open_file(self.journal_file) as file:
+            return end_of_lines(file.fileno()) < os.fstat(file.fileno()).st_size
 
     def is_being_written(self) -> bool:
         """Return True if a process is writing the journal now."""
         if not self.started:
             return False
         try:
-            descriptor = os.open(self.journal_file, os.O_RDONLY)
+            with open_file(self.journal_file) as file:
+                return not lock_file(file.fileno(), self.journal_file, shared=True)
         except OSError as error:
             raise RunFolderError(f"{self.journal_file} cannot be read: {error.strerror}") from error
-        try:
-            file_locks.flock(descriptor, file_locks.LOCK_SH | file_locks.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
+        except NoLocks:  # nothing can be written there either
+            return False
 
     def delete(self) -> None:
         """Delete the folder, unless a process is writing it or it holds no plan."""

@@ -1,0 +1,242 @@
+"""The lines of a journal: each ends with its number and its checksum, so that damage is noticed.
+
+    {"type":"record","v":2,"record":{…},"n":7,"crc":"8a2f01c4"}
+
+`n` counts the lines of the file from 1. `crc` is the CRC-32 of everything before it. An `end` line also holds how many
+lines come before it, and the sum of their checksums, modulo 2³². Lines of version 1 have none of this. Checksums find
+accidents: who changes a line on purpose can compute another one, which only a signature shows (`bakeoff runs sign`).
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+from zlib import crc32
+
+from pydantic_core import from_json
+
+from bakeoff._kernel.files import LARGEST_FILE, open_file
+
+UNSEALED = 1
+"""The last schema version whose lines have no number and no checksum."""
+LONGEST_LINE = LARGEST_FILE
+"""A longer line is damage: reading it would take ten times its length in memory."""
+_SKIPPED = 1 << 20  # bytes of a line that is too long, read at a time
+
+_CRC = len(b',"crc":"01234567"}\n')
+_LONGEST_END = 100  # bytes of a line from its number on, the seal of an `end` line included
+_END = re.compile(rb'(?:,"lines":(\d{1,18}),"sum":"([0-9a-f]{8})")?,"n":(\d{1,18}),"crc":"([0-9a-f]{8})"\}\n\Z')
+_SEALED = b'{"type":"end",'
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A journal line that cannot be read, or lines that are missing or not in their place."""
+
+    line: int
+    reason: str
+    newer: bool = False  # the line is intact, but a newer bakeoff wrote it
+
+
+@dataclass(slots=True)
+class Totals:
+    """How many lines a journal has, and the sum of their checksums."""
+
+    lines: int = 0
+    sum: int = 0
+
+    def add(self, crc: int) -> None:
+        self.lines += 1
+        self.sum = (self.sum + crc) & 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class LineEnd:
+    """What the end of a line says about the line."""
+
+    number: int
+    begin: int  # where in the line this end begins
+    intact: bool  # the checksum is that of the line
+    before: Totals | None  # of the lines before it, if it is an `end` line
+
+
+def seal_line(body: bytes, number: int, totals: Totals) -> bytes:
+    """Return a line from JSON without its closing bracket. Add the line to the totals of the lines before it."""
+    if body.startswith(_SEALED):
+        body += b',"lines":%d,"sum":"%08x"' % (totals.lines, totals.sum)
+    body += b',"n":%d' % number
+    crc = crc32(body)
+    totals.add(crc)
+    return body + b',"crc":"%08x"}\n' % crc
+
+
+def line_end(raw: bytes) -> LineEnd | None:
+    """Return the end of a line; None if the line has no checksum."""
+    found = _END.search(raw, max(0, len(raw) - _LONGEST_END))
+    if found is None:
+        return None
+    lines, total, number, crc = found.groups()
+    before = Totals(int(lines), int(total, 16)) if lines and raw.startswith(_SEALED) else None
+    return LineEnd(int(number), found.start(), checksum(raw) == int(crc, 16), before)
+
+
+def checksum(raw: bytes) -> int:
+    """Return the CRC-32 of a line without what follows its number."""
+    return crc32(memoryview(raw)[:-_CRC])
+
+
+def lines_forwards(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the complete lines of a file with their offsets, None in place of one that is too long."""
+    place = 0
+    while raw := file.readline(LONGEST_LINE):
+        length, last = len(raw), raw
+        while not last.endswith(b"\n") and (last := file.readline(_SKIPPED)):
+            length += len(last)
+        if not last.endswith(b"\n"):
+            return
+        yield place, raw if length == len(raw) else None
+        place += length
+
+
+def lines_backwards(file: BinaryIO, step: int) -> Iterator[bytes | None]:
+    """Yield the complete lines of a file, the last one first, None in place of one that is too long."""
+    pieces: list[bytes] = []  # of a line whose beginning has not been read yet, the last piece first
+    length = 0  # of these pieces, and of those dropped because there are too many
+    end = file.seek(0, os.SEEK_END)
+    torn = True  # until the text after the last newline has been dropped
+
+    def joined(beginning: bytes) -> bytes | None:
+        return None if length + len(beginning) >= LONGEST_LINE else b"".join((beginning, *reversed(pieces), b"\n"))
+
+    while end > 0:
+        start = max(0, end - step)
+        file.seek(start)
+        first, *lines = file.read(end - start).split(b"\n")
+        if lines:
+            if not torn:
+                yield joined(lines[-1])
+            torn, pieces, length = False, [], 0
+            yield from (line + b"\n" for line in reversed(lines[:-1]))
+        pieces.append(first)
+        length += len(first)
+        if length >= LONGEST_LINE:
+            pieces = []
+        end = start
+    if not torn:
+        yield joined(b"")
+
+
+def end_of_lines(descriptor: int) -> int:
+    """Return the offset behind the last complete line of a file."""
+    end = position = os.lseek(descriptor, 0, os.SEEK_END)
+    step = 64 * 1024
+    while position > 0:
+        position = max(0, position - step)
+        newline = os.pread(descriptor, min(step, end - position), position).rfind(b"\n")
+        if newline >= 0:
+            return position + newline + 1
+    return 0
+
+
+def lost_newline(descriptor: int) -> bytes | None:
+    """Return the last line if it is complete but for its newline, in whose place another byte stands.
+
+    No crash leaves that: what a crash leaves is the beginning of a line.
+    """
+    end, size = end_of_lines(descriptor), os.lseek(descriptor, 0, os.SEEK_END)
+    if not 0 < size - end <= LONGEST_LINE:
+        return None
+    line = os.pread(descriptor, size - end - 1, end) + b"\n"
+    found = line_end(line)
+    return line if found is not None and found.intact else None
+
+
+def count_lines(path: Path) -> tuple[Totals, int]:
+    """Return the totals of the complete lines of a journal, and the number of the last line."""
+    totals, number = Totals(), 0
+    with open_file(path) as file:
+        for _, raw in lines_forwards(file):
+            found = line_end(raw) if raw is not None else None
+            number = found.number if found is not None and found.intact else number + 1
+            totals.add(_crc(raw, found))
+    return totals, number
+
+
+def _crc(raw: bytes | None, found: LineEnd | None) -> int:
+    if raw is None:
+        return 0
+    return checksum(raw) if found is not None else crc32(raw)
+
+
+def sequence_damage(path: Path, sealed: Totals | None = None) -> Iterator[Damage]:
+    """Yield what no line shows by itself: lines that are missing, doubled, moved or replaced.
+
+    `sealed` are the totals that the journal had when it was sealed; more lines may have been appended since.
+    """
+    check = _SequenceCheck(sealed)
+    with open_file(path) as file:
+        for _, raw in lines_forwards(file):
+            yield from check.take(raw)
+        if lost_newline(file.fileno()) is not None:
+            check.clean = False
+            yield Damage(check.totals.lines + 1, "its last byte is not the end of a line any more")
+    yield from check.finish()
+
+
+def _is_unsealed(raw: bytes) -> bool:
+    """Tell whether a line without a checksum could be of the version whose lines have none."""
+    try:
+        line = from_json(raw)
+    except ValueError:
+        return False
+    return isinstance(line, dict) and line.get("v") == UNSEALED
+
+
+class _SequenceCheck:
+    """Compare the numbers of lines with each other, and their checksums with the sums that were sealed."""
+
+    def __init__(self, sealed: Totals | None) -> None:
+        self.totals = Totals()
+        self.clean = True  # until damage is found; sums are then wrong, too
+        self._sealed = sealed
+        self._number: int | None = None  # of the last line, if lines are numbered so far
+
+    def take(self, raw: bytes | None) -> Iterator[Damage]:
+        found = line_end(raw) if raw is not None else None
+        line = self.totals.lines + 1
+        if found is not None and found.intact:
+            if reason := self._misplaced(found, line):
+                self.clean = False
+                yield Damage(line, reason)
+            self._number = found.number
+        elif self._number is not None or found is not None or raw is None:
+            self.clean = False  # reading the line reports it, unless it looks like one of version 1
+            if self._number is not None:
+                self._number += 1
+                if found is None and raw is not None and _is_unsealed(raw):
+                    yield Damage(line, "it has no checksum, although lines before it have one")
+        self.totals.add(_crc(raw, found))
+        if self._sealed is not None and line == self._sealed.lines and self.clean and self.totals != self._sealed:
+            self.clean = False
+            yield Damage(line, "the checksums up to here do not add up to the sum that was sealed: a line was replaced")
+
+    def _misplaced(self, found: LineEnd, line: int) -> str | None:
+        due = line if self._number is None else self._number + 1
+        if found.number > due:
+            missing = found.number - due
+            return f"{missing:,} {'line is' if missing == 1 else 'lines are'} missing before it"
+        if found.number < due:
+            return f"it is line {found.number:,}, which stands here again or was moved"
+        if found.before is not None and self.clean and found.before.sum != self.totals.sum:
+            return "the checksums of the lines before it do not add up to the sum it holds: a line was replaced"
+        return None
+
+    def finish(self) -> Iterator[Damage]:
+        if self._sealed is not None and self.totals.lines < self._sealed.lines:
+            lost = self._sealed.lines - self.totals.lines
+            yield Damage(
+                self.totals.lines + 1,
+                f"the journal ends here, but had {self._sealed.lines:,} lines when it was sealed: {lost:,} are missing",
+            )
