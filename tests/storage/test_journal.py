@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
 from bakeoff.storage.journal import (
-    Damage,
     JournalWriter,
     Mark,
     Spent,
@@ -21,7 +20,7 @@ from bakeoff.storage.journal import (
     record_at,
     upgrade,
 )
-from bakeoff.storage.journal_lines import Totals, seal_line
+from bakeoff.storage.journal_lines import Damage, Totals, seal_line
 
 from .conftest import NO_SECRETS, write
 

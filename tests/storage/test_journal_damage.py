@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from bakeoff.errors import RunFolderError
 from bakeoff.record import Phase, Record, Transcript, Usage
 from bakeoff.storage.journal import (
-    Damage,
     Entry,
     JournalWriter,
     Mark,
@@ -23,6 +22,7 @@ from bakeoff.storage.journal import (
     read_journal_backwards,
     record_at,
 )
+from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.redaction import Redactor
 
 from .conftest import write

@@ -5,13 +5,15 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from bakeoff.report.formatting import visible
+from bakeoff.storage.damage_notes import collect_damage
 
 _PLAINER = dict(zip("▁▂▃▄▅▆▇█░–−×·…", "_.-:=+*#.--x*~", strict=True))
 
@@ -67,10 +69,16 @@ def can_ask() -> bool:
     return terminals and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
 
 
-def tell_of_damage(lines: int, name: str) -> None:
-    """Say that a report leaves out damaged lines."""
-    if lines:
-        say(f"{lines:,} damaged lines are left out; `bakeoff runs check {name}` lists them")
+@contextmanager
+def telling_of_damage() -> Iterator[None]:
+    """Say at the end of a command which runs it read had damaged lines, whatever the command was about."""
+    with collect_damage() as damaged:
+        try:
+            yield
+        finally:
+            for run, lines in damaged.items():
+                left_out = "damaged line is" if lines == 1 else "damaged lines are"
+                say(f"{lines:,} {left_out} left out; `bakeoff runs check {visible(run)}` lists them")
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:

@@ -96,7 +96,10 @@ def command(group: typer.Typer, name: str, home: str) -> Callable[[Callable[...,
         def call(**given: Any) -> None:
             for parameter, flags in groups.items():
                 given[parameter] = flags(**{field: given.pop(field) for field in flags.hints()})
-            raise typer.Exit(getattr(import_module(home), declared.__name__)(**given) or 0)
+            carry_out = getattr(import_module(home), declared.__name__)
+            with import_module("bakeoff.cli.console").telling_of_damage():
+                code = carry_out(**given)
+            raise typer.Exit(code or 0)
 
         vars(call).update(
             home=home,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from bakeoff.cli.console import say, tell_of_damage
+from bakeoff.cli.console import say
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.badges import run_badge, score_badge
@@ -24,6 +24,7 @@ from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.readers import Source, find_source
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run
+from bakeoff.storage.damage_notes import note_damage
 
 if TYPE_CHECKING:
     from bakeoff._kernel.choices import ExportFormat
@@ -52,7 +53,7 @@ def run_export(*, run: str, results: Path, format_: "ExportFormat", output: str,
     records = (record for record in source.records() if subject in (None, record.subject))
     with RunRecords(plan, records) as run_records:
         FORMATS[format_](Wanted(source, run_records, output))
-    tell_of_damage(source.circumstances().damaged, source.name)
+    note_damage(source.name, source.circumstances().damaged)
 
 
 def _with_subject(source: Source, subject: str) -> Plan:

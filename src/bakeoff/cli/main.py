@@ -313,8 +313,14 @@ def show_run(*, run: RunName = "latest", results: Results = Path("results"), as_
     """Show the summary of a run and the trials that did not pass."""
 
 
-@command(runs, "check", "bakeoff.cli.runs")
-def check_run(*, run: RunName = "latest", results: Results = Path("results"), as_json: AsJson = False) -> None:
+@command(runs, "check", "bakeoff.cli.check")
+def check_run(
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    repair: bool = flag(False, "Keep what is whole, and put damaged lines into a file beside the journal."),
+    as_json: AsJson = False,
+) -> None:
     """Check the files of a run for damage. Exits with 1 if there is any."""
 
 

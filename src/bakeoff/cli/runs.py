@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from bakeoff._kernel.text import count_of
-from bakeoff.cli.console import add_row, out, print_json, say, table, tell_of_damage
+from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.cli.run_plan import print_spending, summary_facts, summary_json
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
@@ -23,7 +23,6 @@ from bakeoff.report.readers import Source, find_source
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.report.terminal import print_blocks
-from bakeoff.storage.journal import Damage, Mark
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import LATEST, find_run
 
@@ -83,7 +82,7 @@ def _overviews(results: Path) -> list[dict[str, Any]]:
         rows.append(
             {
                 "run": entry.run,
-                "state": entry.state,
+                "state": entry.state + (f", {count_of(entry.damaged, 'damaged line')}" if entry.damaged else ""),
                 "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
                 "subjects": len(summary.subjects),
                 "best": percent(best),
@@ -101,14 +100,12 @@ def show_run(*, run: str, results: Path, as_json: bool) -> None:
         return
     folder = find_run(results, run)
     plan = folder.read_plan()
-    damaged: list[Damage] = []
     tally = RunTally(plan)
     judgements = Judgements(plan, read_labels(folder.labels_file), only_labelled=True)
-    for record in folder.latest_records(plan, damaged):
+    for record in folder.latest_records(plan):
         tally.add(record)
         judgements.add(record)
     summary = tally.summary()
-    tell_of_damage(len(damaged), folder.label)
     if as_json:
         corrected = [one.model_dump(mode="json") for one in judgements.calibrations()]
         print_json({**summary_json(plan, summary, tally, folder, judgements), "calibrations": corrected})
@@ -165,41 +162,6 @@ def why(record: Record) -> str:
         f"{score.name}: {score.reason}" for score in record.scores if score.value is not None and score.value < 1
     ]
     return "; ".join(reasons) or "no scorer returned a number"
-
-
-def check_run(*, run: str, results: Path, as_json: bool) -> int:
-    """Check the files of a run; return 1 if a line of its journal or of its labels is damaged."""
-    folder = find_run(results, run)
-    folder.read_plan()
-    records, ended, torn = 0, False, folder.has_torn_line()
-    damaged: list[Damage] = []
-    for entry in folder.entries():
-        records += isinstance(entry, Record)
-        if isinstance(entry, Damage):
-            damaged.append(entry)
-        elif isinstance(entry, Mark):
-            ended = entry.kind == "end"
-    labels = read_labels(folder.labels_file).damaged
-    if as_json:
-        problems = [{"line": damage.line, "reason": damage.reason} for damage in damaged]
-        found = {"run": folder.name, "records": records, "damaged": problems, "torn": torn}
-        print_json({**found, "damaged_labels": labels})
-        return int(bool(damaged or labels))
-    console = out()
-    console.print(f"{folder.name}: {count_of(records, 'record')}, {count_of(len(damaged), 'damaged line')}")
-    for damage in damaged[:_SHOWN]:
-        console.print(Text(f"  {folder.journal_file.name}:{damage.line}: {visible(damage.reason)}"))
-    if torn:
-        console.print("  the last line is incomplete: the process was killed while writing; no finished trial is lost")
-    if not ended and not folder.is_being_written():
-        console.print(f"  the last process did not finish; continue with `bakeoff resume {folder.name}`")
-    if damaged:
-        console.print("  reports leave damaged lines out; `bakeoff resume` runs their trials again")
-    if labels:
-        console.print(
-            f"  {labels} damaged lines of {folder.labels_file.name} are left out: those answers are labelled again"
-        )
-    return int(bool(damaged or labels))
 
 
 def delete_run(*, run: str, results: Path, yes: bool) -> None:

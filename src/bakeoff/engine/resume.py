@@ -10,7 +10,9 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Round, Usage
 from bakeoff.stats.decisions import PairDecisions, random_order
-from bakeoff.storage.journal import Damage, Spent, record_at
+from bakeoff.storage.damage_notes import note_damage
+from bakeoff.storage.journal import Spent, record_at
+from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.run_folder import RunFolder
 
 
@@ -22,6 +24,7 @@ class Progress:
     attempted: dict[int, int] = field(default_factory=dict)  # trial -> place of its record, where only scoring is left
     spent: Usage = NO_USAGE
     spent_on: dict[str, Usage] = field(default_factory=dict)  # attempt key -> spending on an unfinished trial
+    damaged: int = 0  # lines that are left out
     rounds: dict[int, Round] = field(default_factory=dict)  # trial -> result, in a run that ends when it is decided
 
     def decisions(self, plan: Plan) -> PairDecisions | None:
@@ -50,7 +53,9 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> Progres
         if isinstance(entry, Spent):
             progress.spent = entry.total
             progress.spent_on[entry.trial] = progress.spent_on.get(entry.trial, NO_USAGE) + entry.usage
-        elif isinstance(entry, Damage) and entry.newer:
+        elif isinstance(entry, Damage) and not entry.newer:
+            progress.damaged += 1
+        elif isinstance(entry, Damage):
             raise RunFolderError(f"run {folder.name} cannot be resumed: line {entry.line}: {entry.reason}")
         elif isinstance(entry, Record):
             trial = plan.find(entry.case, entry.subject, entry.round)
@@ -67,6 +72,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> Progres
                 progress.spent_on.pop(entry.attempt_key, None)
             if plan.ends_when_decided and (scored or not entry.attempted):
                 progress.rounds[trial.index] = Round.of(entry)
+    note_damage(folder.label, progress.damaged)
     return progress
 
 

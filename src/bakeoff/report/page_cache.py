@@ -14,7 +14,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.storage.run_folder import RunFolder
 
-_FORMAT = 5
+_FORMAT = 6
 _FOLDER = "runs"
 _LONGEST = 1024 * 1024  # bytes of one entry
 _MOST = 64 * 1024 * 1024  # bytes of the whole cache
@@ -23,7 +23,7 @@ _BLOCK = 4096
 
 def cache_key(folder: RunFolder) -> str:
     """Return a key that changes whenever the plan, the journal, the labels or the pictures do."""
-    files = (folder.plan_file, folder.journal_file, folder.labels_file, folder.pictures)
+    files = (folder.plan_file, folder.journal_file, folder.seal_file, folder.labels_file, folder.pictures)
     return fingerprint(_FORMAT, __version__, *map(file_state, files))
 
 

@@ -20,7 +20,8 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.formatting import visible
-from bakeoff.storage.journal import Damage, Entry, Mark, implausible_number, read_journal, read_journal_backwards
+from bakeoff.storage.journal import Entry, Mark, implausible_number, read_journal, read_journal_backwards
+from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
 
 GROUP = "bakeoff.readers"

@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -349,15 +349,20 @@ def _without_free_data(record: Record, reason: str) -> Record:
     return record.model_copy(update=cleared)
 
 
+@contextmanager
+def hold_journal(path: Path) -> Iterator[None]:
+    """Keep all other processes from writing the journal. Make an empty one if there is none."""
+    descriptor = _open_and_lock(path, time.sleep)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _open_locked(path: Path, pause: Callable[[float], object]) -> int:
     """Open the journal for appending under a lock. Remove the incomplete last line that a crash may have left."""
+    descriptor = _open_and_lock(path, pause)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
-    try:
-        require_file(descriptor, path)
-        _lock(descriptor, path, pause)
         if lost_newline(descriptor) is not None:
             raise RunFolderError(
                 f"{path}: the last line is damaged: `bakeoff runs check --repair {path.parent.name}` keeps its trial"
@@ -370,6 +375,27 @@ def _open_locked(path: Path, pause: Callable[[float], object]) -> int:
     except RunFolderError:
         os.close(descriptor)
         raise
+    return descriptor
+
+
+def _open_and_lock(path: Path, pause: Callable[[float], object]) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
+    try:
+        require_file(descriptor, path)
+        _lock(descriptor, path, pause)
+        replaced = not os.path.samestat(os.fstat(descriptor), path.stat())  # a repair replaces the file
+    except OSError as error:
+        os.close(descriptor)
+        raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
+    except RunFolderError:
+        os.close(descriptor)
+        raise
+    if replaced:
+        os.close(descriptor)
+        return _open_and_lock(path, pause)
     return descriptor
 
 

@@ -21,6 +21,7 @@ from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.storage.damage_notes import note_damage
 from bakeoff.storage.journal import (
     JOURNAL,
     Entry,
@@ -29,9 +30,10 @@ from bakeoff.storage.journal import (
     read_journal_backwards,
     read_journal_with_places,
 )
-from bakeoff.storage.journal_lines import Damage, end_of_lines
+from bakeoff.storage.journal_lines import Damage, end_of_lines, is_unsealed, line_end, lines_forwards
 from bakeoff.storage.old_plans import in_current_form
 from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.seal import NAME as SEAL
 from bakeoff.storage.seal import Seal, plan_digest, read_seal, seal_plans
 
 LATEST = "latest"
@@ -65,6 +67,10 @@ class RunFolder:
     @property
     def journal_file(self) -> Path:
         return self.path / JOURNAL
+
+    @property
+    def seal_file(self) -> Path:
+        return self.path / SEAL
 
     @property
     def labels_file(self) -> Path:
@@ -146,7 +152,24 @@ class RunFolder:
         except RunFolderError:  # reading the journal reports it
             return None
 
-    def _outer_damage(self) -> Iterator[Damage]:
+    def plan_as_it_is(self) -> tuple[str, bool]:
+        """Return the digest of the plan, and True if it is not the one sealed. Raise RunFolderError if it is none."""
+        try:
+            data = read_file(self.plan_file, LARGEST_PLAN)
+            Plan.model_validate_json(data)
+        except OSError as error:
+            raise RunFolderError(f"{self.plan_file} cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            raise RunFolderError(f"{self.plan_file} cannot be repaired: {first_problem(error)}") from error
+        seal, digest = self._intact_seal(), plan_digest(data)
+        return digest, seal is not None and bool(seal.plans) and digest not in seal.plans
+
+    def sealed_lines(self) -> int:
+        """Return how many lines the journal had when it was sealed; 0 if that is not known."""
+        seal = self._intact_seal()
+        return seal.journal.lines if seal is not None else 0
+
+    def outer_damage(self) -> Iterator[Damage]:
         """Yield what is wrong around the journal: a damaged seal, or a journal that is gone."""
         try:
             seal = read_seal(self.path)
@@ -164,13 +187,13 @@ class RunFolder:
         """Yield the entries of the journal with their byte offsets."""
         if self.started:
             yield from read_journal_with_places(self.journal_file)
-        yield from ((0, damage) for damage in self._outer_damage())
+        yield from ((0, damage) for damage in self.outer_damage())
 
     def newest_first(self) -> Iterator[Entry]:
         """Yield the entries of the journal from the last to the first; then what is damaged around it."""
         if self.started:
             yield from read_journal_backwards(self.journal_file)
-        yield from self._outer_damage()
+        yield from self.outer_damage()
 
     def latest_records(self, plan: Plan, damaged: list[Damage] | None = None) -> Iterator[Record]:
         """Yield the record that counts for each finished trial of the plan, newest first.
@@ -180,16 +203,19 @@ class RunFolder:
         """
         if plan.size > MAX_TRIALS:
             raise RunFolderError(f"{self.plan_file} has {plan.size:,} trials: at most {MAX_TRIALS:,} can be read")
-        seen = Bitmap(plan.size)
+        seen, lines = Bitmap(plan.size), 0
         for entry in self.newest_first():
-            if isinstance(entry, Damage) and damaged is not None:
-                damaged.append(entry)
-            if isinstance(entry, Record):
+            if isinstance(entry, Damage):
+                lines += 1
+                if damaged is not None:
+                    damaged.append(entry)
+            elif isinstance(entry, Record):
                 trial = plan.find(entry.case, entry.subject, entry.round)
                 if trial is not None and trial.attempt_key == entry.attempt_key and not seen[trial.index]:
                     seen[trial.index] = True
                     if entry.score_key == trial.score_key or not entry.attempted:
                         yield entry
+        note_damage(self.label, lines)
 
     def spent(self) -> Usage:
         """Return all that the run has spent, including trials that were killed before they were recorded."""
@@ -199,6 +225,14 @@ class RunFolder:
         """Return the facts that the first process wrote when it started the run."""
         first = next(self.entries(), None)
         return first.facts if isinstance(first, Mark) else {}
+
+    def count_checksums(self) -> tuple[int, int]:
+        """Return how many lines the journal has, and how many of them an older bakeoff wrote without a checksum."""
+        if not self.started:
+            return 0, 0
+        with open_file(self.journal_file) as file:
+            old = [raw is not None and line_end(raw) is None and is_unsealed(raw) for _, raw in lines_forwards(file)]
+        return len(old), old.count(True)
 
     def has_torn_line(self) -> bool:
         """Return True if the journal ends in the middle of a line."""

@@ -19,6 +19,7 @@ from bakeoff.report.page_cache import cache_key, clean_up, file_state, load, sto
 from bakeoff.report.readers import Reader, Source, known_readers
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.storage.journal import Mark, read_journal
+from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 _SUMMARY, _PAGE = "summary", "page"  # the kinds of cached data
@@ -32,6 +33,7 @@ class Entry(FrozenModel):
     cases: str  # a fingerprint, because only scores over the same cases form a history
     models: dict[str, str]  # by subject, if it names one
     summary: Summary
+    damaged: int = 0  # lines of the journal that are left out
     state: State = "incomplete"
     page: str | None = None  # a link to the run's page, relative to the results folder
 
@@ -131,7 +133,9 @@ def _kept(folder: RunFolder, key: str) -> Entry | None:
 
 def _fresh(folder: RunFolder, key: str) -> Entry:
     plan = read_plan(folder)
-    entry = _entry(folder.label, plan, summarise(plan, folder.latest_records(plan)), _started(folder))
+    damaged: list[Damage] = []
+    summary = summarise(plan, folder.latest_records(plan, damaged))
+    entry = _entry(folder.label, plan, summary, _started(folder)).model_copy(update={"damaged": len(damaged)})
     store(folder, _SUMMARY, key, entry.model_dump_json().encode(errors="replace"))
     return entry
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from bakeoff._kernel.text import count_of
 from bakeoff.report.blocks import Column, IndexColumn, Section, Table, Text
 from bakeoff.report.formatting import visible
 from bakeoff.report.html.entries import Entry, Unreadable
@@ -71,12 +72,16 @@ class _Shown:
                 "started": entry.started,
                 "cases": entry.cases,
                 "page": f"{self._reports}{quote(entry.run)}" if self._reports else entry.page,
-                "size": f"{entry.summary.cases:,} × {entry.summary.rounds:,}",
+                "size": f"{entry.summary.cases:,} × {entry.summary.rounds:,}{_damage(entry)}",
             }
         )
 
     def data(self) -> dict[str, Any]:
         return {"runs": _columns(self.runs, _RUN), "rows": _columns(self.rows, _ROW)}
+
+
+def _damage(entry: Entry) -> str:
+    return f", {count_of(entry.damaged, 'damaged line')}" if entry.damaged else ""
 
 
 def _row(run: int, subject: SubjectSummary, entry: Entry) -> dict[str, Any]:

@@ -26,7 +26,9 @@ from bakeoff.report.reasons import failure_class, failure_message
 from bakeoff.report.summary import RunTally, Summary
 from bakeoff.report.usage_intervals import CostsAndTimes
 from bakeoff.stats.cells import Cell
-from bakeoff.storage.journal import Damage, Entry, Mark
+from bakeoff.storage.damage_notes import note_damage
+from bakeoff.storage.journal import Entry, Mark
+from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
 
@@ -231,6 +233,7 @@ def read_run(folder: RunFolder, sink: Sink) -> RunData:
     """Read a run. `sink` receives each record that counts, unordered, with its trial's index in the plan."""
     data = RunData(folder.label, read_plan(folder), folder)
     data.take_entries(folder.newest_first(), sink)
+    note_damage(folder.label, data.damaged)
     return data.finish(running=folder.is_being_written(), torn=folder.has_torn_line())
 
 

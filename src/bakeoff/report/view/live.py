@@ -4,15 +4,15 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import ValidationError
-from pydantic_core import from_json
-
-from bakeoff.errors import RunFolderError
+from bakeoff._kernel.files import open_file
+from bakeoff._kernel.text import count_of
 from bakeoff.plan import PassRule, Plan
-from bakeoff.record import Record, Round, Usage, Verdict, case_score
+from bakeoff.record import Record, Round, Verdict, case_score
 from bakeoff.report.formatting import visible
 from bakeoff.report.html.run_data import read_plan
-from bakeoff.storage.journal import record_at
+from bakeoff.storage.blobs import Blobs
+from bakeoff.storage.journal import Entry, Mark, Spent, read_line
+from bakeoff.storage.journal_lines import Damage, lines_forwards
 from bakeoff.storage.run_folder import RunFolder
 
 State = Literal["running", "ended", "incomplete", "stopped"]
@@ -30,6 +30,7 @@ class Progress:
         self._outcomes: dict[int, Round] = {}  # of each trial, by its latest record
         self._cost: float | None = None
         self._ending: str | None = None
+        self._damaged = 0  # lines that cannot be read
         self._told: dict[str, Any] | None = None  # what the listener knows
 
     def update(self) -> bool:
@@ -40,38 +41,35 @@ class Progress:
             self._forget()  # what was scored otherwise no longer counts
         if self.folder.started and self.folder.journal_file.stat().st_size < self._at:
             self._forget()  # another journal stands in its place
-        for place, raw in self._new_lines():
-            self._take(place, raw)
+        for raw in self._new_lines():
+            self._take(read_line(raw, 0, Blobs(self.folder.path / "blobs")))
         return self._at != before
 
     def _forget(self) -> None:
-        self._at, self._outcomes, self._cost, self._ending = 0, {}, None, None
+        self._at, self._outcomes, self._cost, self._ending, self._damaged = 0, {}, None, None, 0
 
-    def _new_lines(self) -> Iterator[tuple[int, bytes]]:
+    def _new_lines(self) -> Iterator[bytes | None]:
         """Return complete lines only: the last one may be incomplete."""
         if not self.folder.started:
             return
-        with self.folder.journal_file.open("rb") as file:
+        with open_file(self.folder.journal_file) as file:
             file.seek(self._at)
-            for raw in file:
-                if not raw.endswith(b"\n"):
-                    return
-                place, self._at = self._at, self._at + len(raw)
-                yield place, raw
+            for _, raw in lines_forwards(file):
+                self._at = file.tell()
+                yield raw
 
-    def _take(self, place: int, raw: bytes) -> None:
-        kind, line = _kind(raw)
-        try:
-            if kind == "record":
-                self._take_record(record_at(self.folder.journal_file, place))
-            elif kind == "usage":
-                self._cost = Usage.model_validate(line.get("total")).cost
-        except (RunFolderError, ValidationError):
-            return  # a damaged line is the report's affair
-        if kind == "start":
-            self._ending = None
-        elif kind == "end":
-            self._ending = visible(str(line.get("reason", "ended")))
+    def _take(self, entry: Entry) -> None:
+        match entry:
+            case Record():
+                self._take_record(entry)
+            case Spent():
+                self._cost = entry.total.cost
+            case Damage():
+                self._damaged += 1  # the report says which
+            case Mark(kind="start"):
+                self._ending = None
+            case Mark(kind="end"):
+                self._ending = visible(str(entry.facts.get("reason", "ended")))
 
     def _take_record(self, record: Record) -> None:
         trial = self.plan.find(record.case, record.subject, record.round)
@@ -97,7 +95,7 @@ class Progress:
         state = self._state(running=running)
         return {
             "state": state,
-            "words": self._words(state),
+            "words": self._words(state) + self._damage(),
             "planned": len(self._outcomes) if self.plan.sparse else self.plan.size,
             "finished": len(self._outcomes),
             "cost": self._cost,
@@ -124,6 +122,9 @@ class Progress:
             case _:
                 return f"The run has ended: {self._ending or 'it never started'}."
 
+    def _damage(self) -> str:
+        return f" {count_of(self._damaged, 'damaged line')} left out of these numbers." if self._damaged else ""
+
     def _subject(self, place: int) -> dict[str, Any]:
         width, cases = len(self.plan.subjects), len(self.plan.cases)
         mine = {index: outcome for index, outcome in self._outcomes.items() if index % width == place}
@@ -146,14 +147,3 @@ class Progress:
 def event(name: str, news: dict[str, Any]) -> bytes:
     """Return a server-sent event; compact JSON has no newlines."""
     return f"event: {name}\ndata: {json.dumps(news, allow_nan=False)}\n\n".encode()
-
-
-def _kind(raw: bytes) -> tuple[str, dict[str, Any]]:
-    """Tell the type of a line by its beginning, without parsing it."""
-    if raw.startswith(b'{"type":"record"'):
-        return "record", {}
-    try:
-        line = from_json(raw)
-    except ValueError:
-        return "", {}
-    return (str(line.get("type")), line) if isinstance(line, dict) else ("", {})

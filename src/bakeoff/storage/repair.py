@@ -1,0 +1,193 @@
+"""Repair a journal: keep what is whole in its order, put the rest into a file beside it, and seal the result."""
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+from zlib import crc32
+
+from pydantic_core import from_json, to_json
+
+from bakeoff._kernel.files import PRIVATE, open_file, sync_folder
+from bakeoff.errors import RunFolderError
+from bakeoff.record import SCHEMA
+from bakeoff.storage.blobs import Blobs
+from bakeoff.storage.journal import hold_journal, read_line
+from bakeoff.storage.journal_lines import (
+    Damage,
+    Totals,
+    end_of_lines,
+    line_end,
+    lines_forwards,
+    lost_newline,
+    seal_line,
+)
+from bakeoff.storage.run_folder import RunFolder
+from bakeoff.storage.seal import Seal, write_seal
+
+ASIDE = "journal.damaged.jsonl"
+"""The file of lines that were put aside. Nothing is ever removed from it."""
+_TRIAL = re.compile(rb'"case":("(?:[^"\\]|\\.)*"),"subject":("(?:[^"\\]|\\.)*"),"round":(\d+)')
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A line that was put aside, and the trial that it seems to be about."""
+
+    line: int
+    reason: str
+    trial: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair has done."""
+
+    kept: int
+    missing: int  # lines that are nowhere
+    aside: tuple[Aside, ...]
+    plan_accepted: bool  # the plan is not the one that the run wrote
+    changed: bool
+
+
+class _Kept(NamedTuple):
+    number: int  # by which lines are sorted
+    place: int
+    line: bytes | None  # the line itself, if the file does not hold it as it should be
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of a journal, sorted out."""
+
+    kept: dict[int, _Kept] = field(default_factory=dict)  # by number
+    aside: list[Aside] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)  # begin and end of what is put aside
+    slots: int = 0  # numbers that some line has, or had before it was damaged
+    in_order: bool = True
+
+
+def repair_run(folder: RunFolder) -> Repair:
+    """Repair the journal and the seal of a run, so that it can be read and resumed. No data is deleted."""
+    plan, accepted = folder.plan_as_it_is()
+    with hold_journal(folder.journal_file), open_file(folder.journal_file) as file:
+        around = list(folder.outer_damage())
+        lines = _sorted_out(file, Blobs(folder.path / "blobs"))
+        missing = max(0, folder.sealed_lines(), *(kept.number for kept in lines.kept.values())) - lines.slots
+        changed = bool(around or accepted or lines.places or missing > 0 or not lines.in_order)
+        if changed:
+            _put_aside(folder.path / ASIDE, file, lines.places)
+            totals = _rewrite(folder.journal_file, file, lines, max(0, missing))
+            write_seal(folder.path, Seal(totals, (plan,)))
+    return Repair(len(lines.kept), max(0, missing), tuple(lines.aside), accepted, changed)
+
+
+def _sorted_out(file: BinaryIO, blobs: Blobs) -> _Lines:
+    found = _Lines()
+    last = 0
+    for number, (place, end_place, raw) in enumerate(_with_ends(file), 1):
+        entry, end = read_line(raw, number, blobs), line_end(raw) if raw is not None else None
+        if isinstance(entry, Damage) and entry.newer:
+            raise RunFolderError(f"the journal cannot be repaired: line {number}: {entry.reason}")
+        due = end.number if end is not None and end.intact else last + 1
+        reason = entry.reason if isinstance(entry, Damage) else None
+        if reason is None and due in found.kept:
+            reason = f"line {due:,} stands here again"
+        else:
+            found.slots += 1
+        if reason is not None:
+            found.aside.append(Aside(number, reason, _trial(raw)))
+            found.places.append((place, end_place))
+        else:
+            found.in_order = found.in_order and due == last + 1
+            found.kept[due] = _Kept(due, place, None)
+        last = due
+    _take_last(file, found, last + 1)
+    return found
+
+
+def _take_last(file: BinaryIO, found: _Lines, number: int) -> None:
+    """Keep a last line that only lost its newline. Put an incomplete one aside, which is no damage."""
+    begin, size = end_of_lines(file.fileno()), os.fstat(file.fileno()).st_size
+    if (line := lost_newline(file.fileno())) is not None:
+        found.kept[number] = _Kept(number, begin, line)
+        found.slots += 1
+        found.in_order = False
+    elif begin < size and not found.in_order:
+        found.places.append((begin, size))
+
+
+def _with_ends(file: BinaryIO) -> Iterator[tuple[int, int, bytes | None]]:
+    """Yield where each line begins and ends, and the line."""
+    before: tuple[int, bytes | None] | None = None
+    for place, raw in lines_forwards(file):
+        if before is not None:
+            yield before[0], place, before[1]
+        before = place, raw
+    if before is not None:
+        yield before[0], end_of_lines(file.fileno()), before[1]
+
+
+def _trial(raw: bytes | None) -> str | None:
+    """Return the trial that a damaged line seems to be about."""
+    found = _TRIAL.search(raw) if raw is not None else None
+    if found is None:
+        return None
+    try:
+        case, subject = from_json(found[1]), from_json(found[2])
+    except ValueError:
+        return None
+    return f"round {int(found[3]) + 1} of case {case!r:.100} with subject {subject!r:.100}"
+
+
+def _put_aside(path: Path, file: BinaryIO, places: list[tuple[int, int]]) -> None:
+    """Append parts of the journal to a file, durably and in small pieces."""
+    if not places:
+        return
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
+    with os.fdopen(descriptor, "ab") as into:
+        for begin, end in places:
+            file.seek(begin)
+            while begin < end and (piece := file.read(min(_CHUNK, end - begin))):
+                into.write(piece)
+                begin += len(piece)
+        into.flush()
+        os.fsync(descriptor)
+    sync_folder(path.parent)
+
+
+def _rewrite(path: Path, file: BinaryIO, lines: _Lines, missing: int) -> Totals:
+    """Write the kept lines in the order of their numbers, with new numbers, and replace the journal by them."""
+    totals = Totals()
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(handle, "wb") as into:
+            for number, kept in enumerate(sorted(lines.kept.values()), 1):
+                into.write(_renumbered(kept, file, number, totals))
+            facts = {"time": time.time(), "aside": len(lines.aside), "missing": missing}
+            body = to_json({"type": "repair", "v": SCHEMA, **facts})[:-1]
+            into.write(seal_line(body, totals.lines + 1, totals))
+            into.flush()
+            os.fchmod(into.fileno(), PRIVATE)
+            os.fsync(into.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+    return totals
+
+
+def _renumbered(kept: _Kept, file: BinaryIO, number: int, totals: Totals) -> bytes:
+    file.seek(kept.place)
+    raw = kept.line or file.readline()
+    end = line_end(raw)
+    if end is None:
+        totals.add(crc32(raw))
+        return raw
+    return seal_line(raw[: end.begin], number, totals)

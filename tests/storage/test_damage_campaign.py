@@ -1,0 +1,15 @@
+"""Whatever happens to the files of a run, no reader shows other results without reporting damage."""
+
+from pathlib import Path
+
+import pytest
+
+from .damage import CHANGES, READERS, campaign
+
+
+@pytest.mark.unwatched
+def test_no_damage_changes_a_result_unnoticed(tmp_path: Path) -> None:
+    outcome = campaign(tmp_path, 300)
+    assert outcome.silent == []
+    assert set(outcome.reported) == set(CHANGES)
+    assert outcome.reported.total() + outcome.harmless.total() == 300 * len(READERS)
