@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -101,8 +102,15 @@ hypothesis.settings.register_profile("any load", deadline=None, suppress_health_
 hypothesis.settings.load_profile("any load")
 
 
-def pytest_configure() -> None:
-    """A shell starts what goes to the background with Ctrl-C switched off, and children inherit that."""
+def pytest_configure(config: pytest.Config) -> None:
+    """A shell starts what goes to the background with Ctrl-C switched off, and children inherit that.
+
+    Runs of tests are remembered in a folder of their own, which all workers share.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        state = tempfile.TemporaryDirectory(prefix="bakeoff-state-")
+        os.environ["XDG_STATE_HOME"] = state.name
+        config.add_cleanup(state.cleanup)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -20,10 +20,10 @@ def test_a_run_is_scored_again_without_its_subject(bakeoff: Bakeoff, tmp_path: P
     )
     records = [record_of(trial, 0.0, output=trial.case.prompt.upper()) for trial in plan.trials()]
     write_run(tmp_path / "results" / "runs" / "shouting", plan, records)
-    done = bakeoff("rescore", "latest", "--all")
+    done = bakeoff("rescore", "latest", "--all", "--trust")
     assert done.returncode == 0, done.stderr
     assert "shout scored 100.0 %" in done.stdout
-    assert bakeoff("resume", "latest").returncode == 2, "who asks it again needs it"
+    assert bakeoff("resume", "latest", "--trust").returncode == 2, "who asks it again needs it"
 
 
 def test_a_target_is_found_in_the_current_folder(bakeoff: Bakeoff, tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_target_is_found_in_the_current_folder(bakeoff: Bakeoff, tmp_path: Pat
         scorers=(ScorerSpec(kind="exact"),),
     )
     write_run(tmp_path / "results" / "runs" / "mine", plan, [])
-    done = bakeoff("resume", "latest")
+    done = bakeoff("resume", "latest", "--trust")
     assert done.returncode == 0, done.stderr
     assert "mine scored 100.0 %" in done.stdout
 

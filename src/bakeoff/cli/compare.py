@@ -10,6 +10,7 @@ from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import err, out, say
 from bakeoff.cli.flags import CompareFlags, ReportFlags, SelfCheckFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, check_plan, watch
+from bakeoff.cli.trust import trusted_plan
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import BulletList, Facts, Quote, Report, Section
@@ -90,7 +91,9 @@ class SelfCheck(FrozenModel):
 def run_selfcheck(*, wanted: SelfCheckFlags, shown_as: ReportFlags) -> int:
     """Run one subject twice. Return 1 if the two runs differ: then something besides the subject has changed."""
     options, run = wanted.options(), wanted.run
-    planned = find_run(options.results, run).read_plan() if run else demo_plan(with_model=False)
+    planned = demo_plan(with_model=False)
+    if run:
+        planned = trusted_plan(find_run(options.results, run), trust=wanted.trust, doing="bakeoff selfcheck")
     plan = _one_subject(planned, wanted.subject or (None if run else "scripted"))
     if plan.threshold is None:
         raise UsageError(

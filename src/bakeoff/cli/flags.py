@@ -20,6 +20,10 @@ Sandbox = Annotated[SandboxName, Option(help="The sandbox that commands run in."
 Refresh = Annotated[bool, Option("--refresh", help="Fetch the AI Gateway's list of models again.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
 MaxCost = Annotated[float | None, Option(metavar="USD", help="Stop at this cost; trials in flight are cut short.")]
+Trust = Annotated[
+    bool,
+    Option("--trust", help="Run the commands and code that the plan names, although you did not start this run here."),
+]
 NoOpen = Annotated[bool, Option("--no-open", help="Do not open the browser.")]
 ExitZero = Annotated[bool, Option("--exit-zero", help="Exit with 0 even if something failed.")]
 Output = Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write; `-` is stdout.")]
@@ -123,6 +127,7 @@ class ResumeFlags(JobFlags):
     """The options of `bakeoff resume`."""
 
     sandbox: SandboxName | None = flag(None, "The sandbox that commands run in. Default: the one of the run.")
+    trust: Trust = False
 
 
 class RescoreFlags(Flags):
@@ -138,6 +143,7 @@ class RescoreFlags(Flags):
     rescore_all: bool = flag(False, "Also score attempts that these scorers have scored before.", "--all")
     jobs: Jobs = 8
     sandbox: Sandbox = "auto"
+    trust: Trust = False
 
 
 class VerifyFlags(Flags):
@@ -235,6 +241,7 @@ class JudgeAuditFlags(Flags):
         metavar="SCORE",
     )
     repeat: int | None = flag(None, "Ask the judge so often about each labelled answer, for its flips.", min=2)
+    trust: Trust = False
 
 
 class VersionFlags(Flags):
@@ -270,6 +277,7 @@ class SelfCheckFlags(Flags):
     jobs: Jobs = 4
     sandbox: Sandbox = "auto"
     max_cost: MaxCost = None
+    trust: Trust = False
 
 
 class MergeFlags(Flags):

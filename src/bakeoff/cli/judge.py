@@ -11,6 +11,7 @@ from bakeoff.cli.compare import show
 from bakeoff.cli.console import out, say
 from bakeoff.cli.flags import JudgeAuditFlags, LabelFlags, ReportFlags
 from bakeoff.cli.pages import open_address
+from bakeoff.cli.trust import trusted_plan
 from bakeoff.doors import door_of
 from bakeoff.engine.registry import needs_of
 from bakeoff.engine.resources import open_resources
@@ -75,7 +76,8 @@ def _labeller(name: str | None) -> str:
 def run_judge_audit(*, run: str, wanted: JudgeAuditFlags, shown_as: ReportFlags) -> None:
     """Hold a judge against the labels of a run, and print or write what was found."""
     folder = find_run(wanted.results, run)
-    plan = folder.read_plan()
+    asks = wanted.repeat is not None  # only then the judge is built and asked
+    plan = trusted_plan(folder, trust=wanted.trust or not asks, doing="bakeoff judge audit --repeat")
     found = read_judgements(folder, plan, wanted.scorer)
     scorer = judge_of(found, plan, wanted.scorer, folder.label)
     if not found.labels.of_scorer(scorer):

@@ -40,6 +40,7 @@ from bakeoff.cli.flags import (
     Sandbox,
     SelfCheckFlags,
     SuiteFlags,
+    Trust,
     VerifyFlags,
 )
 from bakeoff.cli.mcp import mcp
@@ -185,7 +186,12 @@ def rescore_run(*, run: RunName = "latest", flags: RescoreFlags, ending: EndingF
 
 @command(app, "pictures", "bakeoff.cli.pictures")
 def picture_run(
-    *, run: RunName = "latest", results: Results = Path("results"), sandbox: Sandbox = "auto", no_open: NoOpen = False
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    sandbox: Sandbox = "auto",
+    no_open: NoOpen = False,
+    trust: Trust = False,
 ) -> None:
     """Take a picture of each component of a run in Chromium, for its page. No score changes."""
 

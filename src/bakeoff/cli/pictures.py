@@ -6,6 +6,7 @@ from bakeoff._kernel.choices import SandboxName
 from bakeoff.cli.console import say
 from bakeoff.cli.pages import show, write_pages_of
 from bakeoff.cli.run_plan import PASSED, UNDECIDED
+from bakeoff.cli.trust import trusted_plan
 from bakeoff.doors.components.pictures import take_pictures
 from bakeoff.doors.components.plan import DOOR
 from bakeoff.engine.run import sandbox_of
@@ -14,10 +15,10 @@ from bakeoff.options import RunOptions
 from bakeoff.storage.run_folder import find_run
 
 
-def picture_run(*, run: str, results: Path, sandbox: SandboxName, no_open: bool) -> int:
+def picture_run(*, run: str, results: Path, sandbox: SandboxName, no_open: bool, trust: bool) -> int:
     """Take the pictures that a run lacks, and write its page again; return 3 if there is none."""
     folder = find_run(results, run)
-    plan = folder.read_plan()
+    plan = trusted_plan(folder, trust=trust, doing="bakeoff pictures")
     if plan.door != DOOR:
         raise UsageError(f"run {folder.name} has no components: pictures are taken of the runs of `bakeoff run`")
     if folder.is_being_written():

@@ -11,6 +11,7 @@ from bakeoff.cli.console import out
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import EndingFlags, RescoreFlags, ResumeFlags
 from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
+from bakeoff.cli.trust import trusted_plan
 from bakeoff.engine.resume import read_progress, trials_left
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
@@ -21,7 +22,7 @@ from bakeoff.storage.run_folder import find_run
 def resume_run(*, run: str, flags: ResumeFlags, no_open: bool, ending: EndingFlags) -> int:
     """Continue a run, by default in the sandbox that it was started with."""
     folder, options = find_run(flags.results, run), flags.options()
-    plan = folder.read_plan()
+    plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff resume")
     if flags.dry_run:
         left = trials_left(plan, read_progress(folder, plan, options))
         if not ending.as_json:
@@ -37,7 +38,7 @@ def resume_run(*, run: str, flags: ResumeFlags, no_open: bool, ending: EndingFla
 def rescore_run(*, run: str, flags: RescoreFlags, ending: EndingFlags) -> int:
     """Score the recorded attempts of a run again, with other scorers where some are named."""
     folder = find_run(flags.results, run)
-    plan = folder.read_plan()
+    plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff rescore")
     if flags.scorers:
         plan = plan.model_copy(update={"scorers": tuple(map(_read_scorer, flags.scorers))})
     return carry_out(check_plan(plan, flags.options(rescore_only=True)), ending, folder=folder)

@@ -19,6 +19,7 @@ from rich.console import Console
 from bakeoff.cli.console import err, out, say
 from bakeoff.cli.flags import EndingFlags
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
+from bakeoff.cli.trust import warn_of_forgotten_run
 from bakeoff.doors import Door, DoorResults, FinishedRun, door_of
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.run import run
@@ -117,6 +118,7 @@ def run_checked(
     folder = folder or new_run_folder(checked.options.results, plan.name)
     options = replace(checked.options, folder=folder.path)
     stopped = (runner.run if runner is not None else asyncio.run)(watch(checked, options, err()))
+    warn_of_forgotten_run(folder, plan)
     folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
     tally = tallied(plan, folder.latest_records(plan))
     finished = FinishedRun(folder, plan, options, tally.summary())

@@ -31,6 +31,7 @@ from bakeoff.storage.journal import (
     read_journal_with_places,
 )
 from bakeoff.storage.journal_lines import Damage, end_of_lines, is_unsealed, line_end, lines_forwards
+from bakeoff.storage.made_here import remember
 from bakeoff.storage.old_plans import in_current_form
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import NAME as SEAL
@@ -105,15 +106,19 @@ class RunFolder:
             raise RunFolderError(
                 f"{self.plan_file} would be larger than {in_megabytes(LARGEST_PLAN)}: make several runs of fewer cases"
             )
+        try:
+            self._write_sealed_plan(data)
+        except OSError as error:
+            raise RunFolderError(f"{self.plan_file} cannot be written: {error.strerror}") from error
+        remember(self.path, data)
+
+    def _write_sealed_plan(self, data: bytes) -> None:
         before, now = self._plan_digest(), plan_digest(data)
         if before == now and self._knows_plan(now):
             return
-        try:
-            seal_plans(self.path, *((now,) if before is None else (before, now)))
-            write_atomically(self.plan_file, data)
-            seal_plans(self.path, now)
-        except OSError as error:
-            raise RunFolderError(f"{self.plan_file} cannot be written: {error.strerror}") from error
+        seal_plans(self.path, *((now,) if before is None else (before, now)))
+        write_atomically(self.plan_file, data)
+        seal_plans(self.path, now)
 
     def _plan_digest(self) -> str | None:
         try:
@@ -127,12 +132,21 @@ class RunFolder:
 
     def read_plan(self) -> Plan:
         """Return the plan. Raise RunFolderError if there is none, it cannot be read, or it is not the one sealed."""
+        return self.parse_plan(self.read_plan_bytes())
+
+    def read_plan_bytes(self) -> bytes:
+        """Return the content of the plan's file. Raise RunFolderError if it is not the one sealed."""
         try:
-            return in_current_form(Plan.model_validate_json(self._sealed_plan()))
+            return self._sealed_plan()
         except FileNotFoundError as error:
             raise RunFolderError(f"{self.path} is not a run folder: it has no {self.plan_file.name}") from error
         except OSError as error:
             raise RunFolderError(f"{self.plan_file} cannot be read: {error.strerror}") from error
+
+    def parse_plan(self, data: bytes) -> Plan:
+        """Return the plan that the content of its file describes."""
+        try:
+            return in_current_form(Plan.model_validate_json(data))
         except ValidationError as error:
             raise RunFolderError(f"{self.plan_file} cannot be read: {first_problem(error)}") from error
 

@@ -1,0 +1,81 @@
+"""Remember, outside of run folders, which runs this user started, so that a run of someone else is not run unasked.
+
+Each run has one small file in the user's state folder, named by the path of its run folder. It holds a digest of the
+plan and the folder in which the run was started: a plan names modules and programs, and those depend on that folder.
+"""
+
+import hashlib
+import json
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from bakeoff._kernel.files import write_atomically
+
+MOST_KEPT = 10_000
+_PRIVATE_FOLDER = 0o700
+
+
+def state_folder() -> Path:
+    """Return `bakeoff` in the user's state folder. Raise RuntimeError for a user without a home folder."""
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
+    # The XDG specification says that relative paths are ignored.
+    return (base if base.is_absolute() else Path.home() / ".local" / "state") / "bakeoff"
+
+
+def remember(run: Path, plan: bytes) -> None:
+    """Note that this user starts a run with this plan. Where that is not possible, `why_unknown` says so later."""
+    with suppress(OSError, RuntimeError):
+        marker = _marker(run)
+        marker.parent.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        write_atomically(marker, json.dumps(_facts(run, plan)).encode())
+        _delete_oldest(marker.parent)
+
+
+def why_unknown(run: Path, plan: bytes) -> str | None:
+    """Return why this user is not known to have started a run with this plan here, or None."""
+    try:
+        noted = _read(_marker(run))
+    except (OSError, RuntimeError, ValueError):
+        return "was not started by you in this place"
+    facts = _facts(run, plan)
+    if noted.get("run") != facts["run"] or noted.get("plan") != facts["plan"]:
+        return "has another plan than the one that you started"
+    if noted.get("cwd") != facts["cwd"]:
+        return f"was started in {noted.get('cwd')}, and its names may mean something else here"
+    return None
+
+
+def _facts(run: Path, plan: bytes) -> dict[str, str]:
+    return {"run": str(run.resolve()), "plan": hashlib.sha256(plan).hexdigest(), "cwd": str(Path.cwd())}
+
+
+def _marker(run: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(run.resolve())).hexdigest()
+    return state_folder() / "runs-made-here" / f"{name}.json"
+
+
+def _read(marker: Path) -> dict[str, object]:
+    """Return a marker. Raise OSError or ValueError for one that others could have written."""
+    descriptor = os.open(marker, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or others_write:
+            raise ValueError(f"{marker} may have been written by another user")
+        noted = json.loads(file.read(1 << 16))
+    if not isinstance(noted, dict):
+        raise ValueError(f"{marker} is not an object")
+    return noted
+
+
+def _delete_oldest(folder: Path) -> None:
+    """Keep the number of markers bounded. A run whose marker is gone is asked about again."""
+    markers = list(folder.iterdir())
+    if len(markers) <= MOST_KEPT:
+        return
+    with suppress(FileNotFoundError):  # another process deletes some too
+        markers.sort(key=lambda marker: marker.stat().st_mtime)
+        for marker in markers[:-MOST_KEPT]:
+            marker.unlink()
