@@ -8,7 +8,8 @@
     ├── ToolError             a tool was called wrongly: the subject is told and may continue
     └── TrialError            ends one phase of one trial; users never see its traceback
         ├── SubjectError      caused by the subject: the trial fails
-        │   └── ContextOverflow   the conversation no longer fits the model's context
+        │   ├── ContextOverflow   the conversation no longer fits the model's context
+        │   └── RequestTooLarge   the provider answers smaller requests and refuses this one
         ├── SubjectTimeout    caused by the subject: it was too slow
         ├── InfraError        caused by us or the provider: excluded from the score, retried
         │   └── ToolTimeout       a server gave no answer to a call in its time
@@ -66,6 +67,10 @@ class SubjectError(TrialError):
 
 class ContextOverflow(SubjectError):
     """The conversation no longer fits the model's context."""
+
+
+class RequestTooLarge(SubjectError):
+    """The provider refused a request of the subject again and again, and answered smaller ones meanwhile."""
 
 
 class SubjectTimeout(TrialError):

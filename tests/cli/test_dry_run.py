@@ -46,7 +46,7 @@ async def test_a_dry_resume_tells_what_is_left_and_what_it_would_use_and_changes
     await carry_out(plan_of(tmp_path), tmp_path / "results")
     (journal,) = (tmp_path / "results" / "runs").glob("*/journal.jsonl")
     before = journal.read_bytes()
-    done = bakeoff("resume", "--dry-run")
+    done = bakeoff("resume", "--dry-run", "--trust")
     assert done.returncode == 0, done.stderr
     assert "0 of 3 trials are left to do" in done.stdout
     assert "m: 90 tokens in, 9 out" in done.stdout
@@ -58,7 +58,7 @@ async def test_a_dry_run_is_there_for_programs_and_a_result_file_is_shown_as_a_r
     bakeoff: Bakeoff, tmp_path: Path
 ) -> None:
     await carry_out(plan_of(tmp_path), tmp_path / "results")
-    told = json.loads(bakeoff("resume", "--dry-run", "--json", "--no-open").stdout)
+    told = json.loads(bakeoff("resume", "--dry-run", "--json", "--no-open", "--trust").stdout)
     assert (told["left"], told["trials"], told["ran"]) == (0, 3, False)
     assert [case["id"] for case in told["cases"]] == ["0", "1", "2"]
     assert told["estimates"][0]["input"] == 90

@@ -171,8 +171,17 @@ async def test_an_exhausted_quota_is_not_waited_for(provider: Loopback, ask: Ask
         failure(400, "whatever", code="context_length_exceeded"),
         failure(400, "This model's maximum context length is 10 tokens"),
         failure(400, "the request exceeds the available context size, try increasing it"),
+        failure(413, "no"),
+        failure(413, "Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 9000"),
+        failure(
+            429,
+            "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000. "
+            "The input or output tokens must be reduced in order to run successfully.",
+            code="rate_limit_exceeded",
+        ),
+        failure(422, "the prompt is too long"),
     ],
-    ids=["openai", "vllm", "llama.cpp"],
+    ids=["openai", "vllm", "llama.cpp", "413", "groq", "openai's 429", "422"],
 )
 async def test_a_prompt_that_does_not_fit_is_the_subjects_failure(provider: Loopback, ask: Ask, error: Act) -> None:
     provider.plan = lambda _: error
@@ -181,6 +190,19 @@ async def test_a_prompt_that_does_not_fit_is_the_subjects_failure(provider: Loop
     assert record.failure is not None
     assert record.failure.type == "ContextOverflow"
     assert len(provider.received) == 1
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_a_request_that_is_refused_for_what_the_model_wrote_is_the_subjects_failure(
+    provider: Loopback, ask: Ask, status: int
+) -> None:
+    """The first request passed with the same settings, and the second adds only the model's own words."""
+    provider.then(Act(calls=(("no_such_tool", {}),), finish="tool_calls"), failure(status, "messages[1] is invalid"))
+    record = await ask(kind="agent", run={"retries": 3})
+    assert record.verdict is Verdict.FAIL
+    assert record.failure is not None
+    assert "refused for what the model wrote" in record.failure.message
+    assert len(provider.received) == 2
 
 
 async def test_a_refusal_is_the_models_answer(provider: Loopback, ask: Ask) -> None:

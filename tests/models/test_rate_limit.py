@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff._kernel.clock import Clock, Delay
-from bakeoff.errors import InfraError
+from bakeoff.errors import InfraError, RequestTooLarge
 from bakeoff.models.rate_limit import ProviderBusy, RateLimiter, RetryPolicy
 
 from ..virtual_time import VirtualTimeLoop, in_virtual_time
@@ -300,3 +300,39 @@ def test_whatever_happens_no_place_is_lost_and_none_is_made_up(seed: int, most: 
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(storm())
+
+
+async def refused_while_others_pass(size: int, others: int, *, refused: bool = True) -> None:
+    """Ask for one thing that is never answered, beside others that are."""
+    limiter = RateLimiter(policy=RetryPolicy(first_seconds=1.0, longest_seconds=1.0, total_seconds=20.0))
+
+    async def never() -> str:
+        raise ProviderBusy("answered 429", refused=refused)
+
+    async def passing() -> None:
+        for _ in range(10):
+            await limiter.run(Crowd(1.0), clock(), size=others)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(passing())
+        await limiter.run(never, clock(), size=size)
+
+
+@in_virtual_time
+async def test_a_request_that_is_refused_while_much_smaller_ones_pass_is_too_large() -> None:
+    with pytest.raises(ExceptionGroup) as raised:
+        await refused_while_others_pass(size=900, others=400)
+    [error] = raised.value.exceptions
+    assert isinstance(error, RequestTooLarge)
+    assert "while it answered" in str(error)
+
+
+@pytest.mark.parametrize(("size", "others", "refused"), [(900, 500, True), (900, 400, False), (0, 0, True)])
+@in_virtual_time
+async def test_a_request_like_those_that_pass_or_one_that_is_lost_is_not_too_large(
+    size: int, others: int, refused: bool
+) -> None:
+    with pytest.raises(ExceptionGroup) as raised:
+        await refused_while_others_pass(size, others, refused=refused)
+    [error] = raised.value.exceptions
+    assert isinstance(error, InfraError)

@@ -195,9 +195,11 @@ def test_losses_that_differ_by_more_than_chance_are_told() -> None:
         return what_is_missing(tallied(plan, records).summary())
 
     assert missing(7).endswith(
-        "Losses are more unequal than chance: a lost 7 of 10 trials (70.0 %), b 0 of 10 trials (0.0 %), "
-        "so that their scores are not of the same trials."
+        "Losses are more unequal than chance: a lost 7 of 10 trials (70.0 %) to infra or grader, b 0 of 10 trials "
+        "(0.0 %) (Fisher's exact test, p = 0.0031). Their scores are not of the same trials, so the comparison may be "
+        "biased."
     )
+    assert "a lost 10 of 10 trials" in missing(10), "also where nothing is left to compare"
     assert "unequal" not in missing(2)
 
 

@@ -27,7 +27,8 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record
-from bakeoff.report.answer import answer
+from bakeoff.report.answer import answer, what_was_lost_unequally
+from bakeoff.report.blocks import paragraph
 from bakeoff.report.by_tag import scores_by_tag
 from bakeoff.report.calibration import Judgements
 from bakeoff.report.ci import CiRun, write_ci_outputs
@@ -130,8 +131,10 @@ def run_checked(
         text, compared = ended.results.text, finished.summary.comparisons
         if text is None:
             text = summary_blocks(plan, finished.summary, tally.cells)
-        elif compared is not None:
-            text = (*text, describe_comparisons(compared))
+        else:
+            unequal = what_was_lost_unequally(finished.summary.unequal_losses)
+            text = (*text, *((paragraph(unequal),) if unequal else ()))
+            text = (*text, *((describe_comparisons(compared),) if compared is not None else ()))
         print_blocks(out(), (*text, *ended.results.more))
         print_spending(err(), finished.summary, folder)
     if interrupted:
@@ -257,6 +260,8 @@ async def watch(
                 update()
                 notes.refused(control.refused)
     notes.cut_off(control.cut_off)
+    for place, problem in control.left_behind.items():
+        say(f"the folder of a trial is left in {place}, which changes no result: {problem}")
     if control.sandbox:
         console.print(f"commands ran in the {control.sandbox} sandbox")
     return control.draining

@@ -11,8 +11,11 @@ from bakeoff.engine.run_journal import RunJournal
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BudgetError
 from bakeoff.record import Record, Usage
+from bakeoff.sandbox.removals import Removals, removing_beside
 
 _LEAST_QUEUE = 64  # jobs that wait for a worker
+_REMOVAL_SECONDS = 600.0  # for removing the folders of all trials, after the last of them
+_STOPPED_SECONDS = 10.0  # the same, after someone stopped the run
 
 
 class TrialPool:
@@ -59,21 +62,25 @@ class TrialPool:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
         """Start the workers; at the end, wait until they have run all jobs. An error in one of them ends all."""
-        try:
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(self._width):
-                    workers.create_task(self._work())
-                yield self
-                await self._queue.put(None)
-        except BaseExceptionGroup as group:
-            raise group.exceptions[0] from None
+        control = self._runner.control
+        async with removing_beside(lambda: _STOPPED_SECONDS if control.stopped else _REMOVAL_SECONDS) as removals:
+            try:
+                async with asyncio.TaskGroup() as workers:
+                    for _ in range(self._width):
+                        workers.create_task(self._work(removals))
+                    yield self
+                    await self._queue.put(None)
+            except BaseExceptionGroup as group:
+                raise group.exceptions[0] from None
+        control.left_behind.update(removals.left)
 
     async def submit(self, job: Job) -> None:
         """Queue a job. Return when there is room for the next."""
         await self._queue.put(job)
 
-    async def _work(self) -> None:
+    async def _work(self, removals: Removals) -> None:
         while (job := await self._queue.get()) is not None:
+            await removals.room()
             async with self._in_turn():
                 await self._run(job)
         await self._queue.put(None)  # for the next worker

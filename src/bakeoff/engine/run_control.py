@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.clock import Delay
@@ -27,6 +28,7 @@ class RunControl:
         on_delay: called with the subject of a trial when it begins to wait.
         refused: subjects whose provider refuses every call, and the reason; none of their trials is started.
         redact: takes secrets out of texts that are shown while the run goes on; `run` sets it.
+        left_behind: folders of trials that could not be removed, and why.
         decisions: the comparisons so far, of a run that ends when they are decided; None for other runs.
     """
 
@@ -41,6 +43,7 @@ class RunControl:
         self.on_delay: Callable[[str, Delay], object] | None = None
         self.refused: dict[str, str] = {}
         self.redact: Callable[[str], str] = str
+        self.left_behind: dict[Path, str] = {}
         self.decisions: PairDecisions | None = None
         self._changed = asyncio.Event()
         self._cancel: Callable[[], object] | None = None

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 from starlette.types import Message, Send
 
-from bakeoff.errors import BudgetError, InfraError
+from bakeoff.errors import BudgetError, InfraError, RequestTooLarge
 from bakeoff.meter.answer import ModelAnswer, characters_in
 from bakeoff.meter.shared import most_of
 from bakeoff.meter.sse import EventSplitter, data_of, object_of, objects_of
@@ -21,6 +21,7 @@ from bakeoff.meter.upstreams import Asked, Reply, address_of, answering_headers,
 from bakeoff.meter.wire_formats import data_in
 from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.models.rate_limit import ProviderBusy
+from bakeoff.models.request_size import is_refused_for_size
 from bakeoff.record import Step, Usage
 from bakeoff.replay.http import HttpAnswer
 from bakeoff.replay.metered import RecordedExchange
@@ -32,6 +33,7 @@ _TOO_MUCH = {429, 503, 529}
 _NO_MONEY = (b"insufficient_quota", b"billing_hard_limit", b"exceeded your current quota")
 _NO_CREDIT = "Your credit balance is too low"
 _BUSY_EVENTS = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "server_error": 500}
+_MOST_WORDS = 4000  # characters of an error
 _MOST_BROKEN = 3  # incomplete answers to one request: each of them costs money
 _DECODED = ("", "identity", "gzip", "deflate")  # encodings that the client decodes; others are passed on unchanged
 
@@ -158,9 +160,13 @@ class Exchange:
     async def _ask(self) -> None:
         trial = self.trial
         try:
-            await trial.meter.rate_limiters[self.asked.upstream.base_url].run(self._try, trial.clock)
+            limiter = trial.meter.rate_limiters[self.asked.upstream.base_url]
+            await limiter.run(self._try, trial.clock, size=len(self.asked.body))
             if self.question is None:
                 trial.free_failure = None
+        except RequestTooLarge:
+            trial.log.too_large += 1
+            await self._give_last_reply("the request is too large")
         except InfraError as error:
             if self.question is None:  # a key may be valid for answers and not for lists of models
                 trial.free_failure = error
@@ -168,7 +174,10 @@ class Exchange:
                 trial.stop(error)
             if self.responder.begun:
                 raise StreamCut from error
-            await self.responder.whole(self.last or refusal(self.asked.upstream.family, 502, str(error)))
+            await self._give_last_reply(str(error))
+
+    async def _give_last_reply(self, otherwise: str) -> None:
+        await self.responder.whole(self.last or refusal(self.asked.upstream.family, 502, otherwise))
 
     async def _try(self) -> None:
         if (spent := self.trial.out_of_budget) is not None:  # used up by another request while this one waited
@@ -267,9 +276,18 @@ class Exchange:
         self.last = Reply(status, body, self.passed_headers)
         hopeless = _is_about_money(status, body)
         name = self.asked.upstream.name
-        if status in _MAY_PASS and not hopeless and got.headers.get("x-should-retry") != "false":
+        said, headers = (
+            body[:_MOST_WORDS].decode(errors="replace"),
+            {key.lower(): got.headers[key] for key in got.headers},
+        )
+        if is_refused_for_size(status, said, headers, len(self.asked.body)):
+            # The agent wrote that request: it is told, and no wait is made for it.
+            self.trial.log.too_large += 1
+        elif status in _MAY_PASS and not hopeless and got.headers.get("x-should-retry") != "false":
             wait = retry_after(got.headers)
-            raise self._busy(f"{name} answered {status}", retry_after=wait, overloaded=status in _TOO_MUCH)
+            raise self._busy(
+                f"{name} answered {status}", retry_after=wait, overloaded=status in _TOO_MUCH, refused=True
+            )
         self.trial.log.statuses[status] += 1
         # After an answer, a 403 is about this request, such as for another model: no agent may excuse itself by one.
         refused = status == 401 or (status == 403 and not self.trial.log.models)

@@ -30,6 +30,7 @@ class TrialLog:
     models: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
+    too_large: int = 0  # requests that the provider refused for their own size
     tools: dict[str, str] = field(default_factory=dict)
     characters: int = 0
     _open_calls: dict[str, tuple[int, int]] = field(default_factory=dict)  # the places of calls without a result
@@ -81,6 +82,8 @@ class TrialLog:
             "tools": dict(self.tools),
             **dict(self.notes),
         }
+        if self.too_large:
+            about["too_large"] = self.too_large
         if self.statuses:
             about["errors"] = {str(status): count for status, count in sorted(self.statuses.items())}
         told: dict[str, JsonValue] = {"metered": True, "meter": about}

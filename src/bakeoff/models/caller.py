@@ -1,7 +1,6 @@
 """Call a model on behalf of one trial: limited, priced, reported to the run, and recorded or replayed."""
 
 import json
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -27,11 +26,20 @@ from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.json import clean
 from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Tracing
-from bakeoff.errors import BudgetError, ContextOverflow, InfraError, SubjectTimeout, TrialError, UsageError
+from bakeoff.errors import (
+    BudgetError,
+    ContextOverflow,
+    InfraError,
+    SubjectError,
+    SubjectTimeout,
+    TrialError,
+    UsageError,
+)
 from bakeoff.models.access import OpenProvider
 from bakeoff.models.prices import Price, cost_of
 from bakeoff.models.providers import ModelName
 from bakeoff.models.rate_limit import ProviderBusy
+from bakeoff.models.request_size import is_refused_for_size
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
 from bakeoff.replay.model_calls import model_call_key
@@ -55,8 +63,6 @@ _REFUSED = (401, 403)  # the key is wrong, or may not use the model
 _MOST_UNREADABLE = 3  # answers to one request that cannot be read, such as HTML: each may cost money
 _UNDECODED = (json.JSONDecodeError, UnicodeDecodeError)
 _MAY_PASS_STATUS = (408, 409, 425)  # timed out waiting for us, conflict, too early
-# llama.cpp, LM Studio and Ollama have no error code for this.
-_TOO_LONG = re.compile(r"context (size|length|window)|exceed_context_size|(prompt|input) is too long", re.IGNORECASE)
 _REFUSAL_CODES = {"content_filter", "content_policy_violation", "invalid_prompt", "data_inspection_failed"}
 
 
@@ -171,7 +177,7 @@ class Caller:
                     span.note(_response_attributes(response))
                 return response, perf_counter() - started
 
-        response, seconds = await provider.limiter.run(call, self.task.clock)
+        response, seconds = await provider.limiter.run(call, self.task.clock, size=characters_of(messages))
         usage = _FREE if response.metadata == _REFUSED_BY_PROVIDER else usage_of(response.usage, price)
         answer = Answer(response, usage or Usage(requests=1), seconds, usage is not None, False, price)
         try:
@@ -204,7 +210,7 @@ class Caller:
         except (ai.AgentRunError, ai.UserError) as error:
             refused = refusal(error)
             if refused is None:
-                problem = trial_error(error, name, provider.keys if provider is not None else ())
+                problem = trial_error(error, name, provider.keys if provider is not None else (), messages)
                 if self.name.provider == "local" and isinstance(problem, SubjectTimeout):
                     way_out = "raise the time limit, or run fewer at a time"
                     problem = InfraError(f"{name}: this machine took too long for an answer: {way_out}", permanent=True)
@@ -278,36 +284,67 @@ def _sendable_arguments(part: "ToolCallPart[Any]") -> str | dict[str, Any] | Non
 
 
 def trial_error(
-    error: ai.AgentRunError | ai.UserError, model: str, keys: Sequence[str] = ()
+    error: ai.AgentRunError | ai.UserError,
+    model: str,
+    keys: Sequence[str] = (),
+    messages: Sequence[ModelMessage] = (),
 ) -> TrialError | ProviderBusy:
     """Return what a provider's error means for the trial. `keys` are the variables that may hold its key.
 
-    `ProviderBusy` may pass. A prompt that is too long, or an answer that takes too long, is the subject's failure.
-    Everything else is the provider's failure or ours: a quota, a wrong key, an unknown model, an unreadable answer.
+    `ProviderBusy` may pass. A request that is refused for its size, one that is refused for what the model itself has
+    written into it, and an answer that takes too long are the subject's failure. Everything else is the provider's
+    failure or ours: a quota, a wrong key, an unknown model, an unreadable answer.
     """
     message = f"{model}: {error}"
     if isinstance(error, ai.ModelConnectionError):
         message = f"{model}: {_connection_problem(error)}"
-    if isinstance(error, ai.ModelContextWindowExceededError):
-        return ContextOverflow(message)
     if isinstance(error, ai.ModelRequestTimeout):
         return SubjectTimeout(message)
-    if isinstance(error, ai.ModelRequestRejectedError) and _TOO_LONG.search(message):
+    if isinstance(error, ai.ModelContextWindowExceededError) or _is_too_large(error, messages):
         return ContextOverflow(message)
     if isinstance(error, ai.ModelHTTPError) and error.status_code in _REFUSED:
         return InfraError(f"{model}: {_refused_key(error, model, keys)}", stops_subject=True)
+    answered = any(isinstance(one, ModelResponse) for one in messages)
+    if answered and isinstance(error, ai.ModelRequestRejectedError) and not isinstance(error, ai.ModelNotFoundError):
+        # With the same settings and tools, the provider accepted an earlier request of this conversation.
+        return SubjectError(f"{message} (refused for what the model wrote: its earlier requests were accepted)")
     if isinstance(error, ai.ModelQuotaExceededError | ai.ModelRequestRejectedError | ai.UserError):
         return InfraError(message, permanent=True)
     if isinstance(error, _MAY_PASS):
         seconds = getattr(error, "retry_after", None)
         retry_after = None if seconds is None else float(seconds)
-        return ProviderBusy(message, retry_after=retry_after, overloaded=isinstance(error, _OVERLOADED))
+        refused = isinstance(error, ai.ModelHTTPError)
+        return ProviderBusy(
+            message, retry_after=retry_after, overloaded=isinstance(error, _OVERLOADED), refused=refused
+        )
     if isinstance(error, ai.ModelHTTPError) and error.status_code < 500 and error.status_code not in _MAY_PASS_STATUS:
         return InfraError(message, permanent=True)
     # An SDK that cannot decode a complete body, such as an empty one, raises the exception of JSON behind this one.
     if isinstance(error, ai.UnexpectedModelBehavior) or isinstance(error.__cause__, _UNDECODED):
         return ProviderBusy(message, most_tries=_MOST_UNREADABLE)
     return ProviderBusy(message)
+
+
+def _is_too_large(error: ai.AgentRunError | ai.UserError, messages: Sequence[ModelMessage]) -> bool:
+    if not isinstance(error, ai.ModelRateLimitError | ai.ModelRequestRejectedError | ai.ModelHTTPError):
+        return False
+    status, headers = getattr(error, "status_code", None), getattr(error, "headers", None)
+    return is_refused_for_size(status, _words(error.body) or str(error), headers or {}, characters_of(messages))
+
+
+def _words(body: object) -> str:
+    """Return the provider's words, without fields that may repeat the request."""
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    if not isinstance(inner, dict):
+        return inner if isinstance(inner, str) else ""
+    return " ".join(str(inner[name]) for name in ("message", "code", "type") if inner.get(name))
+
+
+def characters_of(messages: Sequence[ModelMessage]) -> int:
+    """Return the size of a conversation, about."""
+    return sum(
+        len(str(getattr(part, "content", None) or getattr(part, "args", ""))) for one in messages for part in one.parts
+    )
 
 
 def _refused_key(error: ai.ModelHTTPError, model: str, keys: Sequence[str]) -> str:

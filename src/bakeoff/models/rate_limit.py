@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bakeoff._kernel.clock import Clock, Delay
-from bakeoff.errors import InfraError
+from bakeoff.errors import InfraError, RequestTooLarge
 
 Result = TypeVar("Result")
 
 DEFAULT_MAX_IN_FLIGHT = 64
+_MOST_REMEMBERED = 256  # answered calls
+_TIMES_LARGER = 2  # than every answered call
+_LEAST_ANSWERED, _LEAST_TRIES = 3, 3  # before a refusal is put down to the size of a request
 _LESS_PATIENCE = 0.1  # share of the time for retries, once a call was given up and none has succeeded since
 
 
@@ -28,8 +31,10 @@ class ProviderBusy(Exception):
         retry_after: float | None = None,
         overloaded: bool = False,
         most_tries: int | None = None,
+        refused: bool = False,
     ) -> None:
         super().__init__(message)
+        self.refused = refused  # the provider read the request and answered with an error
         self.retry_after = retry_after
         self.most_tries = most_tries  # for a reason that seldom passes; None: as many as the policy allows
         self.overloaded = overloaded  # the provider asks for fewer calls; a dropped connection does not
@@ -61,6 +66,7 @@ class RateLimiter:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._policy = policy or RetryPolicy()
         self._gave_up = False  # on the last call that ended
+        self._answered: deque[tuple[float, int]] = deque(maxlen=_MOST_REMEMBERED)  # when, and the size of the request
 
     @property
     def limit(self) -> int:
@@ -72,27 +78,37 @@ class RateLimiter:
         """Return how many calls are in flight now."""
         return self._in_flight
 
-    async def run(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
+    async def run(self, call: Callable[[], Awaitable[Result]], clock: Clock, size: int = 0) -> Result:
         """Return the call's result, after as many tries as the policy allows.
 
         Waits and the time of tries that the provider failed do not count on the clock: they are not the subject's.
-        Raise InfraError when the policy allows no further try.
+        Raise InfraError when the policy allows no further try, and RequestTooLarge if the provider refused each of
+        them and answered others meanwhile that were much smaller. `size` is that of the request, in characters.
         """
         policy = self._policy
-        lost, tries = 0.0, 0
+        lost, tries, refused = 0.0, 0, 0
+        began = asyncio.get_running_loop().time()
         # Trials of a provider that is gone must not all wait for the whole time, one after another.
         patience = policy.total_seconds * (_LESS_PATIENCE if self._gave_up else 1.0)
         while True:
             tries += 1
             try:
-                return await self._try(call, clock)
+                result = await self._try(call, clock)
+                self._answered.append((asyncio.get_running_loop().time(), size))
+                return result
             except ProviderBusy as busy:
                 clock.excuse(busy.lost_seconds)
+                refused += busy.refused
                 wait = self._wait_seconds(busy, tries)
                 lost += busy.lost_seconds + wait
                 if _is_last(tries, policy, busy):
                     raise InfraError(f"{busy} (given up after {_times(tries)})", permanent=True) from busy
                 if lost > patience:
+                    if refused == tries >= _LEAST_TRIES and (others := self._smaller_answered_since(began, size)):
+                        raise RequestTooLarge(
+                            f"{busy} ({_times(tries)}, while it answered {others} other requests, all of less than "
+                            f"half the {size:,} characters of this one)"
+                        ) from busy
                     self._gave_up = True
                     raise InfraError(
                         f"{busy} (given up after {_times(tries)}; the next would have to wait {wait:.3g} s)",
@@ -106,6 +122,11 @@ class RateLimiter:
             if self.revive is not None:
                 with clock.paused():
                     await self.revive()
+
+    def _smaller_answered_since(self, moment: float, size: int) -> int:
+        """Return how many calls were answered since then, if they are enough and all much smaller; otherwise 0."""
+        sizes = [each for when, each in self._answered if when > moment]
+        return len(sizes) if len(sizes) >= _LEAST_ANSWERED and max(sizes) * _TIMES_LARGER < size else 0
 
     async def _try(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
         async with self._slot(clock):

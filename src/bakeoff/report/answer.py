@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
-from math import comb
 
 from bakeoff.record import Verdict
 from bakeoff.report.calibrated_pairs import calibrated_pairs
@@ -12,16 +11,16 @@ from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import compare
 from bakeoff.stats.decisions import PairDecision
-from bakeoff.stats.gates import Losses, are_unequal
+from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import Decision
+from bakeoff.stats.unequal_losses import UnequalLosses
 
 _NAME = 60
 _MOST_NAMED = 4
 _MOST_CELLS = 200_000  # comparing more would hold up a page
 _REASON = 160  # characters
-_UNPAID = (Verdict.INFRA, Verdict.GRADER)  # losses that a subject might bring about
 _TOO_FEW = "they share too few cases"
 _SAME_COST = 1.05  # a ratio that is not worth a word
 
@@ -71,21 +70,20 @@ def what_is_missing(summary: Summary) -> str:
     planned = sum(one.planned for one in subjects)
     verb = "has" if planned == 1 else "have"
     missing = f"{without:,} of {count_of(planned, 'trial')} {verb} no score: {', '.join(parts)}."
-    return " ".join(filter(None, (missing, _unequal_losses(subjects))))
+    return " ".join(filter(None, (missing, what_was_lost_unequally(summary.unequal_losses))))
 
 
-def _unequal_losses(subjects: Sequence[SubjectSummary]) -> str:
-    """Name the subjects that lost the most and the least where chance does not explain it: one may cause its losses."""
-    scored = [one for one in subjects if one.scored]
-    found = [(Losses(one.finished, sum(one.lost.get(kind, 0) for kind in _UNPAID)), one) for one in scored]
-    if len(found) < 2:
+def what_was_lost_unequally(found: Sequence[UnequalLosses]) -> str:
+    """Name the clearest of the pairs that lost unequal shares of their trials; nothing if there are none."""
+    if not found:
         return ""
-    (least, few), (most, many) = (pick(found, key=lambda pair: pair[0].share) for pick in (min, max))
-    if not are_unequal(least, most, alpha=ALPHA / comb(len(found), 2)):
-        return ""
+    first = found[0]
+    most, least = Losses(first.more_trials, first.more_lost), Losses(first.fewer_trials, first.fewer_lost)
+    pairs = f"; so do {count_of(len(found) - 1, 'more pair')}" if len(found) > 1 else ""
     return (
-        f"Losses are more unequal than chance: {_name(many)} lost {most}, {_name(few)} {least}, "
-        "so that their scores are not of the same trials."
+        f"Losses are more unequal than chance: {visible(first.more, _NAME)} lost {most} to infra or grader, "
+        f"{visible(first.fewer, _NAME)} {least} (Fisher's exact test, p = {first.p_value:.2g}){pairs}. "
+        "Their scores are not of the same trials, so the comparison may be biased."
     )
 
 

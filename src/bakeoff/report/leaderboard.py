@@ -14,10 +14,11 @@ from bakeoff.plan import Origin
 from bakeoff.report.compare import FileName, case_keys, countable
 from bakeoff.report.formatting import UNKNOWN, visible
 from bakeoff.report.readers import Source
-from bakeoff.report.summary import RunTally, SubjectSummary
+from bakeoff.report.summary import RunTally, SubjectSummary, losses_of
 from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes, Range
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.ranking import Standing, leaderboard
+from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
 
 SELFCHECK = "selfcheck "
 """The prefix of the plans that `bakeoff selfcheck` runs. They test the machine as much as the subject."""
@@ -57,6 +58,7 @@ class Board(FrozenModel):
     name: str  # of the plan of the latest run
     cases: int
     origin: str = ""  # the checkout of the cases and its commit, if known
+    unequal_losses: tuple[UnequalLosses, ...] = ()  # pairs of subjects that lost shares of their trials by no chance
 
 
 class Leaderboard(FrozenModel):
@@ -132,9 +134,10 @@ def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: 
         )
     boards = _by_cases(counted)
     names = {run.summary.subject for run in counted}
+    ranked = [_ranked(runs, number) for number, runs in enumerate(boards, 1)]
     return Leaderboard(
-        entries=tuple(entry for number, runs in enumerate(boards, 1) for entry in _ranked(runs, number)),
-        boards=tuple(_board(runs[-1]) for runs in boards),
+        entries=tuple(entry for entries in ranked for entry in entries),
+        boards=tuple(_board(runs[-1], entries) for runs, entries in zip(boards, ranked, strict=True)),
         left_out=tuple(name for name in left_out if name not in names),
         by_id_alone=any(not run.source.description.content_known for run in counted) and len(names) > 1,
         selfchecks=selfchecks,
@@ -142,9 +145,14 @@ def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: 
     )
 
 
-def _board(latest: _Found) -> Board:
+def _board(latest: _Found, entries: Sequence[Entry]) -> Board:
     plan = latest.source.plan
-    return Board(name=plan.name, cases=len(latest.planned), origin=visible(plan.origin.label, 100))
+    return Board(
+        name=plan.name,
+        cases=len(latest.planned),
+        origin=visible(plan.origin.label, 100),
+        unequal_losses=unequal_losses(losses_of(entry.summary for entry in entries)),
+    )
 
 
 def _by_cases(runs: Sequence[_Found]) -> list[list[_Found]]:

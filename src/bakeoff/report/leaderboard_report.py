@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bakeoff._kernel.text import count_of
+from bakeoff.report.answer import what_was_lost_unequally
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
 from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc, visible
 from bakeoff.report.leaderboard import Entry, Leaderboard
@@ -27,7 +28,12 @@ def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
     """Describe one board; its name is in the titles where there are several."""
     entries, board = whole.on_board(number), whole.boards[number - 1]
     plots = tradeoff_plots((entry.summary, entry.cost_interval, entry.time_interval) for entry in entries)
-    notes = [*_notes(entries), *(_common_notes(whole) if number == len(whole.boards) else ())]
+    unequal = what_was_lost_unequally(board.unequal_losses)
+    notes = [
+        *([unequal] if unequal else []),
+        *_notes(entries),
+        *(_common_notes(whole) if number == len(whole.boards) else ()),
+    ]
     found = [section for section in (_ranking(entries, notes), _groups(entries), plots) if section]
     if len(whole.boards) == 1:
         yield from found

@@ -27,9 +27,11 @@ from bakeoff.record import (
 )
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
 from bakeoff.stats.decisions import PairDecision, PairDecisions
+from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import Interval, score_interval
 from bakeoff.stats.rounds import PassK, pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import Decision
+from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
 
 MOST_ROUNDS = 100
 """The number of rounds up to which each round has its own mean."""
@@ -38,6 +40,8 @@ _MOST_REASONS = 5  # of lost trials, for each subject
 _REASON = 200  # characters
 
 Outcome = Literal["passed", "failed", "incomplete", "recorded"]
+
+_UNPAID = (Verdict.INFRA, Verdict.GRADER)  # a budget is nobody's doing
 
 _COUNTED = ("requests", "input", "output", "cache_read", "cache_write", "reasoning")
 
@@ -56,6 +60,18 @@ def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
     """
     file = spec.options.get("bakeoff") if spec.kind == "recorded" else None
     return bound or (file.get("kind") if isinstance(file, dict) else spec.kind) in CONTROLS
+
+
+def losses_of(subjects: "Iterable[SubjectSummary]") -> dict[str, Losses]:
+    """Return the finished trials of each subject, and how many of them were lost in ways that it might bring about.
+
+    Controls are left out: nobody is to be compared with them.
+    """
+    return {
+        one.subject: Losses(one.finished, sum(one.verdicts.get(kind, 0) for kind in _UNPAID))
+        for one in subjects
+        if not one.control
+    }
 
 
 class Loss(FrozenModel):
@@ -157,6 +173,7 @@ class Summary(FrozenModel):
     unfit: tuple[UnfitCase, ...] = ()
     until_decided: bool = False  # the run could end early, so that intervals for a fixed number of cases promise less
     comparisons: Comparisons | None = None  # of such a run; None for a pytest session, whose own reports have them
+    unequal_losses: tuple[UnequalLosses, ...] = ()  # pairs of subjects that lost shares of their trials by no chance
 
     @property
     def planned(self) -> int:
@@ -407,6 +424,7 @@ class RunTally:
             unfit=tuple(self._unfit[case.id] for case in plan.cases if case.id in self._unfit),
             until_decided=plan.until_decided is not None,
             comparisons=self._comparisons(subjects),
+            unequal_losses=unequal_losses(losses_of(subjects)),
         )
 
     def _comparisons(self, subjects: Sequence[SubjectSummary]) -> Comparisons | None:

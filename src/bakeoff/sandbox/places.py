@@ -17,12 +17,13 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
 from bakeoff._kernel.paths import path_problem
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
+from bakeoff.sandbox.removals import REMOVALS
 from bakeoff.sandbox.supervisor_client import supervise_now
 from bakeoff.sandbox.untrusted_files import open_folder, write_below
 
@@ -134,7 +135,10 @@ def clean_lease(lease: Lease) -> Lease:
 
 @contextlib.asynccontextmanager
 async def open_place(parent: Path | None = None, *, keep: bool = False) -> AsyncIterator[Place]:
-    """Open a place. When the block ends, it is removed with every process of its user; kept folders become ours."""
+    """Open a place. When the block ends, it is removed with every process of its user; kept folders become ours.
+
+    In a run, it is removed beside the trials: see `removals`.
+    """
     if not we_are_root():  # root's places are found by their leases
         await asyncio.to_thread(sweep_places, parent or Path(tempfile.gettempdir()))
     lease = lease_user() if we_are_root() else None
@@ -149,7 +153,11 @@ async def open_place(parent: Path | None = None, *, keep: bool = False) -> Async
             yield make_place(root, lease)
     finally:
         # The thread goes on if the task that waits for it is cancelled, and so it closes the lease itself.
-        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, end_place, root, lease, keep))
+        beside = None if keep else REMOVALS.get()
+        if beside is not None:
+            beside.add(root, partial(end_place, root, lease, keep))
+        else:
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, end_place, root, lease, keep))
 
 
 def end_place(root: Path, lease: Lease | None, keep: bool) -> None:

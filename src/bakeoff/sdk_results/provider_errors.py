@@ -1,6 +1,9 @@
 """Recognise errors of providers that may pass: they say nothing about the application, and another try may succeed."""
 
+from collections.abc import Mapping
+
 from bakeoff.errors import InfraError
+from bakeoff.models.request_size import is_refused_for_size
 from bakeoff.sdk_results.plain_data import classes_of
 
 _PACKAGES = frozenset(
@@ -44,6 +47,10 @@ def provider_failure(error: BaseException) -> InfraError | None:
     if not ours:
         return None
     status = _status(error)
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    limits = {str(name).lower(): str(value) for name, value in headers.items()} if isinstance(headers, Mapping) else {}
+    if is_refused_for_size(status, str(error), limits, characters=0):
+        return None  # the application wrote that request
     may_pass = status in _MAY_PASS if status is not None else any(each.__name__ in _CONNECTION for each in ours)
     if not may_pass:
         return None

@@ -178,7 +178,8 @@ def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
     if are_unequal(baseline, candidate):
         return (
             f"refused: the baseline lost {baseline} to {baseline.to}, the candidate {candidate} to {candidate.to}, "
-            "more unequal than chance: resume both runs first"
+            f"more unequal than chance (Fisher's exact test, p = {chance_of_losses(baseline, candidate):.2g}): "
+            "resume both runs first"
         )
     return None
 
@@ -195,11 +196,16 @@ def nothing_shown(comparison: Comparison) -> str:
 
 def are_unequal(one: Losses, other: Losses, *, alpha: float = 0.05) -> bool:
     """Tell whether two arms lost shares that differ by more than 1 point and by more than chance."""
-    if abs(one.share - other.share) <= MOST_UNEQUAL:
-        return False
+    return abs(one.share - other.share) > MOST_UNEQUAL and chance_of_losses(one, other) < alpha
+
+
+def chance_of_losses(one: Losses, other: Losses) -> float:
+    """Return the p-value of Fisher's exact test for the shares that two arms lost."""
+    if not one.lost and not other.lost:
+        return 1.0
     from scipy.stats import fisher_exact
 
-    return float(fisher_exact([[arm.lost, arm.trials - arm.lost] for arm in (one, other)]).pvalue) < alpha
+    return float(fisher_exact([[arm.lost, arm.trials - arm.lost] for arm in (one, other)]).pvalue)
 
 
 def _verdict(comparison: Comparison, chance: float, margin: float | None) -> GateVerdict:

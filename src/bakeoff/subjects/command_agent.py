@@ -77,7 +77,7 @@ class TaskFiles:
 class _Evidence:
     """Remember whether a trial of this subject has shown that the agent works."""
 
-    at_work: bool = False  # it ended well, or changed an answer
+    at_work: bool = False  # its model answered, or it ended well, or changed an answer
 
 
 class CliAgentOptions(FrozenModel):
@@ -302,7 +302,8 @@ class CommandAgent:
             trial.check()
             assert run is not None, "the meter stops an agent only with an error"
             await self._check_started(run, workspace, launch)
-            if self._did_nothing(run, task) and not trial.log.models:
+            self.evidence.at_work |= bool(trial.log.models)
+            if self._did_nothing(run, task) and not self.evidence.at_work and not trial.log.too_large:
                 raise self._never_answered(run, trial.log.statuses)
         except TrialError as error:
             error.transcript = trial.transcript() if run is None else with_run(trial.transcript(), run)
@@ -395,8 +396,9 @@ class CommandAgent:
         return run.stop == "exited" and run.exit_code != 0 and not changed
 
     def _never_answered(self, run: AgentRun, statuses: Iterable[int]) -> InfraError:
-        """Return the error of an agent that ended before its model answered anything: it was never at work.
+        """Return the error of an agent whose model has never answered anything: it was never at work.
 
+        An agent that has worked before and now gives up has failed, so that none can leave out what it cannot solve.
         `statuses` are those of the requests that the provider refused.
         """
         refused = ", ".join(map(str, sorted(statuses)))

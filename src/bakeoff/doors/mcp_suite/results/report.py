@@ -25,6 +25,7 @@ from bakeoff.report.formatting import UNKNOWN, cost
 from bakeoff.report.summary import Comparisons, SubjectSummary, summarise
 from bakeoff.stats.intervals import Interval
 from bakeoff.stats.rounds import PassK
+from bakeoff.stats.unequal_losses import UnequalLosses
 
 
 class TurnDetail(FrozenModel):
@@ -147,6 +148,11 @@ class Additions(FrozenModel):
         default=None,
         description="of a run that ends when they are decided",
         exclude_if=lambda comparisons: comparisons is None,
+    )
+    unequalLosses: tuple[UnequalLosses, ...] = Field(
+        default=(),
+        description="pairs of models that lost unequal shares of their rounds: the comparison may be biased",
+        exclude_if=lambda unequal: not unequal,
     )
 
 
@@ -341,6 +347,7 @@ def _additions(
         ),
         mostConfused=most_confused(found, settings.tools),
         comparisons=summary.comparisons,
+        unequalLosses=summary.unequal_losses,
     )
 
 

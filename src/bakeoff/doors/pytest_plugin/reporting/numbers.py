@@ -15,7 +15,9 @@ from bakeoff._kernel.text import shorten
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
 from bakeoff.stats.cells import Cell
+from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import Interval, interval_of_passes, score_interval
+from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
 
 MOST_WORST = 50
 """Cases of a suite that are kept by name."""
@@ -157,6 +159,7 @@ class Tallies:
     missed: list[EvalOutcome] = field(default_factory=list)  # the first that did not reach their threshold
     unjudged: list[EvalOutcome] = field(default_factory=list)
     unscored: list[str] = field(default_factory=list)  # node ids of the first that are recorded without a score
+    rounds: dict[str, Counter[Verdict]] = field(default_factory=dict)  # by the parameters that tell subjects apart
 
     @classmethod
     def of(cls, outcomes: Iterable[EvalOutcome]) -> "Tallies":
@@ -169,12 +172,21 @@ class Tallies:
     def add(self, outcome: EvalOutcome) -> None:
         """Count one case in its suite."""
         self.suites.setdefault(suite_of(outcome), Tally()).add(outcome)
+        if outcome.parameters:
+            rounds = self.rounds.setdefault(outcome.parameters, Counter())
+            rounds.update(record.verdict for record in outcome.records)
         if outcome.passed is False or outcome.problem is not None:
             kept = self.missed if outcome.passed is False else self.unjudged
             if len(kept) < MOST_NOT_PASSED:
                 kept.append(outcome)
         elif outcome.score is None and len(self.unscored) < MOST_NOT_PASSED:
             self.unscored.append(outcome.nodeid)
+
+    def unequal_losses(self) -> tuple[UnequalLosses, ...]:
+        """Return the subjects, by their parameters, that lost unequal shares of their rounds."""
+        unpaid = (Verdict.INFRA, Verdict.GRADER)
+        lost = {name: sum(found[verdict] for verdict in unpaid) for name, found in self.rounds.items()}
+        return unequal_losses({name: Losses(found.total(), lost[name]) for name, found in self.rounds.items()})
 
     def whole(self) -> Tally:
         """Return the sums of all suites together."""
