@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ctypes
 import json
 import os
 import secrets
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
+from bakeoff._kernel.processes import hide_our_memory
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Stop
@@ -24,7 +24,6 @@ from bakeoff.sandbox.system_calls import can_filter, filter_of
 Order: TypeAlias = dict[str, Any]
 Report: TypeAlias = dict[str, Any]
 
-PR_SET_DUMPABLE = 4
 MEGABYTE = 1 << 20
 OPEN_FILES = 4096
 OWN_PROCESSES = 4  # of a wrapper such as bubblewrap
@@ -313,12 +312,6 @@ def order_line(order: Order) -> bytes:
 def authentic(order: Order, report: Report | None) -> Report | None:
     """Return the report if it is our supervisor's: nobody else knows the secret of the order."""
     return report if report is not None and report.get("secret") == order["secret"] else None
-
-
-def hide_our_memory() -> None:
-    """Keep our environment, memory and descriptors from other processes: the verdict is ours, and so are the keys."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 async def supervise(order: Order, command: Command) -> Finished:

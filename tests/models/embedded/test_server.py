@@ -1,6 +1,7 @@
 """The life of the server: who starts it, who shares it, when it ends, and what happens when it dies."""
 
 import asyncio
+import itertools
 import json
 import os
 import select
@@ -9,7 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -239,3 +240,92 @@ def make_gguf(folder: Path) -> str:
 def word_of(endpoint: Endpoint) -> Endpoint:
     words = [Endpoint(**json.loads(file.read_bytes())) for file in runtime_folder().glob("*.json")]
     return next(word for word in words if word.base_url == endpoint.base_url)
+
+
+ELSEWHERE = "http://shop.example"
+
+
+FROM_A_PAGE = (
+    {"Host": "shop.example"},
+    {"Host": "shop.example:PORT"},
+    {"Host": "127.0.0.1"},
+    {"Origin": ELSEWHERE},
+    {"Origin": "null"},
+    {"Origin": "http://127.0.0.1:1"},
+    {"Origin": "https://localhost:PORT"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+)
+
+
+async def test_a_web_page_gets_nothing_even_with_the_key(endpoints: dict[str, Endpoint]) -> None:
+    for endpoint, headers in itertools.product(endpoints.values(), FROM_A_PAGE):
+        port = str(httpx2.URL(endpoint.base_url).port)
+        sent = {name: value.replace("PORT", port) for name, value in headers.items()}
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {endpoint.api_key}", **sent}) as client:
+            for method, path in itertools.product(
+                ("GET", "POST", "OPTIONS"), ("/chat/completions", "/models", "/../health", "/completions")
+            ):
+                answer = await client.request(method, f"{endpoint.base_url}{path}", json={"messages": []})
+                assert answer.status_code == 403, f"{method} {path} {headers}: {answer.text}"
+                assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+async def test_no_answer_permits_another_origin_to_read_it(endpoints: dict[str, Endpoint]) -> None:
+    for endpoint in endpoints.values():
+        ours = f"http://{httpx2.URL(endpoint.base_url).netloc.decode()}"
+        async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {endpoint.api_key}"}) as client:
+            for headers in ({}, {"Origin": ours}, {"Host": f"localhost:{httpx2.URL(ours).port}"}):
+                answer = await client.get(f"{endpoint.base_url}/models", headers=headers)
+                assert answer.status_code == 200
+                assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+async def test_only_the_relay_listens_on_the_network(endpoints: dict[str, Endpoint]) -> None:
+    for endpoint in endpoints.values():
+        pid = word_of(endpoint).pid
+        held = {os.stat(f"/proc/{pid}/fd/{name}").st_ino for name in os.listdir(f"/proc/{pid}/fd")}
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        ports = {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and int(row[9]) in held}
+        assert ports == {httpx2.URL(endpoint.base_url).port}
+        assert runtime_folder().stat().st_mode & 0o777 == 0o700
+
+
+async def test_the_server_gets_no_key_of_ours(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "DATABASE_URL", "HF_TOKEN", "SOMETHING"):
+        monkeypatch.setenv(name, "canary-7041")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    async with EmbeddedServer(own_copy(weights, tmp_path), slots=1, context=256).open() as endpoint:
+        pid = word_of(endpoint).pid
+        variables = started_with(pid)
+    assert ends(pid)
+    assert b"OMP_NUM_THREADS=1" in variables
+    assert not [pair for pair in variables if b"canary-7041" in pair]
+
+
+async def test_other_processes_cannot_look_into_the_server(endpoints: dict[str, Endpoint]) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may look into every process")
+    for endpoint in endpoints.values():
+        with pytest.raises(PermissionError):
+            Path(f"/proc/{word_of(endpoint).pid}/environ").read_bytes()
+
+
+def started_with(pid: int) -> list[bytes]:
+    """The variables of a process, or of one that only root may look into, none."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may look into the server")
+    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+
+
+@pytest.fixture
+async def endpoints(
+    endpoint: Endpoint, weights: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[dict[str, Endpoint]]:
+    """A known model, whose calls are forced, and one that is only a file."""
+    folder = tmp_path_factory.getbasetemp() / "served"
+    folder.mkdir(exist_ok=True)
+    if not (folder / "own.gguf").exists():
+        own_copy(weights, folder)
+    async with EmbeddedServer(str(folder / "own.gguf"), slots=1, context=256).open() as own:
+        yield {"smollm2": endpoint, "own": own}

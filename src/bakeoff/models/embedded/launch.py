@@ -17,7 +17,7 @@ from pathlib import Path
 from bakeoff._kernel.files import PRIVATE, write_atomically
 from bakeoff.errors import UsageError
 
-_FORMAT = 2  # part of the launch id: versions of Bakeoff with different formats do not share a server
+_FORMAT = 3  # part of the launch id: versions of Bakeoff with different formats do not share a server
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class Files:
         self.alive = folder / f"{id}.alive"  # locked while the server runs
         self.state = folder / f"{id}.json"  # the address and key of the running server
         self.log = folder / f"{id}.log"
+        self.socket = folder / f"{id}.sock"  # of llama.cpp, behind the relay; `.sock` makes it no host name
 
     def write_state(self, running: Endpoint) -> None:
         """Write the state of a running server."""

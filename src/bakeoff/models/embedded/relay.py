@@ -1,8 +1,11 @@
-"""A relay in front of llama.cpp that makes `tool_choice` work as the OpenAI API specifies.
+"""A relay in front of llama.cpp that refuses web pages, and makes `tool_choice` work as the OpenAI API specifies.
 
-llama.cpp lets the model write text before a required call, and a small model writes until its tokens are used up. The
-relay starts the model's message with the beginning of a call, after which the grammar allows nothing but the call.
-Everything else passes unchanged, including the key, which llama.cpp checks.
+Only requests to the relay's own address pass, and none that a page of another origin makes: not by a name that leads to
+this machine (DNS rebinding), and not across sites. llama.cpp checks the key.
+
+llama.cpp lets the model write text before a required call, and a small model writes until its tokens are used up. With
+the chat templates of this package, the relay starts the model's message with the beginning of a call, after which the
+grammar allows nothing but the call. Everything else passes unchanged.
 """
 
 import json
@@ -13,7 +16,9 @@ from urllib.parse import quote
 
 import httpx2
 import uvicorn
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from bakeoff._kernel.clock import run_until
@@ -25,6 +30,7 @@ CALL_BEGINS = "<tool_call>\n"
 _CHAT = "/chat/completions"
 # Headers of one connection, which do not belong to the message.
 _NOT_PASSED_ON = frozenset({b"host", b"connection", b"keep-alive", b"transfer-encoding", b"content-length"})
+_CORS = b"access-control-"  # llama.cpp permits every origin
 
 
 def with_forced_call(body: bytes) -> bytes:
@@ -54,34 +60,54 @@ def with_forced_call(body: bytes) -> bytes:
 class Relay:
     """The ASGI application of the relay."""
 
-    def __init__(self, upstream: str) -> None:
+    def __init__(self, upstream: str, port: int, *, forced_calls: bool) -> None:
         # No proxies and no limits: the caller sets time limits and concurrency.
         unlimited = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
-        self._client = httpx2.AsyncClient(base_url=upstream, timeout=None, limits=unlimited, trust_env=False)
+        transport = httpx2.AsyncHTTPTransport(uds=upstream, limits=unlimited)
+        self._client = httpx2.AsyncClient(transport=transport, base_url="http://llama", timeout=None, trust_env=False)
+        self._hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost")]
+        self._forced_calls = forced_calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            with suppress(ClientDisconnect):
-                body = await Request(scope, receive).body()
-                # When the client disconnects, llama.cpp must stop generating.
-                await run_until(self._pass_on(scope, body, send), receive())
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        if problem := self._problem(request.headers):
+            await PlainTextResponse(problem, status_code=403)(scope, receive, send)
+            return
+        with suppress(ClientDisconnect):
+            body = await request.body()
+            # When the client disconnects, llama.cpp must stop generating.
+            await run_until(self._pass_on(scope, body, send), receive())
+
+    def _problem(self, headers: Headers) -> str | None:
+        """Say why a request is refused, or return None if it is not."""
+        if headers.getlist("host") not in [[name] for name in self._hosts]:
+            return f"this server is only http://{self._hosts[0]}"
+        if any(origin not in [f"http://{name}" for name in self._hosts] for origin in headers.getlist("origin")):
+            return "pages of other origins are not served"
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return "pages of other sites are not served"
+        return None
 
     async def _pass_on(self, scope: Scope, body: bytes, send: Send) -> None:
-        if scope["path"].endswith(_CHAT):
+        if self._forced_calls and scope["path"].endswith(_CHAT):
             body = with_forced_call(body)
         headers = [(name, value) for name, value in scope["headers"] if name not in _NOT_PASSED_ON]
         # Taken as an address, a path may be that of another server.
         address = self._client.base_url.copy_with(raw_path=quote(scope["path"]).encode())
         async with self._client.stream(scope["method"], address, headers=headers, content=body) as got:
-            kept = [(name.lower(), value) for name, value in got.headers.raw if name.lower() not in _NOT_PASSED_ON]
+            named = [(name.lower(), value) for name, value in got.headers.raw]
+            kept = [pair for pair in named if pair[0] not in _NOT_PASSED_ON and not pair[0].startswith(_CORS)]
             await send({"type": "http.response.start", "status": got.status_code, "headers": kept})
             async for chunk in got.aiter_raw():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
 
-def start_relay(upstream: str, listening: socket) -> None:
-    """Serve on the socket in a daemon thread."""
-    config = server_config(Relay(upstream), ServerLimits(connections=512), log_level="error", lifespan="off")
+def start_relay(upstream: str, listening: socket, *, forced_calls: bool) -> None:
+    """Serve on the socket in a daemon thread. `upstream` is the path of llama.cpp's own socket."""
+    relay = Relay(upstream, listening.getsockname()[1], forced_calls=forced_calls)
+    config = server_config(relay, ServerLimits(connections=512), log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True, name="relay").start()

@@ -12,12 +12,14 @@ import secrets
 import signal
 import socket
 import sys
-import urllib.request
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from bakeoff._kernel.processes import hide_our_memory
 from bakeoff.models.embedded.launch import Endpoint, Files, Launch, lock_file
+from bakeoff.models.embedded.relay import start_relay
 
 _LOOPBACK = "127.0.0.1"
 _LOG_WARNINGS = 2
@@ -27,6 +29,7 @@ _SECONDS_TO_CLOSE = 2
 
 def main(arguments: list[str]) -> int:
     """Start the server in a child process. In the child, serve until the last user is gone."""
+    hide_our_memory()  # it holds the prompts of all users, and their key
     launch = Launch.from_json(arguments[0])
     files = Files(Path(arguments[1]), launch.id)
     reading, writing = os.pipe()
@@ -37,7 +40,7 @@ def main(arguments: list[str]) -> int:
     with lock_file(files.alive) as alive, lock_file(files.users) as users:
         fcntl.flock(alive, fcntl.LOCK_EX)
         try:
-            server, running = start(launch, files.read_state())
+            server, running = start(launch, files)
         except RuntimeError as error:
             sys.stderr.write(f"{error}\n")  # no traceback: llama.cpp has logged the details above
             return 1
@@ -47,30 +50,28 @@ def main(arguments: list[str]) -> int:
         fcntl.flock(users, fcntl.LOCK_EX)  # granted when the last user has exited or was killed
         files.state.unlink(missing_ok=True)
         files.log.unlink(missing_ok=True)
+        files.socket.unlink(missing_ok=True)
         signal.alarm(_SECONDS_TO_CLOSE)  # llama.cpp may wait forever for an unfinished request
         del server
     return 0
 
 
-def start(launch: Launch, former: Endpoint | None) -> tuple[Any, Endpoint]:
+def start(launch: Launch, files: Files) -> tuple[Any, Endpoint]:
     """Return the llama.cpp server, which runs as long as the object exists, and its state.
+
+    llama.cpp lets pages of any origin read its answers, and does not look at `Host`. It listens on a socket that only
+    our user can open, and the relay in front of it refuses what no client of ours sends.
 
     A server that replaces one that died takes over its address and key, so that its users can continue.
     """
+    former = files.read_state()
     key = former.api_key if former else secrets.token_urlsafe(32)
-    port = (urlsplit(former.base_url).port or 0) if former else 0
-    if launch.template is None:
-        server = _llama(launch, key, port)
-        url = server.listening_address
-    else:
-        from bakeoff.models.embedded.relay import start_relay
-
-        server = _llama(launch, key, 0)
-        listening = _listen(port)
-        start_relay(server.listening_address, listening)
-        url = f"http://{_LOOPBACK}:{listening.getsockname()[1]}"
-    supports_tools = _supports_tools(server.listening_address, key)
-    return server, Endpoint(f"{url}/v1", key, os.getpid(), launch.model_name, supports_tools)
+    listening = _listen((urlsplit(former.base_url).port or 0) if former else 0)
+    files.socket.unlink(missing_ok=True)  # its name alone: a longer path may not fit, and we were started in the folder
+    server = _llama(launch, key, files.socket.name)
+    start_relay(files.socket.name, listening, forced_calls=launch.template is not None)
+    url = f"http://{_LOOPBACK}:{listening.getsockname()[1]}/v1"
+    return server, Endpoint(url, key, os.getpid(), launch.model_name, _supports_tools(files.socket.name, key))
 
 
 def _listen(port: int) -> socket.socket:
@@ -80,17 +81,11 @@ def _listen(port: int) -> socket.socket:
         return socket.create_server((_LOOPBACK, 0), backlog=512)
 
 
-def _llama(launch: Launch, key: str, port: int) -> Any:
+def _llama(launch: Launch, key: str, path: str) -> Any:
     llama = importlib.import_module("xllamacpp")
     params = parameters(llama, launch)
     params.api_keys = [key]
-    params.port = port
-    try:
-        return llama.Server(params)
-    except RuntimeError:
-        if port == 0:
-            raise
-    params.port = 0
+    params.hostnames = [path]
     return llama.Server(params)
 
 
@@ -99,7 +94,6 @@ def parameters(llama: Any, launch: Launch) -> Any:
     params = llama.CommonParams()
     params.model.path = launch.weights
     params.model_alias = {launch.model_name}
-    params.hostnames = [_LOOPBACK]
     params.n_parallel = launch.slots
     params.n_ctx = launch.slots * launch.context
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = launch.threads
@@ -114,12 +108,16 @@ def parameters(llama: Any, launch: Launch) -> Any:
     return params
 
 
-def _supports_tools(address: str, key: str) -> bool:
+def _supports_tools(path: str, key: str) -> bool:
     """Return True if the chat template supports tools. Otherwise llama.cpp drops them silently."""
-    request = urllib.request.Request(f"{address}/props", headers={"Authorization": f"Bearer {key}"})  # noqa: S310
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=30) as response:
-        return bool(json.load(response).get("chat_template_caps", {}).get("supports_tools", False))
+    with socket.socket(socket.AF_UNIX) as channel:
+        channel.settimeout(30)
+        channel.connect(path)
+        connection = HTTPConnection(_LOOPBACK)
+        connection.sock = channel
+        connection.request("GET", "/props", headers={"Authorization": f"Bearer {key}"})
+        props = json.load(connection.getresponse())
+    return bool(props.get("chat_template_caps", {}).get("supports_tools", False))
 
 
 if __name__ == "__main__":

@@ -35,6 +35,9 @@ _LOG_LINES = 12
 # How often an OpenMP thread polls before it sleeps. On an idle machine the default is a fifth faster. On a busy machine
 # the default is ten times slower, because the threads spin while they wait for each other.
 _SPIN = {"GOMP_SPINCOUNT": "1000"}
+# The server gets no key: only what finds Python and libraries, and the settings of processors and graphics cards.
+_PASSED_ON = {"PATH", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHOME"}
+_PASSED_ON_PREFIXES = ("LC_", "GOMP_", "OMP_", "KMP_", "GGML_", "CUDA_", "HIP_", "ROCR_", "HSA_", "VK_", "COVERAGE_")
 
 
 def _tell(text: str) -> None:
@@ -128,6 +131,11 @@ def connect(launch: Launch, files: Files, seconds: float) -> Endpoint:
     return running
 
 
+def _environment() -> dict[str, str]:
+    passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_ON_PREFIXES)}
+    return passed | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+
+
 def _start(launch: Launch, files: Files, seconds: float) -> None:
     command = [sys.executable, "-P", "-m", "bakeoff.models.embedded.serve", launch.to_json(), str(files.folder)]
     log = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, PRIVATE)
@@ -138,7 +146,7 @@ def _start(launch: Launch, files: Files, seconds: float) -> None:
             stdout=log,
             stderr=log,
             cwd=files.folder,
-            env={**_SPIN, **os.environ},
+            env={**_SPIN, **_environment()},
             start_new_session=True,  # Ctrl-C stops the run, which may still need answers
         )
     finally:
