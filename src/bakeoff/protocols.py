@@ -47,6 +47,8 @@ class Command:
     stdin: bytes = b""
     network: bool = False  # enforced from `bwrap` up; the `process` sandbox cannot take the network away
     readable: tuple[Path, ...] = ()  # further host paths that it can read, such as a toolchain
+    shared: Mapping[Path, bool] = field(default_factory=dict)  # paths that a person named; True: it may change them
+    cwd: Path | None = None  # a shared folder to start in, instead of the place's own
     graded: bool = False  # refuse system calls that reach into other processes; the same environment everywhere
     children: bool = True  # may start processes, and not only threads; in `docker`, all may
     time_up: asyncio.Event | None = None  # ends it as `seconds` do, for clocks that can be paused

@@ -1,13 +1,15 @@
 """Run commands with bubblewrap: no network, and nothing of the machine but a read-only system."""
 
+import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, our_packages, toolchain
+from bakeoff.sandbox.installations import SYSTEM, check_shown
 from bakeoff.sandbox.mounts import follow, plan_mounts
 from bakeoff.sandbox.places import (
     INSIDE_HOME,
@@ -15,9 +17,8 @@ from bakeoff.sandbox.places import (
     OWN_ETC,
     one_command_at_a_time,
     probe_place,
-    we_are_root,
 )
-from bakeoff.sandbox.process import SYSTEM, check_user
+from bakeoff.sandbox.process import changeable, check_user
 from bakeoff.sandbox.supervisor_client import (
     FILTER_WORD,
     STATUS_WORD,
@@ -61,20 +62,21 @@ class BubblewrapSandbox:
 
     def order(self, command: Command) -> Order:
         place = command.place
-        shown = visible_roots([*toolchain(), *command.readable])
+        check_shown(command)
+        shown, links = visible_roots([*toolchain(), *command.readable, *command.shared])
         mounts = None
-        if we_are_root():
+        if place.uid is not None:
             mounts = plan_mounts(
                 readable=[*shown, OWN_ETC, Path(self.program)],
-                writable=[place.work, place.home, place.tmp],
+                writable=[place.work, place.home, place.tmp, *changeable(command)],
                 private_scratch=False,
             )
             if not any(step["kind"] == "cover" for step in mounts):
                 mounts = None  # everything can be reached already, and a container may not permit mounts
-        argv = (self.program, *self.options(command, shown), "--", *AS_A_SHELL_WOULD, *command.argv)
+        argv = (self.program, *self.options(command, shown, links), "--", *AS_A_SHELL_WOULD, *command.argv)
         return make_order(command, argv=argv, env=environment(INSIDE, command), cwd="/", mounts=mounts)
 
-    def options(self, command: Command, shown: list[Path]) -> Iterator[str]:
+    def options(self, command: Command, shown: list[Path], links: Mapping[Path, str]) -> Iterator[str]:
         place = command.place
         yield from ("--unshare-user", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
         if not kernel_means().own_ipc:  # else the supervisor makes one, whose contents it can count
@@ -82,22 +84,23 @@ class BubblewrapSandbox:
         if not command.network:
             yield "--unshare-net"
         yield from ("--disable-userns", "--die-with-parent", "--new-session", "--hostname", "trial")
-        yield from ("--uid", INSIDE_USER, "--gid", INSIDE_USER)
+        yield from ("--uid", INSIDE_USER, "--gid", INSIDE_USER, "--cap-drop", "ALL")
         yield from system_options()
         yield from ("--proc", "/proc", "--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm")  # noqa: S108
         for outside, inside in ((place.work, INSIDE.work), (place.home, INSIDE.home), (place.tmp, INSIDE.tmp)):
             yield from ("--bind", str(outside), str(inside))
         for path in shown:
             yield from ("--ro-bind", str(path), str(path))
-        roots = [*shown, *map(Path, SYSTEM)]
-        for path in (*our_packages(roots), *self.hidden):
-            if any(path.is_relative_to(root) for root in roots) and path.is_dir():
-                yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+        for path, target in links.items():
+            yield from ("--symlink", target, str(path))
+        for path in changeable(command):
+            yield from ("--bind", str(path.resolve()), str(path.resolve()))
+        yield from hidden_options([*shown, *map(Path, SYSTEM)], self.hidden)
         # Both are in memory: if they were writable, a command could fill it beyond any limit.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
         if can_filter():
             yield from ("--seccomp", FILTER_WORD)
-        yield from ("--chdir", str(INSIDE.work), "--json-status-fd", STATUS_WORD)
+        yield from ("--chdir", str(command.cwd or INSIDE.work), "--json-status-fd", STATUS_WORD)
 
 
 def system_options() -> Iterator[str]:
@@ -113,15 +116,39 @@ def system_options() -> Iterator[str]:
         yield from ("--ro-bind", str(OWN_ETC / name), f"/etc/{name}")
 
 
-def visible_roots(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths to show besides the system: the given paths, and the real paths behind them."""
+def hidden_options(roots: list[Path], hidden: Iterable[Path]) -> Iterator[str]:
+    for path in (*our_packages(roots), *hidden):
+        if not _is_below(path, roots):
+            continue
+        if path.is_dir():
+            yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+        elif path.is_file():
+            yield from ("--ro-bind", os.devnull, str(path))
+
+
+def visible_roots(paths: Iterable[Path]) -> tuple[list[Path], dict[Path, str]]:
+    """Return the real paths to show besides the system, and the links that lead to them.
+
+    A link is made again, never bound: one in HOME may lead to a folder full of other things.
+    """
     links: dict[Path, str] = {}
-    ends = [path for given in paths for path in (given, follow(given, links))]
-    found = dict.fromkeys(path for path in [*ends, *links] if path.exists())
-    shown = (*SYSTEM, *(f"/etc/{name}" for name in ETC))
-    wanted = [path for path in found if not any(path.is_relative_to(root) for root in shown)]
-    outermost = [path for path in wanted if not any(other in path.parents for other in wanted)]
-    return sorted(outermost, key=lambda path: len(path.parts))
+    found = [path for given in paths if (path := follow(given, links)).exists()]
+    system = [Path(name) for name in (*SYSTEM, *(f"/etc/{name}" for name in ETC))]
+    shown = outermost(path for path in found if not _is_below(path, system))
+    return shown, {path: target for path, target in links.items() if not _is_below(path, [*system, *shown])}
+
+
+def outermost(paths: Iterable[Path]) -> list[Path]:
+    """Return the paths that lie below none of the others, shallow ones first."""
+    kept: list[Path] = []
+    for path in sorted(set(paths), key=lambda path: (len(path.parts), path)):
+        if not _is_below(path, kept):
+            kept.append(path)
+    return kept
+
+
+def _is_below(path: Path, roots: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(root) for root in roots)
 
 
 def judged(finished: Finished) -> Completed:

@@ -15,6 +15,7 @@ from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed
 from bakeoff.sandbox.bubblewrap import INSIDE, SHARED_MEMORY_BYTES, signals_as_negative
 from bakeoff.sandbox.environment import DEFAULT_PATH, passed_on, private
+from bakeoff.sandbox.installations import check_shown
 from bakeoff.sandbox.places import name_user, one_command_at_a_time
 from bakeoff.sandbox.process import check_user
 from bakeoff.sandbox.supervisor_client import Finished, Order, make_order, supervise
@@ -72,6 +73,7 @@ class DockerSandbox:
         return (done.stdout or done.stderr).decode(errors="replace") if done.returncode == 0 else None
 
     def order(self, command: Command, container: str) -> Order:
+        check_shown(command)
         argv = (self.client, "run", "--name", container, *self.options(command), self.image_id, *command.argv)
         epilogue = [
             (self.client, "container", "inspect", "--format", STATE, container),

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import bakeoff
 from bakeoff.protocols import Command, Place
-from bakeoff.sandbox.programs import program_path, program_roots, without_homes
+from bakeoff.sandbox.installations import installation
+from bakeoff.sandbox.programs import interpreter_roots, program_path, without_homes
 
 ALLOWED = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 ALLOWED_PREFIX = "LC_"
 FIXED = {"LANG": "C.UTF-8", "TZ": "UTC"}
 PACKAGE = Path(bakeoff.__file__).parent  # it contains bundled references, which no subject may read
-INSTALLED = ("lib*/py*/*-packages", "local/lib*/py*/*-packages", "store/*-bakeoff-*/lib/py*/*-packages")
+_SITES = ("lib*/py*/*-packages", "local/lib*/py*/*-packages", "store/*-bakeoff-*/lib/py*/*-packages")
+INSTALLED = (*_SITES, "py*/*-packages", "*-packages", ".")  # below a prefix, and below folders in it
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -61,11 +63,10 @@ def passed_on(command: Command) -> dict[str, str]:
 @cache
 def toolchain() -> tuple[Path, ...]:
     """Return the host paths that our Python and Node need."""
-    roots = [Path(sys.executable), Path(sys.prefix), Path(sys.base_prefix)]
-    node = program_path("node")
-    if node:
-        roots += [Path(node), Path(node).resolve().parent.parent, *program_roots(node)]
-    return without_homes(roots)
+    interpreters = [sys.executable, getattr(sys, "_base_executable", None), program_path("node")]
+    roots = [root for program in interpreters if program for root in interpreter_roots(program)]
+    roots += [root for prefix in (sys.prefix, sys.base_prefix) for root in installation(Path(prefix))]
+    return without_homes(dict.fromkeys(roots))
 
 
 def our_packages(roots: Iterable[Path]) -> list[Path]:
@@ -76,8 +77,7 @@ def our_packages(roots: Iterable[Path]) -> list[Path]:
 @lru_cache(maxsize=256)
 def _installed_copies(root: Path) -> tuple[Path, ...]:
     real = root.resolve()
+    found = [copy.resolve() for pattern in INSTALLED for copy in real.glob(f"{pattern}/{PACKAGE.name}/bundled")]
     return tuple(
-        root / copy.relative_to(real) if copy.is_relative_to(real) else copy
-        for pattern in INSTALLED
-        for copy in (found.resolve() for found in real.glob(f"{pattern}/{PACKAGE.name}"))
+        root / copy.relative_to(real) if copy.is_relative_to(real) else copy for copy in (path.parent for path in found)
     )

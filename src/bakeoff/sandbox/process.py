@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import os
 import secrets
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,12 +13,12 @@ from pathlib import Path
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, our_packages, toolchain
+from bakeoff.sandbox.installations import SYSTEM, check_shown
 from bakeoff.sandbox.mounts import SCRATCH, Step, blocking_folder, follow, plan_mounts
 from bakeoff.sandbox.places import PREFIX, name_user, named_files, one_command_at_a_time, probe_place, we_are_root
 from bakeoff.sandbox.supervisor.kernel import LANDLOCK_CREATE, LANDLOCK_VERSION
-from bakeoff.sandbox.supervisor_client import Report, SupervisorLost, make_order, supervise, supervise_now
+from bakeoff.sandbox.supervisor_client import Order, Report, SupervisorLost, make_order, supervise, supervise_now
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix")
 ANY = f"{PREFIX}any-{secrets.token_hex(8)}"  # stands for the name of a place
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm"))
 
@@ -35,18 +36,7 @@ class ProcessSandbox:
 
     async def run(self, command: Command) -> Completed:
         check_user(command.place)
-        place = command.place
-        hidden = hidden_paths(command.readable, self.hidden)
-        mounts = private_view(place, command.readable, hidden) if self.private_mounts else None
-        order = make_order(
-            command,
-            argv=command.argv,
-            env=environment(place, command),
-            cwd=str(place.work),
-            mounts=mounts,
-            system_read_only=True,
-            access=allowed_access(command, hidden, SCRATCH if self.private_mounts else ()),
-        )
+        place, order = command.place, self.order(command)
         try:
             with one_command_at_a_time(place):
                 finished = await supervise(order, command)
@@ -57,6 +47,27 @@ class ProcessSandbox:
             return problem.so_far
         return finished.completed
 
+    def order(self, command: Command) -> Order:
+        """Return what the supervisor is asked to do."""
+        check_shown(command)
+        place, readable = command.place, (*command.readable, *command.shared)
+        hidden = hidden_paths(readable, self.hidden)
+        mounts = private_view(place, readable, hidden, changeable(command)) if self.private_mounts else None
+        return make_order(
+            command,
+            argv=command.argv,
+            env=environment(place, command),
+            cwd=str(command.cwd or place.work),
+            mounts=mounts,
+            system_read_only=True,
+            access=allowed_access(command, hidden, SCRATCH if self.private_mounts else ()),
+        )
+
+
+def changeable(command: Command) -> tuple[Path, ...]:
+    """Return the shared paths that a command may change."""
+    return tuple(path for path, may_change in command.shared.items() if may_change)
+
 
 @lru_cache(maxsize=64)
 def hidden_paths(readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -64,25 +75,30 @@ def hidden_paths(readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> tuple[
     return (*our_packages([*map(Path, SYSTEM), *toolchain(), *readable]), *hidden)
 
 
-def private_view(place: Place, readable: tuple[Path, ...], hidden: tuple[Path, ...] = ()) -> list[Step]:
-    """Return the mounts of a command: its own folders can be changed, and its user has a name."""
+def private_view(
+    place: Place, readable: tuple[Path, ...], hidden: tuple[Path, ...] = (), shared: tuple[Path, ...] = ()
+) -> list[Step]:
+    """Return the mounts of a command: its own folders and shared ones can be changed, and its user has a name."""
     name_user(place, place.home)
     steps: list[Step] = json.loads(
-        _view_of_any_place(place.work.parent.parent, readable, hidden).replace(ANY, place.work.parent.name)
+        _view_of_any_place(place.work.parent.parent, readable, hidden, shared).replace(ANY, place.work.parent.name)
     )
     return steps
 
 
 @lru_cache(maxsize=64)
-def _view_of_any_place(parent: Path, readable: tuple[Path, ...], hidden: tuple[Path, ...]) -> str:
+def _view_of_any_place(
+    parent: Path, readable: tuple[Path, ...], hidden: tuple[Path, ...], shared: tuple[Path, ...]
+) -> str:
     """Return the mounts as JSON, for a place with the name `ANY`. They take long to plan, and differ only in that."""
     root = parent / ANY
+    emptied = {str(path.resolve()): Path(os.devnull) for path in hidden if path.is_file()}
     return json.dumps(
         plan_mounts(
             readable=[*toolchain(), *readable],
-            writable=[root / folder for folder in ("work", "home", "tmp")],
+            writable=[*(root / folder for folder in ("work", "home", "tmp")), *shared],
             hidden=hidden,
-            replaced=named_files(root),
+            replaced={**named_files(root), **emptied},
         )
     )
 
@@ -95,9 +111,9 @@ def allowed_access(
     It is what bubblewrap would show, with the scratch folders that are private. Of a folder with something hidden in
     it, the command can list the names.
     """
-    readable, listed = _readable_paths(command.readable, hidden)
+    readable, listed = _readable_paths((*command.readable, *command.shared), hidden)
     place = command.place
-    writable = [*map(str, (place.work, place.home, place.tmp, *scratch)), *DEVICES]
+    writable = [*map(str, (place.work, place.home, place.tmp, *changeable(command), *scratch)), *DEVICES]
     return {"readable": readable, "listed": listed, "writable": writable}
 
 

@@ -1,10 +1,9 @@
-"""Find a program on this machine, and the folders that a sandbox must show so that it can run.
+"""Find a program on this machine, and the paths that a sandbox must show so that it can run.
 
 Only what the program was installed with is shown. Never shown are the user's HOME, the current folder, and folders
 around them, wherever a program lies.
 """
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -12,11 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from bakeoff.sandbox.installations import CELLAR, MODULES, homebrew, installation, is_managed, is_private, packages
+
 _SECONDS = 30.0
-_MANAGED = {"versions", "installs"}  # folders in which version managers keep installed versions
-_MODULES, _CELLAR = "node_modules", "Cellar"
-_BREW = (_CELLAR, "opt", "lib")  # the folders of Homebrew that its programs need; `etc` and `var` hold users' data
-_LIBRARIES = ("lib/node_modules", "lib/python3*")
 _VOLTA = "volta-shim"
 
 
@@ -31,7 +28,7 @@ def program_path(program: str) -> str | None:
     if found is None:
         return None
     target = Path(found).resolve()
-    return str(target) if _MODULES in target.parts else found
+    return str(target) if MODULES in target.parts else found
 
 
 def which(program: str) -> str | None:
@@ -67,41 +64,42 @@ def program_roots(program: str) -> tuple[Path, ...]:
 
 
 def without_homes(roots: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the roots; of a root that is HOME or the current folder, or lies around them, only its libraries."""
-    return tuple(dict.fromkeys(narrow for root in roots for narrow in _narrowed(root)))
+    """Return the roots; of a root that is HOME or the current folder, or lies around them, only its packages."""
+    return tuple(dict.fromkeys(shown for root in roots for shown in (packages(root) if is_private(root) else [root])))
 
 
-def _narrowed(root: Path) -> Iterator[Path]:
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - `Path.home` fails for a user without one
-    private = [place.resolve() for place in (home, Path())]
-    if any(place.is_relative_to(root.resolve()) for place in private) and not (root / "pyvenv.cfg").is_file():
-        yield from (found for pattern in _LIBRARIES for found in root.glob(pattern))
-    else:
-        yield root
-
-
-def _roots(path: Path) -> list[Path]:
+def _roots(path: Path) -> Iterator[Path]:
+    yield path
+    parts = path.parts
     for parent in path.parents:
         if (parent / "pyvenv.cfg").is_file():
-            return [path, parent, *_base_python(parent)]
-    parts = path.parts
-    if _MODULES in parts:
-        return [path, Path(*parts[: parts.index(_MODULES) + 1])]
-    if _CELLAR in parts:
-        prefix = Path(*parts[: parts.index(_CELLAR)])
-        return [path, *(prefix / name for name in _BREW)]
-    prefix = path.parent.parent
-    managed = path.parent.name == "bin" and _MANAGED & {prefix.parent.name, prefix.parent.parent.name}
-    return [path, prefix] if managed else [path]
+            yield from installation(parent)
+            yield from _base_python(parent)
+            return
+    if MODULES in parts:
+        yield Path(*parts[: parts.index(MODULES) + 1])
+    elif CELLAR in parts:
+        yield from homebrew(path)
+    elif path.parent.name == "bin" and is_managed(path.parent.parent):
+        yield from installation(path.parent.parent)
 
 
-def _base_python(venv: Path) -> list[Path]:
-    """Return the Python installation that a virtual environment was made with, and the links that lead to it."""
+def interpreter_roots(program: str) -> tuple[Path, ...]:
+    """Return the paths that an interpreter needs: beyond those of another program, the packages beside it."""
+    prefixes = dict.fromkeys(path.parent.parent for path in (Path(program), Path(program).resolve()))
+    beside = [path for prefix in prefixes for path in installation(prefix)]
+    return tuple(dict.fromkeys([Path(program), *program_roots(program), *beside]))
+
+
+def _base_python(venv: Path) -> Iterator[Path]:
+    """Yield the Python installation that a virtual environment was made with, and the links that lead to it."""
     link = venv / "bin" / "python"
     found = link.resolve()
-    if not found.exists() or found.is_relative_to("/usr"):
-        return []
-    return [link, *(_roots(found) if _CELLAR in found.parts else [found.parent.parent])]
+    if found.exists() and not found.is_relative_to("/usr"):
+        yield link
+        yield found
+        yield from homebrew(found)
+        yield from installation(found.parent.parent)
 
 
 def said_by(*argv: str, **where: Any) -> str | None:

@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass

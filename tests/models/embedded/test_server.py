@@ -284,7 +284,7 @@ async def test_no_answer_permits_another_origin_to_read_it(endpoints: dict[str, 
 async def test_only_the_relay_listens_on_the_network(endpoints: dict[str, Endpoint]) -> None:
     for endpoint in endpoints.values():
         pid = word_of(endpoint).pid
-        held = {os.stat(f"/proc/{pid}/fd/{name}").st_ino for name in os.listdir(f"/proc/{pid}/fd")}
+        held = {path.stat().st_ino for path in Path(f"/proc/{pid}/fd").iterdir()}
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         ports = {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and int(row[9]) in held}
         assert ports == {httpx2.URL(endpoint.base_url).port}
