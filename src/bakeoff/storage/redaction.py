@@ -1,68 +1,45 @@
 """Keep secret values off the disk: everything that is written to a run folder passes through a `Redactor`."""
 
-import base64
-import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, TypeVar, get_origin
-from urllib.parse import quote, quote_plus
+from functools import lru_cache, partial
+from typing import Any, Literal, NamedTuple, TypeVar, get_origin
 
 from pydantic import BaseModel, JsonValue
 from pydantic_core import PydanticSerializationError
 
-SHORTEST = 8
-"""The length of the shortest secret. Redacting every "test" or "1234" would destroy results and protect nothing."""
+from bakeoff.storage.secret_archives import archives_in, may_hold_archives
+from bakeoff.storage.secret_forms import SHORTEST, Form, edges, fold, forms_of
+from bakeoff.storage.secret_names import known_secrets, secrets_in, secrets_within
+from bakeoff.storage.secret_search import Places, Scanner, without_escapes
+
+__all__ = [
+    "CUT",
+    "SHORTEST",
+    "Model",
+    "Redactor",
+    "known_secrets",
+    "secrets_in",
+    "secrets_within",
+    "with_texts",
+]
 
 CUT = "…"
 """Marks where a text was shortened. The rest of a secret may stand beside it."""
 
-_SECRET_NAME = re.compile(
-    r"apikey|privatekey|token|secret|password|passwd|passphrase|credential"
-    r"|(^|[_.-])(keys?|pat|pass|auth)([_.-]|\d*$)|_pwd$",  # whole words: PATH and KEYBOARD_LAYOUT are not secret
-    re.IGNORECASE,
-)
-_CUT_MARKS = (CUT.encode(), b"...")
-# Line ends, plain or escaped, with the indentation of the next line.
-_BREAK = re.compile(rb"(?:(?:[\r\n]|\\+[rn])[ \t]*)+")
-_BREAK_SIGNS = (b"\n", b"\\n", b"\r", b"\\r")
-_JSON_DEPTH = 3  # such as a tool result in a transcript in a journal
+_CUT_ENDS = (CUT.encode(), b"...")
+_CUT_MARK = re.compile(b"|".join(map(re.escape, _CUT_ENDS)))
 _LONGEST_NUMBER = 1000  # bits: Python refuses to format very long numbers
+_UNPACKING_DEPTH = 2  # compressed content in compressed content
+_GAP = re.compile(rb"[^A-Za-z0-9]+")
+_SPACE = re.compile(rb"\s+")
+_UNUSUAL = re.compile(rb"[^\t\n\r -~]")  # bytes that do not separate ordinary words
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables whose names say that their values are secret."""
-    return {name: value for name, value in environment.items() if value and _SECRET_NAME.search(name)}
-
-
-_SECRET_FIELD = re.compile(
-    r"(?:proxy-)?authorization(?:_token)?|(?:x-)?api[_-]?key|(?:access|auth|refresh|bearer|api)[_-]?token|client[_-]?secret|password",
-    re.IGNORECASE,
-)  # narrower than names of variables: another `key` or `token` in a question may mean another question
-_SCHEME = re.compile(r"^(?:bearer|basic|token) +", re.IGNORECASE)  # a password itself may hold blanks
-
-
-def secrets_within(data: Any, place: str = "") -> dict[str, str]:
-    """Return the texts in JSON data whose field names say that they are secret, by their paths."""
-    if isinstance(data, dict):
-        found: dict[str, str] = {}
-        for name, item in data.items():
-            if isinstance(item, str) and _SECRET_FIELD.fullmatch(str(name)):
-                found[f"{place}{name}"] = _SCHEME.sub("", item)
-            else:
-                found |= secrets_within(item, f"{place}{name}.")
-        return found
-    if isinstance(data, list):
-        return {k: v for at, item in enumerate(data) for k, v in secrets_within(item, f"{place}{at}.").items()}
-    return {}
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """The place of a secret, or of a part of one."""
 
     start: int
@@ -71,31 +48,24 @@ class _Found:
 
 
 class Redactor:
-    """Replace secret values by their names: plain, JSON-escaped, URL-encoded, in base64 and in hex.
+    """Replace secret values by their names, in all the forms that `secret_forms` spells.
 
-    Base64 and hex are found across line breaks too. With `cut`, for texts that may have been shortened, the rest of a
-    secret at the edge of a text or beside a `CUT` mark is replaced as well.
+    With `cut`, for texts that may have been shortened, the rest of a secret at the edge of a text or beside a `CUT`
+    mark is replaced as well.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         known = {name: value for name, value in secrets.items() if len(value) >= SHORTEST}
-        encoded = {form: name for name, value in known.items() for form in _encoded(value)}
-        self._encoded = encoded
-        self._forms = encoded | {form: name for name, value in known.items() for form in _spelled(value)}
-        self._edges = _edges(self._forms)
-        self._encoded_edges = _edges(encoded)
+        self._needles = _needles_of(tuple(known.items())) if known else None
 
     def finds(self, data: bytes) -> bool:
         """Return True if the data may hold a secret. Fast, and never wrong if it returns False.
 
         The data may be JSON: every replaceable string contains the first or the last bytes of a secret.
         """
-        if any(edge in data for edge in self._edges):
-            return True
-        if not self._encoded_edges or not _has_breaks(data):
+        if self._needles is None:
             return False
-        unbroken = _BREAK.sub(b"", data)
-        return any(edge in unbroken for edge in self._encoded_edges)
+        return self._needles.may_be_in(data) or (may_hold_archives(data) and bool(self._packed(data)))
 
     def __call__(self, data: bytes, *, cut: bool = False) -> bytes:
         """Return the data without secrets."""
@@ -105,6 +75,8 @@ class Redactor:
 
     def text(self, text: str, *, cut: bool = False) -> str:
         """Return the text without secrets."""
+        if self._needles is None:
+            return text
         return self(text.encode("utf-8", "surrogatepass"), cut=cut).decode("utf-8", "surrogatepass")
 
     def names_in(self, model: BaseModel) -> list[str]:
@@ -123,7 +95,7 @@ class Redactor:
     def _may_hold(self, model: BaseModel) -> bool:
         """Return True if the data may hold a secret, like `finds`."""
         try:
-            return bool(self._forms) and self.finds(model.model_dump_json().encode())
+            return self._needles is not None and self.finds(model.model_dump_json().encode())
         except PydanticSerializationError:  # lone surrogates
             return True
 
@@ -132,58 +104,141 @@ class Redactor:
         return with_texts(model, partial(self.text, cut=cut))
 
     def _found(self, data: bytes, *, cut: bool) -> Iterator[_Found]:
-        yield from _found_in(data, self._forms, cut=cut)
-        if _has_breaks(data):
-            unbroken, original = _without_breaks(data)
-            for found in _found_in(unbroken, self._encoded, cut=cut):
-                yield _Found(original(found.start), original(found.end - 1) + 1, found.name)
+        if self._needles is not None:
+            yield from self._needles.found_in(data, cut=cut)
+            if may_hold_archives(data):
+                yield from self._packed(data)
+
+    def _packed(self, data: bytes, depth: int = _UNPACKING_DEPTH) -> list[_Found]:
+        """Return the compressed parts of the data that hold a secret."""
+        found: list[_Found] = []
+        for start, end, content in archives_in(data):
+            inside = next(self._needles.found_in(content, cut=False), None) if self._needles else None
+            if inside is None and depth > 1 and may_hold_archives(content):
+                inside = next(iter(self._packed(content, depth - 1)), None)
+            if inside is not None:
+                found.append(_Found(start, end, inside.name))
+        return found
 
 
-def _edges(forms: Iterable[bytes]) -> tuple[bytes, ...]:
-    return tuple({edge for form in forms for edge in (form[:SHORTEST], form[-SHORTEST:])})
+class _Needles:
+    """The needles of some secrets, ready to be searched for."""
+
+    def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
+        folded: dict[bytes, _Spelled] = {}
+        plain: dict[bytes, _Spelled] = {}
+        for name, value in secrets:
+            for form in forms_of(value):
+                known = (folded if form.folded else plain).setdefault(form.needle, _Spelled(name, []))
+                known.forms.append(form)
+        self._folded, self._plain = _Index(folded), _Index(plain)
+
+    def may_be_in(self, data: bytes) -> bool:
+        """Return True if the first or the last bytes of a needle are in the data."""
+        stripped = without_escapes(data)
+        seen = fold(data) if stripped is None else b"%b %b" % (fold(data), fold(stripped))
+        return self._folded.scanner.finds(seen) or self._plain.scanner.finds(data)
+
+    def found_in(self, data: bytes, *, cut: bool) -> Iterator[_Found]:
+        """Yield where the secrets are in the data."""
+        cuts = [0, *_marks(data), len(data)] if cut else []
+        for start, end, needle in self._plain.found_in(data, cuts):
+            yield _Found(start, end, self._plain.needles[needle].name)
+        yield from self._found_folded(data, Places(data), cut=cut)
+        if without_escapes(data) is not None:
+            yield from self._found_folded(data, Places(data, escapes=True), cut=cut)
+
+    def _found_folded(self, data: bytes, places: Places, *, cut: bool) -> Iterator[_Found]:
+        view = fold(places.data)
+        cuts = [0, *places.folded(_marks(places.data)), len(view)] if cut else []
+        for start, end, needle in self._folded.found_in(view, cuts):
+            name, forms = self._folded.needles[needle]
+            first, last = places.original(start), places.original(end - 1) + 1
+            if end - start == len(needle):
+                said = [form.around(data, first, last) for form in forms if _is_said(form, data, first, last)]
+                if not said:
+                    continue
+                first, last = max(said, key=lambda place: place[1] - place[0])
+            elif forms[0].words and not _is_cut(data, first, last, head=needle.startswith(view[start:end])):
+                continue
+            yield _Found(first, last, name)
 
 
-def _found_in(data: bytes, forms: Mapping[bytes, str], *, cut: bool) -> Iterator[_Found]:
-    for form, name in forms.items():
-        yield from (_Found(at, at + len(form), name) for at in _places(form, data))
-        if cut:
-            yield from _rests(data, form, name)
+@lru_cache(maxsize=64)
+def _needles_of(secrets: tuple[tuple[str, str], ...]) -> _Needles:
+    return _Needles(secrets)
 
 
-def _places(form: bytes, data: bytes) -> Iterator[int]:
-    at = data.find(form)
-    while at >= 0:
-        yield at
-        at = data.find(form, at + len(form))
+def _marks(data: bytes) -> list[int]:
+    return [place for match in _CUT_MARK.finditer(data) for place in match.span()]
 
 
-def _rests(data: bytes, form: bytes, name: str) -> Iterator[_Found]:
-    """Yield the parts of a form whose other end was cut off."""
-    for at in _places(form[:SHORTEST], data):
-        marks = (data.find(mark, at + SHORTEST, at + len(form) + len(mark)) for mark in _CUT_MARKS)
-        end = min((mark for mark in marks if mark >= 0), default=len(data))
-        if end - at < len(form) and form.startswith(data[at:end]):
-            yield _Found(at, end, name)
-    for at in _places(form[-SHORTEST:], data):
-        end = at + SHORTEST
-        found = ((data.rfind(mark, max(0, end - len(form) - len(mark)), at), mark) for mark in _CUT_MARKS)
-        start = max((place + len(mark) for place, mark in found if place >= 0), default=0)
-        if end - start < len(form) and form.endswith(data[start:end]):
-            yield _Found(start, end, name)
+def _is_said(form: Form, data: bytes, first: int, last: int) -> bool:
+    """Tell a secret that consists of words from ordinary words: there, other things than blanks separate letters."""
+    if not form.words:
+        return True
+    found, start, end = data[first:last], first - len(form.before), last + len(form.after)
+    is_whole = data[max(0, start) : first] == form.before and data[last:end] == form.after
+    if is_whole and _SPACE.sub(b"", found).lower() == _SPACE.sub(b"", form.inner).lower():
+        return True
+    gaps = _GAP.findall(found)
+    return len(gaps) * 2 >= len(form.needle) or fold(found) != form.needle or any(map(_UNUSUAL.search, gaps))
 
 
-def _has_breaks(data: bytes) -> bool:
-    return any(sign in data for sign in _BREAK_SIGNS)
+def _is_cut(data: bytes, first: int, last: int, *, head: bool) -> bool:
+    """Tell whether nothing stands between the part of a secret and the place where the text was cut."""
+    if head:
+        return last == len(data) or _CUT_MARK.match(data, last) is not None
+    return first == 0 or data.endswith(_CUT_ENDS, 0, first)
 
 
-def _without_breaks(data: bytes) -> tuple[bytes, Callable[[int], int]]:
-    """Return the data as one line, and a function from a place in it to the place in the original."""
-    kept: list[int] = []  # bytes of the one line before each break
-    removed = [0]
-    for match in _BREAK.finditer(data):
-        kept.append(match.start() - removed[-1])
-        removed.append(removed[-1] + len(match.group()))
-    return _BREAK.sub(b"", data), lambda place: place + removed[bisect_right(kept, place)]
+class _Spelled(NamedTuple):
+    """The secret behind a needle, and the forms that have this needle."""
+
+    name: str
+    forms: list[Form]
+
+
+class _Index:
+    """Needles by their first and last bytes."""
+
+    def __init__(self, needles: dict[bytes, _Spelled]) -> None:
+        self.needles = needles
+        self.scanner = Scanner(edges(needles))
+        self._starting: dict[bytes, list[bytes]] = {}
+        self._ending: dict[bytes, list[bytes]] = {}
+        for needle in needles:
+            self._starting.setdefault(needle[:SHORTEST], []).append(needle)
+            self._ending.setdefault(needle[-SHORTEST:], []).append(needle)
+        self._lengths = {edge: sorted({*map(len, found)}, reverse=True) for edge, found in self._starting.items()}
+
+    def found_in(self, view: bytes, cuts: list[int]) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the start, the end and the needle of each place; with `cuts`, also of what was cut off there."""
+        covered, last = 0, b""
+        for at, edge in self.scanner.places(view):
+            for length in self._lengths.get(edge, ()):
+                if at + length <= covered:
+                    break
+                if at + length > len(view):
+                    continue
+                needle = view[at : at + length]
+                if needle in self.needles and (at >= covered or needle != last):
+                    yield at, at + length, needle
+                    covered, last = at + length, needle
+                    break
+            if cuts:
+                yield from self._rests(view, at, edge, cuts)
+
+    def _rests(self, view: bytes, at: int, edge: bytes, cuts: list[int]) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the parts of needles whose other end was cut off."""
+        end = cuts[bisect_left(cuts, at + SHORTEST)]
+        for needle in self._starting.get(edge, ()):
+            if end - at < len(needle) and needle.startswith(view[at:end]):
+                yield at, end, needle
+        start, end = cuts[bisect_right(cuts, at) - 1], at + SHORTEST
+        for needle in self._ending.get(edge, ()):
+            if end - start < len(needle) and needle.endswith(view[start:end]):
+                yield start, end, needle
 
 
 def _apart(found: Iterable[_Found]) -> Iterator[_Found]:
@@ -207,7 +262,8 @@ def _replaced(data: bytes, found: Iterable[_Found]) -> bytes:
     pieces: list[bytes] = []
     end = 0
     for each in found:
-        pieces += (data[end : each.start], f"[redacted {_label(each.name)}]".encode())
+        # In JSON, a backslash before it is the rest of an escape that began with the first letter.
+        pieces += (data[end : each.start].rstrip(b"\\"), f"[redacted {_label(each.name)}]".encode())
         end = each.end
     return b"".join((*pieces, data[end:])) if pieces else data
 
@@ -240,38 +296,3 @@ def _change(value: Any, change: Callable[[str], str], annotation: Any = JsonValu
 def _label(name: str) -> str:
     """Return the name with only those characters that need no escape in JSON."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
-
-
-def _spelled(value: str) -> Iterator[bytes]:
-    """Yield the value plain, URL-encoded and JSON-escaped."""
-    for text in {value, quote(value, safe=""), quote(value), quote_plus(value)}:
-        yield from _escaped(text)
-    for text in {quote(value, safe=""), quote_plus(value)}:
-        yield re.sub(r"%[0-9A-F]{2}", lambda match: match.group().lower(), text).encode()
-
-
-def _encoded(value: str) -> Iterator[bytes]:
-    """Yield the value in hex and base64, which programs may break into lines anywhere."""
-    raw = value.encode("utf-8", "surrogatepass")
-    yield from (raw.hex().encode(), raw.hex().upper().encode())
-    for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        yield from _in_base64(raw, encode)
-
-
-def _escaped(text: str) -> Iterator[bytes]:
-    """Yield the text at each depth of JSON in JSON, with and without `\\uXXXX` for characters outside ASCII."""
-    levels = {text}
-    for _ in range(_JSON_DEPTH + 1):
-        yield from (level.encode("utf-8", "surrogatepass") for level in levels)
-        levels = {json.dumps(level, ensure_ascii=ascii)[1:-1] for level in levels for ascii in (True, False)}
-
-
-def _in_base64(raw: bytes, encode: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """Yield the whole value, and at each of the three alignments the part that does not depend on its neighbours."""
-    yield encode(raw)
-    yield encode(raw).rstrip(b"=")
-    for shift in range(3):
-        encoded = encode(b"\0" * shift + raw).rstrip(b"=")
-        first = (shift * 8 + 5) // 6
-        last = (shift + len(raw)) * 8 // 6
-        yield encoded[first:last]
