@@ -54,7 +54,6 @@ class RunOptions:
 
     def redactor(self) -> "Redactor":
         """Return a redactor that knows the secrets of the environment, of `.env` files and of this run."""
-        from bakeoff._kernel.environment import read_environment
-        from bakeoff.storage.redaction import Redactor, secrets_in
+        from bakeoff.storage.redaction import Redactor, known_secrets
 
-        return Redactor({**secrets_in(read_environment()), **self.secrets})
+        return Redactor({**known_secrets(), **self.secrets})

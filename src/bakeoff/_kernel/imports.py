@@ -30,6 +30,9 @@ def import_object(target: str, who: str) -> Any:
         found: Any = importlib.import_module(module_name)
     except (ImportError, SyntaxError) as error:
         raise UsageError(f"{who}: module {module_name!r} cannot be imported: {error}") from error
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise UsageError(f"{who}: module {module_name!r} cannot be imported: it raised {said}") from error
     try:
         for part in attribute.split("."):
             found = getattr(found, part)

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import ConfigDict, Field, PositiveInt, ValidationError
 from pydantic.types import StringConstraints
 
-from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.doors.components.request import JOINED, ComponentsRequest
 from bakeoff.errors import UsageError
-from bakeoff.storage.redaction import Redactor, secrets_in
+from bakeoff.storage.redaction import Redactor, known_secrets, secrets_in
 
 if TYPE_CHECKING:
     from bakeoff.mcp.servers import ServerSpec
@@ -104,7 +103,7 @@ def _has_secret(spec: "ServerSpec") -> bool:
     from bakeoff.mcp.servers import shown_url
 
     words = [spec.command or "", *spec.args]
-    known = Redactor(secrets_in(read_environment()))
+    known = Redactor(known_secrets())
     if known.finds(shlex.join(words).encode()) or any("://" in word and shown_url(word) != word for word in words):
         return True
     return bool(secrets_in(dict(_named_values(words)))) or any("bearer" in word.lower() for word in words)

@@ -24,13 +24,22 @@ def report_crash(kind: type[BaseException], error: BaseException, trace: "Traceb
     with tempfile.NamedTemporaryFile(
         "w", prefix="bakeoff-crash-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
     ) as file:
-        file.write("".join(traceback.format_exception(kind, error, trace)))
+        file.write(_redacted("".join(traceback.format_exception(kind, error, trace))))
     sys.stderr.write(
         f"bakeoff has a bug: {kind.__name__}: {shown(str(error))}\nFinished trials are safe in the run's folder. "
         f"The details are in {file.name}; please attach them to a bug report.\n"
     )
     sys.stderr.flush()
     os._exit(INTERNAL)
+
+
+def _redacted(text: str) -> str:
+    from bakeoff.storage.redacted_stream import printed_secrets
+
+    try:
+        return printed_secrets().redact(text)
+    except Exception as error:  # noqa: BLE001 - the error may be one of redaction itself
+        return f"the details are left out: they could not be redacted ({type(error).__name__})\n"
 
 
 def accept_every_character() -> None:

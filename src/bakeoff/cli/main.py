@@ -45,6 +45,7 @@ from bakeoff.cli.flags import (
 )
 from bakeoff.cli.mcp import mcp
 from bakeoff.errors import BakeoffError, InfraError
+from bakeoff.storage.redacted_stream import redact_streams
 
 _DEMO_FLAGS = RunFlags(jobs=4)
 
@@ -392,6 +393,7 @@ def main(group: typer.Typer = app) -> None:
         sys.excepthook = report_crash
         if not sys.warnoptions:
             warnings.simplefilter("ignore")  # those of libraries are not for users; `python -W` still shows them
+        redact_streams()
         accept_every_character()
         # Not `app()`: that would replace our excepthook by typer's.
         sys.exit(typer.main.get_command(group)(standalone_mode=False) or 0)

@@ -20,7 +20,8 @@ from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolResult
 from bakeoff.mcp.exposed import PROMPT, READ
 from bakeoff.report.formatting import shown, visible
 from bakeoff.report.terminal import print_blocks
-from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.redacted_stream import printed_secrets
+from bakeoff.storage.redaction import Redactor, known_secrets
 
 
 def list_offers(*, server: str | None = None, servers: ServerOptions, as_json: bool = False) -> int:
@@ -42,11 +43,14 @@ async def take_snapshot(specs: Sequence[ServerSpec]) -> Snapshot:
     Secrets that servers repeat in their texts are redacted, because a snapshot is meant to be committed.
     """
     async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
-        return _redactor(specs).model(Snapshot.of(hub.servers, await hub.tools(), await hub.offers()))
+        return redactor_of(specs).model(Snapshot.of(hub.servers, await hub.tools(), await hub.offers()))
 
 
-def _redactor(specs: Sequence[ServerSpec]) -> Redactor:
-    return Redactor({f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()})
+def redactor_of(specs: Sequence[ServerSpec]) -> Redactor:
+    """Return what takes out the secrets of servers and of the environment. From now on, they are not printed either."""
+    own = {f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
+    printed_secrets().learn(own)
+    return Redactor({**known_secrets(), **own})
 
 
 def call(
@@ -94,7 +98,7 @@ async def _call(
             gathered([*argument_problems(arguments, tool)])
         if is_destructive(tool) and not yes:
             await _ask(tool)
-        return _redactor(specs).model(await hub.call(tool.server, tool.name, arguments, seconds=seconds))
+        return redactor_of(specs).model(await hub.call(tool.server, tool.name, arguments, seconds=seconds))
 
 
 async def _ask(tool: ServerTool) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shlex
 import stat
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import out, say
 from bakeoff.cli.flags import ServerFlags
+from bakeoff.cli.mcp_look import redactor_of
 from bakeoff.cli.mcp_servers import direct_servers, names_client_file, one_suite, read_suites_of
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp_suite.config import check_config, read_suite, suite_environment
@@ -40,6 +42,7 @@ from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.report.formatting import visible
 from bakeoff.report.terminal import print_blocks
+from bakeoff.storage.redaction import SHORTEST, known_secrets
 
 _FOR_EVERYONE = 0o644
 
@@ -162,14 +165,14 @@ def generate(
         raise UsageError("nothing to add: the configuration has all these cases already")
     frame = _frame(servers, specs, model or "local:smollm2", Path() if output is None else output.parent)
     if output is None:
-        whole = whole_config(drafts, frame) if suite is None else None
+        whole = _with_variables(whole_config(drafts, frame), specs)[0] if suite is None else None
         out().print(whole or cases_text(drafts), end="", soft_wrap=True)
     elif target.text is not None:
         target.write(added_to(target.text, drafts, output), suite_environment(output.parent), like=output)
-    elif suite is not None:
-        target.write(whole_config(drafts, Frame.of_file(suite.file, output.parent)), environment, like=suite.file)
     else:
-        target.write(whole_config(drafts, frame), environment)
+        used = frame if suite is None else Frame.of_file(suite.file, output.parent)
+        text, variables = _with_variables(whole_config(drafts, used), specs)
+        target.write(text, {**environment, **variables}, like=suite.file if suite else None)
     say(f"{count_of(len(drafts), 'case')} for {count_of(len(tools), 'tool')}: review each before you rely on it")
     if any(draft.destructive for draft in drafts):
         say("note: cases of destructive tools have `executeTools: false`, so that nothing is destroyed by accident")
@@ -187,8 +190,24 @@ def _frame(servers: ServerFlags, specs: Sequence[ServerSpec], model: str, folder
 
 
 async def _tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:
+    """Return the tools of servers, without the keys that their texts repeat."""
     async with McpHub(specs).open() as hub:
-        return await hub.tools()
+        return tuple(map(redactor_of(specs).model, await hub.tools()))
+
+
+def _with_variables(text: str, specs: Sequence[ServerSpec]) -> tuple[str, dict[str, str]]:
+    """Return a new configuration with variables in place of keys, and these variables: the file may be committed."""
+    own = {f"{spec.name}_{name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
+    keys = {value: re.sub(r"\W", "_", name).upper() for name, value in own.items() if len(value) >= SHORTEST}
+    keys |= {value: name for name, value in known_secrets().items() if name.isidentifier() and len(value) >= SHORTEST}
+    found: dict[str, str] = {}
+    for value in sorted(keys, key=len, reverse=True):
+        if value in text:
+            text = text.replace(value, f"${{{keys[value]}}}")
+            found[keys[value]] = value
+            if keys[value] not in os.environ:
+                say(f"note: set {keys[value]}, in the environment or in .env: a configuration holds no keys")
+    return redactor_of(specs).text(text), found
 
 
 @dataclass(frozen=True, slots=True)

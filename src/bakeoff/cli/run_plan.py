@@ -38,6 +38,7 @@ from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import RunTally, Summary, tallied
 from bakeoff.report.terminal import print_blocks
 from bakeoff.report.treatments import treatment_effects
+from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 
 PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
@@ -61,6 +62,7 @@ def check_plan(plan: Plan, options: RunOptions, door: Door | None = None) -> Che
     options = door.options(plan, options)
     registry = door.registry(plan, options)
     resolved = registry.resolve(plan, offline=options.replay == "strict", attempts=not options.rescore_only)
+    printed_secrets().learn({**resolved.secrets(), **options.secrets})
     return CheckedPlan(plan, door, options, resolved)
 
 

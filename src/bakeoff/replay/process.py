@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bakeoff._kernel.choices import REPLAY_MODES, ReplayMode
-from bakeoff._kernel.environment import read_environment
 from bakeoff.errors import UsageError
 from bakeoff.replay.application import activated
 from bakeoff.replay.http import http_hooks
 from bakeoff.replay.store import Store
-from bakeoff.storage.redaction import Redactor, secrets_in
+from bakeoff.storage.redaction import Redactor, known_secrets
 
 _INHERITED = "BAKEOFF_REPLAYING"  # the mode and the folder, as JSON
 
@@ -46,5 +45,5 @@ def replaying_as_inherited() -> Iterator[None]:
         yield
         return
     mode, folder = json.loads(inherited)
-    with replaying(mode, Path(folder), Redactor(secrets_in(read_environment()))):
+    with replaying(mode, Path(folder), Redactor(known_secrets())):
         yield

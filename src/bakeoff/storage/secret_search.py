@@ -76,7 +76,7 @@ class Scanner:
         return True
 
     def _hashed(self, data: bytes) -> Iterator[tuple[int, Any]]:
-        """Yield the start of each stretch of the data that may hold edges, and an array that is true at their places."""
+        """Yield the start of each stretch of the data that may hold edges, and an array that is true where they are."""
         for start in range(0, len(data) - SHORTEST + 1, _STRIDE):
             codes = self._array(min(_STRIDE, len(data) - SHORTEST + 1 - start), "<u8", data, start, (1,))
             hit = self._table[self._slots(codes)]

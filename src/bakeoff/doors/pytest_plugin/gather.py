@@ -19,7 +19,7 @@ import pytest
 if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 
-_ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
+ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
 _AT_ONCE = 64  # outcomes that are packed together
 _MOST_DIGITS = 1000  # a longer number becomes a text
 LOGGED = pytest.StashKey[Any]()  # what an ordinary test has logged
@@ -93,11 +93,11 @@ class Gathered:
     def attach(self, report: pytest.TestReport) -> None:
         """Add the outcomes of a report to it, on a worker."""
         if made := self._made.pop(report.nodeid, None):
-            setattr(report, _ON_REPORT, [outcome.model_dump_json(exclude_defaults=True) for outcome in made])
+            setattr(report, ON_REPORT, [outcome.model_dump_json(exclude_defaults=True) for outcome in made])
 
     def take(self, report: pytest.TestReport) -> None:
         """Keep the outcomes of a report that is being logged, on the process that reports."""
-        carried: Sequence[str] = report.__dict__.pop(_ON_REPORT, ())
+        carried: Sequence[str] = report.__dict__.pop(ON_REPORT, ())
         found = self._made.pop(report.nodeid, None) or [_read(text) for text in carried]
         self._logged = (report, found)
         if report.outcome in FINAL:

@@ -20,6 +20,7 @@ from bakeoff.doors.pytest_plugin.options import (
     is_limited,
     replay_mode,
 )
+from bakeoff.doors.pytest_plugin.reporting.redacting import SessionSecrets, has_eval
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -67,6 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
         begin_cycle(config, config.option.eval_watch_cycle)
     register(config)
     config.pluginmanager.register(EvalHooks(config), "bakeoff-evals")  # after the reports: the last is called first
+    config.pluginmanager.register(SessionSecrets(config), "bakeoff-secrets")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -127,11 +129,6 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> "Generator[None, p
         if crash is not None:
             crash.message = call.excinfo.value.short
     return report
-
-
-def _is_eval(item: pytest.Item) -> bool:
-    """Tell whether an item is a case of a suite, or a test that uses a fixture of evals."""
-    return hasattr(item, "group") or not FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 class EvalHooks:
@@ -203,7 +200,7 @@ class EvalHooks:
 
     def _note_lost(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Add the outcome of an eval that an error of a fixture, or of the test around it, kept from being run."""
-        if not _is_eval(item) or call.when == "teardown" or item.get_closest_marker("xfail"):
+        if not has_eval(item) or call.when == "teardown" or item.get_closest_marker("xfail"):
             return
         gathered = gathering(self._config)
         if call.when == "setup":
@@ -279,7 +276,7 @@ class EvalHooks:
             warn_of_uncollected()
         collected = getattr(self._config, "workerinput", {}).get(COLLECTED_FILE)
         replays = replay_mode(self._config) != "off" and not self._config.option.collectonly
-        if not (collected or replays) or not any(map(_is_eval, session.items)):
+        if not (collected or replays) or not any(map(has_eval, session.items)):
             return
         if collected:
             from pathlib import Path
@@ -333,7 +330,7 @@ class EvalHooks:
 
     def _add_lost(self, session: pytest.Session) -> None:
         """Add the evals that were collected and never reported."""
-        if not self._collected and (_SUITE_MODULE not in sys.modules or not any(map(_is_eval, session.items))):
+        if not self._collected and (_SUITE_MODULE not in sys.modules or not any(map(has_eval, session.items))):
             return
         from bakeoff.doors.pytest_plugin.lost import STOPPED, all_lost
 

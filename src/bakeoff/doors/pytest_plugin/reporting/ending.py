@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bakeoff._kernel.environment import read_environment
 from bakeoff.doors.pytest_plugin.options import results_folder
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import gates_sentence, not_passed, page_sections
@@ -20,7 +19,7 @@ from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
 from bakeoff.doors.pytest_plugin.reporting.undecided import NONE
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.output_files import PUBLIC, refuse_unwritable, replace_file
-from bakeoff.storage.redaction import Redactor, secrets_in
+from bakeoff.storage.redaction import Redactor, known_secrets
 
 if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.until_decided import SessionDecisions
@@ -197,9 +196,7 @@ class OutcomeRedactor:
     """Removes known secrets from outcomes before they are written to a file."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        with suppress(UsageError):  # a .env file that cannot be read holds no key that was used
-            environment = read_environment(base=environment)
-        self._redactor = Redactor(secrets_in(environment))
+        self._redactor = Redactor(known_secrets(environment))
 
     def __call__(self, outcome: EvalOutcome) -> EvalOutcome:
         found = self._redactor.finds(outcome.model_dump_json().encode())

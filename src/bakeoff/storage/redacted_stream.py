@@ -1,0 +1,89 @@
+"""Keep secrets out of what this process prints. The command line loads this, so it imports nothing heavy."""
+
+import io
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bakeoff.storage.secret_text import TextRedactor
+
+_MOST_HELD = 65_536  # characters of a line that are kept until its end is known
+
+
+class PrintedSecrets:
+    """The secrets that may not be printed: those of the environment, and what is learnt later."""
+
+    def __init__(self) -> None:
+        self._learnt: dict[str, str] = {}
+
+    def learn(self, secrets: Mapping[str, str]) -> None:
+        """Keep more secrets from being printed."""
+        self._learnt |= secrets
+        self.__dict__.pop("_redactor", None)
+
+    def redact(self, text: str) -> str:
+        """Return the text without secrets. Parts of a secret at its edges are secret too: it may have been cut."""
+        return self._redactor.text(text, cut=True)
+
+    @cached_property
+    def _redactor(self) -> "TextRedactor":
+        from bakeoff.storage.secret_names import known_secrets
+        from bakeoff.storage.secret_text import TextRedactor
+
+        return TextRedactor({**known_secrets(), **self._learnt})
+
+
+class RedactedStream(io.TextIOWrapper):
+    """A stream that redacts what is written to it, line by line: a secret may come in several pieces.
+
+    As in any stream of lines, a line without its end is written when the stream is flushed.
+    """
+
+    def __init__(self, stream: io.TextIOWrapper, secrets: PrintedSecrets) -> None:
+        stream.flush()
+        super().__init__(stream.buffer, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
+        self.secrets = secrets
+        self._held: list[str] = []
+        self._size = 0
+
+    def write(self, text: str) -> int:
+        """Write whole lines, and keep the rest."""
+        self._held.append(text)
+        self._size += len(text)
+        if "\r" in text or self._size > _MOST_HELD:
+            self._release()
+        elif "\n" in text:
+            lines, end, rest = "".join(self._held).rpartition("\n")
+            self._held, self._size = [lines + end], 0
+            self._release()
+            self._held, self._size = [rest], len(rest)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write everything."""
+        if not self.closed:
+            self._release()
+        super().flush()
+
+    def _release(self) -> None:
+        held, self._held, self._size = "".join(self._held), [], 0
+        if held:
+            super().write(self.secrets.redact(held))
+
+
+def printed_secrets() -> PrintedSecrets:
+    """Return what stdout and stderr keep secret; a new object if they are not redacted."""
+    found = (stream.secrets for stream in (sys.stdout, sys.stderr) if isinstance(stream, RedactedStream))
+    return next(found, None) or PrintedSecrets()
+
+
+def redact_streams() -> None:
+    """Redact what is printed to stdout and stderr from now on."""
+    secrets = printed_secrets()
+    # A program that was started without a stream has None in its place, whatever its type says.
+    if type(sys.stdout) is io.TextIOWrapper:
+        sys.stdout = RedactedStream(sys.stdout, secrets)
+    if type(sys.stderr) is io.TextIOWrapper:
+        sys.stderr = RedactedStream(sys.stderr, secrets)
