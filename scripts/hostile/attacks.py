@@ -1,0 +1,43 @@
+"""The attacks on the sandbox, in one list: the campaign runs them on every rung, and SECURITY.md promises their outcome."""
+
+from collections.abc import Mapping
+
+# An attack's id in SECURITY.md, and what it tries.
+TRIES: Mapping[str, str] = {
+    "read-environ": "read keys from its environment, and from that of every process in /proc",
+    "read-memory": "read keys from the memory of Bakeoff or of its supervisor",
+    "read-home": "read files in the home of the user who runs Bakeoff",
+    "read-project": "read Bakeoff's own files, which hold references",
+    "read-hidden": "read files that the run hides: hidden tests, results",
+    "read-other-trial": "read the workspace of another trial",
+    "write-outside": "write a file outside of its folders that stays on the machine",
+    "loopback": "call a server on loopback",
+    "abstract-socket": "call a server on an abstract Unix socket",
+    "outlive": "leave a daemon that ignores signals",
+    "fork-bomb": "start processes without end",
+    "endless-loop": "compute without end",
+    "ignore-signals": "wait without end and ignore every signal",
+    "memory-heap": "fill memory from its heap",
+    "memory-sysv": "fill memory with System V shared memory",
+    "memory-memfd": "fill memory with memfd files",
+    "memory-shm": "fill memory with files in /dev/shm",
+    "memory-unix-sockets": "fill memory with unread messages on Unix sockets",
+    "memory-tcp": "fill memory with unread data on TCP connections",
+    "memory-pipes": "fill memory with unread data in pipes",
+    "memory-tmpfs": "fill memory with files in a tmpfs that it mounts itself",
+    "disk-file": "fill the disk with one file",
+    "disk-files": "fill the disk with many files",
+    "disk-deleted": "fill the disk with files that it deletes while they are open",
+    "output": "print without end",
+    "leave-sysv": "leave System V shared memory, semaphores and message queues on the machine",
+    "keyring": "keep a key in a keyring of the kernel",
+    "user-namespace": "become root in a user namespace of its own",
+    "mount": "mount a file system",
+    "ptrace-supervisor": "trace its supervisor",
+    "kill-supervisor": "kill its supervisor",
+    "forge-exit-code": "make its supervisor report another exit code, or none",
+    "signal-others": "signal processes that are not its own",
+    "devices": "write to devices, or make some",
+    "set-user-id": "gain rights through a program with the set-user-id bit",
+    "kernel-interfaces": "use bpf, perf_event_open, userfaultfd or io_uring",
+}
