@@ -1,19 +1,19 @@
-"""Run every attack of `cheat` on every grader in every sandbox there is, and fail if any of them passes.
+"""Run every attack of `cheat` on every grader in every sandbox there is. None of them may pass.
 
 Each attack is graded as any answer is, with twins. For comparison, the column `alone` shows what a single plain run of
 the tests would have said: attacks that pass there show what the twins are for.
 """
 
-import argparse
 import asyncio
-import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from scripts.hostile.options import Options
+from scripts.hostile.rows import Findings, Outcome, Row
 
 from bakeoff.doors.components.plan import case_of as component_case
 from bakeoff.doors.components.suites import bundled_folder as bundled_suites
@@ -35,6 +35,8 @@ from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import available, choose_sandbox, open_place, put_files, take
 
 GRADERS = ("pytest", "unittest", "jest", "whole jest", "vitest", "whole vitest", "react", "vue", "typescript")
+IN_DOCKER = ("pytest", "unittest")  # the image holds no Node
+SAMPLED = {"jest": ("bwrap",), "vitest": ("bwrap",), "pytest": ("process",)}
 _SECONDS = 15.0
 MOST_GAINED, FEW_TESTS = 0.34, 4  # a share of the tests that no attack may pass, if they are more than a few
 _UNITTEST = """\
@@ -135,7 +137,7 @@ def _graders() -> dict[str, Case]:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Graded:
     """Record how one attack ended."""
 
     attack: HostileSolution | HostileScript
@@ -171,7 +173,7 @@ async def _try(
     case: GradedCase,
     sandbox: Sandbox,
     resources: Mapping[str, Any],
-) -> Row:
+) -> Graded:
     started, alone = time.monotonic(), "-"
     try:
         answer = await _answer(attack, case, sandbox)
@@ -187,14 +189,15 @@ async def _try(
         result = f"PASSED over its failure, as the grader's fault: {error}"
     except InfraError as error:
         result = f"PASSED over its failure, as the machine's fault: {error}"
-    return Row(attack, grader, sandbox.name, alone, result.replace("\n", " "), time.monotonic() - started)
+    return Graded(attack, grader, sandbox.name, alone, result.replace("\n", " "), time.monotonic() - started)
 
 
-async def _run(options: argparse.Namespace) -> list[Row]:
-    rows: list[Row] = []
-    cases = {name: case for name, case in _graders().items() if name in (options.grader or GRADERS)}
-    for rung in options.rung or [status.name for status in reversed(available()) if status.ok]:
-        for grader, case in cases.items():
+async def _run(options: Options) -> list[Graded]:
+    rows: list[Graded] = []
+    cases = _graders()
+    for rung in options.rungs or [status.name for status in reversed(available()) if status.ok]:
+        for grader in _graders_on(rung, options):
+            case = cases[grader]
             sandbox, graded = choose_sandbox(rung), graded_case(case)
             chosen = [each for each in attacks_on(graded) if _wanted(each, grader, options)]
             free = asyncio.Semaphore(options.jobs)
@@ -221,16 +224,25 @@ async def _run(options: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def _wanted(attack: HostileSolution | HostileScript, grader: str, options: argparse.Namespace) -> bool:
+def _graders_on(rung: str, options: Options) -> list[str]:
+    """Return the graders to attack on a rung. A sample has a few, and as a user only the one that needs no Node."""
+    if options.graders:
+        return [grader for grader in GRADERS if grader in options.graders]
+    if options.sample and not options.rungs:
+        chosen = [grader for grader, rungs in SAMPLED.items() if rung in rungs]
+        return chosen if options.user == "root" else [grader for grader in chosen if grader in IN_DOCKER]
+    return list(IN_DOCKER if rung == "docker" else GRADERS)
+
+
+def _wanted(attack: HostileSolution | HostileScript, grader: str, options: Options) -> bool:
     if isinstance(attack, HostileScript) and grader not in ("pytest", "jest"):
         return False  # scripts are for exercises
-    names = options.attack or (SAMPLE if options.sample else None)
+    names = options.attacks or (SAMPLE if options.sample else None)
     return names is None or attack.name in names
 
 
-def _summary(rows: Sequence[Row]) -> Iterator[str]:
-    who = "root" if os.geteuid() == 0 else f"user {os.geteuid()}"
-    yield f"{len({(row.attack.name, row.grader) for row in rows})} variants, {len(rows)} gradings, as {who}"
+def _summary(rows: Sequence[Graded], user: str) -> Iterator[str]:
+    yield f"{len({(row.attack.name, row.grader) for row in rows})} variants, {len(rows)} gradings, as {user}"
     for rung in dict.fromkeys(row.rung for row in rows):
         for grader in dict.fromkeys(row.grader for row in rows):
             own = [row for row in rows if (row.rung, row.grader) == (rung, grader)]
@@ -241,20 +253,15 @@ def _summary(rows: Sequence[Row]) -> Iterator[str]:
     yield f"  families: {', '.join(f'{families[name]} {name}' for name in FAMILIES if families[name])}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--grader", action="append", choices=GRADERS)
-    parser.add_argument("--rung", action="append", choices=["auto", "process", "bwrap", "docker"])
-    parser.add_argument("--attack", action="append", help="only this attack")
-    parser.add_argument("--sample", action="store_true", help="only a few attacks of different families")
-    parser.add_argument("--quiet", action="store_true", help="print only what passes, and the summary")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    rows = asyncio.run(_run(parser.parse_args()))
-    print(*_summary(rows), sep="\n")
-    passed = [row for row in rows if row.passed]
-    print(*(f"✗ {row}" for row in passed), sep="\n") if passed else print("✓ no attack passes")
-    sys.exit(1 if passed or not rows else 0)
-
-
-if __name__ == "__main__":
-    main()
+def run(options: Options) -> Findings:
+    """Grade the attacks. On each rung, they are one row of the table: verdicts that are forged, or none."""
+    graded = asyncio.run(_run(options))
+    print(*_summary(graded, options.user), sep="\n", flush=True)
+    passed = [row for row in graded if row.passed]
+    rows = []
+    for rung in dict.fromkeys(row.rung for row in graded):
+        forged = [str(row) for row in passed if row.rung == rung]
+        outcome: Outcome = "possible" if forged else "prevented"
+        rows.append(Row("cheats", "forge-verdict", rung, options.user, outcome, "; ".join(forged)))
+    figures = {"gradings": float(len(graded)), "forged-verdicts": float(len(passed))}
+    return Findings(rows, figures, [str(row) for row in passed] or ([] if graded else ["no cheat was graded"]))

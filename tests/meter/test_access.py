@@ -17,7 +17,8 @@ from bakeoff.meter.listener import PREFIX, SOCKET, make_folder, runtime_folder, 
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 
 from ..models.loopback import Act, Loopback
-from ..sandbox.conftest import docker, docker_engine, place, sandbox_on
+from ..sandbox.conftest import docker_engine, place, sandbox_on
+from ..sandbox.docker_engine import docker
 from .conftest import CANARY, Opening, Visit
 
 __all__ = ["docker_engine", "place", "sandbox_on"]  # fixtures, found by their names

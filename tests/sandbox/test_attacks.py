@@ -10,6 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from scripts.hostile.attacks import (
+    BIG_FILE,
+    DAEMON,
+    DEAF,
+    DELETED_FILE,
+    ENVIRONMENT,
+    FORK_BOMB,
+    LOOP,
+    MANY_FILES,
+    MEMORY,
+    NETWORK,
+    PRINTER,
+    READER,
+)
 
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
@@ -22,103 +36,6 @@ HOME_OF_ROOT = Path("~root").expanduser()
 KEY = "sk-never-to-be-seen"
 LIMITS = Limits(memory_mb=128, processes=64, disk_mb=50, output_kb=256)
 HANGS_SECONDS = 60.0  # no attack ends by itself in that time, and a loaded machine may take a while to clear up
-
-FORK_BOMB = """
-import os, resource, sys
-bound = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-if os.getuid() == 0 or not 0 < bound <= 100:
-    sys.exit("not safe to try: nothing bounds the processes")
-while True:
-    try:
-        os.fork()
-    except OSError:
-        pass
-"""
-BIG_FILE = """
-block = b"x" * (1 << 20)
-with open("big", "wb") as file:
-    for _ in range(10 << 10):
-        file.write(block)
-"""
-MANY_FILES = """
-import os
-block = b"x" * (64 << 10)
-for number in range(160 << 10):
-    os.makedirs(f"{number % 100}", exist_ok=True)
-    with open(f"{number % 100}/{number}", "wb") as file:
-        file.write(block)
-"""
-DELETED_FILE = """
-import os, tempfile
-block = b"x" * (1 << 20)
-kept = []
-while True:
-    kept.append(tempfile.TemporaryFile())
-    for _ in range(20):
-        kept[-1].write(block)
-"""
-PRINTER = """
-import sys
-while True:
-    sys.stdout.write("y" * 1000)
-"""
-DAEMON = """
-import os, signal, time
-reading, writing = os.pipe()
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)
-        os.write(writing, b"ready")
-        for descriptor in (0, 1, 2):
-            os.close(descriptor)
-        while True:
-            time.sleep(60)
-    os._exit(0)
-os.read(reading, 5)
-print("left a daemon")
-"""
-MEMORY = """
-kept = []
-while True:
-    kept.append(bytearray(b"x") * (4 << 20))
-"""
-LOOP = "while True: pass"
-DEAF = """
-import signal, time
-for number in range(1, 32):
-    if number not in (signal.SIGKILL, signal.SIGSTOP):
-        signal.signal(number, signal.SIG_IGN)
-while True:
-    time.sleep(60)
-"""
-ENVIRONMENT = """
-import glob, os
-seen = repr(dict(os.environ)).encode()
-for path in glob.glob("/proc/[0-9]*/environ"):
-    try:
-        seen += open(path, "rb").read()
-    except OSError:
-        pass
-print("saw the key" if KEY.encode() in seen else "no key")
-"""
-READER = """
-import os
-try:
-    os.listdir(PATH) if os.path.isdir(PATH) else open(PATH, "rb").read()
-    print("read it")
-except OSError:
-    print("refused")
-"""
-NETWORK = """
-import socket
-try:
-    socket.create_connection(("127.0.0.1", PORT), timeout=2).close()
-    print("connected")
-except OSError:
-    print("refused")
-"""
 
 
 @dataclass(frozen=True)
