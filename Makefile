@@ -50,7 +50,7 @@ $(SETUP): $(PY) pyproject.toml constraints.txt
 demo: $(SETUP) ## run the offline demonstration
 	@$(BIN)/bakeoff demo
 	@echo "→ a sample of attacks on the grader, each of which must fail"
-	@$(PY) scripts/hostile.py --sample --grader pytest --rung auto --quiet
+	@$(PY) -m scripts.hostile --part cheats --sample --grader pytest --rung auto --quiet
 
 quick: $(SETUP) ## run the tests that need no browser, Node, container, embedded model or long wait
 	@$(PYTEST) -q -m '$(QUICK)' $(ARGS)
@@ -82,8 +82,8 @@ check: $(SETUP) ## format, lint, types, import contracts, coverage gate
 	else $(MAKE) --no-print-directory test; echo "→ coverage"; fi
 	@$(PY) -m coverage report
 
-hostile: $(SETUP) ## run every attack of `cheat` on every grader in every sandbox (ARGS='--grader jest' for some)
-	@$(PY) scripts/hostile.py $(ARGS)
+hostile: $(SETUP) ## attack everything and compare with SECURITY.md, in hours (ARGS='--sample', ARGS='--part fuzz' for some)
+	@$(PY) -m scripts.hostile $(ARGS)
 
 bench: $(SETUP) ## run the benchmarks against peers (BENCH=name for one)
 	@$(PY) scripts/bench.py $(BENCH)

@@ -1,7 +1,7 @@
 """Attack Bakeoff in every way there is, print what became of it, and fail on any difference from SECURITY.md.
 
-Started as root, the parts that depend on the user run twice: as root, and as a user without any rights. Started as a user,
-only that half runs.
+Started as root, the parts that depend on the user run twice: as root, and as a user without any rights. Started as a
+user, only that half runs.
 """
 
 import argparse
@@ -19,28 +19,30 @@ from pathlib import Path
 
 from scripts.hostile.as_user import free_uid, new_home, processes_of, run_as_user
 from scripts.hostile.options import Options
-from scripts.hostile.rows import Findings, Promises, Row, differences, read_promises, table
+from scripts.hostile.rows import Findings, Promises, Row, differences, markdown, read_promises, table
 from tests.sandbox.docker_engine import IMAGE, NoEngine, engine_with_image
 
 from bakeoff._kernel.cache import cache_folder
 
-# In this order. True: what a part finds depends on the user.
+# In this order.
 PARTS = {
-    "escapes": True,
-    "cheats": True,
-    "faults": True,
-    "flips": False,
-    "canaries": False,
-    "fuzz": False,
-    "servers": False,
-    "soak": False,
+    "escapes": "scripts.hostile.escapes:run",
+    "cheats": "scripts.hostile.cheats:run",
+    "faults": "scripts.hostile.faults:run",
+    "flips": "scripts.hostile.provided:flips",
+    "canaries": "scripts.hostile.provided:canaries",
+    "fuzz": "scripts.hostile.fuzz:run",
+    "servers": "scripts.hostile.provided:servers",
+    "soak": "scripts.hostile.soak:run",
 }
+BOTH_HALVES = ("escapes", "cheats", "faults")  # what these find depends on the user
 _PROJECT = Path(__file__).resolve().parents[2]
 _SECURITY = _PROJECT / "SECURITY.md"
 
 
 def main() -> None:
     """Run the campaign. Exit with 0 if everything is as promised, else with 1."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of Pythons would compile everything anew
     asked, options = _arguments()
     parts = asked.part or list(PARTS)
     if asked.findings:  # the half of a user, started below
@@ -51,6 +53,8 @@ def main() -> None:
     with _docker(options, parts):
         found = _merged([_both_halves(part, options) for part in parts])
     promises = read_promises(_SECURITY.read_text(encoding="utf-8")) if _SECURITY.is_file() else Promises()
+    if asked.markdown:
+        print(*markdown(found.rows), sep="\n")
     whole = not (asked.part or asked.sample or asked.rung or asked.grader or asked.attack) and os.geteuid() == 0
     _print(found, time.monotonic() - started)
     wrong = [*found.failures, *differences(promises, found, whole=whole)]
@@ -69,6 +73,7 @@ def _arguments() -> tuple[argparse.Namespace, Options]:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=1, help="for faults, flips, fuzz and soak")
     parser.add_argument("--scale", type=float, default=1.0, help="a share of the long form's kills, inputs and minutes")
+    parser.add_argument("--markdown", action="store_true", help="print the table as SECURITY.md has it, too")
     parser.add_argument("--findings", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     options = Options(
@@ -87,7 +92,7 @@ def _arguments() -> tuple[argparse.Namespace, Options]:
 def _both_halves(part: str, options: Options) -> Findings:
     """Run a part as ourselves, and if we are root and it matters, also as a user."""
     found = [_run_part(part, options)]
-    if PARTS[part]:
+    if part in BOTH_HALVES:
         if options.user == "root":
             found.append(_as_user(part, options))
         else:
@@ -98,7 +103,8 @@ def _both_halves(part: str, options: Options) -> Findings:
 def _run_part(part: str, options: Options) -> Findings:
     started = time.monotonic()
     print(f"→ {part}, as {options.user}", flush=True)
-    found: Findings = importlib.import_module(f"scripts.hostile.{part}").run(options)
+    module, _, name = PARTS[part].partition(":")
+    found: Findings = getattr(importlib.import_module(module), name)(options)
     print(f"  {part}, as {options.user}: {time.monotonic() - started:.0f} s", flush=True)
     return found
 

@@ -1,7 +1,7 @@
 """Run a command as an ordinary user when started as root.
 
-The user gets an id that nobody has and a new home. A closed folder such as the home of root, in which Python or the project
-may lie, is covered in a mount namespace of the command's own, and only these are bound back.
+The user gets an id that nobody has and a new home. A closed folder such as the home of root, in which Python or the
+project may lie, is covered in a mount namespace of the command's own, and only these are bound back.
 """
 
 import ctypes

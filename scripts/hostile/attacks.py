@@ -1,7 +1,8 @@
 """The attacks on the sandbox, in one list. The campaign tries them on every rung, and tests/sandbox tries some.
 
-A script prints one line: `GOT` and what it has, or `refused`, or `stopped` and how far it came. The words PLACE_LIKE_THIS
-stand for values that the campaign fills in. An attack that prints `tried` is judged from outside, by what it left.
+A script prints one line: `GOT` and what it has, or `refused`, or `stopped` and how far it came. Words in capitals such as
+SYSV_KEY stand for values that the campaign fills in. An attack that prints `tried` is judged from outside, by what it
+left.
 """
 
 from collections.abc import Mapping
@@ -289,8 +290,8 @@ except OSError as problem:
     print("refused:", problem)
 """
 _LEAVE_SYSV = """
-made = [libc.shmget(SYSV_KEY, ctypes.c_size_t(4096), 0o1600), libc.semget(SYSV_KEY, 1, 0o1600), libc.msgget(SYSV_KEY, 0o1600)]
-print("tried", made)
+made = [libc.shmget(SYSV_KEY, ctypes.c_size_t(4096), 0o1600), libc.semget(SYSV_KEY, 1, 0o1600)]
+print("tried", made, libc.msgget(SYSV_KEY, 0o1600))
 """
 _KEYRING = """
 got = []

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,42 +81,37 @@ def run(options: Options) -> Findings:
 
 
 async def _run(options: Options) -> Findings:
-    rows: list[Row] = []
-    failures: list[str] = []
     usable = {status.name: status for status in available()}
     chosen = [attack for attack in ATTACKS if not options.attacks or attack.id in options.attacks]
+    rows: list[Row] = []
+    failures: list[str] = []
     for rung in options.rungs or RUNGS:
-        if not usable[rung].ok:
+        if usable[rung].ok:
+            found = await _on_rung(rung, chosen, options)
+            rows += [row for row, _ in found]
+            failures += [sentence for _, left in found for sentence in left]
+        else:
             rows += [Row("escapes", attack.id, rung, options.user, "n/a", usable[rung].detail) for attack in chosen]
-            continue
-        async with contextlib.AsyncExitStack() as stack:
-            around = await stack.enter_async_context(_surroundings())
-            sandbox = choose_sandbox(rung, hidden=[around.hidden])
-            free = asyncio.Semaphore(options.jobs)
+    return Findings(rows, {"escapes-tried": float(sum(row.outcome != "n/a" for row in rows))}, failures)
 
-            async def one(
-                attack: Attack,
-                sandbox: Sandbox = sandbox,
-                around: Surroundings = around,
-                free: asyncio.Semaphore = free,
-            ) -> None:
-                async with free:
-                    started = time.monotonic()
-                    row, left = await _try(attack, sandbox, around, options)
-                rows.append(row)
-                failures.extend(left)
+
+async def _on_rung(rung: str, chosen: Sequence[Attack], options: Options) -> list[tuple[Row, list[str]]]:
+    """Try the attacks on one rung, several at a time if they do not disturb each other."""
+    free = asyncio.Semaphore(options.jobs)
+    async with _surroundings() as around:
+        sandbox = choose_sandbox(rung, hidden=[around.hidden])
+
+        async def one(attack: Attack) -> tuple[Row, list[str]]:
+            async with free:
+                started = time.monotonic()
+                row, left = await _try(attack, sandbox, around, options)
                 spent = time.monotonic() - started
-                options.say(
-                    f"  {rung:8} {options.user:5} {attack.id:20} {row.outcome:10} {spent:5.1f} s  {row.detail[:90]}"
-                )
+            told = f"  {rung:8} {options.user:5} {attack.id:20} {row.outcome:10} {spent:5.1f} s  {row.detail[:90]}"
+            options.say(told)
+            return row, left
 
-            await asyncio.gather(*(one(attack) for attack in chosen if attack.id not in ALONE))
-            for attack in chosen:
-                if attack.id in ALONE:
-                    await one(attack)
-    order = {attack.id: number for number, attack in enumerate(ATTACKS)}
-    rows.sort(key=lambda row: (row.rung, order[row.attack]))
-    return Findings(rows, {"attacks": float(len(rows))}, failures)
+        together = await asyncio.gather(*(one(attack) for attack in chosen if attack.id not in ALONE))
+        return [*together, *[await one(attack) for attack in chosen if attack.id in ALONE]]
 
 
 async def _try(attack: Attack, sandbox: Sandbox, around: Surroundings, options: Options) -> tuple[Row, list[str]]:
@@ -194,15 +189,16 @@ def _left_outside(marker: str, sysv_key: int) -> list[str]:
             path.unlink()
             left.append(str(path))
     libc = ctypes.CDLL(None)
-    for kind, remove in (
-        ("shm", libc.shmctl),
-        ("msg", libc.msgctl),
-        ("sem", lambda *words: libc.semctl(words[0], 0, words[1])),
-    ):
+    removers: Mapping[str, Callable[[int], int]] = {
+        "shm": lambda number: libc.shmctl(number, 0, None),
+        "msg": lambda number: libc.msgctl(number, 0, None),
+        "sem": lambda number: libc.semctl(number, 0, 0),
+    }
+    for kind, remove in removers.items():
         for line in Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:]:
             key, number = (int(word) for word in line.split()[:2])
             if sysv_key <= key < sysv_key + 100:
-                remove(number, 0, None)
+                remove(number)
                 left.append(f"{kind} {number}")
     return left
 

@@ -6,8 +6,8 @@ SECURITY.md holds two tables. In the first, a row is an attack, and a cell says 
     |---|---|---|---|---|---|
     | `fork-bomb` | start processes without end | limited | limited | limited | limited |
 
-`prevented`: it gets nothing. `limited`: it begins, and a limit ends it. `possible`: it succeeds. `n/a`: it cannot be tried there.
-A cell may say more after the word. In the second table, a row is a figure:
+`prevented`: it gets nothing. `limited`: it begins, and a limit ends it. `possible`: it succeeds. `n/a`: it cannot be tried
+there. A cell may say more after the word. In the second table, a row is a figure:
 
     | figure | what is counted | promised |
     |---|---|---|
@@ -116,7 +116,7 @@ def _bound(cell: str, name: str) -> tuple[str, float]:
 def differences(promises: Promises, found: Findings, *, whole: bool) -> list[str]:
     """Return a sentence for each difference between what is promised and what was found.
 
-    What is better than promised is a difference too: the document is untrue. If the campaign is `whole`, so are promises
+    What is better than promised is a difference too: the document is untrue. If the campaign is `whole`, so is a promise
     that nothing tried. An outcome of n/a is not compared: that rung is not on this machine.
     """
     said = [f"{name} is not in SECURITY.md" for name in _unknown(promises, found)]
@@ -175,3 +175,11 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 def _cell(rows: Sequence[Row]) -> str:
     return max((row.outcome for row in rows), key=WORSE.__getitem__, default="-")
+
+
+def markdown(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the cells of the table of SECURITY.md as they would have to be, the worst of each column."""
+    for attack in dict.fromkeys(row.attack for row in rows):
+        own = [row for row in rows if row.attack == attack]
+        cells = [_cell([row for row in own if (row.rung, row.user) in keys]) for keys in COLUMNS.values()]
+        yield f"| `{attack}` | … | {' | '.join(cells)} |"
