@@ -565,3 +565,10 @@ async def test_the_second_try_counts_for_every_test() -> None:
     run = await run_with_twins(names, await twins_of_suite(), {"test_a.py": SUITE}, count)
     assert runs == 4
     assert {test.state for test in run.tests} == {"failed"}
+
+
+@pytest.mark.parametrize("name", ["test_a.py", "a.test.ts"])
+def test_a_file_that_is_nested_deeper_than_python_can_follow_has_no_tests(name: str) -> None:
+    deep = "(" * 3000 + "2" + ")" * 3000
+    python, javascript = f"def test_a():\n    assert f(1) == {deep}\n", f"test('a', () => expect(f(1)).toBe({deep}))\n"
+    assert find_tests(name, python if name.endswith(".py") else javascript) == []

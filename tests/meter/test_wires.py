@@ -12,6 +12,7 @@ from google import genai
 from google.genai.types import HttpOptions
 from openai import AsyncOpenAI
 
+from bakeoff.meter.answer import ModelAnswer
 from bakeoff.meter.wire_formats import RESPONSES
 from bakeoff.record import Reasoning, Text, ToolCall
 
@@ -370,3 +371,10 @@ def test_tools_that_a_request_adds_to_its_input_are_offered_too() -> None:
     }
     assert [name for name, _ in RESPONSES.tools(body)] == ["plain", "exec", "wait", "mcp__map.route"]
     assert [name for name, _ in RESPONSES.tools({"input": "hello"})] == []
+
+
+@pytest.mark.parametrize("kind", [["response.completed"], {"a": 1}, 3, None])
+def test_an_event_whose_type_is_no_text_is_ignored(kind: object) -> None:
+    answer = ModelAnswer()
+    RESPONSES.event(answer, {"type": kind, "delta": "x"})
+    assert answer == ModelAnswer()

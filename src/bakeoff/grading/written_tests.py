@@ -85,7 +85,18 @@ class TestSource:
 
 
 def find_tests(path: str, text: str) -> list[TestSource]:
-    """Return the tests of a file, in the order in which they are written. A file of another language has none."""
+    """Return the tests of a file, in the order in which they are written.
+
+    A file of another language has none, and neither has one that is nested deeper than we can follow: Python cannot
+    compile it.
+    """
+    try:
+        return _found_tests(path, text)
+    except RecursionError:
+        return []
+
+
+def _found_tests(path: str, text: str) -> list[TestSource]:
     dialect = dialect_of(path)
     if dialect is None:
         return []

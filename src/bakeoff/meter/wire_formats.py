@@ -123,7 +123,7 @@ _RESPONSE_END = {"response.completed", "response.incomplete", "response.failed"}
 
 
 def _responses_event(answer: ModelAnswer, event: Data) -> None:
-    kind, key = event.get("type"), str(event.get("output_index", 0))
+    kind, key = _named(event.get("type")), str(event.get("output_index", 0))
     if kind in _RESPONSE_TEXT:
         answer.add((key, "text"), "text", event.get("delta"))
     elif kind in _RESPONSE_THOUGHT:

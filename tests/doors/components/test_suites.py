@@ -67,6 +67,15 @@ def test_an_incomplete_suite_is_left_out_with_the_name_of_what_is_missing(tmp_pa
     assert missing in warning
 
 
+@pytest.mark.parametrize("key", ["prompt", "reference", "test", "validator", "wrong"])
+def test_a_suite_that_names_a_file_with_a_name_too_long_to_have_one_is_left_out(tmp_path: Path, key: str) -> None:
+    put(tmp_path / "whole", SVELTE)
+    put(tmp_path / "long", {**SVELTE, "suite.toml": f'{key} = "{"x" * 5000}.ts"\n'})
+    found = discover(tmp_path)
+    assert [suite.name for suite in found.suites] == ["whole"]
+    assert "'long' is left out" in found.warnings[0]
+
+
 def test_a_folder_that_was_never_meant_as_a_suite_is_no_reason_for_a_warning(tmp_path: Path) -> None:
     put(tmp_path / "whole", SVELTE)
     put(tmp_path / "__pycache__", {"x.pyc": ""})

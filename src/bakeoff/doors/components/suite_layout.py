@@ -159,6 +159,14 @@ def _line_of(key: str, text: str) -> int:
     return next((number for number, line in enumerate(text.splitlines(), 1) if pattern.match(line)), 1)
 
 
+def is_file(path: Path) -> bool:
+    """Return whether there is such a file. There is none with a name that is too long to have one."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def present_of(directory: Path, names: tuple[str, ...]) -> str | None:
     """Return the first of some names that a file of the folder has."""
     return next((name for name in names if (directory / name).is_file()), None)

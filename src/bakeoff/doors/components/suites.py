@@ -13,6 +13,7 @@ from bakeoff.doors.components.suite_layout import (
     TESTS,
     Layout,
     Unusable,
+    is_file,
     present_of,
     read_layout,
     text_of,
@@ -155,7 +156,7 @@ def _read(name: str, directory: Path) -> Suite:
     test_file = layout.test or present_of(directory, TESTS)
     wanted = [layout.prompt, layout.reference, test_file or TESTS[0], *layout.files]
     wanted += [layout.validator] if layout.validator else []
-    missing = [file for file in wanted if not (directory / file).is_file()]
+    missing = [file for file in wanted if not is_file(directory / file)]
     if missing or test_file is None:
         raise Unusable(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing in {directory}")
     validator_file = layout.validator or present_of(directory, _VALIDATORS)
