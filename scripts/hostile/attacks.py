@@ -1,8 +1,8 @@
 """The attacks on the sandbox, in one list. The campaign tries them on every rung, and tests/sandbox tries some.
 
-A script prints one line: `GOT` and what it has, or `refused`, or `stopped` and how far it came. Words in capitals such as
-SYSV_KEY stand for values that the campaign fills in. An attack that prints `tried` is judged from outside, by what it
-left.
+A script prints one line: `GOT` and what it has, or `refused`, or `stopped` and how far it came. Words in capitals such
+as SYSV_KEY stand for values that the campaign fills in. An attack that prints `tried` is judged from outside, by what
+it left.
 """
 
 from collections.abc import Mapping

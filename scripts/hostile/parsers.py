@@ -182,8 +182,8 @@ def _of_records() -> Iterator[Parser]:
     yield Parser("journal", journal, _file("journal.jsonl", read_journal))
     yield Parser("journal, backwards", journal, _file("journal.jsonl", read_journal_backwards))
     yield Parser("plan.json", plan, _file("plan.json", lambda path: RunFolder(path.parent).read_plan()))
-    label = {"v": 1, "time": 1.0, "labeller": "a", "scorer": "s", "case": "c", "subject": "x", "round": 1, "attempt_key": "k",
-             "answer": "d", "judged": 1.0, "stratum": "t", "size": 1, "label": "pass", "note": ""}  # fmt: skip
+    texts = dict.fromkeys(("labeller", "scorer", "case", "subject", "attempt_key", "answer", "stratum", "note"), "x")
+    label = {"v": 1, "time": 1.0, "round": 1, "judged": 1.0, "size": 1, "label": "pass", **texts}
     yield Parser("labels", (json.dumps(label).encode() + b"\n",), _file("labels.jsonl", read_labels))
     asked = {"asked": {"method": "GET", "url": "http://h"}, "answer": {"status": 200, "headers": {}, "body": "x"}}
     yield Parser("recording", _dumped(asked), _recording)
@@ -274,8 +274,8 @@ def _of_graders() -> Iterator[Parser]:
     yield Parser("JUnit", (junit,), _text(read_junit), (ValueError,))
     yield Parser("report of a command", (b'x\n{"testResults": []}\n',), _text(json_object), (ValueError,))
     yield Parser("picture", (b"\x89PNG\r\n\x1a\n", b'{"png": "aGVsbG8="}\n'), lambda data, _: read_picture(data))
-    sources = {"py": _samples("src/bakeoff/bundled/exercises/python/exercises/practice/*/*_test.py")[:3],
-               "ts": _samples("src/bakeoff/bundled/exercises/typescript/exercises/practice/*/*.test.ts")[:3]}  # fmt: skip
+    tracks = "src/bakeoff/bundled/exercises/*/exercises/practice/*"
+    sources = {"py": _samples(f"{tracks}/*_test.py")[:3], "ts": _samples(f"{tracks}/*.test.ts")[:3]}
     for ending, texts in sources.items():
         yield Parser(f"tests in {ending}", texts, _text(lambda text, ending=ending: find_tests(f"x_test.{ending}", text)), (SyntaxError,))  # type: ignore[misc]  # fmt: skip  # noqa: E501
         yield Parser(f"source in {ending}", texts, _text(lambda text, ending=ending: parse_source(f"x.{ending}", text)), (SyntaxError,))  # type: ignore[misc]  # fmt: skip  # noqa: E501
@@ -296,6 +296,13 @@ def parse_command_line(words: list[str]) -> None:
 
 def command_lines() -> tuple[bytes, ...]:
     """Return valid argument vectors, with their words on lines."""
-    lines = ["run --model oracle --rounds 2", "agents run --agent nop --jobs 3", "mcp evaluate x.yaml --case a", "runs list",
-             "compare a b --json", "export a --format inspect", "power --cases 10", "resume latest --jobs 2"]  # fmt: skip
+    lines = (
+        *(
+            "run --model oracle --rounds 2",
+            "agents run --agent nop --jobs 3",
+            "mcp evaluate x.yaml --case a",
+            "runs list",
+        ),
+        *("compare a b --json", "export a --format inspect", "power --cases 10", "resume latest --jobs 2"),
+    )
     return tuple(os.linesep.join(line.split()).encode() for line in lines)

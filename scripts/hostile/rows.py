@@ -6,8 +6,8 @@ SECURITY.md holds two tables. In the first, a row is an attack, and a cell says 
     |---|---|---|---|---|---|
     | `fork-bomb` | start processes without end | limited | limited | limited | limited |
 
-`prevented`: it gets nothing. `limited`: it begins, and a limit ends it. `possible`: it succeeds. `n/a`: it cannot be tried
-there. A cell may say more after the word. In the second table, a row is a figure:
+`prevented`: it gets nothing. `limited`: it begins, and a limit ends it. `possible`: it succeeds. `n/a`: it cannot be
+tried there. A cell may say more after the word. In the second table, a row is a figure:
 
     | figure | what is counted | promised |
     |---|---|---|
@@ -116,8 +116,8 @@ def _bound(cell: str, name: str) -> tuple[str, float]:
 def differences(promises: Promises, found: Findings, *, whole: bool) -> list[str]:
     """Return a sentence for each difference between what is promised and what was found.
 
-    What is better than promised is a difference too: the document is untrue. If the campaign is `whole`, so is a promise
-    that nothing tried. An outcome of n/a is not compared: that rung is not on this machine.
+    What is better than promised is a difference too: the document is untrue. If the campaign is `whole`, so are
+    promises that nothing tried. An outcome of n/a is not compared: that rung is not on this machine.
     """
     said = [f"{name} is not in SECURITY.md" for name in _unknown(promises, found)]
     worst: dict[tuple[str, str, str], Row] = {}
