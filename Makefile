@@ -8,7 +8,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo quick test check hostile bench honest format wheel constraints clean
+.PHONY: help setup demo quick test check hostile bench honest format wheel audit constraints clean
 
 BIN := .venv/bin
 PY := $(BIN)/python
@@ -95,11 +95,15 @@ format: $(SETUP) ## put the code into shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-wheel: $(SETUP) ## build the wheel into dist/
+wheel: $(SETUP) ## build the wheel, and its bill of materials, into dist/
 	@$(PY) -m build --wheel --no-isolation
+	@$(PY) scripts/sbom.py dist
+
+audit: $(SETUP) ## look up known vulnerabilities of every pinned version (asks the index over the network)
+	@$(PY) -m scripts.audit
 
 constraints: $(PY) ## bring constraints.txt up to date with pyproject.toml (ARGS=--upgrade for new versions)
-	@$(PY) scripts/constraints.py $(ARGS)
+	@$(PY) -m scripts.constraints $(ARGS)
 
 clean: ## remove .venv and whatever the other targets made; results/ stays
 	@rm -rf .venv dist .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache .hypothesis

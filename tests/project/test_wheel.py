@@ -1,6 +1,9 @@
 """The wheel has everything that the package reads at run time, and needs nothing but what it names."""
 
+import hashlib
+import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -11,6 +14,7 @@ from sysconfig import get_paths
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = """
@@ -108,6 +112,34 @@ def test_the_wheel_holds_every_file_of_the_package(wheel_names: set[str]) -> Non
     }
     assert "bakeoff/py.typed" in package
     assert package - wheel_names == set()
+
+
+@pytest.mark.slow
+def test_the_same_sources_give_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
+    _run(build, cwd=str(ROOT))
+    assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
+
+
+@pytest.mark.slow
+def test_the_bill_of_materials_lists_what_the_wheel_needs_and_is_always_the_same(wheel: Path) -> None:
+    made = wheel.with_suffix(".cdx.json")
+    texts = []
+    for _ in range(2):
+        _run([sys.executable, str(ROOT / "scripts" / "sbom.py"), str(wheel.parent)])
+        texts.append(made.read_text("utf-8"))
+    assert texts[0] == texts[1]
+    bill = json.loads(texts[0])
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    own = bill["metadata"]["component"]
+    assert own["hashes"] == [{"alg": "SHA-256", "content": hashlib.sha256(wheel.read_bytes()).hexdigest()}]
+    listed = {each["name"]: each["version"] for each in bill["components"]}
+    assert listed == {canonicalize_name(each.name): each.version for each in _required("bakeoff")}
+    pins = re.findall(r"(?m)^([a-z0-9-]+)==([^ ]+)", (ROOT / "constraints.txt").read_text("utf-8"))
+    assert set(listed.items()) <= set(pins)
+    references = {own["bom-ref"], *(each["bom-ref"] for each in bill["components"])}
+    assert {each["ref"] for each in bill["dependencies"]} == references
+    assert {needed for each in bill["dependencies"] for needed in each["dependsOn"]} <= references
 
 
 @pytest.mark.slow
