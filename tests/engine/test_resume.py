@@ -287,7 +287,7 @@ async def test_a_run_of_a_newer_bakeoff_is_refused_instead_of_paid_for_again(
     folder.journal_file.write_bytes(before)
     bench.forget()
     with pytest.raises(
-        RunFolderError, match=r"line \d+: schema 9 is newer than 1, the newest this bakeoff knows: upgrade bakeoff"
+        RunFolderError, match=r"line \d+: schema 9 is newer than 2, the newest this bakeoff knows: upgrade bakeoff"
     ):
         await go()
     assert (bench.attempts, folder.journal_file.read_bytes()) == ([], before)

@@ -60,7 +60,7 @@ def test_a_journal_without_a_plan_is_known_by_ids_alone_and_its_last_records_cou
 def test_damaged_lines_are_counted_and_left_out(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", plan_of(2, ["s"]), {"s": lambda case, round_: 1.0})
     with run.journal_file.open("ab") as file:
-        file.write(b'{"type":"record","v":1,"record":{"case":3}}\nnot json\n{"type":"rec')
+        file.write(b'{"type":"record","v":2,"record":{"case":3}}\nnot json\n{"type":"rec')
     source = open_source(run.path)
     assert source.circumstances().damaged == 2
     assert len(list(source.records())) == 2

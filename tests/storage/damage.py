@@ -7,7 +7,7 @@ long campaign with thousands.
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -37,13 +37,13 @@ class Outcome:
     silent: list[str] = field(default_factory=list)
 
 
-def campaign(folder: Path, count: int, seed: int = 0) -> Outcome:
-    """Damage a run `count` times, each time in another way, and read it with every reader."""
+def campaign(folder: Path, count: int, seed: int = 0, kinds: Sequence[str] = ()) -> Outcome:
+    """Damage a run `count` times in the ways named, by default in every way, and read it with every reader."""
     random, outcome = Random(seed), Outcome()
     whole = make_run(folder / "whole")
     before = {name: read(whole)[0] for name, read in READERS.items()}
     for number in range(count):
-        name = random.choice([*CHANGES, *["flip a bit"] * len(CHANGES)])  # half of all are flipped bits
+        name = random.choice(kinds or [*CHANGES, *["flip a bit"] * len(CHANGES)])  # half of all are flipped bits
         damaged = RunFolder(folder / "damaged")
         shutil.copytree(whole.path, damaged.path)
         CHANGES[name](damaged, random)

@@ -62,6 +62,8 @@ _KEYS = {"scored/planned": "scored", "best score": "best"}
 
 def _cell(row: dict[str, Any], title: str) -> Words:
     cell = row[_KEYS.get(title, title)]
+    if title == "state" and row.get("damaged"):
+        cell = f"{cell}, {count_of(row['damaged'], 'damaged line')}"
     return sparkline(cell[-_SPARKS:]) if title == "history" else Quote(str(cell))
 
 
@@ -82,7 +84,8 @@ def _overviews(results: Path) -> list[dict[str, Any]]:
         rows.append(
             {
                 "run": entry.run,
-                "state": entry.state + (f", {count_of(entry.damaged, 'damaged line')}" if entry.damaged else ""),
+                "state": entry.state,
+                "damaged": entry.damaged,
                 "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
                 "subjects": len(summary.subjects),
                 "best": percent(best),
