@@ -1,5 +1,6 @@
 """Convert any object to JSON data, and escape the characters that no file can hold."""
 
+import json
 from contextlib import suppress
 from math import isfinite
 from typing import Annotated, Any
@@ -32,6 +33,39 @@ CleanText = Annotated[str, AfterValidator(clean_text)]
 CleanJson = Annotated[JsonValue, AfterValidator(clean)]
 CleanObject = Annotated[dict[str, JsonValue], AfterValidator(clean)]
 """The types of all texts and free data in plans, transcripts and records, so that everything in them can be written."""
+
+
+_DEEPEST = 200  # levels, as pydantic allows
+
+
+def parse_json(data: str | bytes) -> Any:
+    """Return the value of JSON from elsewhere. Raise ValueError if it is not JSON, or nested too deeply to work with.
+
+    Unlike pydantic's parser, this one accepts lone surrogates, which models emit.
+    """
+    try:
+        value = json.loads(data)
+    except RecursionError:
+        raise ValueError(f"it is nested more than {_DEEPEST} levels deep") from None
+    brackets = ("[", "{") if isinstance(data, str) else (b"[", b"{")
+    if sum(map(data.count, brackets)) > _DEEPEST:  # type: ignore[arg-type]
+        _refuse_deep(value)
+    return value
+
+
+def _refuse_deep(value: Any) -> None:
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [
+            item
+            for each in level
+            if isinstance(each, dict | list)
+            for item in (each.values() if isinstance(each, dict) else each)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return
+    raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
 
 
 def as_json(value: Any) -> JsonValue:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from bakeoff._kernel.files import read_file
+
 WAITING = "Waiting for changes; Ctrl-C ends."
 GONE = ""
 """The state of a file that does not exist."""
@@ -74,7 +76,7 @@ class FileStates:
             stamp = found.st_mtime_ns, found.st_size, found.st_ino
             known = self._read.get(path)
             if known is None or known[0] != stamp:
-                known = self._read[path] = stamp, _hash(Path(path).read_bytes())
+                known = self._read[path] = stamp, _hash(read_file(Path(path)))
         except OSError:
             return GONE
         return known[1]

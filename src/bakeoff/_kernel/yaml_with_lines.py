@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TypeVar, get_args
 
 import yaml
 from pydantic import AliasChoices, BaseModel, JsonValue, ValidationError
@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from bakeoff._kernel.files import read_file
+from bakeoff._kernel.yaml_nodes import Node, TooMuch, compose
 from bakeoff.errors import PlanError, UsageError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -26,8 +27,6 @@ LARGEST_FILE = 16 * 1024 * 1024
 _MOST_VALUES = 200_000  # aliases repeat values, and a small file must not become a large one
 _DEEPEST = 100
 _LONGEST_SHOWN = 80
-_MOST_EXPLAINED = 100_000  # characters of a file whose errors are worth a second, slower look
-_FAST_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _WORDS = re.compile(r"(?P<null>~|null|Null|NULL|)|(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)")
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -213,7 +212,9 @@ def read_yaml(file: Path) -> PlacedYaml:
 def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:
     """Return the value of a text. `form` names the language in errors: JSON is YAML, too."""
     try:
-        node = _composed(text, file)
+        node = compose(text, deepest=_DEEPEST, most=2 * _MOST_VALUES)  # keys are nodes, too
+    except TooMuch as error:
+        raise ConfigError([f"{file}:{error.line}: {error}"]) from error
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError([f"{file}:{line}: this is not {form}: {_in_plain_words(error)}"]) from error
@@ -222,74 +223,6 @@ def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:
     builder = _Builder(file)
     value = builder.value(node, ()) if node is not None else None
     return PlacedYaml(file, value, builder.lines)
-
-
-def _composed(text: str, file: Path) -> "_Node | None":
-    """Return the tree of a text. The parser in C is ten times as fast; the one in Python explains errors better."""
-    try:
-        return _compose(text, file, _FAST_LOADER)
-    except yaml.YAMLError:
-        if len(text) > _MOST_EXPLAINED or _FAST_LOADER is yaml.SafeLoader:
-            raise
-    return _compose(text, file, yaml.SafeLoader)
-
-
-@dataclass(slots=True)
-class _Node:
-    """A value as it stands in the file: its text, or the nodes in it, keys and values alternating in an object."""
-
-    line: int
-    tag: str | None
-    plain: bool = False
-    text: str = ""
-    items: "list[_Node] | None" = None
-    is_object: bool = False
-
-
-def _compose(text: str, file: Path, loader: Any) -> _Node | None:
-    """Build the tree from the events of the parser, which needs no recursion. Stop where there is too much."""
-    root = _Node(1, None, items=[])
-    open_nodes, anchors = [root], dict[str, _Node]()
-    documents = count = 0
-    for event in yaml.parse(text, Loader=loader):
-        line = event.start_mark.line + 1
-        if isinstance(event, yaml.DocumentStartEvent):
-            documents += 1
-            if documents > 1:
-                raise yaml.composer.ComposerError(None, None, "but found another document", event.start_mark)
-        if isinstance(event, yaml.CollectionEndEvent):
-            open_nodes.pop()
-        if not isinstance(event, yaml.NodeEvent):
-            continue
-        count += 1
-        if count > 2 * _MOST_VALUES:  # keys count here as well
-            raise _too_many(file, line)
-        inside = open_nodes[-1].items
-        assert inside is not None
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in anchors:
-                raise yaml.composer.ComposerError(None, None, f"found undefined alias {event.anchor!r}", event.start_mark)
-            inside.append(anchors[event.anchor])
-            continue
-        inside.append(node := _node_of(event, line))
-        if event.anchor is not None:
-            anchors[event.anchor] = node
-        if node.items is not None:
-            open_nodes.append(node)
-            if len(open_nodes) > _DEEPEST + 2:
-                raise ConfigError([f"{file}:{line}: this is nested more than {_DEEPEST} levels deep"])
-    assert root.items is not None
-    return root.items[0] if root.items else None
-
-
-def _node_of(event: yaml.NodeEvent, line: int) -> _Node:
-    if isinstance(event, yaml.ScalarEvent):
-        return _Node(line, event.tag, plain=event.style not in ("'", '"', "|", ">"), text=event.value)
-    return _Node(line, event.tag, items=[], is_object=isinstance(event, yaml.MappingStartEvent))
-
-
-def _too_many(file: Path, line: int) -> ConfigError:
-    return ConfigError([f"{file}:{line}: this has more than {_MOST_VALUES:,} values, aliases counted"])
 
 
 def _in_plain_words(error: yaml.MarkedYAMLError) -> str:
@@ -318,7 +251,7 @@ class _Builder:
         self.lines: dict[Key, int] = {}
         self._made = 0
 
-    def value(self, node: _Node, key: Key) -> JsonValue:
+    def value(self, node: Node, key: Key) -> JsonValue:
         self._made += 1
         self.lines.setdefault(key, node.line)
         if len(key) > _DEEPEST:
@@ -331,7 +264,7 @@ class _Builder:
             return [self.value(item, (*key, place)) for place, item in enumerate(node.items)]
         return self._scalar(node, key)
 
-    def _pairs(self, node: _Node, key: Key) -> Iterator[tuple[str, JsonValue]]:
+    def _pairs(self, node: Node, key: Key) -> Iterator[tuple[str, JsonValue]]:
         seen: dict[str, int] = {}
         items = iter(node.items or ())
         for name_node, value_node in zip(items, items, strict=True):
@@ -345,7 +278,7 @@ class _Builder:
             seen[name] = self.lines[(*key, name)] = line
             yield name, self.value(value_node, (*key, name))
 
-    def _scalar(self, node: _Node, key: Key) -> JsonValue:
+    def _scalar(self, node: Node, key: Key) -> JsonValue:
         if node.tag is not None and node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN_TAGS:
             raise self._error(node.line, key, f"the tag {node.tag!r} has no meaning here: remove it")
         return self._plain(node.text, node.line, key) if node.plain else node.text

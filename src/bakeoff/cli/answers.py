@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import ConfigDict, Field, PositiveInt, ValidationError
 from pydantic.types import StringConstraints
 
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import open_file, write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.doors.components.request import JOINED, ComponentsRequest
 from bakeoff.errors import UsageError
@@ -52,7 +52,7 @@ def recall(say: Say) -> LastAnswers:
     """Return the last answers. A file that cannot be read counts as none; the next answers replace it."""
     path = answers_file()
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return LastAnswers.model_validate_json(file.read(_LARGEST))
     except FileNotFoundError:
         return LastAnswers()

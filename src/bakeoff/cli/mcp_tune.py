@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff.cli.compare import show
 from bakeoff.cli.console import err, say
 from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags
@@ -99,9 +99,10 @@ def _from_file(file: Path | None) -> list[str]:
     if file is None:
         return []
     try:
-        text = file.read_text("utf-8")
+        text = read_file(file, pipes=True).decode()
     except (OSError, ValueError) as error:
-        raise UsageError(f"--versions {file} cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"--versions {file} cannot be read: {reason}") from error
     parts: list[list[str]] = [[]]
     for line in text.splitlines():
         if line.strip() == "---":

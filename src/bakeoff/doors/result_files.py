@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, ConfigDict, Field, NonNegativeInt, PlainSerializer, ValidationError
 from pydantic.alias_generators import to_camel
 
+from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import free_name
 from bakeoff.errors import RunFolderError
@@ -104,7 +105,7 @@ def read_limited(path: Path) -> bytes:
     size = path.stat().st_size
     if size > LARGEST_FILE:
         raise RunFolderError(f"{path} has {size / 1024**2:.0f} MiB; at most {LARGEST_FILE // 1024**2} are read")
-    return path.read_bytes()
+    return read_file(path, LARGEST_FILE)
 
 
 def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] = ()) -> RunFolderError:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field, ValidationError
 
+from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError, UsageError
@@ -113,7 +114,7 @@ class Audit(FrozenModel):
 def read_audit(path: Path) -> Audit:
     """Read the file of an audit. Raise `UsageError` if it is something else, or of another version."""
     try:
-        return _checked(Audit.model_validate_json(path.read_bytes()), path)
+        return _checked(Audit.model_validate_json(read_file(path, pipes=True)), path)
     except OSError as error:
         raise UsageError(
             f"--require-audit {path} cannot be read: {error.strerror}; `bakeoff audit` writes it"

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from bakeoff import toolchains
 from bakeoff._kernel.cache import cache_folder
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError
@@ -114,7 +114,7 @@ class OpenReferences:
 
     def _stored(self, key: str) -> ReferenceRun | None:
         try:
-            stored = ReferenceRun.model_validate_json((self.folder / f"{key}.json").read_bytes())
+            stored = ReferenceRun.model_validate_json(read_file(self.folder / f"{key}.json"))
         except (OSError, ValidationError):
             return None
         return stored if stored.counted else None

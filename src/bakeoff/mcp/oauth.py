@@ -20,6 +20,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
+from bakeoff._kernel.files import open_file
 from bakeoff._kernel.text import visible
 from bakeoff.mcp.servers import OAuth, ServerSpec, is_safe_endpoint, shown_url
 from bakeoff.mcp.tokens import Login, TokenStore
@@ -86,7 +87,7 @@ class TokenFile(httpx2.Auth):
 
     def _read(self) -> str:
         try:
-            with self._file.open("rb") as opened:
+            with open_file(self._file, pipes=True) as opened:
                 text = opened.read(_LONGEST_TOKEN).decode().strip()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not text"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bakeoff._kernel.files import PRIVATE, write_atomically
+from bakeoff._kernel.files import LARGEST_FILE, PRIVATE, open_file, write_atomically
 from bakeoff.errors import UsageError
 
 
@@ -62,10 +62,10 @@ class TokenStore:
 
     def _read(self) -> _Logins:
         try:
-            with self.file.open("rb") as opened:
+            with open_file(self.file) as opened:
                 if stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o077:
                     raise UsageError(f"{self.file} holds tokens and others can read it: `chmod 600 {self.file}`")
-                return _Logins.model_validate_json(opened.read())
+                return _Logins.model_validate_json(opened.read(LARGEST_FILE))
         except FileNotFoundError:
             return _Logins()
         except ValidationError as error:

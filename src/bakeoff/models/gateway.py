@@ -19,7 +19,7 @@ from pydantic import AliasChoices, AwareDatetime, ConfigDict, Field, JsonValue, 
 from bakeoff._kernel.cache import cache_folder
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError, UsageError
@@ -136,7 +136,7 @@ def kept_models(base: str | None = None) -> GatewayModels | None:
     """Return the stored list. Return None if there is none or it is damaged: the next fetch replaces it."""
     base = base or gateway_base()
     try:
-        return GatewayModels.model_validate_json(_file(base).read_bytes())
+        return GatewayModels.model_validate_json(read_file(_file(base)))
     except (OSError, ValidationError):
         return None
 

@@ -19,6 +19,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RequestUsage
 
+from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, UsageError
@@ -129,7 +130,7 @@ def read_script(script: str) -> ModelScript:
     if not script.endswith(".json"):
         return ModelScript(replies=(Reply(say=script),))
     try:
-        return ModelScript.model_validate_json(Path(script).read_bytes())
+        return ModelScript.model_validate_json(read_file(Path(script), pipes=True))
     except OSError as error:
         raise UsageError(f"the script {script} cannot be read: {error.strerror}") from error
     except ValidationError as error:

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import InfraError
 from bakeoff.replay.application import ApplicationCall, active_store, report_problem
@@ -288,7 +289,7 @@ def _asked_body(request: Any) -> Any:
     if boundary:
         content = content.replace(boundary[1].encode(), b"boundary")
     try:
-        return json.loads(content)
+        return parse_json(content)
     except ValueError:
         return HttpAnswer.body_fields(content)["body"]
 
@@ -298,7 +299,7 @@ def _is_error(content: bytes) -> bool:
     if _STREAM_ERROR.search(content):
         return True
     try:
-        answer = json.loads(content)
+        answer = parse_json(content)
     except ValueError:
         return False
     return isinstance(answer, dict) and bool(answer.get("error"))

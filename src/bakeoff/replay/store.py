@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.choices import ReplayMode
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import read_file, write_atomically
+from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff.errors import InfraError
 from bakeoff.options import RunOptions
@@ -76,13 +77,13 @@ class Store:
             return None
         path = self._path(key)
         try:
-            return content.model_validate(json.loads(path.read_bytes()))
+            return content.model_validate(parse_json(read_file(path)))
         except FileNotFoundError as error:
             if self.mode != "strict":
                 return None
             raise InfraError(self._explain_miss(key), permanent=True) from error
         except (OSError, ValueError) as error:
-            reason = first_problem(error) if isinstance(error, ValidationError) else str(error)
+            reason = first_problem(error) if isinstance(error, ValidationError) else _reason(error)
             raise InfraError(f"recording {path} cannot be read, delete it: {reason}", permanent=True) from error
 
     def keep(self, key: Key, recording: Recording) -> None:
@@ -144,6 +145,10 @@ def recordings_of(resources: Mapping[str, Any]) -> Store:
     return store
 
 
+def _reason(error: Exception) -> str:
+    return str(error.strerror if isinstance(error, OSError) else error)
+
+
 def _group(asked: Mapping[str, Any]) -> str:
     """Return the case of a question, or the address or function if an application asked it."""
     if "case" in asked:
@@ -164,7 +169,7 @@ def _readable(paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield each recording's question. Skip damaged files: they are useless as a hint."""
     for path in paths:
         try:
-            content = json.loads(path.read_bytes())
+            content = parse_json(read_file(path))
         except (OSError, ValueError):
             continue
         if isinstance(content, dict) and isinstance(content.get("asked"), dict):

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.storage.run_folder import RunFolder
@@ -30,7 +31,7 @@ def cache_key(folder: RunFolder) -> str:
 def load(folder: RunFolder, what: str, key: str) -> bytes | None:
     """Return the cached data of that key, or None."""
     try:
-        found, _, data = cache_file(folder, what).read_bytes().partition(b"\n")
+        found, _, data = read_file(cache_file(folder, what)).partition(b"\n")
     except OSError:
         return None
     return data if found == key.encode() else None

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.files import open_file
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
@@ -163,7 +164,7 @@ class JournalReader:
     def recognises(self, path: Path) -> bool:
         if path.suffix != ".jsonl" or not path.is_file():
             return False
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(9) in (b'{"type":"', b"")
 
     def describe(self, path: Path) -> Description:

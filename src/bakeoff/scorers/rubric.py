@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, JsonValue
 
+from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.protocols import ScoreInput
@@ -104,9 +105,10 @@ def _yaml(path: Path) -> _RubricFile:
 
 def _markdown(path: Path) -> _RubricFile:
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_file(path, pipes=True).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path} cannot be read: {reason}") from error
     criteria = list(_criteria(text, path))
     if not criteria:
         raise UsageError(f"{path} has no criteria: write each as `## name (weight 2)`, with what it means below")

@@ -6,7 +6,7 @@ They are added after grading and belong to no record. Run folders are passed on,
 from dataclasses import dataclass
 from pathlib import Path
 
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import open_file, write_atomically
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.png import BadPictureError, encode_again
 from bakeoff.plan import Case
@@ -72,10 +72,8 @@ def picture_key(case: Case, answer: str) -> str:
 
 
 def _start_of(path: Path, size: int) -> bytes | None:
-    if not path.is_file():  # a pipe would never end
-        return None
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(size)
     except OSError:
         return None

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import JsonValue, ValidationError
 
+from bakeoff._kernel.files import read_file
 from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff._kernel.threads import call
@@ -122,7 +123,7 @@ async def _use(wanted: ToolUse, task: Task) -> ToolCall:
 def read_script(path: Path, who: str) -> Script:
     """Read a script from a JSON file. Errors name the file."""
     try:
-        return Script.model_validate_json(path.read_bytes())
+        return Script.model_validate_json(read_file(path, pipes=True))
     except OSError as error:
         raise UsageError(f"{who}: script {path} cannot be read: {error.strerror}") from error
     except ValidationError as error:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, PositiveFloat, ValidationError, model_validator
 
+from bakeoff._kernel.files import open_file
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import Framework, RelativePath, TakenPath
 
@@ -175,7 +176,7 @@ def present_of(directory: Path, names: tuple[str, ...]) -> str | None:
 def text_of(path: Path) -> str:
     """Return the text of a file of a suite. Raise `Unusable` where it has none."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(_LARGEST + 1)
         if len(data) > _LARGEST:
             raise Unusable(f"{path} has more than {_LARGEST:,} bytes")

@@ -10,6 +10,8 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from bakeoff import bundled
+from bakeoff._kernel.files import read_file
+from bakeoff._kernel.json import parse_json
 from bakeoff.doors.exercises.shown_files import (
     CONFIGURATION,
     DOCS,
@@ -156,10 +158,8 @@ def _track_config(track: Path | None) -> dict[str, object]:
         return {}
     path = track / "config.json"
     try:
-        if path.stat().st_size > _LARGEST_CONFIG:
-            return {}
-        found = json.loads(path.read_text("utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
+        found = parse_json(read_file(path, _LARGEST_CONFIG).decode("utf-8-sig"))
+    except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -340,9 +340,7 @@ def _notes(track: Path | None) -> dict[str, str]:
     notes: dict[str, str] = {}
     for path in [track / name for name in _NOTES] if track else []:
         try:
-            if not path.is_file() or path.stat().st_size > 256 * 1024:
-                continue
-            text = path.read_text("utf-8").strip()
+            text = read_file(path, 256 * 1024).decode().replace("\r\n", "\n").strip()
         except (OSError, UnicodeDecodeError):
             continue
         if text and text not in notes.values():

@@ -6,7 +6,6 @@ each parameter, where an empty text among them means that the parameter may be a
 answer.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.files import open_file
+from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.mcp_suite.lint.schemas import allows
 from bakeoff.doors.mcp_suite.snapshot.files import ServerEntry, Snapshot, ToolEntry
@@ -118,9 +119,11 @@ def _imported(questions: Mapping[str, tuple[str, Object]], answers: Mapping[str,
 def _lines(file: Path) -> Iterator[tuple[str, Object]]:
     """Yield the objects of a file with their places. A file may also be one JSON list."""
     try:
-        if file.stat().st_size > _MOST_BYTES:
+        with open_file(file, pipes=True) as opened:
+            content = opened.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
             raise UsageError(f"{file} has more than {_MOST_BYTES:,} bytes: split it")
-        text = file.read_text("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -131,8 +134,8 @@ def _lines(file: Path) -> Iterator[tuple[str, Object]]:
         if not part.strip():
             continue
         try:
-            found = json.loads(part)
-        except (ValueError, RecursionError) as error:
+            found = parse_json(part)
+        except ValueError as error:
             raise UsageError(f"{place}: this is not JSON: {error}") from error
         for entry in found if whole and isinstance(found, list) else [found]:
             if not isinstance(entry, dict):

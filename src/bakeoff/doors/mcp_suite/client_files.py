@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
+from bakeoff._kernel.files import open_file
 from bakeoff._kernel.yaml_with_lines import PlacedYaml, gathered, in_our_words, parse_yaml
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
@@ -72,7 +73,7 @@ def read_client_file(file: Path, environment: Mapping[str, str]) -> ClientFile:
 
 def _read(file: Path) -> PlacedYaml:
     try:
-        with file.open("rb") as opened:
+        with open_file(file, pipes=True) as opened:
             content = opened.read(_LARGEST_FILE + 1)
         text = content.decode("utf-8-sig")
     except OSError as error:

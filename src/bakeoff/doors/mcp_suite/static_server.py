@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.files import read_file
 from bakeoff.doors.mcp_suite.config import near_names
 from bakeoff.doors.mcp_suite.snapshot.files import ServerEntry, Snapshot
 from bakeoff.errors import UsageError
@@ -23,7 +24,7 @@ def serve_snapshot(file: Path, name: str | None = None) -> None:
 
 def _read(file: Path) -> Snapshot:
     try:
-        return Snapshot.model_validate_json(file.read_bytes())
+        return Snapshot.model_validate_json(read_file(file, pipes=True))
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     except ValidationError as error:

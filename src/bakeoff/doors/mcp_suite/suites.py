@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bakeoff._kernel.files import open_file
 from bakeoff._kernel.text import count_of
 from bakeoff._kernel.yaml_with_lines import gathered
 from bakeoff.doors.mcp_suite.calls import tool_label
@@ -109,7 +110,7 @@ def _yaml_files(folder: Path) -> Iterator[Path]:
 
 def _has_cases(file: Path) -> bool:
     try:
-        with file.open("rb") as opened:
+        with open_file(file, pipes=True) as opened:
             return _CASES.search(opened.read(_BYTES_SEARCHED)) is not None
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error

@@ -2,11 +2,11 @@
 
 import csv
 import inspect
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from _pytest.mark.structures import Mark, MarkDecorator
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
-from bakeoff._kernel.json import as_json, clean
+from bakeoff._kernel.files import open_file, read_file
+from bakeoff._kernel.json import as_json, clean, parse_json
 from bakeoff._kernel.text import count_of, escaped, free_name, visible, without_command
 from bakeoff.doors.pytest_plugin.gather import UNREAD
 from bakeoff.doors.pytest_plugin.loops import run_here
@@ -174,7 +175,7 @@ def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
     if reader is None:
         raise UsageError(f"data file {str(path)!r}: rows are read from {_SUFFIXES}")
     try:
-        if path.stat().st_size > _LARGEST_FILE:
+        if path.is_file() and path.stat().st_size > _LARGEST_FILE:
             raise UsageError(f"data file {path} is larger than {_LARGEST_FILE // 1024 // 1024} MB")
         yield from reader(path)
     except OSError as error:
@@ -184,14 +185,14 @@ def _from_file(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _jsonl(path: Path) -> Iterator[tuple[str, Any]]:
-    with path.open(encoding="utf-8-sig") as file:
+    with TextIOWrapper(open_file(path), "utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             if line.strip():
                 yield f"{path.name}:{number}", _from_json(line)
 
 
 def _json(path: Path) -> Iterator[tuple[str, Any]]:
-    rows = _from_json(path.read_text("utf-8-sig"))
+    rows = _from_json(read_file(path, _LARGEST_FILE).decode("utf-8-sig"))
     if not isinstance(rows, list):
         raise UsageError(f"data file {path}: {rows if isinstance(rows, _Unreadable) else 'the file is not a list'}")
     yield from ((f"{path.name}, row {number}", row) for number, row in enumerate(rows, 1))
@@ -205,13 +206,13 @@ class _Unreadable(str):
 
 def _from_json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         return _Unreadable(f"this is not JSON: {error}")
 
 
 def _csv(path: Path) -> Iterator[tuple[str, Any]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with TextIOWrapper(open_file(path), "utf-8-sig", newline="") as file:
         reader = csv.DictReader(file, strict=True)
         while True:
             line = reader.line_num + 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.files import open_file
 from bakeoff.doors.components.results.imported import (
     NOTES,
     SUITE,
@@ -51,7 +52,7 @@ class ResultFileReader:
             return False
         if _NAME.fullmatch(path.name):
             return True
-        with path.open("rb") as file:
+        with open_file(path) as file:
             head = file.read(_HEAD)
         return bool(_BEGINS.match(head) or _METADATA_FIRST.match(head))
 

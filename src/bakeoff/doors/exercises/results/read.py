@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.files import open_file, read_file
 from bakeoff.doors.exercises.agents import CONTROLS
 from bakeoff.doors.exercises.results.model import Attempt, ExerciseResult, LostTrial, ResultFile
 from bakeoff.doors.exercises.scoring import EXERCISE, Outcome
@@ -31,10 +32,10 @@ class ExerciseResultReader:
     def recognises(self, path: Path) -> bool:
         if path.suffix != ".json" or not path.is_file():
             return False
-        with path.open("rb") as file:
+        with open_file(path) as file:
             if _BEGINNING.match(file.read(_HEAD)):
                 return True  # also if it is damaged further on, which reading reports
-        return path.stat().st_size <= LARGEST_FILE and _names_an_agent(path.read_bytes())
+        return path.stat().st_size <= LARGEST_FILE and _names_an_agent(read_file(path, LARGEST_FILE))
 
     def describe(self, path: Path) -> Description:
         result = read_result(path)

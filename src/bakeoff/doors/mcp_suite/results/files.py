@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bakeoff._kernel.files import PRIVATE
+from bakeoff._kernel.files import PRIVATE, read_file
+from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.text import count_of
 from bakeoff.doors import DoorResults
 from bakeoff.doors.mcp_suite.confusion import confusions
@@ -120,9 +121,9 @@ def own_stamp(place: Path, stamp: str, run: str) -> str:
 
 def _belongs_to(file: Path, run: str) -> bool:
     try:
-        written = json.loads(file.read_bytes())
+        written = parse_json(read_file(file))
         return bool(written["bakeoff"]["run"] == run)
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False
 
 

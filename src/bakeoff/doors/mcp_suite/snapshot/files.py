@@ -10,9 +10,10 @@ from typing import Final, Literal, Self
 
 from pydantic import Field, JsonValue
 
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import open_file, write_atomically
+from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, read_yaml
+from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, parse_yaml
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.offers import Offers
@@ -123,7 +124,7 @@ class PlacedSnapshot:
 def read_snapshot(file: Path) -> PlacedSnapshot:
     """Read a file. Errors name it and the line."""
     try:
-        with file.open("rb") as opened:
+        with open_file(file, pipes=True) as opened:
             content = opened.read(_LARGEST_FILE + 1)
     except FileNotFoundError:
         raise UsageError(f"{file} does not exist: write it with `bakeoff mcp snapshot`") from None
@@ -132,14 +133,14 @@ def read_snapshot(file: Path) -> PlacedSnapshot:
     if len(content) > _LARGEST_FILE:
         raise UsageError(f"{file} is larger than {_LARGEST_FILE // 1024 // 1024} MB: no snapshot is")
     try:
-        value = json.loads(content)
+        value = parse_json(content)
     except json.JSONDecodeError as error:
         raise UsageError(f"{file}:{error.lineno}: this is not JSON: {error.msg}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UsageError(f"{file}: this is not JSON: {error}") from error
     placed = PlacedYaml(file, value, {})
     with suppress(BakeoffError):  # JSON is YAML except for a few forms, such as very long keys
-        placed = PlacedYaml(file, value, read_yaml(file).lines)
+        placed = PlacedYaml(file, value, parse_yaml(content.decode("utf-8-sig"), file).lines)
     if not isinstance(value, dict) or value.get("format") != Snapshot.model_fields["format"].default:
         raise UsageError(f"{file}:1: this is not a snapshot of MCP servers: write one with `bakeoff mcp snapshot`")
     return PlacedSnapshot(placed.read(Snapshot), file, placed.lines)

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, JsonValue, StrictBool, ValidationError, field_serializer, model_validator
 from pydantic_core import to_json
 
+from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
@@ -186,7 +187,7 @@ def read_eval_file(path: Path) -> EvalFile:
         size = path.stat().st_size
         if size > _LARGEST:
             raise UsageError(f"{path} has {size / 1024**2:.0f} MiB; the limit is {_LARGEST // 1024**2} MiB")
-        return parse_eval_file(path.read_bytes(), visible(str(path), 300))
+        return parse_eval_file(read_file(path, _LARGEST), visible(str(path), 300))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}: name a file of --eval-json") from error
 

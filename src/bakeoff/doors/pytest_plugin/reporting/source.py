@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bakeoff._kernel.files import open_file
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.groups import SUBJECT, subject_name
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
@@ -31,7 +32,7 @@ class EvalFileReader:
     def recognises(self, path: Path) -> bool:
         if path.suffix != ".json" or not path.is_file():
             return False
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return bool(_BEGINNING.match(file.read(_HEAD)))
 
     def _outcomes(self, path: Path) -> Sequence[EvalOutcome]:
