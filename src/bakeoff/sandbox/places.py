@@ -25,10 +25,10 @@ from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
 from bakeoff.sandbox.removals import REMOVALS
 from bakeoff.sandbox.supervisor_client import supervise_now
-from bakeoff.sandbox.untrusted_files import open_folder, write_below
+from bakeoff.sandbox.untrusted_files import PLACE_PREFIX, open_folder, open_unlocked, write_below
 
 LEASES = Path("/run/bakeoff/users")
-PREFIX, LOCK = "bakeoff-place-", "held"
+PREFIX, LOCK = PLACE_PREFIX, "held"
 FRESH_SECONDS = 60.0  # a younger place may not hold its lock yet
 USERS = range(2_000_000_000, 2_000_004_096)  # above container ranges and below the reserved top
 USERS_IN_A_CONTAINER = range(60_578, 61_184)  # where only 65,536 ids are mapped
@@ -275,10 +275,7 @@ def remove_tree(root: Path) -> None:
 @contextlib.contextmanager
 def one_command_at_a_time(place: Place) -> Iterator[None]:
     """Allow one command per place: ending a command ends every process of its place."""
-    try:
-        descriptor = os.open(place.work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as problem:
-        raise InfraError(f"{place.work} is not there to run a command in: {problem.strerror}") from problem
+    descriptor = open_unlocked(place.work)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

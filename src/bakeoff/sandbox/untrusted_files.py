@@ -5,17 +5,22 @@ through its own descriptor after it is opened. Renaming things meanwhile therefo
 """
 
 import contextlib
+import errno
 import os
 import re
 import secrets
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bakeoff._kernel.paths import name_problem, pattern_problem
 from bakeoff._kernel.text import escaped
-from bakeoff.errors import InfraError
+from bakeoff.errors import InfraError, SubjectError
+
+PLACE_PREFIX = "bakeoff-place-"
+"""Starts the name of the folder around the private folders of a trial."""
 
 MOST_FOLDERS_DEEP = 64
 MOST_ENTRIES = 200_000
@@ -24,6 +29,8 @@ CHUNK = 1 << 20
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+_ITS_OWN_DOING = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM)
 
 KINDS = (
     (stat.S_ISLNK, "is a symbolic link"),
@@ -160,12 +167,34 @@ def translate_component(part: str) -> str:
 
 @contextlib.contextmanager
 def open_folder(root: Path) -> Iterator[int]:
-    try:
-        descriptor = os.open(root, FOLDER_FLAGS)
-    except OSError as problem:
-        raise InfraError(f"{root} is not a folder that can be opened: {problem.strerror}") from problem
+    """Open a folder. One of a place that what ran there has locked, removed or replaced is the subject's doing."""
+    descriptor = open_unlocked(root)
     try:
         yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_unlocked(root: Path) -> int:
+    """Return a descriptor of a folder; if it belongs to a place, its owner can enter it again."""
+    of_a_place = root.parent.name.startswith(PLACE_PREFIX)
+    try:
+        if of_a_place:
+            unlock_folder(root)
+        return os.open(root, FOLDER_FLAGS)
+    except OSError as problem:
+        kind = SubjectError if of_a_place and problem.errno in _ITS_OWN_DOING else InfraError
+        raise kind(f"{root} is not a folder that can be opened: {problem.strerror}") from problem
+
+
+def unlock_folder(root: Path) -> None:
+    """Give a folder back the mode that it was made with, without following a link that has taken its place."""
+    if sys.platform != "linux":
+        return
+    descriptor = os.open(root, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) & stat.S_IRWXU != stat.S_IRWXU:
+            Path(f"/proc/self/fd/{descriptor}").chmod(stat.S_IRWXU)
     finally:
         os.close(descriptor)
 

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from bakeoff._kernel.paths import pattern_problem
-from bakeoff.errors import InfraError
 from bakeoff.sandbox import Taken, take
+from bakeoff.sandbox.untrusted_files import open_folder
 
 PASSED_OVER = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".venv"}
@@ -96,11 +96,8 @@ def read_matching(folder: Path, patterns: Iterable[str]) -> Tree:
 
 def _patterns(folder: Path) -> tuple[list[str], frozenset[str]]:
     """Return one pattern per name at the top level, so that huge folders of tools are never walked."""
-    try:
-        with os.scandir(folder) as entries:
-            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    except OSError as problem:
-        raise InfraError(f"{folder} cannot be read: {problem.strerror}") from problem
+    with open_folder(folder) as opened, os.scandir(opened) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     wanted = sorted((name, folder) for name, folder in found if name not in PASSED_OVER)
     patterns = ["*", *(f"{name}/**" for name, is_folder in wanted if is_folder and not _special(name))]
     return patterns, frozenset(name for name, _ in found if name in PASSED_OVER)
