@@ -9,7 +9,7 @@ import pytest
 
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.process import ProcessSandbox, allowed_access
-from bakeoff.sandbox.supervisor import LANDLOCK_CREATE, LANDLOCK_VERSION
+from bakeoff.sandbox.supervisor.kernel import LANDLOCK_CREATE, LANDLOCK_VERSION
 
 SCOPES_SINCE = 6
 VERSION = ctypes.CDLL(None).syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION)

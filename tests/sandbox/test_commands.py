@@ -22,6 +22,7 @@ from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import choose_sandbox, inside, open_place, put_files
 from bakeoff.sandbox.places import lease_user
+from bakeoff.sandbox.supervisor.processes import children_of
 
 SANDBOXES = ("process", "bwrap", "docker")
 every_sandbox = pytest.mark.parametrize("sandbox_kind", SANDBOXES)
@@ -319,6 +320,12 @@ async def test_killing_bakeoff_ends_its_commands_and_the_next_place_clears_up(
                 await asyncio.sleep(0.01)
 
 
+def supervisors_of(pid: int) -> list[int]:
+    """Return the supervisors of a Bakeoff process: the children of its fork server."""
+    servers = [child for child in children_of(pid) if b"fork_server" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [supervisor for server in servers for supervisor in children_of(server)]
+
+
 @needs_root
 @pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
 async def test_killing_the_supervisor_is_an_infrastructure_error_and_leaves_nothing(
@@ -329,9 +336,8 @@ async def test_killing_the_supervisor_is_an_infrastructure_error_and_leaves_noth
     async with asyncio.timeout(20):
         while not (place.work / "started").exists():
             await asyncio.sleep(0.01)
-    for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
-        if b"supervisor.py" in Path(f"/proc/{child}/cmdline").read_bytes():
-            os.kill(int(child), signal.SIGKILL)
+    for supervisor in supervisors_of(os.getpid()):
+        os.kill(supervisor, signal.SIGKILL)
 
     with pytest.raises(InfraError, match="killed from outside"):
         await running

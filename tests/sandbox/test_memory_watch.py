@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from bakeoff.sandbox.supervisor import FILLED_PER_SECOND, MemoryWatch
+from bakeoff.sandbox.supervisor.memory import FILLED_PER_SECOND, MemoryWatch
 
 TERABYTE = 1 << 40
 

@@ -8,7 +8,7 @@ async with open_place() as place:
 """
 
 from bakeoff.sandbox.places import hand_over, open_place, put_files
-from bakeoff.sandbox.selection import SandboxStatus, available, choose_sandbox, inside
+from bakeoff.sandbox.selection import SandboxStatus, available, choose_sandbox, guarantees, inside
 from bakeoff.sandbox.untrusted_files import Taken, take
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Taken",
     "available",
     "choose_sandbox",
+    "guarantees",
     "hand_over",
     "inside",
     "open_place",

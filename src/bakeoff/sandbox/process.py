@@ -103,15 +103,13 @@ def _view_of_any_place(
     )
 
 
-def allowed_access(
-    command: Command, hidden: tuple[Path, ...], scratch: Sequence[Path] = ()
-) -> dict[str, Sequence[str]]:
+def allowed_access(command: Command, hidden: Sequence[Path], scratch: Sequence[Path] = ()) -> dict[str, Sequence[str]]:
     """Return the files that a command may read, list and change; see `supervisor/confinement.py`.
 
     It is what bubblewrap would show, with the scratch folders that are private. Of a folder with something hidden in
     it, the command can list the names.
     """
-    readable, listed = _readable_paths((*command.readable, *command.shared), hidden)
+    readable, listed = _readable_paths((*command.readable, *command.shared), tuple(hidden))
     place = command.place
     writable = [*map(str, (place.work, place.home, place.tmp, *changeable(command), *scratch)), *DEVICES]
     return {"readable": readable, "listed": listed, "writable": writable}

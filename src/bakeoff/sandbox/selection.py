@@ -11,6 +11,7 @@ from bakeoff.sandbox.bubblewrap import INSIDE, BubblewrapSandbox, find_bubblewra
 from bakeoff.sandbox.docker import DockerSandbox, find_docker
 from bakeoff.sandbox.docker import way_out as docker_way_out
 from bakeoff.sandbox.process import ProcessSandbox, find_process
+from bakeoff.sandbox.supervisor_client import kernel_means
 
 Finder: TypeAlias = Callable[[], tuple[Sandbox | None, str]]
 
@@ -40,8 +41,14 @@ def available() -> list[SandboxStatus]:
     statuses = []
     for name, find in FINDERS.items():
         sandbox, detail = find()
-        statuses.append(SandboxStatus(name, sandbox is not None, detail, "" if sandbox else WAYS_OUT[name]()))
+        held = f"{detail}; {guarantees(sandbox)}" if sandbox and guarantees(sandbox) else detail
+        statuses.append(SandboxStatus(name, sandbox is not None, held, "" if sandbox else WAYS_OUT[name]()))
     return statuses
+
+
+def guarantees(sandbox: Sandbox) -> str:
+    """Say which limits the kernel keeps for commands of a sandbox here; empty for `docker`, which has its own."""
+    return kernel_means().sentence() if isinstance(sandbox, ProcessSandbox | BubblewrapSandbox) else ""
 
 
 def choose_sandbox(name: str = "auto", *, hidden: Iterable[Path] = ()) -> Sandbox:

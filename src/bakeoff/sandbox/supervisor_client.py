@@ -71,6 +71,15 @@ class KernelMeans:
     own_ipc: bool  # an IPC namespace of its own; as a user, inside a user namespace
     filters: bool  # seccomp
 
+    def sentence(self) -> str:
+        """Say what holds here for commands in the `process` and `bwrap` sandboxes."""
+        limits = "the kernel limits memory and processes (cgroup)" if self.cgroup else "memory is watched (no cgroup)"
+        ipc = "shared memory is private (IPC namespace)" if self.own_ipc else "System V shared memory is refused"
+        if not self.own_ipc and not self.filters:
+            ipc = "System V shared memory is the host's"
+        calls = "risky system calls are refused (seccomp)" if self.filters else "no system call is refused (no seccomp)"
+        return f"{limits}; {ipc}; {calls}"
+
 
 @cache
 def kernel_means() -> KernelMeans:

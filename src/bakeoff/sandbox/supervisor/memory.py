@@ -10,7 +10,7 @@ from .processes import descendants
 TICK = 0.02  # at least this long between two checks
 CGROUP_PAUSE = 0.25  # seconds; the limit itself is kept by the kernel
 FEW = 64  # sockets and pipes that any program may have
-BUFFER = 208 << 10  # what a socket holds by default; the filter keeps it from being made larger
+SOCKET_BUFFER, PIPE_BUFFER = 208 << 10, 64 << 10  # bytes by default; the filter keeps them from being made larger
 SEMAPHORE = 128  # bytes
 FILLED_PER_SECOND = (5 << 30) * (os.cpu_count() or 1)  # of memory, by a command that does nothing else
 
@@ -84,11 +84,8 @@ def ipc_bytes(lists: list[int]) -> int:
         return 0
     segments, semaphores, queues = map(rows, lists)
     unattached = sum(int(row["rss"]) + int(row["swap"]) for row in segments if row["nattch"] == "0")
-    return (
-        unattached
-        + sum(SEMAPHORE * int(row["nsems"]) for row in semaphores)
-        + sum(int(row["cbytes"]) for row in queues)
-    )
+    others = sum(SEMAPHORE * int(row["nsems"]) for row in semaphores) + sum(int(row["cbytes"]) for row in queues)
+    return unattached + others
 
 
 def rows(descriptor: int) -> list[dict[str, str]]:
@@ -110,9 +107,9 @@ def buffered_bytes(tree: list[int]) -> int:
             if kind in inodes:
                 inodes[kind].add(inode)
     tcp = tcp_queues(tree)
-    others = len(inodes["socket"] - tcp.keys()) + len(inodes["pipe"])
     queued = sum(size for inode, size in tcp.items() if inode in inodes["socket"])
-    return queued + max(others - FEW, 0) * BUFFER
+    others = max(len(inodes["socket"] - tcp.keys()) - FEW, 0)
+    return queued + others * SOCKET_BUFFER + max(len(inodes["pipe"]) - FEW, 0) * PIPE_BUFFER
 
 
 def open_files(pid: int) -> int:
