@@ -58,10 +58,7 @@ def is_running(marker: str) -> bool:
 
 async def test_killing_the_server_loses_no_command_and_the_next_command_starts_a_new_one(place: Place) -> None:
     sandbox = choose_sandbox("process")
-    go = asyncio.Event()
-    script = (
-        "import pathlib, time\npathlib.Path('started').touch()\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)"
-    )
+    script = "touch started; while [ ! -e go ]; do sleep 0.01; done"
     running = asyncio.create_task(sandbox.run(Command(("sh", "-c", script), place, 60.0)))
     await until((place.work / "started").exists)
     [server] = servers_of(os.getpid())

@@ -265,7 +265,8 @@ async def watch(
     for place, problem in control.left_behind.items():
         say(f"the folder of a trial is left in {place}, which changes no result: {problem}")
     if control.sandbox:
-        console.print(f"commands ran in the {control.sandbox} sandbox")
+        held = f": {control.guarantees}" if control.guarantees else ""
+        console.print(f"commands ran in the {control.sandbox} sandbox{held}", highlight=False)
     return control.draining
 
 

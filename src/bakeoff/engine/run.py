@@ -24,7 +24,7 @@ from bakeoff.plan import HIDDEN, Plan
 from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox
 from bakeoff.record import Record
 from bakeoff.replay.store import recordings_resource
-from bakeoff.sandbox import choose_sandbox
+from bakeoff.sandbox import choose_sandbox, guarantees
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 _AHEAD = 8
@@ -67,7 +67,8 @@ async def run(
         )
     control.redact = partial(redactor.text, cut=True)
     sandbox = sandbox_of(options, plan)
-    control.sandbox = sandbox().name if resolved.may_run_commands() else None
+    if resolved.may_run_commands():
+        control.sandbox, control.guarantees = sandbox().name, guarantees(sandbox())
     folder = RunFolder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
     with RunJournal(folder, redactor) as journal:
         progress = read_progress(folder, plan, options)

@@ -22,6 +22,7 @@ class RunControl:
         stopped: trials in flight have been cancelled too.
         finished_before: trials that were finished when the run was resumed.
         sandbox: the name of the sandbox that commands run in; None where the plan needs none.
+        guarantees: what the kernel of this machine holds commands to in that sandbox.
         in_flight: subject and case of each running trial, by the trial's index in the plan.
         delays: what running trials are waiting for now, by the trial's index in the plan.
         cut_off: subjects of trials that were cancelled after they had to wait, and the reason of the last wait.
@@ -37,6 +38,7 @@ class RunControl:
         self.stopped = False
         self.finished_before = 0
         self.sandbox: str | None = None
+        self.guarantees = ""
         self.in_flight: dict[int, tuple[str, str]] = {}
         self.delays: dict[int, Delay] = {}
         self.cut_off: dict[str, str] = {}
