@@ -230,7 +230,7 @@ def run(*, long: bool, names: tuple[str, ...] = SERVERS) -> tuple[dict[str, floa
     failures: list[str] = []
     for name in names:
         with serving(name) as server:
-            found, wrong = asyncio.run(attack(server, 20_000 if long else 600, HALF_OPEN))
+            found, wrong = asyncio.run(attack(server, 20_000 if long else 300, HALF_OPEN))
         figures |= {f"{name}-{key}": round(value, 1) for key, value in found.items()}
         failures += [f"{name} {sentence}" for sentence in wrong]
     figures["server-failures"] = len(failures)
@@ -239,7 +239,7 @@ def run(*, long: bool, names: tuple[str, ...] = SERVERS) -> tuple[dict[str, floa
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--long", action="store_true", help="20,000 requests to each server, not 600")
+    parser.add_argument("--long", action="store_true", help="20,000 requests to each server, not 300")
     parser.add_argument("names", nargs="*", metavar="SERVER", default=SERVERS, help=", ".join(SERVERS))
     options = parser.parse_args()
     figures, failures = run(long=options.long, names=tuple(options.names))

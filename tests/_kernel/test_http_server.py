@@ -187,6 +187,19 @@ async def test_what_no_browser_asks_is_refused_or_ignored(
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_more_than_the_last_request_of_a_connection_is_refused(
+    method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(PATIENT) as connect, connect() as (reader, writer):
+        writer.write(f"{method} /slow HTTP/1.0\r\nHost: x\r\n\r\n".encode())
+        while not any(each.cycle for each in connections()):
+            await asyncio.sleep(0.01)
+        writer.write(b"more")
+        assert (await reader.read()).startswith(b"HTTP/1.1 400")
+    assert caplog.records == []
+
+
 async def test_a_body_that_breaks_off_after_the_answer_began_ends_the_connection_in_silence(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -37,6 +37,7 @@ class ServerLimits:
     idle_seconds: int = 120  # between two requests
 
 
+_REFUSED = b"HTTP/1.1 400 Bad Request\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
 _STEPS = ("head", "idle", "body", "taking")  # of those that wait, the first make room for others
 
 
@@ -93,7 +94,8 @@ class LimitedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP, or break the connection if the answer has begun. The application stops."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
+            self.transport.write(_REFUSED % (len(msg), msg.encode()))  # h11 has rules for HEAD that matter no more
+            self.transport.close()
         else:
             self.transport.abort()
         if (cycle := self._cycle) is not None:
