@@ -60,7 +60,7 @@ class _Composer:
             elif isinstance(event, yaml.NodeEvent):
                 self._add(event)
             elif isinstance(event, yaml.DocumentStartEvent) and self._documents:
-                raise ComposerError(None, None, "but found another document", event.start_mark)
+                raise _problem("but found another document", event)
         return self._documents[0] if self._documents else None
 
     def _add(self, event: Any) -> None:
@@ -70,7 +70,7 @@ class _Composer:
             raise TooMuch(line, f"this has more than {self._most // 2:,} values")
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self._anchors:
-                raise ComposerError(None, None, f"found undefined alias {event.anchor!r}", event.start_mark)
+                raise _problem(f"found undefined alias {event.anchor!r}", event)
             self._open[-1].append(self._anchors[event.anchor])
             return
         node = _node_of(event, line)
@@ -81,6 +81,10 @@ class _Composer:
             self._open.append(node.items)
             if len(self._open) > self._deepest + 2:
                 raise TooMuch(line, f"this is nested more than {self._deepest} levels deep")
+
+
+def _problem(what: str, event: Any) -> ComposerError:
+    return ComposerError(None, None, what, event.start_mark)
 
 
 def _node_of(event: yaml.NodeEvent, line: int) -> Node:

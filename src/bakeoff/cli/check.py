@@ -114,6 +114,8 @@ def _notes(found: _Found) -> list[str]:
         notes.append(
             f"{found.labels} damaged lines of {folder.labels_file.name} are left out: those answers are labelled again"
         )
+    if folder.signature_file.exists():
+        notes.append(f"it is signed: `bakeoff runs verify {folder.label}` says whether anything changed since")
     if found.without_checksum:
         notes.append(
             f"{found.without_checksum:,} of {found.lines:,} lines have no checksum, because an older bakeoff wrote "

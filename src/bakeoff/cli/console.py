@@ -14,6 +14,7 @@ from rich.text import Text
 
 from bakeoff.report.formatting import visible
 from bakeoff.storage.damage_notes import collect_damage
+from bakeoff.storage.run_folder import RunFolder
 
 _PLAINER = dict(zip("▁▂▃▄▅▆▇█░–−×·…", "_.-:=+*#.--x*~", strict=True))
 
@@ -79,6 +80,12 @@ def telling_of_damage() -> Iterator[None]:
             for run, lines in damaged.items():
                 left_out = "damaged line is" if lines == 1 else "damaged lines are"
                 say(f"{lines:,} {left_out} left out; `bakeoff runs check {visible(run)}` lists them")
+
+
+def tell_of_signature(folder: RunFolder) -> None:
+    """Say that a signed run is about to be changed."""
+    if folder.signature_file.exists():
+        say(f"{visible(folder.name)} is signed, and changes now: its signature no longer holds until you sign it again")
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:

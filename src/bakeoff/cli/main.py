@@ -331,6 +331,28 @@ def check_run(
     """Check the files of a run for damage. Exits with 1 if there is any."""
 
 
+@command(runs, "sign", "bakeoff.cli.sign")
+def run_sign(
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    key: Path = flag(..., "The private key, in PEM.", "--key", metavar="FILE"),
+    new_key: bool = flag(False, "Make a new key pair: --key and, with .pub added to its name, the public key."),
+) -> None:
+    """Sign a run with an Ed25519 key, so that others notice any change to it."""
+
+
+@command(runs, "verify", "bakeoff.cli.sign")
+def run_verify(
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    key: Path | None = flag(None, "The public key that you trust, in PEM.", "--key", metavar="FILE"),
+    as_json: AsJson = False,
+) -> None:
+    """Verify the signature of a run. Exits with 1 if anything was changed, added or removed since."""
+
+
 @command(runs, "delete", "bakeoff.cli.runs")
 def delete_run(
     *,

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from bakeoff._kernel.choices import SandboxName
-from bakeoff.cli.console import out
+from bakeoff.cli.console import out, tell_of_signature
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import EndingFlags, RescoreFlags, ResumeFlags
 from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
@@ -29,6 +29,7 @@ def resume_run(*, run: str, flags: ResumeFlags, no_open: bool, ending: EndingFla
             out().print(Text(f"run {visible(folder.name)}: {left:,} of {plan.size:,} trials are left to do"))
         print_dry_run(check_plan(plan, options), ending, run=folder.name, left=left)
         return PASSED
+    tell_of_signature(folder)
     if flags.sandbox is None:
         before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")
         options = replace(options, sandbox=before if before in get_args(SandboxName) else "auto")
@@ -39,6 +40,7 @@ def rescore_run(*, run: str, flags: RescoreFlags, ending: EndingFlags) -> int:
     """Score the recorded attempts of a run again, with other scorers where some are named."""
     folder = find_run(flags.results, run)
     plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff rescore")
+    tell_of_signature(folder)
     if flags.scorers:
         plan = plan.model_copy(update={"scorers": tuple(map(_read_scorer, flags.scorers))})
     return carry_out(check_plan(plan, flags.options(rescore_only=True)), ending, folder=folder)

@@ -74,6 +74,11 @@ class RunFolder:
         return self.path / SEAL
 
     @property
+    def signature_file(self) -> Path:
+        """Return the file of `bakeoff runs sign`; it exists only if the run was signed."""
+        return self.path / "signature.json"
+
+    @property
     def labels_file(self) -> Path:
         """Return the file of `bakeoff label`; it exists only if someone labelled the run."""
         return self.path / "labels.jsonl"

@@ -1,0 +1,217 @@
+"""Sign a run, so that any change to it can be noticed by others.
+
+`signature.json` lists the SHA-256 of every file that belongs to the run, and holds an Ed25519 signature of that list.
+The public key in it only shows that the files fit together. Who signed them is known only to a reader who has the
+public key from elsewhere.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, ValidationError
+
+from bakeoff._kernel.files import PRIVATE, open_file, read_file, write_atomically
+from bakeoff._kernel.model import FrozenModel, first_problem
+from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.storage.journal import hold_journal
+from bakeoff.storage.journal_lines import Damage
+from bakeoff.storage.repair import ASIDE
+from bakeoff.storage.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+_FOLDERS = ("blobs", "pictures")
+_LARGEST_KEY = 64 * 1024
+_CHUNK = 1 << 20
+
+
+class Signature(FrozenModel):
+    """The content of `signature.json`."""
+
+    v: int = Field(default=1, ge=1, le=1)
+    algorithm: str = Field(default="ed25519", pattern="^ed25519$")
+    time: float
+    public_key: str  # in base64, 32 bytes
+    files: dict[str, str]  # the SHA-256 of each file, by its path in the folder
+    signature: str = ""  # in base64, of everything else
+
+    def signed(self) -> bytes:
+        """Return the bytes that are signed."""
+        data = self.model_dump(mode="json", exclude={"signature"})
+        return b"bakeoff run signature\n" + json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
+
+    @property
+    def public_bytes(self) -> bytes:
+        return _decoded(self.public_key)
+
+    @property
+    def key_id(self) -> str:
+        """Return the beginning of the public key's SHA-256, which people can compare."""
+        return key_id(self.public_bytes)
+
+
+def key_id(public_key: bytes) -> str:
+    """Return the beginning of the SHA-256 of a public key."""
+    return hashlib.sha256(public_key).hexdigest()[:16]
+
+
+def sign_run(folder: RunFolder, key: "Ed25519PrivateKey") -> Signature:
+    """Sign a run that no process writes. Raise RunFolderError if one does, or if the run is damaged."""
+    folder.read_plan()
+    if not folder.started:
+        raise RunFolderError(f"run {folder.label} has no journal: there is nothing to sign")
+    if any(isinstance(entry, Damage) for entry in folder.entries()):
+        raise RunFolderError(f"run {folder.label} is damaged: repair it first with `bakeoff runs check --repair`")
+    with hold_journal(folder.journal_file):
+        public = key.public_key().public_bytes_raw()
+        unsigned = Signature(
+            time=time.time(), public_key=base64.b64encode(public).decode(), files=dict(_digests(folder))
+        )
+        signature = base64.b64encode(key.sign(unsigned.signed())).decode()
+        signed = unsigned.model_copy(update={"signature": signature})
+        write_atomically(folder.signature_file, signed.model_dump_json(indent=1).encode())
+    return signed
+
+
+def read_signature(folder: RunFolder) -> Signature | None:
+    """Return the signature of a run, None if it has none. Raise RunFolderError if it is damaged."""
+    path = folder.signature_file
+    try:
+        return Signature.model_validate_json(read_file(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise RunFolderError(f"{path} is no signature: {first_problem(error)}") from error
+
+
+def changes_since(folder: RunFolder, signed: Signature) -> Iterator[str]:
+    """Yield every difference between the files of a run and those that were signed."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        _public_key(signed.public_bytes).verify(_decoded(signed.signature), signed.signed())
+    except (InvalidSignature, ValueError):
+        yield f"{folder.signature_file.name} itself was changed: its signature does not fit its content"
+        return
+    found = dict(_digests(folder))
+    for name in sorted(found.keys() | signed.files.keys()):
+        if name not in found:
+            yield f"{name} was removed"
+        elif name not in signed.files:
+            yield f"{name} was added"
+        elif found[name] != signed.files[name]:
+            yield f"{name} was changed"
+
+
+def _digests(folder: RunFolder) -> Iterator[tuple[str, str]]:
+    """Yield the digest of every file that belongs to the run. What is computed from them, such as pages, does not."""
+    own = (folder.plan_file, folder.journal_file, folder.seal_file, folder.labels_file, folder.path / ASIDE)
+    for path in (*own, *(file for name in _FOLDERS for file in _files_in(folder.path / name))):
+        if path.is_symlink() or path.exists():
+            yield path.relative_to(folder.path).as_posix(), _digest(path)
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        yield from (Path(place, name) for name in sorted([*files, *links]))
+
+
+def _digest(path: Path) -> str:
+    if stat.S_ISLNK(path.lstat().st_mode):
+        return "link to " + str(path.readlink())
+    digest = hashlib.sha256()
+    try:
+        with open_file(path) as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        return f"unreadable: {error.strerror}"
+    return digest.hexdigest()
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+def make_key(path: Path) -> "Ed25519PrivateKey":
+    """Make a new key pair: the private key in the file, which only its owner can read, the public one beside it."""
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    public = public_file(path)
+    for taken in (path, public):
+        if taken.is_symlink() or taken.exists():
+            raise UsageError(f"{taken} exists already: name another file, or leave out --new-key to sign with it")
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    try:
+        write_atomically(path, private, PRIVATE)
+        pem = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+        write_atomically(public, pem, 0o644)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+    return key
+
+
+def public_file(path: Path) -> Path:
+    """Return where the public key of a private key lies."""
+    return path.with_name(f"{path.name}.pub")
+
+
+def read_private_key(path: Path) -> "Ed25519PrivateKey":
+    """Read a private key. Raise UsageError if others can read it, or it is no Ed25519 key without a password."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    key = _loaded(path, lambda data: load_pem_private_key(data, None), f"make one with `--new-key --key {path}`")
+    if path.stat().st_mode & 0o077:
+        raise UsageError(f"{path} is a private key and others can read it: `chmod 600 {path}`")
+    if not isinstance(key, Ed25519PrivateKey):
+        raise UsageError(f"{path} is no Ed25519 private key")
+    return key
+
+
+def read_public_key(path: Path) -> bytes:
+    """Read a public key, or that of a private key."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    key = _loaded(path, load_pem_public_key, "name the .pub file that `bakeoff runs sign --new-key` made")
+    if not isinstance(key, Ed25519PublicKey):
+        raise UsageError(f"{path} is no Ed25519 public key")
+    return key.public_bytes_raw()
+
+
+def _loaded(path: Path, load: Any, way_out: str) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        return load(read_file(path, _LARGEST_KEY, pipes=True))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}; {way_out}") from error
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise UsageError(f"{path} is not a key that can be used here: {way_out}") from error
+
+
+def _public_key(data: bytes) -> "Ed25519PublicKey":
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    return Ed25519PublicKey.from_public_bytes(data)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
