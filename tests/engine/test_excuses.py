@@ -97,3 +97,16 @@ async def test_a_folder_that_is_unlocked_is_not_the_target_of_a_link(tmp_path: P
     code = f"import os; d = os.getcwd(); os.rename(d, d + '2'); os.symlink({str(target)!r}, d)"
     await verdict_of(code, carry_out)
     assert target.stat().st_mode & 0o777 == 0o500
+
+
+async def test_an_output_that_a_pattern_takes_forever_on_has_no_match(carry_out: CarryOut) -> None:
+    async def attempt(_: Task) -> str:
+        return "a" * 5000 + "!"
+
+    plan = a_plan().with_changes(
+        cases=(Case(id="c", prompt="", expected="(a+)+$", limits=Limits(score_seconds=4)),),
+        scorers=(ScorerSpec(kind="regex"),),
+    )
+    [record] = await carry_out(plan, registry=registry_of(Probe(attempt)))
+    assert record.verdict == "fail", record.failure
+    assert "was stopped after 2 s" in record.scores[0].reason

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bakeoff.engine.registry import default_registry
+from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.plan import Case, PassRule, ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput, Task, Tool
@@ -179,8 +180,10 @@ async def test_a_workspace_that_cannot_be_removed_costs_neither_the_answer_nor_t
         mounted.append(inside)
         return "yes"
 
+    control = RunControl()
+    registry = registry_of(Probe(hold, needs=Needs(workspace=True)))
     try:
-        records = await carry_out(plan_of(), registry=registry_of(Probe(hold, needs=Needs(workspace=True))), retries=0)
+        records = await carry_out(plan_of(), registry=registry, control=control, retries=0)
     finally:
         for inside in mounted:
             subprocess.run([umount, inside], check=True)
@@ -188,7 +191,7 @@ async def test_a_workspace_that_cannot_be_removed_costs_neither_the_answer_nor_t
     if records[0].failure and records[0].failure.type == "Skipped":
         pytest.skip(records[0].failure.message)
     assert [record.verdict for record in records] == ["pass"]
-    assert [record.workspace for record in records] == [str(inside.parent) for inside in mounted]
+    assert [*control.left_behind] == [inside.parents[1] for inside in mounted]
 
 
 # --- function subjects --------------------------------------------------------------------------------------------

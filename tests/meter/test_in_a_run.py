@@ -14,7 +14,7 @@ from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import Record, Transcript, Verdict
 
-from ..models.loopback import Act, Loopback, plan_of
+from ..models.loopback import Act, Loopback, failure, plan_of
 from .conftest import CANARY, QUICK
 
 Ask = Callable[..., Awaitable[Record]]
@@ -116,3 +116,21 @@ async def test_a_run_can_be_replayed_without_a_provider(provider: Loopback, ask:
     assert missing.verdict is Verdict.INFRA
     assert missing.failure is not None
     assert "nothing is recorded under" in missing.failure.message
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        failure(429, "Request too large for tiny on tokens per min (TPM): Limit 30000, Requested 45000"),
+        failure(429, "slow down", x_ratelimit_limit_tokens="3"),
+        failure(413),
+    ],
+    ids=["by its words", "by its limit", "by its status"],
+)
+async def test_a_last_request_that_is_too_large_excuses_no_agent(refusal: Act, provider: Loopback, ask: Ask) -> None:
+    provider.then(Act(say="no"), refusal)
+    record = await ask(2)
+    assert record.verdict is Verdict.FAIL
+    assert record.transcript is not None
+    assert record.transcript.metadata["meter"]["too_large"] == 1  # type: ignore[index, call-overload]
+    assert len(provider.received) == 2, "nobody waits for it"

@@ -36,7 +36,7 @@ def test_a_subject_that_loses_what_others_keep_is_flagged(chances: list[float], 
 
 def test_the_pair_and_its_counts_are_told_the_clearest_first() -> None:
     found = unequal_losses({"a": Losses(20, 0), "b": Losses(20, 20), "c": Losses(20, 9)})
-    assert [(pair.more, pair.fewer) for pair in found] == [("b", "a"), ("c", "a"), ("b", "c")]
+    assert [(pair.more, pair.fewer) for pair in found] == [("b", "a"), ("b", "c"), ("c", "a")]
     assert (found[0].more_lost, found[0].more_trials, found[0].fewer_lost, found[0].fewer_trials) == (20, 20, 0, 20)
 
 

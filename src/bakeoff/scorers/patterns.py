@@ -4,6 +4,7 @@ Some patterns with repetitions take exponential time on an unlucky text, and `re
 cannot be stopped. Such patterns are searched with the `regex` library, which has a time limit.
 """
 
+import asyncio
 import re
 from functools import lru_cache
 from typing import Any
@@ -29,7 +30,8 @@ async def is_found(pattern: re.Pattern[str], text: str, seconds: float) -> bool 
     if not _REPETITIONS & set(pattern.pattern):
         return pattern.search(text) is not None
     try:
-        found: bool = await call(search, pattern, text, seconds)
+        async with asyncio.timeout(seconds):  # the library looks at its own limit too seldom on some texts
+            found: bool = await call(search, pattern, text, seconds)
     except TimeoutError:
         return None
     return found
