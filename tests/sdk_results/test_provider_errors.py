@@ -1,6 +1,6 @@
 """Which errors of an SDK are the provider's, and which are the application's own."""
 
-import httpx
+import httpx2
 import openai
 import pytest
 
@@ -8,7 +8,7 @@ from bakeoff.sdk_results.provider_errors import provider_failure
 
 
 def refused(message: str, **headers: str) -> openai.RateLimitError:
-    response = httpx.Response(429, headers=headers, request=httpx.Request("POST", "http://127.0.0.1"))
+    response = httpx2.Response(429, headers=headers, request=httpx2.Request("POST", "http://127.0.0.1"))
     return openai.RateLimitError(message, response=response, body=None)
 
 
