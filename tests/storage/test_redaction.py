@@ -1,10 +1,12 @@
 """Known secret values never reach the disk, and taking them out never breaks what is written."""
 
 import base64
+import gzip
 import json
 import os
 import re
 import textwrap
+import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +25,9 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Needs, ScoreInput, Task
 from bakeoff.record import Failure, Phase, Record, Score, Step, Text, ToolCall, Transcript, Usage
 from bakeoff.storage.journal import JournalWriter, read_journal
-from bakeoff.storage.redaction import Redactor, secrets_in, secrets_within
+from bakeoff.storage.redaction import Redactor, known_secrets, secrets_in, secrets_within
+
+from ..canaries import ENCODINGS
 
 KEY = 'sk-Can4ry/"quoted"\\+&=é end'
 FORMS: dict[str, Callable[[str], str]] = {
@@ -401,3 +405,125 @@ def test_texts_whose_fields_say_that_they_are_secret_are_found_whole() -> None:
         "tools.0.headers.X-Api-Key": "k-1",
         "password": "correct horse",
     }
+
+
+# --- more encodings, names and sizes -------------------------------------------------------------------------------
+
+LIKE_A_KEY = "sk-proj-Zq8Wv3Lp0Xn5Rt7Yb2Kd9Mf4"
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_every_promised_encoding_is_replaced_in_a_text_and_in_json(encoding: str) -> None:
+    said = ENCODINGS[encoding](LIKE_A_KEY)
+    redactor = Redactor({"K": LIKE_A_KEY})
+    written = redactor.text(f"before {said} after")
+    assert written.startswith("before ")
+    assert written.endswith(" after")
+    assert "[redacted K]" in written
+    assert said[4:-4] not in written
+    assert redactor.finds(json.dumps({"said": said}).encode())
+    assert redactor.finds(json.dumps({"said": json.dumps(said)}).encode())
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress], ids=["gzip", "zlib"])
+def test_a_key_in_compressed_bytes_takes_them_out_whole(pack: Callable[[bytes], bytes]) -> None:
+    packed = pack(f"the key is {LIKE_A_KEY}".encode())
+    assert Redactor({"K": LIKE_A_KEY})(b"a" + packed + b"b") == b"a[redacted K]b"
+    clean = b"a" + pack(b"nothing here") + b"b"
+    assert Redactor({"K": LIKE_A_KEY})(clean) is clean
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("DATABASE_URL", "postgres://u:p%40ss-w0rd-1@h/db", "p@ss-w0rd-1"),
+        ("DATABASE_URL", "postgres://u:p%40ss-w0rd-1@h/db", "p%40ss-w0rd-1"),
+        ("REDIS_URL", "redis://:Zq8Wv3Lp0Xn5@h:6379/0", "Zq8Wv3Lp0Xn5"),
+        ("SENTRY_DSN", "https://0123456789abcdef@o1.ingest.example/1", "0123456789abcdef"),
+        ("SLACK_WEBHOOK", "https://hooks.example/services/T00/B00/Zq8Wv3Lp0Xn5", "Zq8Wv3Lp0Xn5"),
+        ("https_proxy", "http://me:Zq8Wv3Lp0Xn5@proxy:3128", "Zq8Wv3Lp0Xn5"),
+        ("MY_JWT", "Zq8Wv3Lp0Xn5Rt7Yb2", "Zq8Wv3Lp0Xn5Rt7Yb2"),
+        ("BEARER", "Zq8Wv3Lp0Xn5Rt7Yb2", "Zq8Wv3Lp0Xn5Rt7Yb2"),
+        ("STRIPE_SK", "Zq8Wv3Lp0Xn5Rt7Yb2", "Zq8Wv3Lp0Xn5Rt7Yb2"),
+        ("SIGNINGKEY", "Zq8Wv3Lp0Xn5Rt7Yb2", "Zq8Wv3Lp0Xn5Rt7Yb2"),
+        ("ANYTHING", "ghp_Zq8Wv3Lp0Xn5Rt7Yb2Kd9", "ghp_Zq8Wv3Lp0Xn5Rt7Yb2Kd9"),
+        ("ANYTHING", "AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE"),
+        ("AZURE_STORAGE", "AccountName=a;AccountKey=Zq8Wv3Lp0Xn5Rt==;", "Zq8Wv3Lp0Xn5Rt=="),
+        ("GCP_JSON", json.dumps({"private_key_id": "Zq8Wv3Lp0Xn5Rt7"}), "Zq8Wv3Lp0Xn5Rt7"),
+    ],
+)
+def test_a_value_that_holds_a_key_is_secret_and_so_is_the_key(name: str, value: str, secret: str) -> None:
+    found = secrets_in({name: value})
+    assert found[name] == value
+    assert secret in found.values()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PWD", "/home/me/project-2024"),
+        ("HTTPS_PROXY", "http://proxy.example:3128"),
+        ("DATABASE_URL", "sqlite:///data/app.db"),
+        ("SSH_AUTH_SOCK", "/tmp/ssh-a/agent.123"),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("AUTH_MODE", "production"),
+        ("OAUTH_TOKEN_URL", "https://login.example/oauth/token"),
+        ("SORTKEY", "created_at"),
+        ("HOTKEY", "ctrl-shift-8"),
+        ("XDG_SESSION_ID", "c2"),
+        ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/user/1000/bus"),
+        ("KEYBOARD_LAYOUT", "us-intl-2024x"),
+        ("SECRET_KEY_FILE", "run/secrets/key"),
+        ("NODE_VERSION", "v20.11.1-alpine3"),
+        ("GIT_COMMIT", "0123456789abcdef0123456789abcdef01234567"),
+        ("API_TOKEN_REQUIRED", "required"),
+    ],
+)
+def test_an_ordinary_value_is_not_secret(name: str, value: str) -> None:
+    assert secrets_in({name: value}) == {}
+
+
+def test_ordinary_words_are_not_taken_for_a_secret_made_of_words() -> None:
+    redactor = Redactor({"K": "my-secret-token"})
+    assert redactor.text("My secret token is not here") == "My secret token is not here"
+    assert redactor.text("MY-SECRET-TOKEN m y s e c r e t t o k e n") == "[redacted K] [redacted K]"
+    assert Redactor({"PIN": "12345678"}).text("1, 2, 3, 4, 5, 6, 7, 8") == "1, 2, 3, 4, 5, 6, 7, 8"
+
+
+def test_env_files_above_are_read_up_to_the_top_of_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "outside" / "repository" / "package"
+    here.mkdir(parents=True)
+    (here.parent / ".git").mkdir()
+    for folder, name in ((here, "HERE"), (here.parent, "ABOVE"), (here.parents[1], "OUTSIDE")):
+        (folder / ".env").write_text(f"{name}_TOKEN={name.lower()}-Zq8Wv3Lp\nSETTING=from-{name}\n")
+    monkeypatch.chdir(here)
+    known = known_secrets({})
+    assert set(known.values()) == {"here-Zq8Wv3Lp", "above-Zq8Wv3Lp"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\\" * 3_000_000,
+        b"\\u00" * 1_000_000,
+        b"\x1b[" * 1_000_000,
+        b"x\x9c" * 1_000_000,
+        b"H4sI" * 500_000,
+        b"skprojZq8" * 300_000,
+        b". " * 1_000_000 + b"...",
+    ],
+    ids=["backslashes", "escapes", "colours", "zlib", "gzip", "starts of the key", "cuts"],
+)
+def test_hostile_data_is_searched_in_one_pass(data: bytes) -> None:
+    """Quadratic time would take hours here."""
+    written = Redactor({"K": LIKE_A_KEY})(data + LIKE_A_KEY.encode(), cut=True)
+    assert LIKE_A_KEY.encode() not in written
+
+
+def test_many_secrets_in_much_data_are_found_as_one_is() -> None:
+    secrets = {f"K{number}": f"sk-{number:04}-Zq8Wv3Lp0Xn5Rt7Yb2{number:04}" for number in range(300)}
+    text = "some text and numbers 12345 " * 40_000
+    said = f"{text}{secrets['K7']}{text}{'-'.join(secrets['K299'])}{text}"
+    assert Redactor(secrets).text(said) == f"{text}[redacted K7]{text}[redacted K299]{text}"

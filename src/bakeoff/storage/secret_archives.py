@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 _SIGNS = (b"H4sI", b"eJ", b"eN", b"\x1f\x8b\x08", b"\x78\x9c", b"\x78\xda", b"\x78\x01")
-_IN_BASE64 = re.compile(rb"(?<![A-Za-z0-9+/_-])(?:H4sI|e[JN])(?:[A-Za-z0-9+/_-]|\\[rn]|[ \t\r\n]){24,}+={0,2}")
+_IN_BASE64 = re.compile(rb"(?<![A-Za-z0-9+/_-])(?:H4sI|e[JN])(?:[A-Za-z0-9+/_-]|\\[rn]|[\r\n][ \t]*+){24,}+={0,2}")
 _RAW = re.compile(rb"\x1f\x8b\x08|\x78[\x9c\xda\x01]")
 _NOT_BASE64 = re.compile(rb"\\[rn]|\s")
 _MOST_UNPACKED = 32 << 20  # bytes of all that is unpacked of one text
