@@ -21,10 +21,10 @@ from bakeoff.errors import BakeoffError
 if TYPE_CHECKING:
     from scripts.hostile.parsers import Parser
 
-INPUTS, SAMPLED_INPUTS = 120_000, 6_000
+INPUTS, SAMPLED_INPUTS = 120_000, 5_500
 _HANGS_SECONDS = 5.0  # of processor time, so that a busy machine finds no more than an idle one
 _MOST_MEMORY = 3 << 30
-_BATCH = 250
+_BATCH = 125
 _LONGEST = 200_000
 _WORDS = (
     *(b"null", b"true", b"-1", b"1e999", b"NaN", b"0x10", b"9" * 400, b'""', b"[]", b"{}", b"\\u0000", b"\\ud800"),

@@ -27,7 +27,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.protocols import Command
 from bakeoff.sandbox import choose_sandbox, open_place
 
-SECONDS, SAMPLED_SECONDS = 1_800.0, 20.0
+SECONDS, SAMPLED_SECONDS = 1_800.0, 15.0
 _LIMITS = Limits(memory_mb=64, processes=32, disk_mb=20, output_kb=64)
 _MOST_GROWTH_MB = 24.0
 _COMMANDS = (
