@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.yaml_with_lines import ConfigError, parse_yaml, read_yaml, written
+from bakeoff._kernel.yaml_with_lines import ConfigError, PlacedYaml, parse_yaml, read_yaml, written
 from bakeoff.errors import UsageError
 
 FILE = Path("suite.yaml")
@@ -148,3 +148,11 @@ def test_a_file_that_is_not_text_or_not_there_is_told(tmp_path):
 
 def test_keys_are_written_as_people_write_them():
     assert written(("testCases", 2, "prompt")) == "testCases[2].prompt"
+
+
+def test_an_unknown_key_without_a_known_line_is_named():
+    class Model(FrozenModel):
+        colour: str = ""
+
+    with pytest.raises(ConfigError, match="color: is not a key that is known here: did you mean 'colour'"):
+        PlacedYaml(Path("x.json"), {"color": "red"}, {}).read(Model)

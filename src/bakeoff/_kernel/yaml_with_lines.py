@@ -76,6 +76,8 @@ class PlacedYaml:
             key = (*key, item["loc"][-1])
             return self.problem(key, f"is missing{_example(key, examples)}")
         if item["type"] == "extra_forbidden":
+            if key[-1:] != item["loc"][-1:]:  # its line is not known
+                key = (*key, item["loc"][-1])
             return self.problem(key, f"is not a key that is known here{_near(key, model)}")
         return self.problem(key, f"{in_our_words(item)}{_example(key, examples, item['type'])}")
 
