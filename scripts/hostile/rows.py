@@ -7,7 +7,8 @@ SECURITY.md holds two tables. In the first, a row is an attack, and a cell says 
     | `fork-bomb` | start processes without end | limited | limited | limited | limited |
 
 `prevented`: it gets nothing. `limited`: it begins, and a limit ends it. `possible`: it succeeds. `n/a`: it cannot be
-tried there. A cell may say more after the word. In the second table, a row is a figure:
+tried there. A cell may say more after the word, and `limited as root, possible as user` where these differ. In the
+second table, a row is a figure:
 
     | figure | what is counted | promised |
     |---|---|---|
@@ -78,7 +79,7 @@ def read_promises(text: str) -> Promises:
         name = row[header[0]].strip("`")
         if set(COLUMNS) <= set(header):
             for column, keys in COLUMNS.items():
-                outcomes |= {(name, *key): _outcome(row.get(column, ""), name, column) for key in keys}
+                outcomes |= {(name, *key): _outcome(row.get(column, ""), name, column, key[1]) for key in keys}
         elif {"figure", "promised"} <= set(header):
             _bound(row.get("promised", ""), name)
             figures[name] = row["promised"]
@@ -99,8 +100,8 @@ def _table_rows(text: str) -> Iterator[tuple[list[str], list[str]]]:
             yield header, cells
 
 
-def _outcome(cell: str, name: str, column: str) -> Outcome:
-    found = _CELL.match(cell.strip("*` "))
+def _outcome(cell: str, name: str, column: str, user: str) -> Outcome:
+    found = re.search(rf"{_CELL.pattern} as {user}\b", cell, re.IGNORECASE) or _CELL.match(cell.strip("*` "))
     if not found:
         raise PromiseError(f"SECURITY.md: {cell!r} ({name}, {column}) begins with none of {', '.join(WORSE)}")
     return found[1].lower()  # type: ignore[return-value]

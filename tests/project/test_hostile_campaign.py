@@ -38,6 +38,12 @@ def test_promises_are_read_from_the_tables_of_the_document() -> None:
     assert promises.figures == {"finished-trials-lost": "0", "kills": ">= 300", "memory": "<= 1,600"}
 
 
+def test_a_cell_can_promise_different_things_to_root_and_to_a_user() -> None:
+    promises = read_promises(PROMISES.replace("| n/a |", "| limited as root, possible as user |"))
+    assert promises.outcomes["loopback", "docker", "root"] == "limited"
+    assert promises.outcomes["loopback", "docker", "user"] == "possible"
+
+
 def test_a_cell_that_promises_nothing_is_an_error() -> None:
     with pytest.raises(PromiseError, match=r"'perhaps' \(fork-bomb, bwrap\)"):
         read_promises(PROMISES.replace("limited: 64 of them", "perhaps"))
