@@ -34,6 +34,8 @@ def raw() -> Raw:
         behaviour: str = "well-behaved", *arguments: str | Path, name: str = "raw", **fields: object
     ) -> ServerSpec:
         words = (str(SERVERS / "raw.py"), behaviour, *map(str, arguments))
+        if fields.get("sandbox") != "none":
+            fields.setdefault("writable", [path.parent for path in arguments if isinstance(path, Path)])
         return ServerSpec.model_validate({"name": name, "command": sys.executable, "args": words, **fields})
 
     return make

@@ -124,7 +124,7 @@ async def test_a_server_gets_no_key_of_ours_but_what_its_entry_adds(
 
 async def test_a_server_starts_in_its_folder(raw: Raw, opened: Opening, tmp_path: Path) -> None:
     script = "import runpy, sys; open('here', 'w'); del sys.argv[0]; runpy.run_path(sys.argv[0], None, '__main__')"
-    spec = raw(cwd=tmp_path)
+    spec = raw(cwd=tmp_path, writable=[tmp_path])
     async with opened(spec.model_copy(update={"args": ("-c", script, *spec.args)})):
         assert (tmp_path / "here").exists()
 

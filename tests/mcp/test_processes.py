@@ -31,7 +31,7 @@ def pids_in(note: Path) -> list[int]:
 async def test_closing_ends_the_server_and_the_daemon_it_started(
     raw: Raw, opened: Opening, tmp_path: Path, behaviour: str
 ) -> None:
-    async with opened(raw(behaviour, tmp_path / "pids")):
+    async with opened(raw(behaviour, tmp_path / "pids", sandbox="none")):
         pids = pids_in(tmp_path / "pids")
         assert all(map(alive, pids))
     assert not any(map(alive, pids))
@@ -43,7 +43,7 @@ async def test_a_server_that_leaves_by_itself_is_not_waited_for(raw: Raw, opened
 
 
 async def test_cancelling_whoever_opened_the_hub_leaves_nothing(raw: Raw, tmp_path: Path) -> None:
-    hub = McpHub([raw("child-stubborn", tmp_path / "pids")], HubLimits(close_seconds=60))
+    hub = McpHub([raw("child-stubborn", tmp_path / "pids", sandbox="none")], HubLimits(close_seconds=60))
     ready = asyncio.Event()
 
     async def use() -> None:
@@ -76,7 +76,7 @@ async def test_cancelling_while_a_server_hangs_at_start_leaves_nothing(raw: Raw)
 
 
 async def test_a_restart_leaves_no_older_life_behind(raw: Raw, opened: Opening, tmp_path: Path) -> None:
-    async with opened(raw("child", tmp_path / "pids")) as hub:
+    async with opened(raw("child", tmp_path / "pids", sandbox="none")) as hub:
         first = pids_in(tmp_path / "pids")
         os.kill(first[0], signal.SIGKILL)
         while pids_in(tmp_path / "pids") == first:
@@ -90,7 +90,7 @@ import asyncio, sys
 from bakeoff.mcp import McpHub, ServerSpec
 
 async def main():
-    spec = ServerSpec(name="raw", command=sys.executable, args=tuple(sys.argv[1:]))
+    spec = ServerSpec(name="raw", command=sys.executable, args=tuple(sys.argv[1:]), sandbox="none")
     async with McpHub([spec]).open():
         print("ready", flush=True)
         await asyncio.Event().wait()

@@ -14,6 +14,7 @@ from typing import Annotated, Any, get_args
 import typer
 from typer import Option
 
+from bakeoff._kernel.processes import hide_our_memory
 from bakeoff.options import RunOptions
 
 
@@ -96,6 +97,7 @@ def command(group: typer.Typer, name: str, home: str) -> Callable[[Callable[...,
         def call(**given: Any) -> None:
             for parameter, flags in groups.items():
                 given[parameter] = flags(**{field: given.pop(field) for field in flags.hints()})
+            hide_our_memory()
             carry_out = getattr(import_module(home), declared.__name__)
             with import_module("bakeoff.cli.console").telling_of_damage():
                 code = carry_out(**given)

@@ -11,7 +11,7 @@ from bakeoff.doors.mcp_suite.lint.report import servers_of
 from bakeoff.doors.mcp_suite.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, parse_mcp_option
-from bakeoff.mcp.servers import with_unique_names
+from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names
 from bakeoff.subjects.variables import with_variables
 
 
@@ -59,6 +59,7 @@ def one_suite(servers: DirectFlags) -> tuple[Sequence[ServerSpec], Suite | None,
 
 
 def _parse(option: str, kind: str, text: str) -> ServerSpec:
+    kind, text = (kind, text) if not text.startswith(f"{UNSANDBOXED}:") else (UNSANDBOXED, text.partition(":")[2])
     try:
         spec = parse_mcp_option(f"{kind}:{text}") if text.strip() else None
     except UsageError as error:

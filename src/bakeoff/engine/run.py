@@ -9,6 +9,7 @@ from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 
+from bakeoff._kernel.processes import hide_our_memory
 from bakeoff._kernel.tracing import OpenTelemetry
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.pool import TrialPool
@@ -49,6 +50,7 @@ async def run(
         registry: the kinds of subjects and scorers; not used for a plan that is resolved already.
         control: lets the caller watch the run and stop it.
     """
+    hide_our_memory()
     options = options or RunOptions()
     control = control or RunControl()
     if isinstance(plan, ResolvedPlan):

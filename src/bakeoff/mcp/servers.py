@@ -25,16 +25,18 @@ from bakeoff.plan import Name
 from bakeoff.storage.redaction import secrets_in
 
 Transport: TypeAlias = Literal["stdio", "sse", "http"]
+ServerSandbox: TypeAlias = Literal["auto", "bwrap", "process", "none"]
 
 DEFAULT_URL = "https://mcp.svelte.dev/mcp"
 DEFAULT_COMMAND = "npx -y @sveltejs/mcp"
+UNSANDBOXED = "unsandboxed"
 
 # Other tools' names for streamable HTTP, so that their settings can be copied unchanged.
 _ALSO_HTTP = {"streamable-http", "streamablehttp", "streamable_http"}
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SSE = re.compile(r"(?<![A-Za-z])sse(?![A-Za-z])")  # as a word: not in `assets`
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_LAUNCHERS = {"npx", "bunx", "pnpx", "uvx", "pipx"}
+LAUNCHERS = {"npx", "bunx", "pnpx", "uvx", "pipx"}
 
 
 class HubLimits(FrozenModel):
@@ -139,6 +141,17 @@ class ServerSpec(FrozenModel):
         default={}, repr=False, description="added to the few variables that a server gets"
     )
     cwd: Path | None = None
+    sandbox: ServerSandbox = Field(
+        default="auto",
+        description="where a program runs: the strongest sandbox that works here, one of them, or `none`: as you",
+        exclude_if=lambda given: given == "auto",
+    )
+    readable: tuple[Path, ...] = Field(
+        default=(), description="further files and folders that a program may read", exclude_if=_is_empty
+    )
+    writable: tuple[Path, ...] = Field(
+        default=(), description="files and folders that a program may change", exclude_if=_is_empty
+    )
     url: str | None = Field(default=None, repr=False)
     headers: dict[str, str] = Field(default={}, repr=False)
     # Absent in dumps if they are not used, as in plans and fingerprints of older versions.
@@ -204,9 +217,12 @@ class ServerSpec(FrozenModel):
         if (self.transport == "stdio") != (self.command is not None):
             wanted = "`command`" if self.transport == "stdio" else "`url`"
             raise ValueError(f"server {self.name!r}: transport {self.transport!r} needs {wanted}")
-        for field in ("headers", "oauth") if self.command else ("args", "env", "cwd"):
+        of_programs = ("args", "env", "cwd", "readable", "writable", *(() if self.sandbox == "auto" else ("sandbox",)))
+        for field in ("headers", "oauth") if self.command else of_programs:
             if getattr(self, field):
                 raise ValueError(f"server {self.name!r}: `{field}` has no meaning for transport {self.transport!r}")
+        if self.sandbox == "none" and (self.readable or self.writable):
+            raise ValueError(f"server {self.name!r}: without a sandbox, it can read and change everything: remove one")
         if self.command is not None and not self.command.strip():
             raise ValueError(f"server {self.name!r}: `command` is empty: name the program to start")
         return self
@@ -253,7 +269,7 @@ def with_unique_names(specs: Iterable[ServerSpec]) -> tuple[ServerSpec, ...]:
 
 
 def parse_mcp_option(text: str) -> ServerSpec | None:
-    """Return the server that `none`, `http[:URL]`, `stdio[:COMMAND]` or a bare URL stands for."""
+    """Return the server that `none`, `http[:URL]`, `stdio[:COMMAND]`, `unsandboxed:COMMAND` or a URL stands for."""
     kind, _, rest = text.partition(":")
     if text == "none":
         return None
@@ -264,8 +280,11 @@ def parse_mcp_option(text: str) -> ServerSpec | None:
         return _unnamed(text, name=_split(url).hostname or "server", url=url)
     if kind == "stdio":
         return _stdio(text, rest or DEFAULT_COMMAND)
+    if kind == UNSANDBOXED:
+        return _stdio(text, rest, sandbox="none")
     raise UsageError(
-        f"{text!r} is not an MCP server: write none, http, http:https://host/mcp, stdio, or 'stdio:npx -y package'"
+        f"{text!r} is not an MCP server: write none, http, http:https://host/mcp, stdio, or 'stdio:npx -y package', "
+        "or 'unsandboxed:docker run -i image' for a program that you trust and that no sandbox can run"
     )
 
 
@@ -287,7 +306,7 @@ def _split(url: str) -> SplitResult:
         return SplitResult("", "", "", "", "")
 
 
-def _stdio(text: str, line: str) -> ServerSpec:
+def _stdio(text: str, line: str, **fields: Any) -> ServerSpec:
     try:
         words = shlex.split(line)
     except ValueError as problem:
@@ -296,8 +315,8 @@ def _stdio(text: str, line: str) -> ServerSpec:
         raise UsageError(f"{text!r} names no command: write 'stdio:npx -y package' or just stdio")
     program = PurePosixPath(words[0]).name
     packages = [word for word in words[1:] if not word.startswith("-")]
-    name = packages[0] if program in _LAUNCHERS and packages else program
-    return _unnamed(text, name=name, command=words[0], args=tuple(words[1:]))
+    name = packages[0] if program in LAUNCHERS and packages else program
+    return _unnamed(text, name=name, command=words[0], args=tuple(words[1:]), **fields)
 
 
 def _unnamed(text: str, **fields: Any) -> ServerSpec:

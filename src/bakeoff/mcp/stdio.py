@@ -2,7 +2,7 @@
 
 The SDK's own stdio client kills a server's children only if the server itself does not exit in time, and it reads
 lines of any length. Here the tree runs below the sandbox's supervisor, which kills all of it when we close the control
-socket or die. To run servers in a sandbox, give `_order` its confinement.
+socket or die.
 """
 
 import asyncio
@@ -20,8 +20,12 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
+from bakeoff._kernel.processes import hide_our_memory
 from bakeoff._kernel.text import LINE_LENGTH, quoted, visible
+from bakeoff.errors import BakeoffError
+from bakeoff.mcp.confinement import FOREVER_SECONDS, Confined, confined
 from bakeoff.mcp.servers import HubLimits, ServerSpec
+from bakeoff.mcp.tools import Refused
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox.environment import inherited, search_path
@@ -31,7 +35,6 @@ from bakeoff.storage.redaction import Redactor
 # Where npx and uvx keep their downloads, the user, and trusted certificates. None of these contains a secret.
 ALSO_PASSED_ON = ("HOME", "LOGNAME", "USER", "SHELL", "TMPDIR", "NODE_EXTRA_CA_CERTS")
 CHUNK = 1 << 16
-FOREVER_SECONDS = 10 * 365 * 24 * 3600.0
 REPORT_SECONDS = 1.0  # from the end of a server's output to the report of how it ended
 NOISE_LINES = 10_000  # lines that are not messages; a program that prints more is not a server
 LINES_KEPT = 20
@@ -43,7 +46,10 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
 def server_environment(spec: ServerSpec) -> dict[str, str]:
-    """Return the variables of a server: its own, and an allow-list. A deny-list would miss some API key."""
+    """Return the variables of a server without a sandbox: its own, and an allow-list.
+
+    A deny-list would miss some API key.
+    """
     passed = {name: os.environ[name] for name in ALSO_PASSED_ON if name in os.environ}
     return {**inherited(os.environ), **passed, "PATH": search_path(os.environ), **spec.env}
 
@@ -78,6 +84,7 @@ class StdioServer:
         self._fault: str | None = None
         self._report: dict[str, Any] = {}
         self._reporter: asyncio.Task[None] | None = None
+        self._confined: Confined | None = None
 
     def explain(self) -> str:
         """Say how the server ended, as far as it is known, with its last lines on stderr."""
@@ -89,6 +96,8 @@ class StdioServer:
             facts.append("its last lines on stderr:" + "".join(f"\n    {line}" for line in lines))
         else:
             facts.append("it wrote nothing to stderr")
+        if self._confined and (about_sandbox := self._confined.explain("\n".join([*facts, *lines]))):
+            facts.append(about_sandbox)
         return "; ".join(facts)
 
     def secrets(self) -> dict[str, str]:
@@ -129,7 +138,10 @@ class StdioServer:
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncIterator[SupervisedProcess]:
         """Start the server. At the end its supervisor kills the tree, whatever is cancelled."""
-        async with supervised_process(self._order(), limit=self._limits.message_bytes) as process:
+        async with contextlib.AsyncExitStack() as stack:
+            order = await self._order(stack)
+            limit = self._limits.message_bytes
+            process = await stack.enter_async_context(supervised_process(order, limit=limit))
             self._reporter = asyncio.create_task(self._read_report(process))
             try:
                 yield process
@@ -137,7 +149,13 @@ class StdioServer:
                 self._reporter.cancel()
                 await asyncio.wait([self._reporter])
 
-    def _order(self) -> dict[str, Any]:
+    async def _order(self, stack: contextlib.AsyncExitStack) -> dict[str, Any]:
+        if self._spec.sandbox != "none":
+            try:
+                self._confined = await stack.enter_async_context(confined(self._spec))
+            except BakeoffError as problem:
+                raise Refused(str(problem)) from problem
+            return self._confined.order
         argv = (self._spec.command or "", *self._spec.args)
         here = Path(__file__).parent  # nothing is written there, so watching its size costs nothing
         command = Command(argv, Place(here, here, here), seconds=FOREVER_SECONDS, limits=Limits(disk_mb=1 << 40))
@@ -209,6 +227,8 @@ class StdioServer:
         code = self._report.get("exit_code")
         if code is None or self._report.get("stop") != "exited":
             return None
+        if self._confined and self._confined.sandbox == "bwrap" and 128 < code <= 128 + 64:  # as a shell has it
+            code = 128 - code
         return f"it was ended by signal {-code}" if code < 0 else f"it exited with code {code}"
 
 

@@ -95,7 +95,7 @@ class BubblewrapSandbox:
             yield from ("--symlink", target, str(path))
         for path in changeable(command):
             yield from ("--bind", str(path.resolve()), str(path.resolve()))
-        yield from hidden_options([*shown, *map(Path, SYSTEM)], self.hidden)
+        yield from hidden_options([*shown, *map(Path, SYSTEM), Path("/etc")], self.hidden)
         # Both are in memory: if they were writable, a command could fill it beyond any limit.
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
         if can_filter():

@@ -36,7 +36,9 @@ Evaluate = Callable[..., Report]
 
 def desk(name: str, *more: str | Path) -> dict[str, Any]:
     """One of the servers of servers/desk.py, as a configuration has it."""
-    return {"name": name, "command": sys.executable, "args": [str(SERVERS / "desk.py"), name, *map(str, more)]}
+    words = [str(SERVERS / "desk.py"), name, *map(str, more)]
+    writable = [str(path.parent) for path in more if isinstance(path, Path)]
+    return {"name": name, "command": sys.executable, "args": words, **({"writable": writable} if writable else {})}
 
 
 def call(**fields: Any) -> str:

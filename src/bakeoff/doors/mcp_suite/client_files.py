@@ -18,8 +18,9 @@ _LARGEST_FILE = 4 * 1024 * 1024
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _FORM = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_KEYS = ("command", "args", "env", "cwd", "url", "headers")
-_KINDS = {"args": "a list of texts", "env": "an object of texts", "headers": "an object of texts"}
+_KEYS = ("command", "args", "env", "cwd", "url", "headers", "sandbox", "readable", "writable")
+_LISTS = ("args", "readable", "writable")
+_KINDS = {**dict.fromkeys(_LISTS, "a list of texts"), **dict.fromkeys(("env", "headers"), "an object of texts")}
 _NEEDED_ELSEWHERE = {
     "envFile": "is not read here: put its variables into .env, and name them in `env`",
     "headersHelper": "is not run here: put the token into .env, and name it in `headers`",
@@ -127,7 +128,7 @@ class _Entry:
     def _check_type(self, key: str, value: JsonValue) -> None:
         """Report what is no text here: later, nobody knows the file and the line any more."""
         inner: list[JsonValue]
-        if key == "args":
+        if key in _LISTS:
             inner = value if isinstance(value, list) else [None]
         elif key in ("env", "headers"):
             inner = list(value.values()) if isinstance(value, dict) else [None]

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from bakeoff._kernel.processes import hide_our_memory
 from bakeoff.doors.pytest_plugin.printing import is_kept
 from bakeoff.errors import InfraError, SubjectError
 from bakeoff.record import Transcript
@@ -105,6 +106,7 @@ def _read(answer: bytes, code: int | None) -> Transcript:
 
 def serve() -> None:
     """Call the requested function and write its answer. This is the main function of the child process."""
+    hide_our_memory()
     answers = os.dup(1)
     os.dup2(2, 1)  # keep what the task prints apart from the answer
     kind, text = _answer(sys.stdin.buffer.read())

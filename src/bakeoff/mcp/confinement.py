@@ -1,0 +1,266 @@
+"""Run a stdio server on the sandbox ladder: what it can see and change, and the words for a server that fails there.
+
+It sees the system, the program that it is, its working folder, and the paths that its settings name; of these, it can
+change those of `writable` only. Its HOME and its temporary folder are new. Files that usually hold keys are hidden.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias
+
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.model import fingerprint
+from bakeoff._kernel.threads import call
+from bakeoff.errors import InfraError, SandboxMissing
+from bakeoff.mcp.servers import LAUNCHERS, ServerSpec
+from bakeoff.plan import Limits
+from bakeoff.protocols import Command, Place
+from bakeoff.sandbox import open_place
+from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, find_bubblewrap
+from bakeoff.sandbox.environment import search_path
+from bakeoff.sandbox.installations import is_around_home
+from bakeoff.sandbox.places import reserved_users
+from bakeoff.sandbox.process import ProcessSandbox, find_process
+from bakeoff.sandbox.programs import is_shim, program_path, program_roots
+
+FOREVER_SECONDS = 10 * 365 * 24 * 3600.0
+LIMITS = Limits(memory_mb=8192, processes=1024, disk_mb=20_480)
+WAY_OUT = "give it `readable` or `writable` folders, or choose `sandbox: none` if you trust it"
+PRIVATE_CERTIFICATES = Path("/etc/ssl/private")
+LocalSandbox: TypeAlias = BubblewrapSandbox | ProcessSandbox
+# What downloads need. Addresses with a password in them are not passed on.
+_NETWORK = (
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "NPM_CONFIG_REGISTRY"),
+    *("npm_config_registry", "PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX"),
+)
+_CERTIFICATES = ("NODE_EXTRA_CA_CERTS", "PIP_CERT")
+_NPM_SETTING = re.compile(r"\s*((@[\w.-]+:)?registry|cafile|https?-proxy|proxy|noproxy|strict-ssl)\s*=")
+_DOWNLOADS = {"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "BUN_INSTALL_CACHE_DIR": "bun", "PIPX_HOME": "pipx"}
+_KEYS = ("*.env", ".env.*", ".envrc", ".npmrc", ".netrc", ".pypirc", ".git-credentials", ".ssh", ".aws", ".gnupg")
+_UNSEARCHED = {"node_modules", ".git", ".venv", "venv", "__pycache__"}
+_LEVELS_SEARCHED = 2  # below a folder, for files with keys
+_CODE = (".py", ".js", ".mjs", ".cjs", ".ts", ".jar", ".rb", ".php", ".sh")
+_COMPANIONS = {"uvx": "uv", "bunx": "bun", "pnpx": "pnpm", "pnpm": "node", "npx": "node", "npm": "node"}
+_REFUSED = re.compile(
+    r"EACCES|EPERM|EROFS|ENOENT|[Pp]ermission denied|[Rr]ead-only|[Nn]o such file|not found|[Cc]annot (find|open)|"
+    r"[Uu]nable to open|not a directory|[Dd]oes not exist|No module named|bwrap:"
+)
+_CREDENTIALS = re.compile(r"://[^/]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class Confined:
+    """A server that is ready to be started in a sandbox."""
+
+    order: dict[str, Any]
+    sandbox: str
+    shared: dict[Path, bool]
+
+    def explain(self, said: str) -> str | None:
+        """Say what the sandbox has to do with a failure, if the server's last words may be about it."""
+        if not _REFUSED.search(said):
+            return None
+        paths = {may: ", ".join(str(path) for path, given in self.shared.items() if given is may) for may in (0, 1)}
+        reads, writes = paths[False] or "none", paths[True] or "none"
+        return f"it runs in the {self.sandbox} sandbox (reads of your folders: {reads}; changes: {writes}): {WAY_OUT}"
+
+
+@asynccontextmanager
+async def confined(spec: ServerSpec) -> AsyncIterator[Confined]:
+    """Open a place for a server, and yield the order that starts it there."""
+    sandbox = await call(find_sandbox, spec.sandbox)
+    async with open_place() as place:
+        with _cache_of(spec, place) as downloads:
+            yield await call(_confined, spec, sandbox, place, downloads)
+
+
+def _confined(spec: ServerSpec, sandbox: LocalSandbox, place: Place, downloads: Path | None) -> Confined:
+    folder = (spec.cwd or Path()).resolve()
+    if not folder.is_dir():
+        raise InfraError(f"server {spec.name!r} cannot start in {folder}: there is no such folder", permanent=True)
+    shared = shared_paths(spec, folder)
+    hidden = [path for path in keys_in(shared) if path not in shared]
+    starts_there = folder in shared
+    command = Command(
+        _argv(spec, folder),
+        _with_user(place, spec, shared, sandbox),
+        FOREVER_SECONDS,
+        LIMITS,
+        env={**_variables(downloads), **({"PWD": str(folder)} if starts_there else {}), **spec.env},
+        network=True,
+        readable=(*_program(spec, folder), *_copy_npm_settings(place)),
+        shared={**shared, **({downloads: True} if downloads else {})},
+        cwd=folder if starts_there else None,
+    )
+    return Confined(replace(sandbox, hidden=(*hidden, PRIVATE_CERTIFICATES)).order(command), sandbox.name, shared)
+
+
+def find_sandbox(wanted: str) -> LocalSandbox:
+    """Return the strongest sandbox for programs of this machine, or the one that is asked for."""
+    reasons = []
+    for kind in ("bwrap", "process") if wanted == "auto" else (wanted,):
+        sandbox, detail = _found(kind)
+        if sandbox is not None:
+            return sandbox
+        reasons.append(f"{kind}: {detail}")
+    raise SandboxMissing(f"no sandbox for MCP servers is usable here ({' | '.join(reasons)}): {WAY_OUT}")
+
+
+@cache
+def _found(kind: str) -> tuple[LocalSandbox | None, str]:
+    return find_bubblewrap() if kind == "bwrap" else find_process()
+
+
+def shared_paths(spec: ServerSpec, folder: Path) -> dict[Path, bool]:
+    """Return the paths of this machine that a server gets: its folder, and what its settings name."""
+    shared: dict[Path, bool] = {}
+    if spec.cwd is not None or not is_around_home(folder):  # else it starts in a folder of its own
+        shared[folder] = False
+    for text in _words(spec):
+        path = (folder / text).resolve()
+        if text and _exists(path) and not is_around_home(path):
+            shared.setdefault(_code_folder(path) if path.suffix in _CODE and path.is_file() else path, False)
+    for may_change, paths in ((False, spec.readable), (True, spec.writable)):
+        for given in paths:
+            path = (folder / given.expanduser()).resolve()
+            if not path.exists():
+                what = "writable" if may_change else "readable"
+                raise InfraError(f"server {spec.name!r}: `{what}` names {path}, which is not there: create it first")
+            shared[path] = may_change
+    return {path: may for path, may in shared.items() if not path.is_relative_to("/usr") or may}
+
+
+def _words(spec: ServerSpec) -> Iterator[str]:
+    for word in spec.args:
+        yield from (word, word.partition("=")[2]) if word.startswith("-") else (word,)
+    yield from (value for value in spec.env.values() if value.startswith("/"))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a text that is too long for a name
+        return False
+
+
+def _code_folder(script: Path) -> Path:
+    """Return the folder that a script imports from: its own, or that of its Node package."""
+    package = next((parent for parent in script.parents if (parent / "package.json").is_file()), script.parent)
+    folders = [folder for folder in (package, script.parent) if not is_around_home(folder)]
+    return folders[0] if folders else script
+
+
+def keys_in(shared: dict[Path, bool]) -> Iterator[Path]:
+    """Yield files that usually hold keys in the folders that a server can read, down to some levels."""
+    for root in shared:
+        for folder, folders, files in os.walk(root):
+            found = [name for name in (*folders, *files) if any(PurePosixPath(name).match(key) for key in _KEYS)]
+            yield from (Path(folder, name) for name in found)
+            deep = len(Path(folder).relative_to(root).parts) >= _LEVELS_SEARCHED
+            folders[:] = [name for name in folders if not deep and name not in {*_UNSEARCHED, *found}]
+
+
+def _argv(spec: ServerSpec, folder: Path) -> tuple[str, ...]:
+    program = spec.command or ""
+    if "/" in program:
+        program = str(folder / Path(program).expanduser())
+    elif (found := shutil.which(program, path=search_path(os.environ))) is None:
+        raise InfraError(f"cannot run {program!r}: it is not on PATH; install it, or write its whole path")
+    elif is_shim(found):
+        program = program_path(program) or program
+    return (program, *spec.args)
+
+
+def _program(spec: ServerSpec, folder: Path) -> tuple[Path, ...]:
+    """Return what the program itself needs, and what a program needs that it starts in turn."""
+    command = spec.command or ""
+    names = [command, *([_COMPANIONS[command]] if command in _COMPANIONS else [])]
+    found = [str(folder / Path(name).expanduser()) if "/" in name else program_path(name) for name in names]
+    certificates = [Path(os.environ[name]) for name in _CERTIFICATES if os.environ.get(name)]
+    return (*(root for path in found if path for root in program_roots(path)), *certificates)
+
+
+def _variables(downloads: Path | None) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in (*_NETWORK, *_CERTIFICATES) if os.environ.get(name)}
+    passed = {name: value for name, value in passed.items() if not _CREDENTIALS.search(value)}
+    inner = _DOWNLOADS if downloads else {}
+    return passed | {name: str(downloads / folder) for name, folder in inner.items() if downloads}
+
+
+def _with_user(place: Place, spec: ServerSpec, shared: dict[Path, bool], sandbox: LocalSandbox) -> Place:
+    """Return the place with a user who may change the shared folders.
+
+    As root, a server has a user of its own, who may not change root's files. In `bwrap` it is then root without any
+    capability, who sees and can change no more than the sandbox shows.
+    """
+    closed = [path for path, may in shared.items() if may and not path.stat().st_mode & 0o002]
+    if place.uid is None or not closed:
+        return place
+    if not isinstance(sandbox, BubblewrapSandbox) or any(path.stat().st_uid for path in closed):
+        raise InfraError(
+            f"server {spec.name!r}: {closed[0]} cannot be `writable` in the {sandbox.name} sandbox, because root's "
+            "servers run as another user: run Bakeoff as the owner of the folder, install bubblewrap and give the "
+            "folder to root, let everybody write there, or choose `sandbox: none` if you trust the server",
+            permanent=True,
+        )
+    for folder in (place.work, place.home, place.tmp):
+        os.chown(folder, 0, 0)
+    return replace(place, uid=None)
+
+
+def _copy_npm_settings(place: Place) -> Iterator[Path]:
+    """Copy the addresses of registries in the user's npm settings, without keys. Yield the certificates they name."""
+    try:
+        lines = Path("~/.npmrc").expanduser().read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError, RuntimeError):
+        return
+    kept = [line for line in lines if _NPM_SETTING.match(line) and not _CREDENTIALS.search(line)]
+    if kept:
+        copy = place.home / ".npmrc"
+        copy.write_text("\n".join([*kept, ""]), "utf-8")
+        copy.chmod(0o644)
+    for line in kept:
+        name, _, value = line.partition("=")
+        if name.strip() == "cafile" and Path(value.strip()).is_file():
+            yield Path(value.strip())
+
+
+@contextmanager
+def _cache_of(spec: ServerSpec, place: Place) -> Iterator[Path | None]:
+    """Keep what npx, uvx and the like download, for each server apart: no server can change what another one runs.
+
+    As root, each start has another user. A second start at the same time downloads into its own HOME.
+    """
+    if PurePosixPath(spec.command or "").name not in {*LAUNCHERS, *_COMPANIONS, *_COMPANIONS.values()} - {"node"}:
+        yield None
+        return
+    folder = cache_folder() / "mcp" / fingerprint(spec.command, spec.args)[:16]
+    (folder / "downloads").mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        if place.uid is not None:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield None
+                return
+            _give(folder / "downloads", place.uid)
+        yield folder / "downloads"
+
+
+def _give(folder: Path, user: int) -> None:
+    """Give a folder to a user. Hard links are given on only among our users: the other name may belong to anyone."""
+    os.chown(folder, user, user)
+    ours = reserved_users()
+    for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        for name in (*folders, *files):
+            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1 or found.st_uid in ours:
+                os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)
