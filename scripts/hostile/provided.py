@@ -15,7 +15,8 @@ from pathlib import Path
 from scripts.hostile.options import Options
 from scripts.hostile.rows import Findings
 
-from bakeoff.storage.journal import Damage, read_journal
+from bakeoff.storage.journal import read_journal
+from bakeoff.storage.journal_lines import Damage
 
 FLIPS, SAMPLED_FLIPS = 3_000, 200
 _JOURNAL = Path(__file__).resolve().parents[2] / "tests" / "storage" / "data" / "journal-v1.jsonl"

@@ -108,12 +108,13 @@ async def login(_: Path) -> None:
             await asyncio.Event().wait()
 
 
-async def relay(_: Path) -> None:
+async def relay(folder: Path) -> None:
     from bakeoff.models.embedded.relay import start_relay
 
-    llama = await asyncio.start_server(_answer, "127.0.0.1", 0, limit=1 << 20)
+    llama = folder / "llama.sock"
+    await asyncio.start_unix_server(_answer, llama, limit=1 << 20)
     listening = socket.create_server(("127.0.0.1", 0), backlog=512)
-    start_relay(f"http://127.0.0.1:{llama.sockets[0].getsockname()[1]}", listening)
+    start_relay(str(llama), listening, forced_calls=True)
     tell(listening.getsockname()[1], "/v1/models")
     await asyncio.Event().wait()
 

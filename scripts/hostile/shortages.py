@@ -33,7 +33,8 @@ from scripts.hostile.workloads import (
     start,
 )
 
-from bakeoff.storage.journal import Damage, read_journal
+from bakeoff.storage.journal import read_journal
+from bakeoff.storage.journal_lines import Damage
 
 _SHIM = Path(__file__).with_name("shim.c")
 _HANGS_SECONDS = 180.0

@@ -13,7 +13,8 @@ from types import ModuleType
 import pytest
 
 from bakeoff.record import NO_USAGE, Record
-from bakeoff.storage.journal import Damage, Mark, Spent
+from bakeoff.storage.journal import Mark, Spent
+from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.run_folder import RunFolder
 
 PROGRAM = Path(__file__).with_name("programs") / "killed_run.py"

@@ -31,14 +31,14 @@ NODE = "console.log('node', require('zlib').gzipSync('x').length, typeof process
 
 async def main() -> None:
     files, folders = sys.argv[1:3]
-    said = {}
+    said: dict[str, object] = {}
     for kind in ("process", "bwrap"):
         try:
             sandbox = choose_sandbox(kind)
         except BakeoffError as problem:
             said[kind] = {"missing": str(problem)}
             continue
-        results = {}
+        results: dict[str, object] = {}
         for name, argv in {
             "python": ("python3", "-c", WORKS),
             "node": ("node", "-e", NODE),

@@ -221,7 +221,7 @@ def layout(tmp_path: Path, binaries: Path) -> Layout:
     return Layout(home, binaries)
 
 
-def outcome(layout: Layout, tmp_path: Path) -> dict[str, dict[str, list[str]]]:
+def outcome(layout: Layout, tmp_path: Path) -> dict[str, dict[str, tuple[int, str, str]]]:
     for folder in (tmp_path, *tmp_path.parents[:2], layout.home):
         folder.chmod(0o755)  # where we are root, commands are not
     places = tmp_path / "places"
@@ -241,7 +241,7 @@ def outcome(layout: Layout, tmp_path: Path) -> dict[str, dict[str, list[str]]]:
         argv, env=env, cwd=layout.home / "project", capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    said: dict[str, dict[str, list[str]]] = json.loads(done.stdout)
+    said: dict[str, dict[str, tuple[int, str, str]]] = json.loads(done.stdout)
     return said
 
 

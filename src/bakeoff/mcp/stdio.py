@@ -20,7 +20,6 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from bakeoff._kernel.processes import hide_our_memory
 from bakeoff._kernel.text import LINE_LENGTH, quoted, visible
 from bakeoff.errors import BakeoffError
 from bakeoff.mcp.confinement import FOREVER_SECONDS, Confined, confined
