@@ -9,7 +9,10 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
+
+import pytest
 
 BAKEOFF = Path(sys.executable).parent / "bakeoff"
 SLOW = textwrap.dedent("""\
@@ -33,11 +36,11 @@ SLOW = textwrap.dedent("""\
 class Running:
     """A slow run in a process of its own, on a pseudo-terminal so that it shows what a person would see."""
 
-    def __init__(self, folder: Path, seconds: float) -> None:
+    def __init__(self, folder: Path, seconds: float, script: str = SLOW) -> None:
         self.folder = folder
         self.screen, terminal = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SLOW, str(seconds)], cwd=folder, stdin=terminal, stdout=terminal, stderr=terminal
+            [sys.executable, "-c", script, str(seconds)], cwd=folder, stdin=terminal, stdout=terminal, stderr=terminal
         )
         os.close(terminal)
         self.seen = ""
@@ -136,3 +139,42 @@ def test_a_bug_is_told_in_a_sentence_with_a_file_and_an_exit_code_of_its_own(tmp
     assert "Traceback" not in done.stderr
     [details] = tmp_path.glob("bakeoff-crash-*.txt")
     assert "Traceback" in details.read_text()
+
+
+LARGE = textwrap.dedent("""\
+    import sys
+    from bakeoff.cli.flags import EndingFlags
+    from bakeoff.cli.run_plan import carry_out, check_plan
+    from bakeoff.options import RunOptions
+    from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+
+    files = "mkdir many; cd many; seq 1 30000 | xargs touch; cd ..; touch ready; sleep 600"
+    plan = Plan(
+        name="large",
+        cases=(Case(id="case", prompt="hello", hidden={"test.sh": files}),),
+        subjects=(SubjectSpec(kind="scripted", name="quick", options={"default": "hello"}),),
+        scorers=(ScorerSpec(kind="command", options={"argv": ["sh", "test.sh"]}),),
+    )
+    sys.exit(carry_out(check_plan(plan, RunOptions(jobs=1, sandbox="process")), EndingFlags()))
+""")
+
+
+def test_ctrl_c_three_times_while_a_large_workspace_is_removed_prints_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = tmp_path / "places"
+    places.mkdir(mode=0o755)
+    monkeypatch.setenv("TMPDIR", str(places))
+    running = Running(tmp_path, 0, LARGE)
+    while not list(places.glob("bakeoff-place-*/work/ready")):
+        assert running.process.poll() is None, running.seen
+        time.sleep(0.01)
+    running.interrupt()
+    running.wait_for("finishing the trials in flight")
+    running.interrupt()
+    while any(sum(1 for _ in folder.iterdir()) == 30_000 for folder in places.glob("bakeoff-place-*/work/many")):
+        assert running.process.poll() is None, running.seen
+    running.interrupt()
+    assert running.end() == 130, running.seen
+    assert "Traceback" not in running.seen
+    assert "Exception" not in running.seen
