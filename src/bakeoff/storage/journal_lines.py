@@ -18,6 +18,7 @@ from zlib import crc32
 from pydantic_core import from_json
 
 from bakeoff._kernel.files import LARGEST_FILE, open_file
+from bakeoff._kernel.text import count_of
 
 UNSEALED = 1
 """The last schema version whose lines have no number and no checksum."""
@@ -229,7 +230,7 @@ class _SequenceCheck:
     def _misplaced(self, found: LineEnd) -> str | None:
         if found.number > self._due:
             missing = found.number - self._due
-            return f"{missing:,} {'line is' if missing == 1 else 'lines are'} missing before it"
+            return f"{count_of(missing, 'line is', 'lines are')} missing before it"
         if found.number < self._due:
             return f"it is line {found.number:,}, which stands here again or was moved"
         before = (self.totals.sum - found.crc) & 0xFFFFFFFF
@@ -242,5 +243,6 @@ class _SequenceCheck:
             lost = self._sealed.lines - self.totals.lines
             yield Damage(
                 self.totals.lines + 1,
-                f"the journal ends here, but had {self._sealed.lines:,} lines when it was sealed: {lost:,} are missing",
+                f"the journal ends here, but had {count_of(self._sealed.lines, 'line')} when it was sealed: "
+                f"{count_of(lost, 'line is', 'lines are')} missing",
             )
