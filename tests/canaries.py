@@ -152,7 +152,8 @@ def search(folder: Path, *, bounded: bool = True, options: Sequence[str] = PYTES
     spoken.write_text(json.dumps(said))
     (project / "test_canaries.py").write_text(_TESTS)
     (project / "canary_subject.py").write_text(_SUBJECT)
-    environment = {**os.environ, **{name: key for name, key in planted.items() if name in SOURCES}}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_"))}
+    environment = {**inherited, **{name: key for name, key in planted.items() if name in SOURCES}}
     environment |= {"CANARY_FILE": str(spoken), "HOME": str(folder), "TMPDIR": str(folder), "NO_PROXY": "*"}
     outputs = dict(_outputs(project, environment, options))
     return [
@@ -185,6 +186,8 @@ def _outputs(project: Path, environment: Mapping[str, str], options: Sequence[st
     for name, command in commands.items():
         broken = {"CANARY_BREAKS": "1"} if name == "import error" else {}
         done = subprocess.run(command, cwd=project, env={**environment, **broken}, capture_output=True, check=False)
+        if done.returncode not in _EXPECTED[name]:
+            raise RuntimeError(f"{name} exited with {done.returncode}: {done.stdout[-2000:]!r} {done.stderr[-2000:]!r}")
         yield f"stdout of {name}", done.stdout.decode("utf-8", "replace")
         yield f"stderr of {name}", done.stderr.decode("utf-8", "replace")
     sources = {"test_canaries.py", "canary_subject.py", ".env", "spoken.json"}
@@ -192,6 +195,13 @@ def _outputs(project: Path, environment: Mapping[str, str], options: Sequence[st
         if path.is_file() and path.name not in sources and path.suffix != ".pyc":
             yield str(path.relative_to(project.parents[1])), path.read_bytes().decode("utf-8", "replace")
 
+
+_EXPECTED = {
+    **dict.fromkeys(("pytest", "runs show", "runs show as JSON", "report", "export"), (0, 1)),
+    **dict.fromkeys(("an error", "import error"), (2,)),
+    "crash": (70,),
+}
+"""Exit codes. With another one, the canaries were not said."""
 
 _IMPORT = """
 import sys

@@ -50,6 +50,8 @@ class RedactedStream(io.TextIOWrapper):
 
     def write(self, text: str) -> int:
         """Write whole lines, and keep the rest."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")  # callers try it with bytes
         self._held.append(text)
         self._size += len(text)
         if "\r" in text or self._size > _MOST_HELD:

@@ -45,14 +45,20 @@ def readable(text: str) -> bool:
     return any(part in folded for part in ("zq8wv3lp0xn5rt7y", "4fm9dk2by7tr5nx0"))
 
 
-@pytest.mark.parametrize(
-    "options", [("-v", "-rA", "-l"), ("-n1", "-v"), ("--tb=native",), ("--tb=line", "-q")], ids=str
-)
+@pytest.mark.parametrize("options", ["-v -rA -l", "-p xdist -n1 -v", "--tb=native", "--tb=line -q"])
 def test_a_key_is_in_nothing_that_pytest_prints_or_writes(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: str
 ) -> None:
     monkeypatch.setenv("MY_API_KEY", KEY)
-    told = run(pytester, *options, "--junitxml=j.xml", "--log-file=l.txt", test=TESTS, plugin=REAL)
+    told = run(
+        pytester,
+        *options.split(),
+        "--junitxml=j.xml",
+        "-ojunit_family=legacy",
+        "--log-file=l.txt",
+        test=TESTS,
+        plugin=REAL,
+    )
     assert told.parseoutcomes()["failed"] == 2
     printed = "\n".join((*told.outlines, *told.errlines))
     assert "[redacted MY_API_KEY]" in printed
@@ -65,7 +71,8 @@ def test_a_key_is_in_nothing_that_pytest_prints_or_writes(
 
 def test_a_session_without_evals_is_left_alone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_API_KEY", KEY)
-    told = run(pytester, test="import os\ndef test_it(): assert os.environ['MY_API_KEY'] == 1", plugin=REAL)
+    pytester.makepyfile("import os\ndef test_it(): assert os.environ['MY_API_KEY'] == 1")
+    told = pytester.runpytest_subprocess()
     assert readable(told.stdout.str())
 
 
