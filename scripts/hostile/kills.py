@@ -13,6 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ _SUBREAPER = 36
 _SETTLE_SECONDS = 30.0  # for processes to notice that their parent is gone, on a busy machine
 _HANGS_SECONDS = 300.0
 _MOST_RESUMES = 6
+_MOST_ATTEMPTS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +68,14 @@ def run_kills(options: Options, kills: int) -> Findings:
             if killed.lost or killed.doubled or killed.survivors or killed.problems or len(done) % 25 == 0:
                 options.say(f"  kill {len(done)} of {kills}: {killed}")
     figures = {
-        "kills": float(len(done)),
+        "kills": float(sum(bool(killed.victim) for killed in done)),
         "finished-trials-lost": float(sum(killed.lost for killed in done)),
         "finished-trials-doubled": float(sum(killed.doubled for killed in done)),
         "survivors-of-kills": float(sum(len(killed.survivors) for killed in done)),
     }
     wrong = [killed for killed in done if killed.lost or killed.doubled or killed.survivors or killed.problems]
-    victims = sorted({killed.victim for killed in done})
-    options.say(f"  killed: {', '.join(victims)}")
+    victims = Counter(f"{killed.victim} of {killed.door}" for killed in done)
+    options.say(f"  killed: {', '.join(f'{times} × {name}' for name, times in sorted(victims.items()))}")
     return Findings(figures=figures, failures=[str(killed) for killed in wrong])
 
 
@@ -94,8 +96,13 @@ def _kill_once(task: tuple[int, int, Workload]) -> Killed:
     chance = random.Random(seed)
     base = Path(tempfile.mkdtemp(prefix="bakeoff-kill-"))
     try:
-        folder = prepare(workload, base / f"kill-{number}")
-        victim, kept, problems = _run_and_kill(workload, folder, chance)
+        for attempt in range(_MOST_ATTEMPTS):  # a run may end before its moment has come
+            folder = prepare(workload, base / f"kill-{number}-{attempt}")
+            victim, kept, problems = _run_and_kill(workload, folder, chance)
+            if victim or problems:
+                break
+        else:
+            return Killed(workload.name, "", 0, 0, (), (f"ended before it was killed, {_MOST_ATTEMPTS} times",))
         survivors = tuple(_survivors())
         lost = doubled = 0
         if workload.resumes and (runs := run_folders(folder)):
@@ -116,23 +123,25 @@ def _kill_once(task: tuple[int, int, Workload]) -> Killed:
 def _run_and_kill(
     workload: Workload, folder: Path, chance: random.Random
 ) -> tuple[str, set[tuple[str, str, int]], list[str]]:
-    """Start the run, kill one of its processes, and wait. Return the victim and what was finished before."""
+    """Start the run, kill one of its processes, and wait. Return the victim, if any, and what was finished before."""
     process = start(workload.argv, folder)
-    wait_for = chance.choice(["start", "journal", "journal", "journal"])
+    wait_for = chance.choice(["start", "journal", "journal", "journal"]) if workload.resumes else "start"
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
         if wait_for == "start" or run_folders(folder):
             break
         time.sleep(0.02)
-    end = time.monotonic() + chance.uniform(0.0, 1.5)
+    end = time.monotonic() + chance.uniform(0.0, 1.5 if wait_for == "journal" else 4.0)
     while process.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
+    runs = run_folders(folder)
+    kept = set(finished(runs[-1])) if runs else set()
+    if process.poll() is not None:  # its id may be that of another process by now
+        return "", kept, []
     children = list(below(process.pid))
     target = process.pid if chance.random() < 0.5 or not children else chance.choice(children)
     victim = "bakeoff" if target == process.pid else _kind(target)
     kill(target)
-    runs = run_folders(folder)
-    kept = set(finished(runs[-1])) if runs else set()
     try:
         code = process.wait(_HANGS_SECONDS)
     except subprocess.TimeoutExpired:
