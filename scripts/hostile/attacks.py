@@ -178,6 +178,7 @@ def step():
 fill(step)
 """
 _TCP = """
+socket.setdefaulttimeout(2)  # where no memory is left for it, a connection is never made
 server = socket.create_server(("127.0.0.1", 0))
 def step():
     ours = socket.create_connection(server.getsockname())
@@ -192,6 +193,8 @@ def step():
                 sent += ours.send(b"x" * (1 << 16))
         except BlockingIOError:
             time.sleep(0.001)
+    if sent < 1 << 16:
+        raise OSError(errno.ENOBUFS, "a new connection takes hardly anything")
     return sent, (ours, theirs)
 fill(step)
 """

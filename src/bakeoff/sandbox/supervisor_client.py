@@ -118,7 +118,7 @@ def make_order(
         "uid": place.uid if confined else None,
         "owner": None if confined else place.uid,  # a container's processes are not below the supervisor
         "rlimits": confined_rlimits(command.limits) if confined else {},
-        "memory": command.limits.memory_mb * MEGABYTE if confined else 0,
+        "memory": command.limits.memory_mb * MEGABYTE if confined or place.uid is not None else 0,
         "disk": command.limits.disk_mb * MEGABYTE,
         "watched": [str(place.work), str(place.home), str(place.tmp)],
         "mounts": None if mounts is None else {"steps": mounts, "system_read_only": system_read_only},

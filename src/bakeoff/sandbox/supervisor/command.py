@@ -12,9 +12,11 @@ from .confinement import Order, SetUpFailed, start
 from .disk import DiskWatch
 from .ending import Reaper, end_everything, run_epilogue, sweep
 from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, prctl
-from .memory import CgroupWatch, MemoryWatch
+from .memory import CgroupWatch, ConnectionWatch, MemoryWatch
 from .namespaces import can_own_ipc
 from .processes import processes_of
+
+Watch = MemoryWatch | CgroupWatch | ConnectionWatch
 
 
 def supervise(control: int) -> NoReturn:
@@ -86,10 +88,7 @@ def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reap
     reaper.command, ipc_lists = start(order, control, cgroup)
     for descriptor in (0, 1, 2):  # only the command may hold the streams, so that their end is its end
         os.close(descriptor)
-    memory: MemoryWatch | CgroupWatch | None = MemoryWatch(order["memory"], ipc_lists) if order["memory"] else None
-    if cgroup is not None:
-        memory = CgroupWatch(cgroup)
-    why = watch(order, control, reaper, memory, started)
+    why = watch(order, control, reaper, watch_of_memory(order, cgroup, ipc_lists), started)
     seconds = time.monotonic() - started
     clean = end_everything(order["uid"], reaper)
     report = {
@@ -105,6 +104,14 @@ def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reap
         signal.set_wakeup_fd(-1)
         report["epilogue"] = run_epilogue(order["epilogue"], order["env"])
     return report
+
+
+def watch_of_memory(order: Order, cgroup: Cgroup | None, ipc_lists: list[int]) -> Watch | None:
+    if cgroup is not None:
+        return CgroupWatch(cgroup)
+    if order["owner"] is not None:
+        return ConnectionWatch(order["memory"], order["owner"])
+    return MemoryWatch(order["memory"], ipc_lists) if order["memory"] else None
 
 
 def offer_status_pipe(order: Order) -> int:
@@ -135,7 +142,7 @@ def read_now(descriptor: int) -> str:
         return ""
 
 
-def watch(order: Order, control: int, reaper: Reaper, memory: MemoryWatch | CgroupWatch | None, started: float) -> str:
+def watch(order: Order, control: int, reaper: Reaper, memory: Watch | None, started: float) -> str:
     """Wait until the command ends ('exited') or has to be ended, and return the reason."""
     deadline = started + order["seconds"]
     disk = DiskWatch(order["watched"], order["owner"], order["disk"])

@@ -6,7 +6,7 @@ import stat
 import time
 from collections.abc import Iterator
 
-from .processes import all_pids, descendants, threads_if_of
+from .processes import all_of, descendants
 
 TICK = 0.02  # at least this long between two looks at the free space
 WRITTEN_PER_SECOND = (2 << 30) * (os.cpu_count() or 1)  # by a command that does nothing else
@@ -98,7 +98,7 @@ def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
                 if used > limit:
                     return
     # A container's processes are not below us, but they belong to its user.
-    processes = descendants() if owner is None else [int(pid) for pid in all_pids() if threads_if_of(owner, pid)]
+    processes = descendants() if owner is None else all_of(owner)
     yield used + sum(unlinked_bytes(pid, linked) for pid in processes)
 
 

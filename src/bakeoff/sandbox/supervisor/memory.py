@@ -5,7 +5,7 @@ import time
 
 from .cgroups import Cgroup
 from .kernel import LINUX, PAGE
-from .processes import descendants
+from .processes import all_of, descendants
 
 TICK = 0.02  # at least this long between two checks
 CGROUP_PAUSE = 0.25  # seconds; the limit itself is kept by the kernel
@@ -48,6 +48,27 @@ class CgroupWatch:
 
     def over_at_the_end(self, _peak_bytes: int) -> bool:
         return self.cgroup.ran_out_of_memory()
+
+
+class ConnectionWatch:
+    """Watches what the TCP connections of a container hold: control groups of version 1 count everything else."""
+
+    def __init__(self, limit: int, owner: int) -> None:
+        self.limit, self.owner = limit, owner
+        self.due = time.monotonic() + CGROUP_PAUSE
+
+    def over(self, now: float) -> bool:
+        if now < self.due:
+            return False
+        self.due = now + CGROUP_PAUSE
+        tree = all_of(self.owner)
+        if sum(map(open_files, tree)) <= FEW:
+            return False
+        opened = {inode for pid in tree for kind, inode in linked_inodes(pid) if kind == "socket"}
+        return sum(size for inode, size in tcp_queues(tree).items() if inode in opened) > self.limit
+
+    def over_at_the_end(self, _peak_bytes: int) -> bool:
+        return False
 
 
 def resident_bytes(pid: int) -> int:

@@ -36,6 +36,11 @@ def processes_of(uid: int) -> int:
     return sum(threads_if_of(uid, pid) for pid in all_pids())
 
 
+def all_of(uid: int) -> list[int]:
+    """Return the processes of a user."""
+    return [int(pid) for pid in all_pids() if threads_if_of(uid, pid)]
+
+
 def all_pids() -> list[str]:
     return [name for name in os.listdir("/proc") if name.isdigit()] if LINUX else []
 
