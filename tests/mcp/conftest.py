@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.mcp import HubLimits, McpHub, OpenHub, ServerSpec
+from bakeoff.sandbox.supervisor_client import kernel_means
 
 SERVERS = Path(__file__).with_name("servers")
 EVERYTHING = "@modelcontextprotocol/server-everything"
@@ -86,6 +87,7 @@ def below(pid: int) -> set[int]:
 @pytest.fixture(autouse=True)
 def nothing_is_left_running() -> Iterator[None]:
     """Whatever a test did to its servers, none of their processes may outlive it."""
+    kernel_means()  # starts the server that supervisors are forked from, which stays
     before = below(os.getpid())
     yield
     deadline = time.monotonic() + 60

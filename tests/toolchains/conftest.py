@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from bakeoff.protocols import Sandbox
 from bakeoff.sandbox import choose_sandbox
+from bakeoff.sandbox.supervisor_client import kernel_means
 from bakeoff.toolchains import OpenVitest, VitestToolchain, install_vitest
 
 from .candidates import COUNTER_TEST, counter
@@ -78,6 +79,7 @@ def processes_called(words: str) -> list[int]:
 
 @pytest.fixture
 def nothing_is_left_running() -> Iterator[None]:
+    kernel_means()  # starts the server that supervisors are forked from, which stays
     before = below(os.getpid())
     yield
     deadline = time.monotonic() + 10
