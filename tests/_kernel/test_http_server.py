@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from bakeoff._kernel.http_server import HOST, LimitedProtocol, ServerLimits, serving
+from bakeoff._kernel.http_server import HOST, LimitedProtocol, ServerLimits, no_proxy, serving
 
 QUICK = ServerLimits(connections=20, head_seconds=0.3, body_seconds=0.3, taking_seconds=0.3)
 PATIENT = ServerLimits(connections=20)
@@ -47,7 +47,7 @@ async def served(limits: ServerLimits) -> AsyncIterator[Connect]:
         yield reader, writer
         writer.transport.abort()
 
-    async with serving(app, [listening], limits):
+    async with serving(no_proxy(app), [listening], limits):
         yield connect
 
 

@@ -154,7 +154,7 @@ def no_proxy(app: ASGIApp) -> ASGIApp:
 def server_config(app: ASGIApp, limits: ServerLimits, **given: Any) -> uvicorn.Config:
     """Return settings for `uvicorn.Server` with these limits, and without websockets or words about the server."""
     settings = {"access_log": False, "server_header": False, "proxy_headers": False, "ws": "none"}
-    return uvicorn.Config(no_proxy(app), http=partial(LimitedProtocol, limits), **settings, **given)  # type: ignore[arg-type]
+    return uvicorn.Config(app, http=partial(LimitedProtocol, limits), **settings, **given)  # type: ignore[arg-type]
 
 
 @contextlib.asynccontextmanager

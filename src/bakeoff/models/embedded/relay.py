@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from bakeoff._kernel.clock import run_until
-from bakeoff._kernel.http_server import ServerLimits, server_config
+from bakeoff._kernel.http_server import ServerLimits, no_proxy, server_config
 
 CALL_BEGINS = "<tool_call>\n"
 """The beginning of a call in the chat templates of this package."""
@@ -108,6 +108,6 @@ class Relay:
 def start_relay(upstream: str, listening: socket, *, forced_calls: bool) -> None:
     """Serve on the socket in a daemon thread. `upstream` is the path of llama.cpp's own socket."""
     relay = Relay(upstream, listening.getsockname()[1], forced_calls=forced_calls)
-    config = server_config(relay, ServerLimits(connections=512), log_level="error", lifespan="off")
+    config = server_config(no_proxy(relay), ServerLimits(connections=512), log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True, name="relay").start()

@@ -10,7 +10,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from bakeoff._kernel.http_server import HOST, ServerLimits, server_config
+from bakeoff._kernel.http_server import HOST, ServerLimits, no_proxy, server_config
 from bakeoff.errors import UsageError
 from bakeoff.report.html.run_page import Parts, no_parts
 from bakeoff.report.view.app import make_app
@@ -35,7 +35,7 @@ def serve_app(make: Make, port: int, ready: Callable[[str], None]) -> None:
             server.should_exit = True
 
         # Event streams have no end of their own.
-        app = make(bound, token, stop)
+        app = no_proxy(make(bound, token, stop))
         config = server_config(app, ServerLimits(), log_level="error", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         ready(f"http://{HOST}:{bound}/?{TOKEN}={token}")
