@@ -103,14 +103,11 @@ def test_after_a_repair_nothing_is_damaged_and_it_can_be_repeated(run: RunFolder
         random = Random(seed)
         damaged = RunFolder(Path(shutil.copytree(run.path, run.path.parent / "damaged")))
         CHANGES[change](damaged, random)
-        try:
-            repair_run(damaged)
-        except RunFolderError as error:
-            assert "plan.json cannot be" in str(error)
-        else:
-            assert damage_of(damaged) == []
-            assert not repair_run(damaged).changed
-            kept = [record for record in records_of(damaged) if record in records_of(run)]
-            assert kept == records_of(damaged), "no record is invented"
+        shutil.copy(run.plan_file, damaged.plan_file)  # a plan that is no plan any more cannot be repaired
+        repair_run(damaged)
+        assert damage_of(damaged) == []
+        assert not repair_run(damaged).changed
+        kept = [record for record in records_of(damaged) if record in records_of(run)]
+        assert kept == records_of(damaged), "no record is invented"
         shutil.rmtree(damaged.path)
     assert run.journal_file.read_bytes() == whole

@@ -1,6 +1,5 @@
 """A run that lost its end, its journal or its plan is noticed; one that was only killed is not damaged."""
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +48,7 @@ def test_a_journal_that_is_gone_is_damage(run: RunFolder) -> None:
 def test_a_plan_that_was_changed_is_refused_with_the_way_out(run: RunFolder) -> None:
     data = run.plan_file.read_bytes()
     run.plan_file.write_bytes(data.replace(b"say 1", b"say 7"))
-    with pytest.raises(RunFolderError, match="was changed after the run wrote it.*runs check --repair run"):
+    with pytest.raises(RunFolderError, match=r"was changed after the run wrote it.*runs check --repair run"):
         run.read_plan()
     run.plan_file.write_bytes(data)
     assert run.read_plan().name == "damaged"
@@ -136,7 +135,7 @@ def test_a_seal_is_written_only_at_an_end(tmp_path: Path, make_record: Callable[
     with JournalWriter(folder.journal_file, NO_SECRETS) as journal:
         journal.append("end", reason="finished")
     assert folder.sealed_lines() == 2
-    assert os.stat(folder.seal_file).st_mode & 0o777 == 0o600
+    assert folder.seal_file.stat().st_mode & 0o777 == 0o600
 
 
 def test_writing_the_same_plan_again_writes_nothing(run: RunFolder) -> None:
