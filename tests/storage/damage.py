@@ -63,7 +63,7 @@ def make_run(path: Path) -> RunFolder:
     """Make a run of two processes with a retried trial, spending, long texts, and an end."""
     plan = Plan(
         name="damaged",
-        cases=tuple(Case(id=f"case-{number}", prompt=f"say {number}") for number in range(4)),
+        cases=tuple(Case(id=f"case-{number}", prompt=f"say {number}", expected="x") for number in range(4)),
         subjects=(SubjectSpec(kind="nop", name="one"), SubjectSpec(kind="nop", name="two")),
         scorers=(ScorerSpec(kind="exact"),),
         rounds=2,

@@ -55,7 +55,7 @@ def parse_json(data: str | bytes) -> Any:
 
 def _refuse_deep(value: Any) -> None:
     level = [value]
-    for _ in range(_DEEPEST + 1):
+    for _ in range(_DEEPEST):
         level = [
             item
             for each in level

@@ -29,21 +29,23 @@ def resume_run(*, run: str, flags: ResumeFlags, no_open: bool, ending: EndingFla
             out().print(Text(f"run {visible(folder.name)}: {left:,} of {plan.size:,} trials are left to do"))
         print_dry_run(check_plan(plan, options), ending, run=folder.name, left=left)
         return PASSED
-    tell_of_signature(folder)
     if flags.sandbox is None:
         before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")
         options = replace(options, sandbox=before if before in get_args(SandboxName) else "auto")
-    return carry_out(check_plan(plan, options), ending, folder=folder, opened=not no_open)
+    checked = check_plan(plan, options)
+    tell_of_signature(folder)
+    return carry_out(checked, ending, folder=folder, opened=not no_open)
 
 
 def rescore_run(*, run: str, flags: RescoreFlags, ending: EndingFlags) -> int:
     """Score the recorded attempts of a run again, with other scorers where some are named."""
     folder = find_run(flags.results, run)
     plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff rescore")
-    tell_of_signature(folder)
     if flags.scorers:
         plan = plan.model_copy(update={"scorers": tuple(map(_read_scorer, flags.scorers))})
-    return carry_out(check_plan(plan, flags.options(rescore_only=True)), ending, folder=folder)
+    checked = check_plan(plan, flags.options(rescore_only=True))
+    tell_of_signature(folder)
+    return carry_out(checked, ending, folder=folder)
 
 
 def _read_scorer(text: str) -> ScorerSpec:
