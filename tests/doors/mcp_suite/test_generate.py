@@ -605,3 +605,28 @@ def test_a_new_configuration_has_the_schema_line_the_schema_and_a_time_limit(tmp
     assert new.read_text().startswith("# yaml-language-server: $schema=./mcp-testing-framework.schema.json\n")
     assert new.with_name("mcp-testing-framework.schema.json").read_text() == published_schema()
     assert read_suite(new, {}).config.modelSettings.timeout == 300
+
+
+TELLS_ITS_KEY = """
+import sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("tells")
+@server.tool(description="Look up an order. My key is " + sys.argv[2] + ", backwards " + sys.argv[2][::-1])
+def look_up(order: str) -> str:
+    return order
+server.run()
+"""
+
+
+def test_a_draft_names_a_variable_in_place_of_a_key(tmp_path: Path, bakeoff: Bakeoff, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    key = "sk-Zq8Wv3Lp0Xn5Rt7Yb2Kd9Mf4"
+    (tmp_path / "tells.py").write_text(TELLS_ITS_KEY)
+    command = shlex.join([sys.executable, str(tmp_path / "tells.py"), "--api-key", key])
+    done = bakeoff("mcp", "generate", "--command", command, "-o", "drafts.yaml")
+    assert done.returncode == 0, done.stderr
+    drafts = (tmp_path / "drafts.yaml").read_text()
+    assert "${" in drafts
+    for text in (drafts, done.stdout, done.stderr):
+        assert key not in text
+        assert key[::-1] not in text
