@@ -69,15 +69,31 @@ class Cgroup:
             write(f"{folder}/cgroup.procs", "0")
 
     def ran_out_of_memory(self) -> bool:
-        name = "memory.oom_control" if self.version == 1 else "memory.events"
-        try:
-            with open(f"{self.folders['memory']}/{name}", encoding="ascii") as file:
-                return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in file)
-        except OSError:
-            return False
+        group = self.folders["memory"]
+        if self.version == 1:
+            # Connections wait for ever where no memory is left for them; no process is ended for that.
+            return has_killed(f"{group}/memory.oom_control") or number_in(f"{group}/memory.kmem.tcp.failcnt") > 0
+        return has_killed(f"{group}/memory.events")
 
     def remove(self) -> None:
         remove_groups(set(self.folders.values()))
+
+
+def has_killed(path: str) -> bool:
+    """Tell whether the kernel has ended a process of the group."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in file)
+    except OSError:
+        return False
+
+
+def number_in(path: str) -> int:
+    try:
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
+    except OSError:
+        return 0  # a kernel without this count
 
 
 def remove_groups(folders: set[str]) -> None:
