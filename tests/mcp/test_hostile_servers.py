@@ -16,7 +16,7 @@ from bakeoff.sandbox.process import has_landlock
 
 from .conftest import SERVERS, Opening, Raw
 
-CANARY = "canary-9c2e41"
+CANARY = f"canary-{os.getpid()}-9c2e41"  # of this worker: others run processes with keys at the same time
 RUNGS = ("bwrap", "process")
 CHANGES = ("new", "project/new", "project/suite/new", "project/suite/data.txt", ".bashrc", ".ssh/id_ed25519")
 USES_A_SERVER = """
@@ -60,7 +60,7 @@ def home(tmp_path: Path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(CANARY)
     (folder / "project/suite/data.txt").write_text("data")
-    for path in (tmp_path, *tmp_path.parents[:2]):
+    for path in (tmp_path, *tmp_path.parents[:2]) if os.geteuid() == 0 else ():
         path.chmod(0o755)  # where we are root, servers are not
     return folder
 
@@ -143,6 +143,15 @@ async def test_a_folder_that_root_cannot_share_is_an_error_with_the_ways_out(hom
     with pytest.raises(InfraError, match=r"project/suite cannot be `writable`.*`sandbox: none`"):
         async with McpHub([spec]).open():
             pass
+
+
+def test_a_folder_that_is_closed_to_others_is_read_all_the_same(home: Path) -> None:
+    if not shutil.which("bwrap"):
+        pytest.skip("needs bubblewrap: apt-get install bubblewrap")
+    suite = home / "project/suite"
+    suite.chmod(0o700)
+    found = loot(hostile(home, sandbox="bwrap", cwd=suite), home, suite)
+    assert (found["taken"], found["changed"]) == ([], [])
 
 
 async def test_a_server_that_fails_for_want_of_a_file_hears_of_the_sandbox(rung: str, tmp_path: Path) -> None:

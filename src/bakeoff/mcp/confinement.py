@@ -68,8 +68,10 @@ class Confined:
         """Say what the sandbox has to do with a failure, if the server's last words may be about it."""
         if not _REFUSED.search(said):
             return None
-        paths = {may: ", ".join(str(path) for path, given in self.shared.items() if given is may) for may in (0, 1)}
-        reads, writes = paths[False] or "none", paths[True] or "none"
+        reads, writes = (
+            ", ".join(str(path) for path, given in self.shared.items() if given is may) or "none"
+            for may in (False, True)
+        )
         return f"it runs in the {self.sandbox} sandbox (reads of your folders: {reads}; changes: {writes}): {WAY_OUT}"
 
 
@@ -196,24 +198,31 @@ def _variables(downloads: Path | None) -> dict[str, str]:
 
 
 def _with_user(place: Place, spec: ServerSpec, shared: dict[Path, bool], sandbox: LocalSandbox) -> Place:
-    """Return the place with a user who may change the shared folders.
+    """Return the place with a user who may use the shared paths.
 
-    As root, a server has a user of its own, who may not change root's files. In `bwrap` it is then root without any
-    capability, who sees and can change no more than the sandbox shows.
+    As root, a server has a user of its own, who can use what everybody may use. For the rest, it is root without any
+    capability in `bwrap`, who sees and can change no more than the sandbox shows.
     """
-    closed = [path for path, may in shared.items() if may and not path.stat().st_mode & 0o002]
+    closed = [path for path, may_change in shared.items() if not _is_open(path, may_change)]
     if place.uid is None or not closed:
         return place
     if not isinstance(sandbox, BubblewrapSandbox) or any(path.stat().st_uid for path in closed):
         raise InfraError(
-            f"server {spec.name!r}: {closed[0]} cannot be `writable` in the {sandbox.name} sandbox, because root's "
-            "servers run as another user: run Bakeoff as the owner of the folder, install bubblewrap and give the "
-            "folder to root, let everybody write there, or choose `sandbox: none` if you trust the server",
+            f"server {spec.name!r}: {closed[0]} cannot be {'`writable`' if shared[closed[0]] else 'read'} in the "
+            f"{sandbox.name} sandbox, because root's servers run as another user: run Bakeoff as the owner of it, "
+            "install bubblewrap and give it to root, open it to everybody, or choose `sandbox: none` if you trust it",
             permanent=True,
         )
     for folder in (place.work, place.home, place.tmp):
         os.chown(folder, 0, 0)
     return replace(place, uid=None)
+
+
+def _is_open(path: Path, may_change: bool) -> bool:
+    """Return whether every user may use the path, by its mode."""
+    found = path.stat().st_mode
+    wanted = (0o5 if stat.S_ISDIR(found) else 0o4) | (0o2 if may_change else 0)
+    return found & wanted == wanted
 
 
 def _copy_npm_settings(place: Place) -> Iterator[Path]:
