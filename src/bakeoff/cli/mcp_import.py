@@ -58,7 +58,9 @@ def bfcl(
 def _server(name: str, tools: str) -> JsonValue:
     """Return a server that describes the functions. It is found without a path where `bakeoff` is."""
     words: Sequence[str] = ["bakeoff"] if shutil.which("bakeoff") else [sys.executable, "-m", "bakeoff"]
-    return {"name": name, "command": words[0], "args": [*words[1:], "mcp", "serve", tools, name]}
+    # No sandbox shows Bakeoff itself, and this server executes nothing.
+    args: list[JsonValue] = [*words[1:], "mcp", "serve", tools, name]
+    return {"name": name, "command": words[0], "args": args, "sandbox": "none"}
 
 
 def serve(file: Path, *, name: str | None = None) -> int:

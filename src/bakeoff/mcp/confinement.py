@@ -26,7 +26,7 @@ from bakeoff.protocols import Command, Place
 from bakeoff.sandbox import open_place
 from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, find_bubblewrap
 from bakeoff.sandbox.environment import search_path
-from bakeoff.sandbox.installations import is_around_home
+from bakeoff.sandbox.installations import MODULES, is_around_home
 from bakeoff.sandbox.places import reserved_users
 from bakeoff.sandbox.process import ProcessSandbox, find_process
 from bakeoff.sandbox.programs import is_shim, program_path, program_roots
@@ -47,7 +47,8 @@ _DOWNLOADS = {"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "BUN_INSTALL_CACH
 _KEYS = ("*.env", ".env.*", ".envrc", ".npmrc", ".netrc", ".pypirc", ".git-credentials", ".ssh", ".aws", ".gnupg")
 _UNSEARCHED = {"node_modules", ".git", ".venv", "venv", "__pycache__"}
 _LEVELS_SEARCHED = 2  # below a folder, for files with keys
-_CODE = (".py", ".js", ".mjs", ".cjs", ".ts", ".jar", ".rb", ".php", ".sh")
+_OF_NODE = (".js", ".mjs", ".cjs", ".ts")
+_CODE = (*_OF_NODE, ".py", ".jar", ".rb", ".php", ".sh")
 _COMPANIONS = {"uvx": "uv", "bunx": "bun", "pnpx": "pnpm", "pnpm": "node", "npx": "node", "npm": "node"}
 _REFUSED = re.compile(
     r"EACCES|EPERM|EROFS|ENOENT|[Pp]ermission denied|[Rr]ead-only|[Nn]o such file|not found|[Cc]annot (find|open)|"
@@ -129,7 +130,8 @@ def shared_paths(spec: ServerSpec, folder: Path) -> dict[Path, bool]:
     for text in _words(spec):
         path = (folder / text).resolve()
         if text and _exists(path) and not is_around_home(path):
-            shared.setdefault(_code_folder(path) if path.suffix in _CODE and path.is_file() else path, False)
+            is_code = path.suffix in _CODE and path.is_file()
+            shared |= dict.fromkeys(_code_folders(path) if is_code else [path], False)
     for may_change, paths in ((False, spec.readable), (True, spec.writable)):
         for given in paths:
             path = (folder / given.expanduser()).resolve()
@@ -153,11 +155,13 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _code_folder(script: Path) -> Path:
-    """Return the folder that a script imports from: its own, or that of its Node package."""
+def _code_folders(script: Path) -> Iterator[Path]:
+    """Yield the folders that a script imports from: its own, that of its Node package, and packages further up."""
     package = next((parent for parent in script.parents if (parent / "package.json").is_file()), script.parent)
     folders = [folder for folder in (package, script.parent) if not is_around_home(folder)]
-    return folders[0] if folders else script
+    yield folders[0] if folders else script
+    if script.suffix in _OF_NODE:
+        yield from (found for parent in script.parents if (found := parent / MODULES).is_dir())
 
 
 def keys_in(shared: dict[Path, bool]) -> Iterator[Path]:

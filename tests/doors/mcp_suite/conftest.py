@@ -37,8 +37,8 @@ Evaluate = Callable[..., Report]
 def desk(name: str, *more: str | Path) -> dict[str, Any]:
     """One of the servers of servers/desk.py, as a configuration has it."""
     words = [str(SERVERS / "desk.py"), name, *map(str, more)]
-    writable = [str(path.parent) for path in more if isinstance(path, Path)]
-    return {"name": name, "command": sys.executable, "args": words, **({"writable": writable} if writable else {})}
+    written = {"writable": [str(Path(more[0]).parent)]} if more else {}  # where it notes that it was started
+    return {"name": name, "command": sys.executable, "args": words, **written}
 
 
 def call(**fields: Any) -> str:

@@ -235,7 +235,7 @@ def test_a_snapshot_is_served_and_nothing_is_executed(tmp_path: Path):
     found = import_bfcl([write(tmp_path / "a.json", question("irrelevance_0", functions=[MIX, PAINT]))])
     found.snapshot.write(tmp_path / "tools.json")
     words = ("-m", "bakeoff", "mcp", "serve", "tools.json")
-    spec = ServerSpec(name="still", command=sys.executable, args=words, cwd=tmp_path)
+    spec = ServerSpec(name="still", command=sys.executable, args=words, cwd=tmp_path, sandbox="none")
 
     async def used() -> tuple[list[str], ToolResult]:
         async with McpHub([spec]).open() as hub:

@@ -37,7 +37,7 @@ def test_a_variable_in_the_words_of_a_servers_command_reaches_it_and_no_file(
     bakeoff: Bakeoff, write_suite: Callable[..., Path], tmp_path: Path, exported: bool
 ) -> None:
     lives = tmp_path / "lives-of-a-server"  # where the server notes that it was started
-    file = write_suite("suite/s.yaml", mcpServers=[desk("health", "${MY_TOKEN}")])
+    file = write_suite("suite/s.yaml", mcpServers=[{**desk("health", "${MY_TOKEN}"), "writable": [str(tmp_path)]}])
     environment = {"MY_TOKEN": str(lives)} if exported else {}
     if not exported:
         file.with_name(".env").write_text(f"MY_TOKEN={lives}\n")

@@ -277,8 +277,7 @@ def test_destructive_calls_that_no_case_expects_are_not_executed(evaluated: Eval
 
 
 def test_a_tool_that_hangs_has_failed_and_is_not_tried_again(evaluated: Evaluate, tmp_path: Path) -> None:
-    slow = desk("notes")
-    slow["args"] = [*slow["args"], str(tmp_path / "lives"), "30"]
+    slow = desk("notes", tmp_path / "lives", "30")
     model = f"scripted:{call(**NOTE)}"
     case = {"prompt": "note", "expectedOutput": NOTE, "expectedResults": "note 1"}
     report = evaluated(modelsToTest=[model], testCases=[case], mcpServers=[slow], toolTimeout=0.3)
