@@ -49,6 +49,7 @@ def test_a_finished_run_is_listed_shown_checked_and_deleted(
         "best": "55.0 %",
         "cost": "$0.00",
         "history": [0.55],
+        "damaged": 0,
     }
     shown = bakeoff("runs", "show", listed["run"])
     assert shown.returncode == 0
@@ -64,22 +65,23 @@ def test_resuming_a_finished_run_runs_nothing_again(
 ) -> None:
     [folder] = (tmp_path / "results" / "runs").iterdir()
     records = (folder / "journal.jsonl").read_text().count('"type":"record"')
-    done = bakeoff("resume", "--sandbox", "process")
+    done = bakeoff("resume", "--trust", "--sandbox", "process")
     assert done.returncode == 1, "nop and scripted failed trials"
     assert (folder / "journal.jsonl").read_text().count('"type":"record"') == records == 80
 
 
 def test_exit_codes_can_be_changed(bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]") -> None:
-    assert bakeoff("resume", "--exit-zero").returncode == 0
-    assert bakeoff("resume", "--fail-under", "0").returncode == 0
-    assert bakeoff("resume", "--fail-under", "0.9").returncode == 1
+    assert bakeoff("resume", "--trust", "--exit-zero").returncode == 0
+    assert bakeoff("resume", "--trust", "--fail-under", "0").returncode == 0
+    assert bakeoff("resume", "--trust", "--fail-under", "0.9").returncode == 1
 
 
 def test_rescoring_with_another_scorer_makes_no_new_attempt(
     bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]", tmp_path: Path
 ) -> None:
     [folder] = (tmp_path / "results" / "runs").iterdir()
-    done = bakeoff("rescore", "latest", "--scorer", '{"kind": "regex", "options": {"pattern": "."}}', "--json")
+    scorer = '{"kind": "regex", "options": {"pattern": "."}}'
+    done = bakeoff("rescore", "latest", "--trust", "--scorer", scorer, "--json")
     assert done.returncode == 1, done.stderr
     by_name = {subject["subject"]: subject for subject in json.loads(done.stdout)["summary"]["subjects"]}
     assert by_name["oracle"]["verdicts"] == {"pass": 12, "fail": 8}, "the four programs have no output"
@@ -122,7 +124,7 @@ def test_doctor_names_keys_and_never_shows_them(bakeoff: Bakeoff) -> None:
 
 
 def test_a_scorer_that_is_not_json_is_named(bakeoff: Bakeoff, demo: "subprocess.CompletedProcess[str]") -> None:
-    done = bakeoff("rescore", "--scorer", "{")
+    done = bakeoff("rescore", "--trust", "--scorer", "{")
     assert done.returncode == 2
     assert "--scorer '{'" in done.stderr
 

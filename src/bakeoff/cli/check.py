@@ -37,7 +37,7 @@ class _Found:
         return bool(self.damaged or self.labels or self.plan)
 
 
-def check_run(*, run: str, results: Path, as_json: bool, repair: bool) -> int:
+def check_run(*, run: str, results: Path, repair: bool, as_json: bool) -> int:
     """Check the files of a run; return 1 if anything is damaged. With `repair`, keep what is whole first."""
     folder = find_run(results, run)
     repaired = repair_run(folder) if repair else None
