@@ -55,7 +55,7 @@ def test_a_file_larger_than_the_limit_is_refused_before_it_is_read(tmp_path: Pat
         with file.open("wb") as opened:
             opened.truncate(4 << 30)
         with pytest.raises(RunFolderError, match=r"it is larger than \d+ MB, the most that is read"):
-            read()  # type: ignore[operator]
+            read()
         file.unlink()
 
 

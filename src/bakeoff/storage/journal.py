@@ -34,6 +34,8 @@ from bakeoff.storage.journal_lines import (
     LONGEST_LINE,
     UNSEALED,
     Damage,
+    LineEnd,
+    QuickCheck,
     Totals,
     count_lines,
     end_of_lines,
@@ -111,12 +113,17 @@ def read_journal(path: Path) -> Iterator[Entry]:
 def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
     """Yield every entry with the byte offset at which it begins, for `record_at`."""
     blobs = Blobs(path.parent / "blobs")
-    place = 0
+    place, sealed = 0, _sealed(path)
+    check = QuickCheck(sealed)
     with open_file(path) as file:
         for number, (place, raw) in enumerate(lines_forwards(file), 1):
-            yield place, read_line(raw, number, blobs)
-    for damage in sequence_damage(path, _sealed(path)):
-        yield place, damage
+            end = line_end(raw) if raw is not None else None
+            check.take(end)
+            yield place, _read_line(raw, end, number, blobs)
+        passed = check.passed(file)
+    if not passed:
+        for damage in sequence_damage(path, sealed):
+            yield place, damage
 
 
 def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entry]:
@@ -126,14 +133,20 @@ def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entr
     """
     blobs = Blobs(path.parent / "blobs")
     lines: int | None = None  # counted only if one of them is damaged
+    sealed = _sealed(path)
+    check = QuickCheck(sealed, backwards=True)
     with open_file(path) as file:
-        for passed, raw in enumerate(lines_backwards(file, step)):
-            entry = read_line(raw, 0, blobs)
+        for later, raw in enumerate(lines_backwards(file, step)):
+            end = line_end(raw) if raw is not None else None
+            check.take(end)
+            entry = _read_line(raw, end, 0, blobs)
             if isinstance(entry, Damage):
                 lines = count_lines(path)[0].lines if lines is None else lines
-                entry = replace(entry, line=lines - passed)
+                entry = replace(entry, line=lines - later)
             yield entry
-    yield from sequence_damage(path, _sealed(path))
+        passed = check.passed(file)
+    if not passed:
+        yield from sequence_damage(path, sealed)
 
 
 def _sealed(journal: Path) -> Totals | None:
@@ -185,9 +198,12 @@ def _measured(data: bytes | Line) -> Record:
 
 def read_line(raw: bytes | None, number: int, blobs: Blobs) -> Entry:
     """Return the entry of a complete line; None stands for one that is too long."""
+    return _read_line(raw, line_end(raw) if raw is not None else None, number, blobs)
+
+
+def _read_line(raw: bytes | None, end: LineEnd | None, number: int, blobs: Blobs) -> Entry:
     if raw is None:
         return Damage(number, f"it is longer than {in_megabytes(LONGEST_LINE)}, the most that is read")
-    end = line_end(raw)
     if end is not None and not end.intact:
         return Damage(number, "its checksum does not match: it was changed after it was written")
     try:

@@ -194,6 +194,51 @@ def is_unsealed(raw: bytes) -> bool:
     return isinstance(line, dict) and line.get("v") == UNSEALED
 
 
+class QuickCheck:
+    """Tell, while lines are read in either direction, whether all are intact, in order, and add up to what was sealed.
+
+    Only if they are not, `sequence_damage` has to read the file again to find out what is wrong.
+    """
+
+    def __init__(self, sealed: Totals | None, *, backwards: bool = False) -> None:
+        self._sealed = sealed or Totals()
+        self._backwards = backwards
+        self._step = -1 if backwards else 1
+        self._first: int | None = None  # the number of the first line that was read
+        self._due = 0
+        self._read = Totals()
+        self._sums: list[tuple[int, int]] = []  # a sum that was sealed, and that of the lines read up to there
+        self._regular = True
+
+    def take(self, end: LineEnd | None) -> None:
+        """Take the end of the next line."""
+        if end is None or not end.intact or (end.number != self._due and self._first is not None):
+            self._regular = False
+            return
+        if self._first is None:
+            self._first = end.number
+        self._due = end.number + self._step
+        before, after = self._read.sum, self._read.sum + end.crc
+        if end.before is not None:
+            self._sums.append((end.before.sum, after if self._backwards else before))
+        if end.number == self._sealed.lines:
+            self._sums.append((self._sealed.sum, before if self._backwards else after))
+        self._read.add(end.crc)
+
+    def passed(self, file: BinaryIO) -> bool:
+        """Return True if nothing is wrong with the lines, all of which have been taken."""
+        lines, total = self._read.lines, self._read.sum
+        lowest = self._due + 1 if self._backwards else self._first
+        sums = ((sealed, total - read if self._backwards else read) for sealed, read in self._sums)
+        return (
+            self._regular
+            and (lines == 0 or lowest == 1)
+            and lines >= self._sealed.lines
+            and all((sealed - found) & 0xFFFFFFFF == 0 for sealed, found in sums)
+            and lost_newline(file.fileno()) is None
+        )
+
+
 class _SequenceCheck:
     """Compare the numbers of lines with each other, and their checksums with the sums that were sealed."""
 
