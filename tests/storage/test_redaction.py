@@ -461,7 +461,7 @@ def test_a_value_that_holds_a_key_is_secret_and_so_is_the_key(name: str, value: 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("PWD", "/home/me/project-2024"),
+        ("PWD", "/home/user/project-2024"),
         ("HTTPS_PROXY", "http://proxy.example:3128"),
         ("DATABASE_URL", "sqlite:///data/app.db"),
         ("SSH_AUTH_SOCK", "/tmp/ssh-a/agent.123"),
