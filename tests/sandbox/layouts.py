@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from bakeoff.errors import BakeoffError
 from bakeoff.protocols import Command
@@ -31,7 +32,7 @@ NODE = "console.log('node', require('zlib').gzipSync('x').length, typeof process
 
 async def main() -> None:
     files, folders = sys.argv[1:3]
-    said: dict[str, object] = {}
+    said: dict[str, Any] = {}
     for kind in ("process", "bwrap"):
         try:
             sandbox = choose_sandbox(kind)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -221,7 +222,7 @@ def layout(tmp_path: Path, binaries: Path) -> Layout:
     return Layout(home, binaries)
 
 
-def outcome(layout: Layout, tmp_path: Path) -> dict[str, dict[str, tuple[int, str, str]]]:
+def outcome(layout: Layout, tmp_path: Path) -> dict[str, dict[str, Any]]:
     for folder in (tmp_path, *tmp_path.parents[:2], layout.home) if os.geteuid() == 0 else ():
         folder.chmod(0o755)  # where we are root, commands are not
     places = tmp_path / "places"
@@ -241,7 +242,7 @@ def outcome(layout: Layout, tmp_path: Path) -> dict[str, dict[str, tuple[int, st
         argv, env=env, cwd=layout.home / "project", capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    said: dict[str, dict[str, tuple[int, str, str]]] = json.loads(done.stdout)
+    said: dict[str, dict[str, Any]] = json.loads(done.stdout)
     return said
 
 
