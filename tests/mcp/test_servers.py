@@ -112,3 +112,15 @@ def test_an_option_that_names_no_server_is_refused_with_the_way_out(text: str, s
     with pytest.raises(UsageError) as caught:
         parse_mcp_option(text)
     assert sentence in str(caught.value)
+
+
+def test_a_program_without_a_sandbox_is_asked_for_by_its_own_word() -> None:
+    spec = parse_mcp_option("unsandboxed:docker run -i --rm my/server")
+    assert spec is not None
+    assert (spec.command, spec.sandbox) == ("docker", "none")
+    assert spec.model_dump()["sandbox"] == "none"
+    sandboxed = parse_mcp_option("stdio:docker run -i --rm my/server")
+    assert sandboxed is not None
+    assert "sandbox" not in sandboxed.model_dump(), "plans of older versions have the same fingerprint"
+    with pytest.raises(UsageError, match="names no command"):
+        parse_mcp_option("unsandboxed:")
