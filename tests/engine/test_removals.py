@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff._kernel.removals import removing_beside
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Limits, Plan, ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput, Task
 from bakeoff.record import Record
-from bakeoff.sandbox.removals import removing_beside
 
 from .probes import Judge, Probe, plan_of, registry_of
 

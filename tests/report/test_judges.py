@@ -251,7 +251,7 @@ def test_judge_audit_prints_writes_a_page_and_asks_again(bakeoff: Bakeoff, tmp_p
     assert f"run {NAME} has no labels for 'judge': make some with `bakeoff label {NAME}`" in without.stderr
     label_all(run, draw(run, run.read_plan(), None, None))
     journal = run.journal_file.read_bytes()
-    done = bakeoff("judge", "audit", "--repeat", "3", "--html", "audit.html", "--json")
+    done = bakeoff("judge", "audit", "--trust", "--repeat", "3", "--html", "audit.html", "--json")
     assert done.returncode == 0, done.stderr
     audit = json.loads(done.stdout)
     assert audit["flips"]["rate"] == 0

@@ -52,9 +52,7 @@ async def test_two_at_once_install_once_and_tell_once(programs: Path, tmp_path: 
 
 async def test_a_failed_installation_leaves_nothing_and_says_why(programs: Path, tmp_path: Path) -> None:
     program(programs, "npm", "#!/bin/sh\necho 'network unreachable' >&2\nexit 1\n")
-    with pytest.raises(
-        InfraError, match=r"`npm install` failed; can the package registry be reached\? network unreachable"
-    ):
+    with pytest.raises(InfraError, match=r"`npm ci` failed; can the package registry be reached\? network unreachable"):
         await install_vitest(print)
     assert [path.suffix for path in (tmp_path / "cache" / "toolchains").iterdir()] == [".lock"]
 

@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Self
 
+from bakeoff._kernel.removals import Removals, removing_beside
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BudgetError
 from bakeoff.record import Record, Usage
-from bakeoff.sandbox.removals import Removals, removing_beside
 
 _LEAST_QUEUE = 64  # jobs that wait for a worker
 _REMOVAL_SECONDS = 600.0  # for removing the folders of all trials, after the last of them

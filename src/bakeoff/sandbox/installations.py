@@ -7,7 +7,7 @@ installation, its usual folders are shown; of any other, only interpreters, shar
 import os
 import pwd
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -52,7 +52,10 @@ def check_shown(command: Command) -> None:
 
     A person may name what lies around the current folder, but no home.
     """
-    around_here = Path().resolve().parents
+    try:
+        around_here: Sequence[Path] = Path().resolve().parents
+    except FileNotFoundError:  # the current folder was deleted
+        around_here = ()
     for path in (*command.readable, *command.shared):
         real = path.resolve()
         what = "a home" if is_around_home(real) else "the current folder" if real in around_here else None

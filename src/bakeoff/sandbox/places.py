@@ -21,9 +21,9 @@ from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
 from bakeoff._kernel.paths import path_problem
+from bakeoff._kernel.removals import REMOVALS
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
-from bakeoff.sandbox.removals import REMOVALS
 from bakeoff.sandbox.supervisor_client import supervise_now
 from bakeoff.sandbox.untrusted_files import PLACE_PREFIX, open_folder, open_unlocked, write_below
 
