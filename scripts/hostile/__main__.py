@@ -150,8 +150,13 @@ def _share_cache(home: Path, uid: int) -> None:
     target = home / ".cache" / "bakeoff"
     target.parent.mkdir()
     if cache_folder().is_dir():
-        shutil.copytree(cache_folder(), target, symlinks=True)
+        shutil.copytree(cache_folder(), target, symlinks=True, ignore=_unfinished)
     subprocess.run(["chown", "-R", "--no-dereference", f"{uid}:{uid}", str(target.parent)], check=True)
+
+
+def _unfinished(folder: str, names: list[str]) -> list[str]:
+    """Return the installations that another process is making right now."""
+    return [name for name in names if name.startswith(".")] if Path(folder).name == "toolchains" else []
 
 
 @contextlib.contextmanager
