@@ -111,7 +111,7 @@ async def login(_: Path) -> None:
 async def relay(folder: Path) -> None:
     from bakeoff.models.embedded.relay import start_relay
 
-    llama = folder / "llama.sock"
+    llama = folder.parent / "llama.sock"
     await asyncio.start_unix_server(_answer, llama, limit=1 << 20)
     listening = socket.create_server(("127.0.0.1", 0), backlog=512)
     start_relay(str(llama), listening, forced_calls=True)
