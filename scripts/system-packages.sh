@@ -25,6 +25,7 @@ here() { command -v "$1" >/dev/null 2>&1; }
 missing_packages() {
     here chromium || echo chromium
     here bwrap || echo bubblewrap
+    here go || echo golang-go
     if ! here dockerd; then
         echo docker.io
     elif ! here docker && apt-cache show docker-cli >/dev/null 2>&1; then
@@ -53,7 +54,7 @@ apt_install() {
 
 packages=$(missing_packages)
 if [ -z "$packages" ]; then
-    echo "✓ chromium, bubblewrap and docker.io are here"
+    echo "✓ chromium, bubblewrap, docker.io and Go are here"
     exit 0
 fi
 
@@ -72,5 +73,5 @@ done
 if [ -n "$packages" ]; then
     [ "$require" = no ]
 else
-    echo "✓ chromium, bubblewrap and docker.io are here"
+    echo "✓ chromium, bubblewrap, docker.io and Go are here"
 fi

@@ -252,6 +252,7 @@ def pytest_unconfigure():
         "bakeoff.doors.pytest_plugin.plugin",
         "bakeoff.doors.pytest_plugin.reporting",
         "bakeoff.doors.pytest_plugin.reporting.hooks",
+        "bakeoff.doors.pytest_plugin.reporting.redacting",
         "bakeoff.errors",
     ]
     assert not (project.path / ".bakeoff").exists()

@@ -17,6 +17,8 @@ from bakeoff.report.html.entries import (
 )
 from bakeoff.report.html.run_data import RunData
 from bakeoff.report.page_cache import cache_file, clean_up
+from bakeoff.storage.journal import JournalWriter
+from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, opened
@@ -82,8 +84,8 @@ def test_a_summary_is_kept_until_the_journal_changes(tmp_path: Path) -> None:
     marked = kept.read_text("utf-8").replace('"name":"generated"', '"name":"from the cache"')
     kept.write_text(marked, "utf-8")
     assert read_entry(run).summary.name == "from the cache"
-    with run.journal_file.open("ab") as file:
-        file.write(b'{"type":"end","v":1,"reason":"finished","time":1}\n')
+    with JournalWriter(run.journal_file, Redactor({})) as writer:
+        writer.append("end", reason="finished", time=1)
     assert read_entry(run) == fresh
 
 
@@ -106,7 +108,7 @@ def test_nothing_that_came_with_a_run_folder_is_believed(tmp_path: Path) -> None
         (run.path / name).write_bytes(kept.read_bytes().replace(b'"generated"', b'"forged"'))
     received = run.path.rename(tmp_path / "ours")
     assert read_entry(RunFolder(received)).summary == fresh.summary
-    assert before == ["journal.jsonl", "plan.json"], "nothing of ours is put into it"
+    assert before == ["journal.jsonl", "plan.json", "seal.json"], "nothing of ours is put into it"
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first(tmp_path: Path, cache: Path) -> None:
@@ -178,6 +180,7 @@ def test_a_page_is_out_of_date_if_anything_was_appended_while_it_was_made(tmp_pa
     write_current_page(run)
     assert page_is_current(run)
     run.plan_file.write_bytes(run.plan_file.read_bytes() + b"\n")
+    (run.path / "seal.json").unlink()  # it would refuse the plan
     assert not page_is_current(run), "the plan counts as well"
     page = write_current_page(run)
     page.write_bytes(b"someone else's")
