@@ -14,12 +14,14 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from bakeoff._kernel.cache import cache_folder
+from bakeoff.storage.made_here import remember
 
 from ..made_once import made_once
 from ..warm_bakeoff import WarmBakeoff, of_no_person, warm_bakeoff_of
@@ -116,6 +118,9 @@ class Runner:
             self.demos / re.sub(r"[^a-z]+", "-", line), lambda folder: replace(self, folder=folder).plain(line)
         )
         shutil.copytree(made, self.folder, dirs_exist_ok=True)
+        with chdir(self.folder):
+            for plan in Path("results/runs").glob("*/plan.json"):
+                remember(plan.parent, plan.read_bytes())  # whoever reads the page has started it there
         return code, output
 
     def script(self, text: str) -> tuple[int, str]:
