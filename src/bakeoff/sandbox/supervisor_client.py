@@ -65,7 +65,7 @@ def confined_rlimits(limits: Limits) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class KernelMeans:
-    """What we may use on this machine to limit a command, found by trying it."""
+    """Hold the means of this machine to limit a command, found by trying them."""
 
     cgroup: Mapping[str, Any] | None  # where groups with limits of memory and processes can be made
     own_ipc: bool  # an IPC namespace of its own; as a user, inside a user namespace

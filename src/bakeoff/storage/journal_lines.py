@@ -55,7 +55,7 @@ class Totals:
 
 
 class LineEnd(NamedTuple):
-    """What the end of a line says about the line."""
+    """Hold the number and checksum at the end of a line."""
 
     number: int
     begin: int  # where in the line this end begins
