@@ -52,6 +52,7 @@ from bakeoff.storage.seal import read_seal, seal_journal
 JOURNAL = "journal.jsonl"
 INLINE_BYTES = 16 * 1024  # records up to this length are written without moving long strings into blobs
 _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
+_UNSEALED_RECORD = b'{"type":"record","v":%d,"record":' % UNSEALED  # its fields are those of today
 # Records with more brackets or bytes than these are read back before they are written: they may be nested too deep,
 # or hold a number too long, for the reader.
 _MANY_BRACKETS = 100
@@ -209,6 +210,8 @@ def _read_line(raw: bytes | None, end: LineEnd | None, number: int, blobs: Blobs
     try:
         if end is not None and raw.startswith(_PLAIN_RECORD):
             return _measured(raw[len(_PLAIN_RECORD) : end.begin])
+        if end is None and raw.startswith(_UNSEALED_RECORD) and raw.endswith(b"}}\n"):
+            return _measured(raw[len(_UNSEALED_RECORD) : -2])
         line = from_json(raw if end is None else raw[: end.begin] + b"}")
         version = int(line["v"])
         if end is None and UNSEALED < version <= SCHEMA:

@@ -203,7 +203,7 @@ def test_numbers_are_those_of_the_latest_records_and_half_lines_are_waited_for(t
     with run.journal_file.open("ab") as file:
         file.write(end[10:])
     assert progress.update()
-    assert progress.news()["words"] == "The run has ended: finished."
+    assert progress.news()["words"] == "The run has ended: finished. 2 damaged lines left out of these numbers."
 
 
 def test_a_journal_that_was_replaced_is_read_from_its_start(tmp_path: Path) -> None:
