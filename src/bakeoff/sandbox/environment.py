@@ -29,9 +29,14 @@ def search_path(host: Mapping[str, str]) -> str:
     """Return a PATH with our Python and Node first. Relative entries are dropped: they would search the subject's
     folder.
     """
+    return _with_ours_first(host.get("PATH", DEFAULT_PATH))
+
+
+@lru_cache(maxsize=16)
+def _with_ours_first(path: str) -> str:
     node = program_path("node")
     ours = [str(Path(sys.prefix) / "bin"), *([str(Path(node).parent)] if node else [])]
-    theirs = [entry for entry in host.get("PATH", DEFAULT_PATH).split(os.pathsep) if entry.startswith("/")]
+    theirs = [entry for entry in path.split(os.pathsep) if entry.startswith("/")]
     return os.pathsep.join(dict.fromkeys(ours + theirs))
 
 

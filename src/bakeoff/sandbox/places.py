@@ -149,7 +149,7 @@ async def open_place(parent: Path | None = None, *, keep: bool = False) -> Async
             lease.close()
         raise
     try:
-        with held(root):
+        with held(root) if lease is None else contextlib.nullcontext():
             yield make_place(root, lease)
     finally:
         # The thread goes on if the task that waits for it is cancelled, and so it closes the lease itself.

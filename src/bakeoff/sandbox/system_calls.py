@@ -95,6 +95,7 @@ def kernel_filters() -> bool:
     return ctypes.get_errno() == 14  # EFAULT
 
 
+@cache
 def refusing_program(
     machine: str, *, graded: bool, children: bool, own_ipc: bool = True, counted: bool = True
 ) -> bytes:
