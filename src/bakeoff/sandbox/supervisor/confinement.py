@@ -67,7 +67,7 @@ def become(order: Order, channel: socket.socket, cgroup: Cgroup | None) -> NoRet
     try:
         if cgroup is not None:
             cgroup.join()
-        lists = own_ipc() if order["own_ipc"] else []
+        lists = own_ipc(order["watched"]) if order["own_ipc"] else []
         socket.send_fds(channel, [READY], lists)
         if order["mounts"] is not None:
             arrange_mounts(order["mounts"]["steps"], system_read_only=order["mounts"]["system_read_only"])

@@ -30,8 +30,11 @@ SHARED_MEMORY_BYTES = 64 << 20
 IPC_LISTS = ("shm", "sem", "msg")
 
 
-def own_ipc() -> list[int]:
-    """Enter a new IPC namespace, so that what is left in it ends with it. Return descriptors of its lists."""
+def own_ipc(kept: list[str]) -> list[int]:
+    """Enter a new IPC namespace, so that what is left in it ends with it. Return descriptors of its lists.
+
+    An ordinary user gets shared memory of its own, too, in which the `kept` folders are seen where they are.
+    """
     if os.geteuid() == 0:
         unshare(CLONE_NEWIPC)
     else:
@@ -42,8 +45,17 @@ def own_ipc() -> list[int]:
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                 file.write(content)
         mount("none", "/", None, MS_REC | MS_PRIVATE)
-        mount("tmpfs", SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={SHARED_MEMORY_BYTES}")
+        own_shared_memory([path for path in kept if path.startswith(f"{SHARED_MEMORY}/")])
     return [os.open(f"/proc/sysvipc/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in IPC_LISTS]
+
+
+def own_shared_memory(kept: list[str]) -> None:
+    sources = {path: os.open(path, os.O_PATH) for path in kept}
+    mount("tmpfs", SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={SHARED_MEMORY_BYTES}")
+    for path, source in sources.items():
+        make_mount_point(path, is_folder=True)
+        mount(f"/proc/self/fd/{source}", path, None, MS_BIND)
+        os.close(source)
 
 
 def can_own_ipc() -> bool:
@@ -51,7 +63,7 @@ def can_own_ipc() -> bool:
     pid = os.fork()
     if pid == 0:
         try:
-            own_ipc()
+            own_ipc([])
             os._exit(0)
         finally:
             os._exit(1)
