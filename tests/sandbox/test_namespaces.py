@@ -26,7 +26,7 @@ def report_of_child(folder: Path) -> str:
             if possible:
                 own_ipc([str(folder)])
                 (folder / "written").touch()
-            os.write(writing, f"{possible} {os.listdir(SHARED_MEMORY)}".encode())
+            os.write(writing, f"{possible} {[path.name for path in Path(SHARED_MEMORY).iterdir()]}".encode())
             os._exit(0)
         finally:
             os._exit(1)
