@@ -29,9 +29,8 @@ def main() -> int:
             continue
         rate = asyncio.run(_rate(lambda sandbox=sandbox: _sandboxed(sandbox, "true")))  # type: ignore[misc]
         megabytes = asyncio.run(_memory(sandbox))
-        print(
-            f"{name:20}{rate:>7.0f} trials/s  1/{plain / rate:.1f} of plain; {JOBS} at a time take {AT_MOST}{megabytes:.0f} MB"
-        )
+        memory = f"{JOBS} at a time take {AT_MOST}{megabytes:.0f} MB"
+        print(f"{name:20}{rate:>7.0f} trials/s  1/{plain / rate:.1f} of plain; {memory}")
         met &= name != "process" or (rate >= WANTED_RATE and (megabytes < WANTED_MB or bool(AT_MOST)))
     print(f"wanted of process: {WANTED_RATE:.0f} trials/s or more, below {WANTED_MB:.0f} MB")
     return 0 if met else 1
