@@ -12,6 +12,7 @@ from bakeoff.record import Record
 from bakeoff.storage.journal import JournalWriter, read_journal
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.repair import repair_run
 from bakeoff.storage.run_folder import RunFolder
 
 from .conftest import NO_SECRETS, write
@@ -98,6 +99,15 @@ def test_a_damaged_seal_is_reported_and_the_results_are_still_read(run: RunFolde
     [reason] = damage_of(run)
     assert "seal.json is damaged" in reason
     assert len(list(run.latest_records(run.read_plan()))) == 16
+
+
+def test_a_seal_that_is_gone_is_damage_until_it_is_repaired(run: RunFolder) -> None:
+    run.seal_file.unlink()
+    [reason] = damage_of(run)
+    assert "the seal is gone" in reason
+    repair_run(run)
+    assert damage_of(run) == []
+    assert run.seal_file.exists()
 
 
 def test_an_old_journal_has_no_checksums_and_is_no_damage_and_new_lines_after_it_have_some(

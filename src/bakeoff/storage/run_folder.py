@@ -189,14 +189,23 @@ class RunFolder:
         return seal.journal.lines if seal is not None else 0
 
     def outer_damage(self) -> Iterator[Damage]:
-        """Yield what is wrong around the journal: a damaged seal, or a journal that is gone."""
+        """Yield what is wrong around the journal: a seal that is damaged or gone, or a journal that is gone."""
         try:
             seal = read_seal(self.path)
         except RunFolderError as error:
             yield Damage(0, str(error))
-        else:
-            if seal is not None and seal.journal.lines and not self.started:
-                yield Damage(0, f"the journal is gone: it had {seal.journal.lines:,} lines when it was sealed")
+            return
+        if seal is None and self._begins_with_checksum():  # a seal is written before such a journal
+            yield Damage(0, "the seal is gone: `bakeoff runs check --repair` makes a new one of what is there")
+        elif seal is not None and seal.journal.lines and not self.started:
+            yield Damage(0, f"the journal is gone: it had {seal.journal.lines:,} lines when it was sealed")
+
+    def _begins_with_checksum(self) -> bool:
+        if not self.started:
+            return False
+        with open_file(self.journal_file) as file:
+            _, first = next(lines_forwards(file), (0, None))
+        return first is not None and line_end(first) is not None
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries of the journal, or nothing if the run never started; then what is damaged around it."""
