@@ -7,7 +7,7 @@ import pytest
 
 from bakeoff.protocols import Completed
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains.command_reports import CommandReport
+from bakeoff.toolchains.command_reports import CommandReport, json_object
 from bakeoff.toolchains.commands import CommandRunner
 from bakeoff.toolchains.install import quiet
 from bakeoff.toolchains.outcome import TestRun
@@ -119,3 +119,8 @@ async def test_an_answer_in_go_that_ends_the_process_with_0_does_not_pass() -> N
     honest = {**files, "double.go": "package double\n\nfunc Double(n int) int { return 2 * n }\n"}
     solved = await runner.run(honest, seconds=300.0)
     assert (solved.ok, states(solved)) == (True, {"TestDouble": "passed"}), solved
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"a": 1', '{"a":' * 100_000])
+def test_what_is_no_json_object_is_an_empty_one(text: str) -> None:
+    assert json_object(text) == {}

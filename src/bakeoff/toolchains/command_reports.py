@@ -87,7 +87,7 @@ def json_object(text: str) -> dict[str, Any]:
     """Return the JSON object in a text; an empty one if it has none."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -72,7 +72,7 @@ async def _validate_with_python(sandbox: Sandbox, code: str, source: str, second
         raise GraderError(f"the validator ended without an answer: {_last_line(done)}")
     try:
         outcome = json.loads(answer)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise GraderError("the validator's answer is not JSON") from problem
     return read_outcome(outcome)
 
