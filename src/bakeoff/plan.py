@@ -228,6 +228,18 @@ class UntilDecided(FrozenModel):
     )
 
 
+class Shard(FrozenModel):
+    """One of several parts of a plan that run apart from each other: every n-th case."""
+
+    number: PositiveInt
+    of: PositiveInt
+    cases: PositiveInt = Field(description="how many cases the whole plan has")
+    whole: str = Field(description="a digest of the whole plan, which all its shards have in common")
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One case × one subject × one round. `index` is its place in the order of the plan."""
@@ -263,6 +275,7 @@ class Plan(FrozenModel):
         default=False, description="not every subject has every case: a trial without a record was not planned"
     )
     until_decided: UntilDecided | None = Field(default=None, description="None runs every trial")
+    shard: Shard | None = Field(default=None, description="which part of a larger plan this is")
 
     @property
     def size(self) -> int:
@@ -320,6 +333,27 @@ class Plan(FrozenModel):
     def with_changes(self, **changes: Any) -> Self:
         """Return a changed plan. `model_copy` would also copy the cached properties of this one."""
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def take_shard(self, number: int, of: int) -> Self:
+        """Return one of `of` parts of the plan: the case at this number, and every `of`-th after it."""
+        if self.ends_when_decided:
+            raise UsageError(
+                f"shard {number}/{of}: plan {self.name!r} is to run until decided, which needs all cases in one run: "
+                "leave out one of the two"
+            )
+        if of > len(self.cases):
+            raise UsageError(
+                f"shard {number}/{of}: plan {self.name!r} has only {count_of(len(self.cases), 'case')}: "
+                f"part it into at most {len(self.cases)} shards"
+            )
+        shard = Shard(number=number, of=of, cases=len(self.cases), whole=self._whole_digest)
+        return self.with_changes(cases=self.cases[number - 1 :: of], shard=shard)
+
+    @property
+    def _whole_digest(self) -> str:
+        cases = [(case.attempt_digest, case.score_digest) for case in self.cases]
+        subjects = [(spec.name, spec.digest) for spec in self.subjects]
+        return fingerprint(cases, subjects, self._scorers_digest, self.rounds, self.seed)
 
     def problems(self) -> list[str]:
         """Return the problems of the plan; subjects and scorers are checked when they are built."""

@@ -11,7 +11,6 @@ from bakeoff.cli.flags import (
     AgentFiles,
     AgentFlags,
     AsJson,
-    DecisionFlags,
     EndingFlags,
     ExerciseFlags,
     NoOpen,
@@ -20,6 +19,7 @@ from bakeoff.cli.flags import (
     Results,
     RunFlags,
     Sandbox,
+    SelectionFlags,
     VerifyFlags,
 )
 
@@ -43,7 +43,7 @@ def run_agents(
     print_instructions: bool = flag(False, "Print the prompts of the exercises and run nothing."),
     require_audit: RequireAudit = None,
     flags: RunFlags = _RUN_FLAGS,
-    decision: DecisionFlags,
+    selection: SelectionFlags,
     no_open: NoOpen = False,
     ending: EndingFlags,
 ) -> None:

@@ -14,7 +14,7 @@ from bakeoff._version import __version__
 from bakeoff.cli.audited import audited
 from bakeoff.cli.console import can_ask, out, say, warn
 from bakeoff.cli.dry_run import print_dry_run, print_plan
-from bakeoff.cli.flags import ComponentsFlags, DecisionFlags, EndingFlags, RunFlags, SuiteFlags, VerifyFlags
+from bakeoff.cli.flags import ComponentsFlags, EndingFlags, RunFlags, SelectionFlags, SuiteFlags, VerifyFlags
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
 from bakeoff.doors.components.plan import CONTROLS, build_plan, case_of, servers_of
 from bakeoff.doors.components.request import ComponentsRequest
@@ -31,7 +31,7 @@ def run_components(
     wanted: ComponentsFlags,
     require_audit: Path | None,
     flags: RunFlags,
-    decision: DecisionFlags,
+    selection: SelectionFlags,
     no_open: bool,
     ending: EndingFlags,
 ) -> int:
@@ -44,7 +44,7 @@ def run_components(
         given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
         def show(request: ComponentsRequest) -> None:
-            print_plan(out(), check_plan(decision.applied(build_plan(request, _suites_of(request))), options))
+            print_plan(out(), check_plan(selection.applied(build_plan(request, _suites_of(request))), options))
 
         answers = ask_for_run(request, show, jobs=options.jobs, given=given)
         if answers is None:
@@ -57,13 +57,11 @@ def run_components(
     suites = found.suites
     if require_audit is not None:
         suites = audited(suites, [case_of(suite, request) for suite in suites], require_audit)
-    plan = decision.applied(build_plan(request, suites))
+    plan = selection.applied(build_plan(request, suites))
     if flags.dry_run:
         print_dry_run(check_plan(plan, options), ending)
         return PASSED
-    if len(gradable := gradable_suites(suites)) < len(suites):
-        plan = decision.applied(build_plan(request, gradable))
-    plan = _with_origin(plan, found)
+    plan = selection.applied(_with_origin(build_plan(request, gradable_suites(suites)), found))
     from bakeoff.doors.components.tools import check_servers
 
     checked = check_plan(plan, options)

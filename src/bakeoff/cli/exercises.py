@@ -15,7 +15,7 @@ from bakeoff._kernel.choices import SandboxName
 from bakeoff.cli.audited import audited
 from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import AgentFlags, DecisionFlags, EndingFlags, ExerciseFlags, ReportFlags, RunFlags, VerifyFlags
+from bakeoff.cli.flags import AgentFlags, EndingFlags, ExerciseFlags, ReportFlags, RunFlags, SelectionFlags, VerifyFlags
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
 from bakeoff.doors.exercises.agents import agent_statuses, known_agents
 from bakeoff.doors.exercises.exercises import Exercise, find_exercises
@@ -40,7 +40,7 @@ def run_agents(
     print_instructions: bool,
     require_audit: Path | None,
     flags: RunFlags,
-    decision: DecisionFlags,
+    selection: SelectionFlags,
     no_open: bool,
     ending: EndingFlags,
 ) -> int:
@@ -54,15 +54,14 @@ def run_agents(
     if print_instructions:
         _print_prompts(exercises, request)
         return PASSED
-    plan = decision.applied(build_plan(request, exercises))
+    plan = selection.applied(build_plan(request, exercises))
     if flags.dry_run:
         print_dry_run(check_plan(plan, options), ending)
         return PASSED
-    if len(fit := gradable(exercises, request)) < len(exercises):
-        plan = decision.applied(build_plan(request, fit))
+    fit = gradable(exercises, request)
     used = {exercise.name for exercise in fit}
     unfit = [f"exercise {each.name!r} cannot be graded here" for each in found.exercises if each.name not in used]
-    plan = plan.from_origin(left_out=(*found.left_out, *unfit))
+    plan = selection.applied(build_plan(request, fit).from_origin(left_out=(*found.left_out, *unfit)))
     checked = check_plan(plan, options)
     _warn_of_readable_examples(checked, request)
     return carry_out(checked, ending, opened=not no_open)

@@ -91,23 +91,42 @@ class PlanFlags(Flags):
     trace: bool = flag(False, "Send OpenTelemetry spans (needs the extra `otel`).")
 
 
-class DecisionFlags(Flags):
-    """The options of commands whose runs can end as soon as all comparisons of their subjects are decided."""
+class SelectionFlags(Flags):
+    """Which trials of a plan are run: those that decide a comparison, or one shard."""
 
     until_decided: bool = flag(False, "Compare subjects in pairs after every case; run no trial that decides nothing.")
     margin: float | None = flag(
         None, "With --until-decided: a pair is equivalent within this difference, such as 0.05.", metavar="SHARE"
     )
+    shard: str | None = flag(
+        None,
+        "Run only part I of N of the cases, such as 2/4; `bakeoff merge` joins the runs of all parts.",
+        metavar="I/N",
+        envvar="BAKEOFF_SHARD",
+    )
 
     def applied(self, plan: "Plan") -> "Plan":
-        """Return the plan, to be run until it is decided if that was asked for."""
+        """Return the part of the plan that was asked for, to be run until it is decided if that was."""
         from bakeoff.plan import UntilDecided
 
         if self.margin is not None and not self.until_decided:
             raise UsageError(f"--margin {self.margin:g} is for --until-decided: add it, or leave out --margin")
         if self.margin is not None and not 0 < self.margin <= 1:
             raise UsageError(f"--margin {self.margin:g} is not above 0 and at most 1: 0.05 stands for 5 points")
-        return plan.with_changes(until_decided=UntilDecided(margin=self.margin)) if self.until_decided else plan
+        plan = plan.with_changes(until_decided=UntilDecided(margin=self.margin)) if self.until_decided else plan
+        return plan if self.shard is None else plan.take_shard(*parse_shard(self.shard))
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """Return the number of a shard, and how many there are."""
+    number, _, of = text.partition("/")
+    if not (_is_number(number) and _is_number(of) and 1 <= int(number) <= int(of)):
+        raise UsageError(f"--shard {text}: write the number of the shard and how many there are, such as 1/4 or 4/4")
+    return int(number), int(of)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 class JobFlags(PlanFlags):

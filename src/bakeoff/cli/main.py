@@ -21,7 +21,6 @@ from bakeoff.cli.flags import (
     AuditFlags,
     CompareFlags,
     ComponentsFlags,
-    DecisionFlags,
     EndingFlags,
     JudgeAuditFlags,
     LabelFlags,
@@ -38,6 +37,7 @@ from bakeoff.cli.flags import (
     RunFlags,
     RunName,
     Sandbox,
+    SelectionFlags,
     SelfCheckFlags,
     SuiteFlags,
     Trust,
@@ -110,7 +110,7 @@ def run_components(
     wanted: ComponentsFlags,
     require_audit: RequireAudit = None,
     flags: RunFlags,
-    decision: DecisionFlags,
+    selection: SelectionFlags,
     no_open: NoOpen = False,
     ending: EndingFlags,
 ) -> None:
@@ -252,11 +252,12 @@ def run_export(
 def run_merge(
     *,
     files: Annotated[
-        list[Path], Argument(metavar="FILE", help="The files of `pytest --eval-json`, one for each shard.")
+        list[Path],
+        Argument(metavar="PATH", help="The run folders of --shard, or the files of `pytest --eval-json`: all shards."),
     ],
     wanted: MergeFlags,
 ) -> None:
-    """Merge the eval results of the shards of one pytest run. Exits with 1 if a gate is not met."""
+    """Merge the results of the shards of one run. Exits with 1 if something failed or a gate is not met."""
 
 
 @command(app, "report", "bakeoff.cli.pages")

@@ -9,12 +9,12 @@ from typer import Argument
 from bakeoff.cli.declare import command, flag
 from bakeoff.cli.flags import (
     AsJson,
-    DecisionFlags,
     EndingFlags,
     EvaluationFlags,
     NoOpen,
     PlanFlags,
     ReportFlags,
+    SelectionFlags,
     ServerFlags,
     ServerOptions,
     TuneFlags,
@@ -44,7 +44,7 @@ def evaluate(
     *,
     wanted: EvaluationFlags,
     flags: PlanFlags,
-    decision: DecisionFlags,
+    selection: SelectionFlags,
     html: bool = flag(False, "Accepted for older scripts: the page is always written."),
     opened: bool = flag(True, "Show the page in the browser, where there is one.", "--open/--no-open"),
     watch: bool = flag(

@@ -9,7 +9,7 @@ from pathlib import Path
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.dry_run import plan_json, print_plan
-from bakeoff.cli.flags import DecisionFlags, EndingFlags, EvaluationFlags, PlanFlags
+from bakeoff.cli.flags import EndingFlags, EvaluationFlags, PlanFlags, SelectionFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, EndedRun, check_plan, conclude, run_checked
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest
 from bakeoff.doors.mcp_suite.results.files import McpResults, write_combined
@@ -27,7 +27,7 @@ def evaluate(
     *,
     wanted: EvaluationFlags,
     flags: PlanFlags,
-    decision: DecisionFlags,
+    selection: SelectionFlags,
     html: bool,  # noqa: ARG001 - the page is always written
     opened: bool,
     watch: bool,
@@ -45,9 +45,9 @@ def evaluate(
     if watch:
         from bakeoff.cli.mcp_watch import watch_suites
 
-        return watch_suites(request, flags, decision, ending, opened=opened)
+        return watch_suites(request, flags, selection, ending, opened=opened)
     read = read_suites(request, options)
-    suites = [replace(selected, plan=decision.applied(selected.plan)) for selected in read.suites]
+    suites = [replace(selected, plan=selection.applied(selected.plan)) for selected in read.suites]
     if problems := [problem for selected in suites for problem in selected.plan.problems()]:
         raise PlanError(problems)  # before any server is started
     wrong = dict(read.problems)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bakeoff._kernel.watch import WAITING, FileStates, Watch
 from bakeoff.cli.console import err, out, say
-from bakeoff.cli.flags import DecisionFlags, EndingFlags, PlanFlags
+from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
 from bakeoff.cli.pages import show
 from bakeoff.cli.run_plan import PASSED, UNDECIDED, EndedRun, check_plan, watch, worst_of
 from bakeoff.doors import DoorResults, FinishedRun
@@ -46,14 +46,14 @@ _RESTLESS = 3  # cycles in a row that change a file by themselves, after which i
 def watch_suites(
     request: EvaluationRequest,
     flags: PlanFlags,
-    decision: DecisionFlags,
+    selection: SelectionFlags,
     ending: EndingFlags,
     *,
     opened: bool,
 ) -> int:
     """Run cycles until Ctrl-C, and return the exit code of the last one."""
     refused = {"--json": ending.as_json, "--junit": ending.junit, "--markdown": ending.markdown}
-    refused |= {"--github": ending.github, "--dry-run": flags.dry_run, "--until-decided": decision.until_decided}
+    refused |= {"--github": ending.github, "--dry-run": flags.dry_run, "--until-decided": selection.until_decided}
     if names := [name for name, given in refused.items() if given]:
         raise UsageError(f"{names[0]} is for one evaluation, and --watch makes many: leave one of them out")
     files = find_suites(request.path)  # a wrong path is an error at once

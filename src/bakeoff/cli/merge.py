@@ -1,4 +1,4 @@
-"""Carry out `bakeoff merge`: combine the eval results of the shards of one pytest run."""
+"""Carry out `bakeoff merge`: combine the results of the shards of one run, here those of pytest."""
 
 import os
 import sys
@@ -25,6 +25,10 @@ STDOUT = "-"
 
 def run_merge(*, files: Sequence[Path], wanted: MergeFlags) -> int:
     """Merge files and judge the gates. The summary goes to stderr, since stdout may be the merged JSON."""
+    if any(file.is_dir() for file in files):
+        from bakeoff.cli.merge_runs import merge_run_folders
+
+        return merge_run_folders(files, wanted)
     output, html = wanted.output, wanted.html
     for option, target in (("--output", None if output == STDOUT else Path(output)), ("--html", html)):
         if target is not None:

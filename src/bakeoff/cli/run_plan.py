@@ -122,13 +122,20 @@ def run_checked(
     options = replace(checked.options, folder=folder.path)
     stopped = (runner.run if runner is not None else asyncio.run)(watch(checked, options, err()))
     warn_of_forgotten_run(folder, plan)
+    return finish_run(folder, plan, checked.door, options, ending, stopped=stopped)
+
+
+def finish_run(
+    folder: RunFolder, plan: Plan, door: Door, options: RunOptions, ending: EndingFlags, *, stopped: bool = False
+) -> EndedRun:
+    """Write the files of the door of a run that has ended, and print the summary."""
     folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
     tally = tallied(plan, folder.latest_records(plan))
     finished = FinishedRun(folder, plan, options, tally.summary())
     interrupted = stopped and not finished.summary.ended  # a signal after the last trial stops nothing
     if not stopped:
-        checked.door.illustrate(finished, say)
-    ended = EndedRun(finished, checked.door, checked.door.finish(finished), tally, interrupted)
+        door.illustrate(finished, say)
+    ended = EndedRun(finished, door, door.finish(finished), tally, interrupted)
     if not ending.as_json:
         text, compared = ended.results.text, finished.summary.comparisons
         if text is None:

@@ -40,9 +40,9 @@ class RunJournal(AbstractContextManager["RunJournal"]):
     def __exit__(self, *_: object) -> None:
         self._writer.close()
 
-    def start(self, plan: Plan, **facts: Any) -> None:
+    def start(self, plan: Plan, *, made_here: bool = True, **facts: Any) -> None:
         """Write the plan, and a line that says which process works on it, with these facts."""
-        self._folder.write_plan(plan, self._redactor)
+        self._folder.write_plan(plan, self._redactor, made_here=made_here)
         self._writer.append("start", bakeoff=__version__, time=time.time(), **facts)
 
     def end(self, reason: str) -> None:

@@ -102,8 +102,11 @@ class RunFolder:
         files = (self.journal_file, *(self.path / "blobs").rglob("*"))
         return sum(file.stat().st_size for file in files if file.is_file())
 
-    def write_plan(self, plan: Plan, redactor: Redactor) -> None:
-        """Write the plan without secrets, and seal it. Whenever this process is killed, the seal fits the plan."""
+    def write_plan(self, plan: Plan, redactor: Redactor, *, made_here: bool = True) -> None:
+        """Write the plan without secrets, and seal it. Whenever this process is killed, the seal fits the plan.
+
+        `made_here` says that this user may run it again unasked.
+        """
         data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
         if redactor.finds(data):
             data = redactor.model(plan).model_dump_json(exclude_defaults=True, indent=1).encode()
@@ -115,7 +118,8 @@ class RunFolder:
             self._write_sealed_plan(data)
         except OSError as error:
             raise RunFolderError(f"{self.plan_file} cannot be written: {error.strerror}") from error
-        remember(self.path, data)
+        if made_here:
+            remember(self.path, data)
 
     def _write_sealed_plan(self, data: bytes) -> None:
         before, now = self._plan_digest(), plan_digest(data)

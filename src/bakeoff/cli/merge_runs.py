@@ -1,0 +1,43 @@
+"""Carry out `bakeoff merge` for run folders: one run of the shards of a plan."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bakeoff._kernel.text import count_of
+from bakeoff.cli.console import say
+from bakeoff.cli.flags import EndingFlags, MergeFlags
+from bakeoff.cli.run_plan import UNDECIDED, conclude, finish_run, worst_of
+from bakeoff.doors import door_of
+from bakeoff.engine.merging import Merged, merge_shards, read_shards
+from bakeoff.errors import UsageError
+from bakeoff.options import RunOptions
+from bakeoff.storage.run_folder import RunFolder, new_run_folder
+
+
+def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
+    """Make one run of the shards in the folder of results that `--output` names, and report it as if it had run."""
+    runs = read_shards([RunFolder(path) for path in folders])
+    of = runs[0].shard.of
+    if wanted.shards is not None and (wanted.shards != of or len(runs) != of):
+        raise UsageError(f"--shards {wanted.shards}: {len(runs)} of {of} shards are here: name the run of every shard")
+    results = Path("results") if wanted.output == "-" else Path(wanted.output)
+    options, ending = RunOptions(results=results), EndingFlags(fail_under=wanted.min_score)
+    target = new_run_folder(results, runs[0].plan.name)
+    merged = merge_shards(runs, target, options.redactor())
+    ended = finish_run(merged.folder, merged.plan, door_of(merged.plan), options, ending)
+    code = conclude([ended], ending)
+    say(f"merged {count_of(len(runs), 'shard')} of {of}")
+    if not merged.missing:
+        return code
+    say(describe_missing(merged, runs[0].shard.cases))
+    return worst_of([code, UNDECIDED])
+
+
+def describe_missing(merged: Merged, cases: int) -> str:
+    """Say which shards are missing, and what that means."""
+    numbers = ", ".join(map(str, merged.missing))
+    what = "shard" if len(merged.missing) == 1 else "shards"
+    return (
+        f"missing: {what} {numbers}: these are the results of {len(merged.plan.cases):,} of {count_of(cases, 'case')}; "
+        "merge again when all shards are there"
+    )

@@ -1,0 +1,118 @@
+"""Merge the runs of the shards of one plan into one run."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise, zip_longest
+
+from bakeoff._kernel.bitmap import Bitmap
+from bakeoff.engine.run_journal import RunJournal
+from bakeoff.errors import UsageError
+from bakeoff.plan import Plan, Shard
+from bakeoff.record import NO_USAGE, Usage
+from bakeoff.storage.journal_lines import Damage
+from bakeoff.storage.made_here import why_unknown
+from bakeoff.storage.redaction import Redactor
+from bakeoff.storage.run_folder import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRun:
+    """The run of one shard."""
+
+    folder: RunFolder
+    plan: Plan
+    shard: Shard
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> "ShardRun":
+        """Read a run. Raise UsageError if it is not a shard, or not all there."""
+        plan = folder.read_plan()
+        if plan.shard is None:
+            raise UsageError(f"run {folder.label} is not a shard: only runs that were started with --shard are merged")
+        if folder.is_being_written():
+            raise UsageError(f"run {folder.label} (shard {plan.shard}) is being written: wait for it, or stop it first")
+        return cls(folder, plan, plan.shard)
+
+    def __str__(self) -> str:
+        return f"run {self.folder.label} (shard {self.shard})"
+
+    def refuse_gaps(self) -> None:
+        """Raise UsageError if a trial has no record, or the journal is damaged."""
+        damaged: list[Damage] = []
+        done = Bitmap(self.plan.size)
+        for record in self.folder.latest_records(self.plan, damaged):
+            trial = self.plan.find(record.case, record.subject, record.round)
+            assert trial is not None, "records of other trials were left out"
+            done[trial.index] = True
+        if damaged:
+            raise UsageError(
+                f"{self} is damaged: {damaged[0].reason}; `bakeoff runs check --repair {self.folder.path}` keeps "
+                "what is whole"
+            )
+        left = next((trial for trial in self.plan.trials() if not done[trial.index]), None)
+        if left is not None:
+            raise UsageError(
+                f"{self} has {done.count():,} of {self.plan.size:,} trials: the first without a record is round "
+                f"{left.round + 1} of {left.subject.name!r} on {left.case.id!r}; continue it with "
+                f"`bakeoff resume {self.folder.path}`"
+            )
+
+    @property
+    def made_here(self) -> bool:
+        """Tell whether this user started it."""
+        return why_unknown(self.folder.path, self.folder.read_plan_bytes()) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The run that was made, and the numbers of the shards that it lacks."""
+
+    folder: RunFolder
+    plan: Plan
+    missing: tuple[int, ...]
+
+
+def read_shards(folders: Sequence[RunFolder]) -> list[ShardRun]:
+    """Return the runs in the order of their shards. Raise UsageError if they do not belong together."""
+    runs = sorted(map(ShardRun.read, folders), key=lambda run: run.shard.number)
+    for one, other in pairwise(runs):
+        if (one.shard.whole, one.shard.of) != (other.shard.whole, other.shard.of):
+            raise UsageError(
+                f"{one} and {other} are not parts of one plan: cases, subjects, scorers, rounds, seed or the number "
+                "of shards differ"
+            )
+        if one.shard.number == other.shard.number:
+            raise UsageError(f"{one} and {other} are the same shard: leave one of them out")
+    for run in runs:
+        run.refuse_gaps()
+    return runs
+
+
+def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor) -> Merged:
+    """Write one run with the records of all shards. Its plan is the whole one, or lacks the cases of missing shards."""
+    given = {run.shard.number for run in runs}
+    cases = chain.from_iterable(zip_longest(*(run.plan.cases for run in runs)))
+    plan = runs[0].plan.with_changes(cases=tuple(case for case in cases if case is not None), shard=None)
+    with RunJournal(target, redactor) as journal:
+        facts = {name: value for name, value in runs[0].folder.beginning().items() if name in ("sandbox", "jobs")}
+        # Others may have made the shards: then what their plans name is not run unasked here either.
+        made_here = all(run.made_here for run in runs)
+        journal.start(plan, made_here=made_here, merged=[run.folder.label for run in runs], **facts)
+        total = NO_USAGE
+        for run in runs:
+            for record in run.folder.latest_records(run.plan):
+                journal.append(record)
+            total = _add_spending(journal, run, total)
+            if run.folder.pictures.is_dir():
+                shutil.copytree(run.folder.pictures, target.pictures, dirs_exist_ok=True)
+        journal.end("merged")
+    return Merged(target, plan, tuple(number for number in range(1, runs[0].shard.of + 1) if number not in given))
+
+
+def _add_spending(journal: RunJournal, run: ShardRun, total: Usage) -> Usage:
+    """Carry over what a shard has spent, also on trials that were killed before they had a record."""
+    spent = run.folder.spent()
+    total += spent
+    journal.add_usage("", spent, total)
+    return total
