@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -43,6 +44,12 @@ _SECURITY = _PROJECT / "SECURITY.md"
 def main() -> None:
     """Run the campaign. Exit with 0 if everything is as promised, else with 1."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of Pythons would compile everything anew
+    with tempfile.TemporaryDirectory(prefix="bakeoff-state-") as state:
+        os.environ["XDG_STATE_HOME"] = state  # which runs were made here is not for the user to keep
+        _run_campaign()
+
+
+def _run_campaign() -> None:
     asked, options = _arguments()
     parts = asked.part or list(PARTS)
     if asked.findings:  # the half of a user, started below

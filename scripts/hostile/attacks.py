@@ -45,6 +45,19 @@ while True:
     for _ in range(20):
         kept[-1].write(block)
 """
+MAPPED_FILE = """
+import ctypes, os
+libc = ctypes.CDLL(None)  # Python's own mmap would keep the file open
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+block = b"x" * (1 << 20)
+while True:
+    with open("mapped", "w+b") as file:
+        for _ in range(4):
+            file.write(block)
+        file.flush()
+        libc.mmap(None, 4 << 20, 1, 1, file.fileno(), 0)
+    os.unlink("mapped")
+"""
 PRINTER = """
 import sys
 while True:
@@ -476,6 +489,7 @@ ATTACKS = (
     Attack("disk-file", "fill the disk with one file", BIG_FILE, ("disk",)),
     Attack("disk-files", "fill the disk with many files", MANY_FILES, ("disk",)),
     Attack("disk-deleted", "fill the disk with files that it deletes while they are open", DELETED_FILE, ("disk",)),
+    Attack("disk-mapped", "fill the disk with deleted files that it only has in memory", MAPPED_FILE, ("disk",)),
     Attack("output", "print without end", PRINTER, ("output",)),
     Attack(
         "leave-sysv", "leave System V shared memory, semaphores and message queues on the machine", _with(_LEAVE_SYSV)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import contextvars
 import fcntl
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff._kernel.removals import removing_beside
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
 from bakeoff.sandbox import hand_over, open_place, put_files
@@ -211,3 +213,39 @@ async def test_a_cancelled_removal_changes_no_file_that_is_opened_meanwhile(tmp_
         await asyncio.get_running_loop().shutdown_default_executor()
         assert [file.read_text() for file in files] == ["precious"] * len(files)
     assert list(tmp_path.glob("bakeoff-place-*")) == []
+
+
+async def test_a_place_that_outlives_the_removals_of_its_run_is_removed_all_the_same(tmp_path: Path) -> None:
+    async with contextlib.AsyncExitStack() as outer:
+        async with removing_beside(lambda: 5.0):
+            context = contextvars.copy_context()
+            place = await outer.enter_async_context(open_place(tmp_path))
+        closing = asyncio.get_running_loop().create_task(outer.aclose(), context=context)
+        await closing
+    assert not place.work.parent.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+REMOVER = """
+import asyncio, os, sys
+from pathlib import Path
+from bakeoff.sandbox import places
+
+places.we_are_root = lambda: False
+
+async def main():
+    async with places.open_place(Path(sys.argv[1])) as place:
+        (place.work / "large").mkdir()
+        places.shutil.rmtree = lambda root: os._exit(9)  # killed at the first folder
+
+asyncio.run(main())
+"""
+
+
+def test_a_removal_that_is_cut_short_is_finished_by_the_next_process_of_a_user(tmp_path: Path) -> None:
+    assert subprocess.run([sys.executable, "-c", REMOVER, tmp_path], check=False).returncode == 9
+    [left] = tmp_path.iterdir()
+    os.utime(left, (0, 0))
+    sweep_places.cache_clear()
+    sweep_places(tmp_path)
+    assert not left.exists()

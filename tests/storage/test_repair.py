@@ -75,6 +75,25 @@ def test_a_line_without_its_newline_is_kept(run: RunFolder) -> None:
     assert list(run.entries())[:-1] == before
 
 
+@pytest.mark.parametrize("moved", [4, -2])
+def test_a_line_that_was_moved_to_the_end_is_not_lost_with_the_last_newline(run: RunFolder, moved: int) -> None:
+    records = sorted(record.attempt_key for record in records_of(run))
+    lines = run.journal_file.read_bytes().splitlines(keepends=True)
+    lines.insert(-1 if moved == 4 else len(lines), lines.pop(moved))
+    run.journal_file.write_bytes(b"".join(lines)[:-1] + b"\x0b")
+    repaired = repair_run(run)
+    assert (repaired.kept, repaired.missing, len(repaired.aside)) == (len(lines), 0, 0)
+    assert sorted(record.attempt_key for record in records_of(run)) == records
+
+
+def test_a_torn_line_after_a_damaged_one_is_put_aside_too(run: RunFolder) -> None:
+    lines = run.journal_file.read_bytes().splitlines(keepends=True)
+    damaged = lines[5].replace(b'"n":', b'"m":')
+    run.journal_file.write_bytes(b"".join([*lines[:5], damaged, *lines[6:]]) + b'{"type":"rec')
+    repair_run(run)
+    assert (run.path / ASIDE).read_bytes() == damaged + b'{"type":"rec'
+
+
 def test_what_is_whole_is_left_alone(run: RunFolder) -> None:
     before = run.journal_file.read_bytes()
     assert not repair_run(run).changed

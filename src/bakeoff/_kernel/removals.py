@@ -29,6 +29,7 @@ class Removals:
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads = 0
+        self.open = True  # what outlives the block removes its folders itself
 
     def add(self, root: Path, remove: Callable[[], None]) -> None:
         """Have a folder removed soon."""
@@ -64,7 +65,8 @@ class Removals:
             await self._one_done.wait()
 
     async def finish(self, seconds: float) -> None:
-        """Wait for the removals, for this long at most, and note what is left."""
+        """Wait for the removals, for this long at most, and note what is left. Take no more of them."""
+        self.open = False
         try:
             async with asyncio.timeout(seconds):
                 while self._pending:

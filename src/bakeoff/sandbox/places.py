@@ -148,25 +148,29 @@ async def open_place(parent: Path | None = None, *, keep: bool = False) -> Async
         if lease is not None:
             lease.close()
         raise
+    lock = contextlib.ExitStack()
     try:
-        with held(root) if lease is None else contextlib.nullcontext():
-            yield make_place(root, lease)
+        if lease is None:
+            lock.enter_context(held(root))
+        yield make_place(root, lease)
     finally:
-        # The thread goes on if the task that waits for it is cancelled, and so it closes the lease itself.
+        # The thread goes on if the task that waits for it is cancelled, and so it lets go of lock and lease itself.
+        end = partial(end_place, root, lease, lock, keep)
         beside = None if keep else REMOVALS.get()
-        if beside is not None:
-            beside.add(root, partial(end_place, root, lease, keep))
+        if beside is not None and beside.open:
+            beside.add(root, end)
         else:
-            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, end_place, root, lease, keep))
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, end))
 
 
-def end_place(root: Path, lease: Lease | None, keep: bool) -> None:
-    """Remove or keep a place, and let go of its user."""
-    try:
-        (keep_place if keep else remove_place)(root, lease)
-    finally:
-        if lease is not None:
-            lease.close()
+def end_place(root: Path, lease: Lease | None, lock: contextlib.ExitStack, keep: bool) -> None:
+    """Remove or keep a place, and let go of its user and its lock."""
+    with lock:
+        try:
+            (keep_place if keep else remove_place)(root, lease)
+        finally:
+            if lease is not None:
+                lease.close()
 
 
 def make_root(parent: Path | None, lease: Lease | None) -> Path:
@@ -179,7 +183,10 @@ def make_root(parent: Path | None, lease: Lease | None) -> Path:
 
 @contextlib.contextmanager
 def held(root: Path) -> Iterator[None]:
-    """Hold a lock on the place that ends with our process. A place that is kept has no lock, and so is never swept."""
+    """Hold a lock on the place that ends with our process. A place that is kept has no lock, and so is never swept.
+
+    It is held until the place is removed: a removal that is cut short is finished by `sweep_places`.
+    """
     lock = root / LOCK
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -246,6 +253,9 @@ def own_etc(name: str) -> str:
 
 
 def remove_place(root: Path, lease: Lease | None) -> None:
+    for folder in (root / "work", root / "home", root / "tmp"):  # the lock goes last
+        if folder.exists():
+            remove_tree(folder)
     remove_tree(root)
     if lease is not None:
         lease.note(None)

@@ -47,8 +47,10 @@ def available() -> list[SandboxStatus]:
 
 
 def guarantees(sandbox: Sandbox) -> str:
-    """Say which limits the kernel keeps for commands of a sandbox here; empty for `docker`, which has its own."""
-    return kernel_means().sentence() if isinstance(sandbox, ProcessSandbox | BubblewrapSandbox) else ""
+    """Say what holds here for commands of a sandbox; empty for `docker`, which has limits of its own."""
+    if isinstance(sandbox, ProcessSandbox):
+        return f"{kernel_means().sentence()}; the network is this machine's"
+    return kernel_means().sentence() if isinstance(sandbox, BubblewrapSandbox) else ""
 
 
 def choose_sandbox(name: str = "auto", *, hidden: Iterable[Path] = ()) -> Sandbox:

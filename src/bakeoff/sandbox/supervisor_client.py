@@ -73,7 +73,9 @@ class KernelMeans:
 
     def sentence(self) -> str:
         """Say what holds here for commands in the `process` and `bwrap` sandboxes."""
-        limits = "the kernel limits memory and processes (cgroup)" if self.cgroup else "memory is watched (no cgroup)"
+        limits = "the kernel limits memory and processes (cgroup)"
+        if not self.cgroup:
+            limits = "memory is watched, and what is only in flight between processes is missed (no cgroup)"
         ipc = "shared memory is private (IPC namespace)" if self.own_ipc else "System V shared memory is refused"
         if not self.own_ipc and not self.filters:
             ipc = "System V shared memory is the host's"

@@ -112,13 +112,19 @@ def _sorted_out(file: BinaryIO, blobs: Blobs) -> _Lines:
 
 
 def _take_last(file: BinaryIO, found: _Lines, number: int) -> None:
-    """Keep a last line that only lost its newline. Put an incomplete one aside, which is no damage."""
+    """Keep a last line that only lost its newline. Put an incomplete one aside, which is no damage by itself."""
     begin, size = end_of_lines(file.fileno()), os.fstat(file.fileno()).st_size
-    if (line := lost_newline(file.fileno())) is not None:
-        found.kept[number] = _Kept(number, begin, line)
+    line = lost_newline(file.fileno())
+    end = line_end(line) if line is not None else None
+    due = end.number if end is not None else number
+    if line is not None and due not in found.kept:
+        found.kept[due] = _Kept(due, begin, line)
         found.slots += 1
         found.in_order = False
-    elif begin < size and not found.in_order:
+    elif line is not None:
+        found.aside.append(Aside(number, f"line {due:,} stands here again", _trial(line)))
+        found.places.append((begin, size))
+    elif begin < size and (found.places or not found.in_order):
         found.places.append((begin, size))
 
 

@@ -99,7 +99,7 @@ def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
                     return
     # A container's processes are not below us, but they belong to its user.
     processes = descendants() if owner is None else all_of(owner)
-    yield used + sum(unlinked_bytes(pid, linked) for pid in processes)
+    yield used + sum(unlinked_bytes(pid, linked) + mapped_bytes(pid, device_of(roots), linked) for pid in processes)
 
 
 def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: list[str]) -> int:
@@ -129,3 +129,25 @@ def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
     except OSError:
         pass  # it has ended meanwhile
     return used
+
+
+def device_of(roots: list[str]) -> int:
+    return os.stat(roots[0]).st_dev
+
+
+def mapped_bytes(pid: int, device: int, seen: set[tuple[int, int]]) -> int:
+    """Return the size of deleted files on a device that a process only has in its memory, and not open any more."""
+    sizes: dict[tuple[int, int], int] = {}
+    try:
+        with open(f"/proc/{pid}/maps", "rb") as file:
+            deleted = [line.split(None, 5) for line in file if line.endswith(b" (deleted)\n")]
+    except OSError:
+        return 0  # it has ended meanwhile
+    for span, _, offset, numbers, inode, _ in deleted:
+        major, minor = numbers.split(b":")
+        identity = (os.makedev(int(major, 16), int(minor, 16)), int(inode))
+        if identity[0] == device and identity not in seen:
+            begin, end = span.split(b"-")
+            sizes[identity] = max(sizes.get(identity, 0), int(offset, 16) + int(end, 16) - int(begin, 16))
+    seen.update(sizes)
+    return sum(sizes.values())

@@ -1,6 +1,7 @@
 """Watch the memory of a command where no cgroup limits it."""
 
 import os
+import re
 import time
 
 from .cgroups import Cgroup
@@ -11,6 +12,7 @@ TICK = 0.02  # at least this long between two checks
 CGROUP_PAUSE = 0.25  # seconds; the limit itself is kept by the kernel
 FEW = 64  # sockets and pipes that any program may have
 SOCKET_BUFFER, PIPE_BUFFER = 208 << 10, 64 << 10  # bytes by default; the filter keeps them from being made larger
+LINKED = re.compile(r"(socket|pipe):\[(\d+)\]")  # a file of that name has its folder before it
 SEMAPHORE = 128  # bytes
 FILLED_PER_SECOND = (5 << 30) * (os.cpu_count() or 1)  # of memory, by a command that does nothing else
 
@@ -125,8 +127,7 @@ def buffered_bytes(tree: list[int]) -> int:
     inodes = {"socket": set[str](), "pipe": set[str]()}
     for pid in tree:
         for kind, inode in linked_inodes(pid):
-            if kind in inodes:
-                inodes[kind].add(inode)
+            inodes[kind].add(inode)
     tcp = tcp_queues(tree)
     queued = sum(size for inode, size in tcp.items() if inode in inodes["socket"])
     others = max(len(inodes["socket"] - tcp.keys()) - FEW, 0)
@@ -140,17 +141,13 @@ def open_files(pid: int) -> int:
         return 0  # it has ended meanwhile
 
 
-def linked_inodes(pid: int) -> list[list[str]]:
-    """Return kind and inode of descriptors that lead to no file, such as `socket:[123]`."""
-    found = []
+def linked_inodes(pid: int) -> list[tuple[str, str]]:
+    """Return kind and inode of the sockets and pipes that a process has open: their links read `socket:[123]`."""
     try:
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            target = os.readlink(f"/proc/{pid}/fd/{name}")
-            if target.endswith("]") and ":[" in target:
-                found.append(target[:-1].split(":["))
+        targets = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
     except OSError:
-        pass  # it has ended meanwhile
-    return found
+        return []  # it has ended meanwhile
+    return [(match[1], match[2]) for match in map(LINKED.fullmatch, targets) if match]
 
 
 def tcp_queues(tree: list[int]) -> dict[str, int]:
