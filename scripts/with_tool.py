@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+VERSIONS = {"uv": "0.13.7", "pip-audit": "2.10.1"}
+
 
 @contextmanager
 def with_tool(name: str) -> Iterator[Path]:
@@ -16,7 +18,9 @@ def with_tool(name: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         programs = Path(folder) / ("Scripts" if os.name == "nt" else "bin")
-        subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", name], check=True)
+        subprocess.run(
+            [programs / "python", "-m", "pip", "install", "--quiet", f"{name}=={VERSIONS[name]}"], check=True
+        )
         yield programs / name
 
 

@@ -62,6 +62,17 @@ def test_a_run_of_someone_else_needs_trust(
     assert not (tmp_path / "was-run").exists()
 
 
+def test_the_sandbox_is_not_for_someone_else_to_choose(bakeoff: Bakeoff, tmp_path: Path, theirs: Path) -> None:
+    journal = theirs / "journal.jsonl"
+    start = b'{"type":"start","v":1,"sandbox_wanted":"docker"}\n'
+    journal.write_bytes(start)
+    environment = {"BAKEOFF_DOCKER": str(tmp_path / "nowhere")}
+    refused = bakeoff("resume", theirs.name, "--trust", "--sandbox", "docker", **environment)
+    assert refused.returncode == 2, "there is no such sandbox here"
+    done = bakeoff("resume", theirs.name, "--trust", **environment)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("words", [COMMANDS[0], COMMANDS[2], COMMANDS[4]], ids=" ".join)
 def test_with_trust_it_is_run(bakeoff: Bakeoff, tmp_path: Path, theirs: Path, words: tuple[str, ...]) -> None:
     assert theirs.exists()

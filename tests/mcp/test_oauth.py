@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlsplit
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -165,6 +165,8 @@ async def test_an_answer_with_another_state_is_ignored_and_the_right_one_still_c
                     codes.append(answer.status)
             except HTTPError as error:
                 codes.append(error.code)
+        with pytest.raises(HTTPError, match="403"):
+            urlopen(Request(callback + "?code=x", headers={"Host": "rebound.example"}))
         browser(url)
 
     await log_in(guarded(), quiet(meddled))

@@ -270,7 +270,7 @@ for descriptor in range(3, 1024):
 pid = os.getpid()
 for _ in range(3):  # the supervisor, the server that forked it, and Bakeoff
     pid = int(open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1])
-    if libc.syscall(101, 0x4206, pid, 0, 0) == 0:  # PTRACE_SEIZE does not stop it
+    if libc.ptrace(0x4206, pid, 0, 0) == 0:  # PTRACE_SEIZE does not stop it
         got.add("traced")
     pidfd = libc.syscall(434, pid, 0)
     for number in range(3, 64):

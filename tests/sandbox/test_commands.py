@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pwd
+import resource
 import select
 import shutil
 import signal
@@ -23,6 +24,7 @@ from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import choose_sandbox, inside, open_place, put_files
 from bakeoff.sandbox.places import lease_user
 from bakeoff.sandbox.supervisor.processes import children_of
+from bakeoff.sandbox.supervisor_client import open_pipes
 
 SANDBOXES = ("process", "bwrap", "docker")
 every_sandbox = pytest.mark.parametrize("sandbox_kind", SANDBOXES)
@@ -490,3 +492,22 @@ async def test_an_ordinary_user_gets_the_process_sandbox_too(place: Place, tmp_p
         "unreadable": ["exited", "", False],
         "left behind": False,
     }
+
+
+def test_pipes_are_opened_all_or_none() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    fillers = [os.dup(0)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (fillers[0] + 20, limits[1]))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                fillers.append(os.dup(0))
+        for _ in range(3):
+            os.close(fillers.pop())
+        with pytest.raises(OSError, match="Too many open files"):
+            open_pipes(3)
+        fillers += [os.dup(0) for _ in range(3)]  # none of the three is lost
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for descriptor in fillers:
+            os.close(descriptor)

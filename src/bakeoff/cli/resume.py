@@ -16,6 +16,7 @@ from bakeoff.engine.resume import read_progress, trials_left
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.report.formatting import visible
+from bakeoff.storage.made_here import why_unknown
 from bakeoff.storage.run_folder import find_run
 
 
@@ -29,8 +30,8 @@ def resume_run(*, run: str, flags: ResumeFlags, no_open: bool, ending: EndingFla
             out().print(Text(f"run {visible(folder.name)}: {left:,} of {plan.size:,} trials are left to do"))
         print_dry_run(check_plan(plan, options), ending, run=folder.name, left=left)
         return PASSED
-    if flags.sandbox is None:
-        before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")
+    if flags.sandbox is None and why_unknown(folder.path, folder.read_plan_bytes()) is None:
+        before: SandboxName = folder.beginning().get("sandbox_wanted", "auto")  # someone else's choice is not ours
         options = replace(options, sandbox=before if before in get_args(SandboxName) else "auto")
     checked = check_plan(plan, options)
     tell_of_signature(folder)

@@ -63,7 +63,9 @@ class _Callback:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request of a browser."""
         request = Request(scope)
-        if request.method != "GET" or scope["path"] != _PATH:
+        if request.headers.get("host") != f"{HOST}:{scope['server'][1]}":  # a name of someone else's leads here
+            status, text = HTTPStatus.FORBIDDEN, _UNKNOWN
+        elif request.method != "GET" or scope["path"] != _PATH:
             status, text = HTTPStatus.NOT_FOUND, _UNKNOWN
         else:
             status, text = self._answer(dict(request.query_params))

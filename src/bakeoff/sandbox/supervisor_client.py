@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any, TypeAlias
 
 from bakeoff._kernel.processes import hide_our_memory
@@ -129,12 +130,25 @@ def make_order(
     }
 
 
+def open_pipes(count: int) -> list[tuple[int, int]]:
+    """Open all of them, or none where descriptors run out."""
+    pipes: list[tuple[int, int]] = []
+    try:
+        while len(pipes) < count:
+            pipes.append(os.pipe())
+    except OSError:
+        for descriptor in chain.from_iterable(pipes):
+            os.close(descriptor)
+        raise
+    return pipes
+
+
 class Stream:
     """One output stream. It keeps the output up to the limit, and reports once when there was more."""
 
-    def __init__(self, cap: int, on_excess: Callable[[], None]) -> None:
+    def __init__(self, cap: int, on_excess: Callable[[], None], pipe: tuple[int, int]) -> None:
         self.cap, self.on_excess = cap, on_excess
-        self.reading, self.writing = os.pipe()
+        self.reading, self.writing = pipe
         os.set_blocking(self.reading, False)
         self.kept = bytearray()
         self.excess = False
@@ -176,9 +190,9 @@ class Stream:
 class Feeder:
     """Writes the command's standard input as fast as it is read."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, pipe: tuple[int, int]) -> None:
         self.left = memoryview(content)
-        self.reading, self.writing = os.pipe()
+        self.reading, self.writing = pipe
         os.set_blocking(self.writing, False)
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -208,9 +222,10 @@ class Conversation:
         self.loop = asyncio.get_running_loop()
         self.started = time.monotonic()
         self.supervisor: Supervisor | None = None
-        self.stdin = Feeder(stdin)
-        self.stdout = Stream(cap, lambda: self.say(b"output\n"))
-        self.stderr = Stream(cap, lambda: self.say(b"output\n"))
+        pipes = open_pipes(3)
+        self.stdin = Feeder(stdin, pipes[0])
+        self.stdout = Stream(cap, lambda: self.say(b"output\n"), pipes[1])
+        self.stderr = Stream(cap, lambda: self.say(b"output\n"), pipes[2])
 
     def say(self, word: bytes) -> None:
         if self.supervisor is not None:
@@ -280,7 +295,7 @@ class SupervisedProcess:
 async def supervised_process(order: Order, *, limit: int) -> AsyncIterator[SupervisedProcess]:
     """Run one order with streams to talk to it; `limit` is for lines. The end of the block ends the command."""
     hide_our_memory()
-    (their_stdin, stdin), (stdout, their_stdout), (stderr, their_stderr) = os.pipe(), os.pipe(), os.pipe()
+    (their_stdin, stdin), (stdout, their_stdout), (stderr, their_stderr) = open_pipes(3)
     theirs = (their_stdin, their_stdout, their_stderr)
     async with contextlib.AsyncExitStack() as stack:
         try:
