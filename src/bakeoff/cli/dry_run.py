@@ -63,6 +63,8 @@ def print_plan(console: Console, checked: CheckedPlan) -> None:
         f"plan {visible(plan.name)}: {count_of(plan.size, 'trial')} = {count_of(len(plan.cases), 'case')} × "
         f"{count_of(len(plan.subjects), 'subject')} × {count_of(plan.rounds, 'round')}"
     )
+    if plan.shard is not None:
+        console.print(f"shard {plan.shard} of a plan with {count_of(plan.shard.cases, 'case')}")
     if plan.until_decided is not None:
         margin = plan.until_decided.margin
         within = "" if margin is None else f", equivalent within ±{100 * margin:g} points"
