@@ -240,7 +240,7 @@ class _Recorder:
             self._exchange.keep(self._response, self._content())
 
     def _closed(self) -> None:
-        """Readers of events leave after the last event. A stream that is closed earlier is not recorded."""
+        """Record a stream whose reader left after the last event, and none that was closed earlier."""
         if not self._over and _STREAM_DONE.search(self._content() or b""):
             self._complete()
         self._over = True

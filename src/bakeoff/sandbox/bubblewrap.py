@@ -19,6 +19,7 @@ from bakeoff.sandbox.places import (
     probe_place,
 )
 from bakeoff.sandbox.process import changeable, check_user
+from bakeoff.sandbox.supervisor.namespaces import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import (
     FILTER_WORD,
     STATUS_WORD,
@@ -32,7 +33,6 @@ from bakeoff.sandbox.supervisor_client import (
 from bakeoff.sandbox.system_calls import can_filter
 
 INSIDE = Place(work=Path("/workspace"), home=Path(INSIDE_HOME), tmp=Path("/tmp"))  # noqa: S108 - a private one
-SHARED_MEMORY_BYTES = 64 << 20
 ETC = (
     *("alternatives", "ca-certificates", "ca-certificates.conf", "crypto-policies", "hosts", "ld.so.cache"),
     *("ld.so.conf", "ld.so.conf.d", "localtime", "mime.types", "nsswitch.conf", "pki", "protocols", "resolv.conf"),
