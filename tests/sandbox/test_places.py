@@ -16,7 +16,7 @@ from bakeoff._kernel.removals import removing_beside
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
 from bakeoff.sandbox import hand_over, open_place, put_files
-from bakeoff.sandbox.places import LEASES, lease_user, remove_tree, reserved_users, sweep_places
+from bakeoff.sandbox.places import LEASES, lease_user, remove_tree, reserved_users, sweep_leases, sweep_places
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: users are leased by root only")
 
@@ -81,6 +81,23 @@ def test_what_a_crash_left_behind_is_removed_before_its_user_is_given_out_again(
     lease_user(tmp_path / "leases").close()
 
     assert not left.exists()
+
+
+@needs_root
+@pytest.mark.usefixtures("first_user")
+def test_the_next_process_removes_what_crashes_left_behind_for_all_users(tmp_path: Path) -> None:
+    leases = [lease_user(tmp_path / "leases") for _ in range(3)]
+    places = [tmp_path / f"place-{number}" for number in range(3)]
+    for lease, place in zip(leases, places, strict=True):
+        place.mkdir()
+        lease.note(place)
+    for killed in leases[1:]:
+        killed.close()
+
+    sweep_leases(tmp_path / "leases")
+
+    assert [place.exists() for place in places] == [True, False, False], "the first is in use"
+    leases[0].close()
 
 
 @needs_root

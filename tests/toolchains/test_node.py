@@ -57,6 +57,15 @@ async def test_a_failed_installation_leaves_nothing_and_says_why(programs: Path,
     assert [path.suffix for path in (tmp_path / "cache" / "toolchains").iterdir()] == [".lock"]
 
 
+async def test_the_next_installation_removes_what_a_killed_one_left(programs: Path) -> None:
+    target = vitest_folder("v22.12.0")
+    left = target.with_name(f".{target.name}-killed")
+    (left / "node_modules").mkdir(parents=True)
+    left.chmod(0o555)
+    assert await install_vitest(print) == target
+    assert not left.exists()
+
+
 async def test_an_old_node_is_named_with_the_way_out(programs: Path) -> None:
     program(programs, "node", "#!/bin/sh\necho v18.20.1\n")
     with pytest.raises(InfraError, match=r"Node v18\.20\.1, which is too old: install Node\.js 20\.19 or newer"):

@@ -2,8 +2,8 @@
 
 Each open place has a user of its own from a reserved range, so that no trial can read, signal or starve another. The
 user is held by a lock on a file: two Bakeoff processes on one machine never share a user, and the lock ends with its
-process. The file also names the folder, so that the next holder removes what a crash left behind. Without root, the
-folder itself holds a lock, and the next Bakeoff process removes folders whose lock is free.
+process. The file also names the folder, so that the next Bakeoff process removes what a crash left behind. Without
+root, the folder itself holds a lock, and the next Bakeoff process removes folders whose lock is free.
 """
 
 import asyncio
@@ -15,21 +15,20 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
 from bakeoff._kernel.paths import path_problem
 from bakeoff._kernel.removals import REMOVALS
+from bakeoff._kernel.temporary import held, is_left_behind
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
 from bakeoff.sandbox.supervisor_client import supervise_now
 from bakeoff.sandbox.untrusted_files import PLACE_PREFIX, open_folder, open_unlocked, write_below
 
 LEASES = Path("/run/bakeoff/users")
-PREFIX, LOCK = PLACE_PREFIX, "held"
-FRESH_SECONDS = 60.0  # a younger place may not hold its lock yet
+PREFIX = PLACE_PREFIX
 USERS = range(2_000_000_000, 2_000_004_096)  # above container ranges and below the reserved top
 USERS_IN_A_CONTAINER = range(60_578, 61_184)  # where only 65,536 ids are mapped
 OWN_ETC = Path(__file__).with_name("etc")
@@ -38,6 +37,7 @@ INSIDE_USER, INSIDE_HOME = "1000", "/home/trial"  # as in the files there
 
 _held_here = set[tuple[str, int]]()  # users that this process has leased
 os.register_at_fork(after_in_child=_held_here.clear)
+_swept = set[Path]()  # folders in which this process has removed what killed ones left
 
 
 class Lease:
@@ -84,18 +84,33 @@ def lease_user(folder: Path = LEASES) -> Lease:
     for uid in reserved_users():
         if (str(folder), uid) in _held_here:
             continue  # asking the kernel for each of them takes long when hundreds of places are open
-        descriptor = os.open(folder / str(uid), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            continue
-        lease = Lease(uid, descriptor, folder)
-        try:
-            return clean_lease(lease)
-        except InfraError:  # the remains of its last holder cannot be removed, so this user stays unused
-            lease.close()
+        if (lease := take_lease(uid, folder)) is not None:
+            return lease
     raise InfraError(f"all {len(reserved_users())} trial users are in use; run fewer trials at a time")
+
+
+def take_lease(uid: int, folder: Path) -> Lease | None:
+    """Lease this user, unless it is in use or the remains of its last holder cannot be removed."""
+    descriptor = os.open(folder / str(uid), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    lease = Lease(uid, descriptor, folder)
+    try:
+        return clean_lease(lease)
+    except InfraError:
+        lease.close()
+        return None
+
+
+@cache
+def sweep_leases(folder: Path = LEASES) -> None:
+    """Remove, once per process, the places of all users whose holders were killed."""
+    for file in folder.glob("[0-9]*"):
+        if file.stat().st_size and (lease := take_lease(int(file.name), folder)) is not None:
+            lease.close()
 
 
 @contextlib.contextmanager
@@ -139,8 +154,10 @@ async def open_place(parent: Path | None = None, *, keep: bool = False) -> Async
 
     In a run, it is removed beside the trials: see `removals`.
     """
-    if not we_are_root():  # root's places are found by their leases
-        await asyncio.to_thread(sweep_places, parent or Path(tempfile.gettempdir()))
+    where = LEASES if we_are_root() else parent or Path(tempfile.gettempdir())  # root finds places by their leases
+    if where not in _swept:
+        _swept.add(where)  # a place that is opened meanwhile need not wait
+        await asyncio.to_thread(sweep_leases if we_are_root() else sweep_places, where)
     lease = lease_user() if we_are_root() else None
     try:
         root = make_root(parent, lease)
@@ -181,22 +198,6 @@ def make_root(parent: Path | None, lease: Lease | None) -> Path:
     return root
 
 
-@contextlib.contextmanager
-def held(root: Path) -> Iterator[None]:
-    """Hold a lock on the place that ends with our process. A place that is kept has no lock, and so is never swept.
-
-    It is held until the place is removed: a removal that is cut short is finished by `sweep_places`.
-    """
-    lock = root / LOCK
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-        os.close(descriptor)
-
-
 @cache
 def sweep_places(folder: Path) -> None:
     """Remove, once per process, the places that killed processes of our user left there."""
@@ -204,20 +205,6 @@ def sweep_places(folder: Path) -> None:
         with contextlib.suppress(OSError, InfraError):  # another user's, or being removed by another process
             if is_left_behind(root):
                 remove_tree(root)
-
-
-def is_left_behind(root: Path) -> bool:
-    found = root.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or time.time() - found.st_mtime < FRESH_SECONDS:
-        return False
-    descriptor = os.open(root / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
 
 
 def make_place(root: Path, lease: Lease | None) -> Place:

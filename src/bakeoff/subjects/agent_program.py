@@ -2,12 +2,12 @@
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from bakeoff._kernel.temporary import temporary_folder
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place
@@ -98,8 +98,8 @@ def _asked(command: tuple[str, ...]) -> str | None:
     if program is None:
         return None
     # With a HOME of its own, so that the program leaves nothing in the user's.
-    with tempfile.TemporaryDirectory(prefix="bakeoff-version-", ignore_cleanup_errors=True) as home:
-        env = {**inherited(os.environ), "PATH": search_path(os.environ), "HOME": home, **_QUIET}
+    with temporary_folder("bakeoff-version-") as home:
+        env = {**inherited(os.environ), "PATH": search_path(os.environ), "HOME": str(home), **_QUIET}
         return first_line(said_by(program, *command[1:], cwd=home, env=env) or "")
 
 

@@ -167,6 +167,8 @@ async def install_once(folder: Path, fill: Callable[[Path], Awaitable[None]], an
 
 
 async def _install(folder: Path, fill: Callable[[Path], Awaitable[None]]) -> None:
+    for remains in folder.parent.glob(f".{folder.name}-*"):  # of a killed process: we hold the lock
+        await asyncio.to_thread(_remove, remains)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         await fill(beside)
@@ -174,9 +176,13 @@ async def _install(folder: Path, fill: Callable[[Path], Awaitable[None]]) -> Non
         await asyncio.to_thread(_chmod, beside, "a+rX,a-w", check=True)
         beside.rename(folder)
     except BaseException:
-        _chmod(beside, "u+w", check=False)
-        shutil.rmtree(beside, ignore_errors=True)
+        _remove(beside)
         raise
+
+
+def _remove(folder: Path) -> None:
+    _chmod(folder, "u+w", check=False)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _chmod(folder: Path, mode: str, *, check: bool) -> None:

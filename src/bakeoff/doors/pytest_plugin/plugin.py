@@ -4,7 +4,6 @@ Every pytest run in a project that has bakeoff installed loads this module, most
 only pytest, and everything else when there is an eval.
 """
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from bakeoff.doors.pytest_plugin.reporting.redacting import SessionSecrets, has_
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from pathlib import Path
 
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
     from bakeoff.doors.pytest_plugin.reporting.hooks import EvalReporter
@@ -139,6 +139,7 @@ class EvalHooks:
         self._is_worker = hasattr(config, "workerinput")
         self._keeps_runs = not config.getoption("eval_no_record")
         self._writer: RunWriter | None = None
+        self._temporary: Path | None = None  # with the next two
         self._spending = ""  # the file in which the workers of xdist count what they spend
         self._collected = ""  # the file in which a worker of xdist writes down what it has collected
         self._seen: set[str] = set()  # tests that were reported, by node id
@@ -152,20 +153,24 @@ class EvalHooks:
         """Give the workers of xdist a file for what they collect, and one to count their spending if it is limited."""
         node.workerinput[TERMINAL_WIDTH] = self._config.get_terminal_writer().fullwidth
         if is_limited(self._config):
-            self._spending = self._spending or self._temporary_file("bakeoff-spending-")
+            self._spending = self._spending or self._temporary_file("spending")
             node.workerinput[SPENDING_FILE] = self._spending
         if not self._collected:  # the first worker writes it: all collect the same
-            self._collected = self._temporary_file("bakeoff-collected-")
+            self._collected = self._temporary_file("collected")
             node.workerinput[COLLECTED_FILE] = self._collected
 
-    def _temporary_file(self, prefix: str) -> str:
-        import tempfile
-        from pathlib import Path
+    def _temporary_file(self, name: str) -> str:
+        from contextlib import ExitStack
 
-        descriptor, name = tempfile.mkstemp(prefix=prefix)
-        os.close(descriptor)
-        self._config.add_cleanup(lambda: Path(name).unlink(missing_ok=True))
-        return name
+        from bakeoff._kernel.temporary import temporary_folder
+
+        if self._temporary is None:
+            until_end = ExitStack()
+            self._temporary = until_end.enter_context(temporary_folder("bakeoff-pytest-"))
+            self._config.add_cleanup(until_end.close)
+        path = self._temporary / name
+        path.touch()
+        return str(path)
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         if (group := getattr(item, "group", None)) is not None:

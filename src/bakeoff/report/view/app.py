@@ -2,9 +2,8 @@
 
 import asyncio
 import itertools
-import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -15,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.threads import call
 from bakeoff.errors import BakeoffError, RunFolderError
 from bakeoff.report.html import read_entries, write_index, write_run_page
@@ -94,12 +94,12 @@ class Pages:
 
 def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -> Guard:
     """Return the application behind its guard."""
-    folder = tempfile.TemporaryDirectory(prefix="bakeoff-view-")
-    pages = Pages(results, Path(folder.name), parts)
+    until_end = ExitStack()
+    pages = Pages(results, until_end.enter_context(temporary_folder("bakeoff-view-")), parts)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:  # noqa: ARG001 - starlette's shape
-        with folder:
+        with until_end:
             yield
 
     routes = [

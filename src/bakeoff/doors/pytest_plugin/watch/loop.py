@@ -1,11 +1,9 @@
 """Wait for changes, and run a pytest for each cycle: in a new process everything is imported anew."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.text import visible
 from bakeoff._kernel.watch import WAITING, FileStates, Watch, source_files
 from bakeoff.doors.pytest_plugin.options import WATCH_CYCLE, results_folder
@@ -37,13 +36,12 @@ def watch(config: pytest.Config) -> int:
     if capture is not None:
         capture.suspend_global_capture(in_=True)  # cycles read from the terminal, for --pdb
     write_cycle(page, None)  # an earlier watch may have been killed
-    folder = Path(tempfile.mkdtemp(prefix="bakeoff-watch-"))
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        return Watching(config, folder, page).run()
+        with temporary_folder("bakeoff-watch-") as folder:
+            return Watching(config, folder, page).run()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
         write_cycle(page, None)
 
 
