@@ -1,4 +1,5 @@
-"""Call a task in a process of its own (`isolate=True`), which is killed with all its children when its time is up.
+"""Call a task in a process of its own (`isolate=True`), which is killed with all its children when its time is up, or
+when this process is killed.
 
 The process imports the file of the function and finds the function by its name; arguments and answer are copied.
 """
@@ -12,6 +13,7 @@ import pickle
 import signal
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -65,11 +67,15 @@ async def _answered(request: bytes, stderr: IO[bytes] | None) -> Transcript:
         stderr=stderr,
         start_new_session=True,
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
-        answer, _ = await process.communicate(request)
+        process.stdin.write(request)  # and left open: its end tells the process that we were killed
+        answer = await process.stdout.read()
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # its children too
+        process.stdin.close()
         await process.wait()
     return _read(answer, process.returncode)
 
@@ -109,16 +115,29 @@ def serve() -> None:
     hide_our_memory()
     answers = os.dup(1)
     os.dup2(2, 1)  # keep what the task prints apart from the answer
-    kind, text = _answer(sys.stdin.buffer.read())
+    request = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process that started this one
+    _end_with(os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    kind, text = _answer(request)
     with os.fdopen(answers, "wb") as file:
         file.write(kind + b"\n" + text[:_LONGEST_ANSWER])
 
 
-def _answer(request: bytes) -> tuple[bytes, bytes]:
+def _end_with(other: int) -> None:
+    """Kill this process and its children once the process at the other end of a pipe is gone."""
+
+    def wait() -> None:
+        os.read(other, 1)
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _answer(request: tuple[str, str, str, bytes]) -> tuple[bytes, bytes]:
     from bakeoff.doors.pytest_plugin.transcripts import transcript_of
     from bakeoff.replay.process import replaying_as_inherited
 
-    module, file, name, arguments = pickle.loads(request)  # noqa: S301 - from the process that started this one
+    module, file, name, arguments = request
     try:
         function = _found(module, file, name)
         positional, named = pickle.loads(arguments)  # noqa: S301
