@@ -10,6 +10,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.storage.journal import JournalWriter
+from bakeoff.storage.made_here import remember, why_unknown
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, find_run, new_run_folder, run_folders
 
@@ -180,3 +181,22 @@ def test_the_label_of_a_folder_can_be_written_anywhere(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / os.fsdecode(b"caf\xe9"))
     assert folder.label.encode() == b"caf\\udce9"
     assert RunFolder(tmp_path / "日本").label == "日本"
+
+
+def test_a_run_is_known_as_ours_before_its_plan_can_be_seen(tmp_path: Path) -> None:
+    """A run that was killed in between could be resumed only with `--trust`."""
+    folder = RunFolder(tmp_path / "run")
+    folder.plan_file.mkdir(parents=True)  # so that the plan cannot be written
+    with pytest.raises(RunFolderError, match="cannot be written"):
+        folder.write_plan(PLAN, NO_SECRETS)
+    assert why_unknown(folder.path, PLAN.model_dump_json(exclude_defaults=True, indent=1).encode()) is None
+
+
+def test_a_plan_that_is_being_replaced_stays_known_only_if_it_was(tmp_path: Path) -> None:
+    remember(tmp_path, b"first")
+    remember(tmp_path, b"second", instead_of=b"first")
+    assert [why_unknown(tmp_path, plan) for plan in (b"first", b"second")] == [None, None]
+    remember(tmp_path, b"third", instead_of=b"of somebody else")
+    assert why_unknown(tmp_path, b"third") is None
+    for plan in (b"first", b"second", b"of somebody else"):
+        assert why_unknown(tmp_path, plan) is not None

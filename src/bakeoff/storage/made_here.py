@@ -24,12 +24,17 @@ def state_folder() -> Path:
     return (base if base.is_absolute() else Path.home() / ".local" / "state") / "bakeoff"
 
 
-def remember(run: Path, plan: bytes) -> None:
-    """Note that this user starts a run with this plan. Where that is not possible, `why_unknown` says so later."""
+def remember(run: Path, plan: bytes, *, instead_of: bytes | None = None) -> None:
+    """Note that this user starts a run with this plan. Where that is not possible, `why_unknown` says so later.
+
+    `instead_of` is the plan that this one is about to replace. It stays known, if it was.
+    """
     with suppress(OSError, RuntimeError):
-        marker = _marker(run)
+        facts, marker = _facts(run, plan), _marker(run)
+        if instead_of is not None and why_unknown(run, instead_of) is None:
+            facts["before"] = _facts(run, instead_of)["plan"]
         marker.parent.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
-        write_atomically(marker, json.dumps(_facts(run, plan)).encode())
+        write_atomically(marker, json.dumps(facts).encode())
         _delete_oldest(marker.parent)
 
 
@@ -40,7 +45,7 @@ def why_unknown(run: Path, plan: bytes) -> str | None:
     except (OSError, RuntimeError, ValueError):
         return "was not started by you in this place"
     facts = _facts(run, plan)
-    if noted.get("run") != facts["run"] or noted.get("plan") != facts["plan"]:
+    if noted.get("run") != facts["run"] or facts["plan"] not in (noted.get("plan"), noted.get("before")):
         return "has another plan than the one that you started"
     if noted.get("cwd") != facts["cwd"]:
         return f"was started in {noted.get('cwd')}, and its names may mean something else here"

@@ -114,24 +114,25 @@ class RunFolder:
             raise RunFolderError(
                 f"{self.plan_file} would be larger than {in_megabytes(LARGEST_PLAN)}: make several runs of fewer cases"
             )
+        before = self._plan_content()
+        if made_here:
+            remember(self.path, data, instead_of=before)  # first: a run that is killed now was started by us
         try:
-            self._write_sealed_plan(data)
+            self._write_sealed_plan(data, before and plan_digest(before))
         except OSError as error:
             raise RunFolderError(f"{self.plan_file} cannot be written: {error.strerror}") from error
-        if made_here:
-            remember(self.path, data)
 
-    def _write_sealed_plan(self, data: bytes) -> None:
-        before, now = self._plan_digest(), plan_digest(data)
+    def _write_sealed_plan(self, data: bytes, before: str | None) -> None:
+        now = plan_digest(data)
         if before == now and self._knows_plan(now):
             return
         seal_plans(self.path, *((now,) if before is None else (before, now)))
         write_atomically(self.plan_file, data)
         seal_plans(self.path, now)
 
-    def _plan_digest(self) -> str | None:
+    def _plan_content(self) -> bytes | None:
         try:
-            return plan_digest(read_file(self.plan_file, LARGEST_PLAN))
+            return read_file(self.plan_file, LARGEST_PLAN)
         except OSError:
             return None
 
