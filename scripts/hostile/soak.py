@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.hostile.kills import become_subreaper, below, kill, run_kills
+from scripts.hostile.kills import run_kills
 from scripts.hostile.options import Options
+from scripts.hostile.processes import become_subreaper, below, kill
 from scripts.hostile.rows import Findings
 
 from bakeoff import Case, Limits, Plan, RunOptions, ScorerSpec, SubjectSpec
