@@ -118,7 +118,7 @@ class RunFolder:
         if made_here:
             remember(self.path, data, instead_of=before)  # first: a run that is killed now was started by us
         try:
-            self._write_sealed_plan(data, before and plan_digest(before))
+            self._write_sealed_plan(data, None if before is None else plan_digest(before))
         except OSError as error:
             raise RunFolderError(f"{self.plan_file} cannot be written: {error.strerror}") from error
 
