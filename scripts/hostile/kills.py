@@ -126,7 +126,7 @@ def _sweep_machine() -> list[str]:
 
 def _kill_once(task: tuple[int, Workload, str]) -> Killed:
     seed, workload, victim = task
-    chance = random.Random(seed)
+    chance, killed = random.Random(seed), Killed(workload.name)
     with _base() as base, provider() as env:
         for attempt in range(_MOST_ATTEMPTS):  # a run may end before its moment has come
             folder = prepare(workload, base / str(attempt), env)

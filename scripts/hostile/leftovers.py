@@ -1,5 +1,6 @@
 """Find what killed processes have left: temporary folders, folders of meters, control groups."""
 
+import contextlib
 import os
 import socket
 import time
@@ -32,17 +33,26 @@ def make_old(folder: Path) -> None:
     """Let what was left be an hour old: nobody removes what might just have been made."""
     past = time.time() - _OLD_SECONDS
     for path in temporary(folder).iterdir():
-        os.utime(path, (past, past), follow_symlinks=False)
+        with contextlib.suppress(FileNotFoundError):  # another process has just removed it
+            os.utime(path, (past, past), follow_symlinks=False)
 
 
 def left_on_machine() -> list[str]:
     """Return folders of meters that nobody listens in, and control groups of supervisors that are gone."""
-    groups = [path for path in Path("/sys/fs/cgroup").glob(f"**/{GROUPS}-*-*-*") if _is_orphaned(path.name)]
-    return [str(path) for path in (*groups, *filter(_is_unheard, runtime_folder().glob(f"{PREFIX}*")))]
+    return [*orphaned_groups(), *(str(path) for path in runtime_folder().glob(f"{PREFIX}*") if _is_unheard(path))]
+
+
+def orphaned_groups() -> list[str]:
+    """Return the control groups of supervisors that are gone. Others come and go while we look."""
+    walked = os.walk("/sys/fs/cgroup")  # unlike a glob, it passes over folders that have just been removed
+    return [f"{folder}/{name}" for folder, names, _ in walked for name in names if _is_orphaned(name)]
 
 
 def _is_orphaned(group: str) -> bool:
-    _, space, pid, started = group.split("-")
+    words = group.split("-")
+    if len(words) != 4 or words[0] != GROUPS:
+        return False
+    _, space, pid, started = words
     return space == str(Path("/proc/self/ns/pid").stat().st_ino) and start_time(int(pid)) != started
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.hostile.kills import run_kills
+from scripts.hostile.leftovers import orphaned_groups
 from scripts.hostile.options import Options
 from scripts.hostile.processes import become_subreaper, below, kill
 from scripts.hostile.rows import Findings
@@ -139,13 +140,12 @@ def _sample(folder: Path) -> Sample:
     status = Path("/proc/self/status").read_text()
     resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
     kernel = sum(len(Path(f"/proc/sysvipc/{kind}").read_text().splitlines()) - 1 for kind in ("shm", "sem", "msg"))
-    groups = sum(1 for _ in Path("/sys/fs/cgroup").glob("**/*bakeoff*"))
     return Sample(
         megabytes=resident / 1024,
         descriptors=sum(1 for _ in Path("/proc/self/fd").iterdir()),
         processes=sum(1 for pid in below(os.getpid()) if _is_alive(pid)),
         files=sum(1 for path in folder.glob("bakeoff-place-*")),
-        kernel_objects=kernel + groups,
+        kernel_objects=kernel + len(orphaned_groups()),
     )
 
 
