@@ -43,9 +43,10 @@ def left_on_machine() -> list[str]:
 
 
 def orphaned_groups() -> list[str]:
-    """Return the control groups of supervisors that are gone. Others come and go while we look."""
+    """Return our control groups of supervisors that are gone. Others come and go while we look."""
     walked = os.walk("/sys/fs/cgroup")  # unlike a glob, it passes over folders that have just been removed
-    return [f"{folder}/{name}" for folder, names, _ in walked for name in names if _is_orphaned(name)]
+    found = [f"{folder}/{name}" for folder, names, _ in walked for name in names if _is_orphaned(name)]
+    return [group for group in found if os.access(group, os.W_OK)]  # a user cannot make or remove those of root
 
 
 def _is_orphaned(group: str) -> bool:
