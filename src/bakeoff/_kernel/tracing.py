@@ -1,12 +1,13 @@
 """Emit OpenTelemetry spans by the conventions for generative AI. Nothing is imported when tracing is off.
 
 A program that has set up tracing receives the spans; otherwise they go to the collector that the usual
-`OTEL_EXPORTER_OTLP_*` variables name. Spans hold names, durations and usage, never prompts or answers.
+`OTEL_EXPORTER_OTLP_*` variables name. Spans hold names, durations and usage, never prompts or answers. Models and servers
+choose some of the names, so these are redacted.
 """
 
 import asyncio
 import importlib.util
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 TRACING = "tracing"
 """The key of the tracing resource."""
 
-Attributes: TypeAlias = Mapping[str, str | int | float | bool | list[str] | None]
+Attribute: TypeAlias = str | int | float | bool | list[str]
+Attributes: TypeAlias = Mapping[str, Attribute | None]
 Kind: TypeAlias = Literal["INTERNAL", "CLIENT"]
+Redact: TypeAlias = Callable[[str], str]
 
 
 class Span:
@@ -56,31 +59,33 @@ def active_tracing() -> Tracing:
 
 
 class _RealSpan(Span):
-    def __init__(self, span: "OtelSpan") -> None:
-        self._span = span
+    def __init__(self, span: "OtelSpan", redact: Redact) -> None:
+        self._span, self._redact = span, redact
 
     def note(self, attributes: Attributes) -> None:
-        self._span.set_attributes({name: value for name, value in attributes.items() if value is not None})
+        self._span.set_attributes(
+            {name: _redacted(value, self._redact) for name, value in attributes.items() if value is not None}
+        )
 
     def failed(self, reason: str) -> None:
         from opentelemetry.trace import StatusCode
 
-        self._span.set_attribute("error.type", reason)
+        self._span.set_attribute("error.type", self._redact(reason))
         self._span.set_status(StatusCode.ERROR)
 
 
 class _RealTracing(Tracing):
-    def __init__(self, tracer: "Tracer") -> None:
-        self._tracer = tracer
+    def __init__(self, tracer: "Tracer", redact: Redact) -> None:
+        self._tracer, self._redact = tracer, redact
 
     @contextmanager
     def span(self, name: str, attributes: Attributes, kind: Kind = "INTERNAL") -> Iterator[Span]:
         from opentelemetry.trace import SpanKind
 
         with self._tracer.start_as_current_span(
-            name, kind=SpanKind[kind], record_exception=False, set_status_on_exception=False
+            self._redact(name), kind=SpanKind[kind], record_exception=False, set_status_on_exception=False
         ) as made:
-            span = _RealSpan(made)
+            span = _RealSpan(made, self._redact)
             span.note(attributes)
             try:
                 yield span
@@ -91,7 +96,9 @@ class _RealTracing(Tracing):
 
 @dataclass(frozen=True, slots=True)
 class OpenTelemetry:
-    """The resource. Closing it sends the remaining spans."""
+    """The resource. Closing it sends the remaining spans. `redact` takes secrets out of names."""
+
+    redact: Redact = str
 
     @property
     def key(self) -> str:
@@ -105,7 +112,7 @@ class OpenTelemetry:
         given, before = trace.get_tracer_provider(), _active.get()
         theirs = isinstance(given, TracerProvider) and not exports_nothing(given)
         own = None if theirs else _exporting()
-        tracing = _RealTracing((own or given).get_tracer(OWN_SCOPE))
+        tracing = _RealTracing((own or given).get_tracer(OWN_SCOPE), self.redact)
         _active.set(tracing)
         try:
             yield tracing
@@ -113,6 +120,12 @@ class OpenTelemetry:
             _active.set(before)
             if own is not None:
                 await asyncio.to_thread(own.shutdown)
+
+
+def _redacted(value: Attribute, redact: Redact) -> Attribute:
+    if isinstance(value, list):
+        return [redact(each) for each in value]
+    return redact(value) if isinstance(value, str) else value
 
 
 def _exporting() -> Any:

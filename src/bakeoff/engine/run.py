@@ -131,7 +131,7 @@ class _Work:
 
     async def _run(self, jobs: Iterator[Job]) -> None:
         options = self.options
-        traced = (OpenTelemetry(),) if options.trace else ()
+        traced = (OpenTelemetry(self.control.redact),) if options.trace else ()
         async with AsyncExitStack() as stack:
             on_demand = await stack.enter_async_context(SharedResources.on_demand())
             given = {**recordings_resource(options), BUDGET: self.budget, ON_DEMAND: on_demand}

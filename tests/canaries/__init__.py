@@ -1,0 +1,96 @@
+"""Plant canary keys where keys come from, have them repeated in every promised encoding, and search every output.
+
+`search` returns one `Finding` for each key that is readable in an output; promised is that there is none.
+
+sources     the places that keys come from            encodings   the promised encodings
+peers       those that repeat keys                    doors       run everything, and keep what comes out
+finding     search bytes, without any code of Bakeoff
+"""
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.canaries.doors import DOORS, Output, World, sources_of
+from tests.canaries.encodings import ENCODINGS, core
+from tests.canaries.finding import Finder, Finding
+from tests.canaries.sources import Source
+from tests.warm_bakeoff import WarmBakeoff, WarmServer
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was searched, and what was found."""
+
+    sources: tuple[Source, ...]
+    outputs: tuple[Output, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def searches(self) -> int:
+        """Return how many keys were looked for in how many outputs."""
+        return len(self.sources) * len(ENCODINGS) * len(self.outputs)
+
+
+@contextmanager
+def warmed() -> Iterator[WarmBakeoff]:
+    """Start a process that runs commands without their imports."""
+    server = WarmServer(os.environ)
+    warm = WarmBakeoff(server.address, os.environ)
+    try:
+        yield warm
+    finally:
+        warm.close()
+        server.close()
+
+
+def search(folder: Path, door: str, warm: WarmBakeoff) -> Searched:
+    """Plant keys under `folder`, run a door there, and search everything that it printed, wrote and sent."""
+    sources = tuple(sources_of(door))
+    world = World(folder, sources, warm)
+    world.build()
+    DOORS[door](world)
+    return Searched(sources, tuple(world.outputs), tuple(find(sources, world.outputs)))
+
+
+def find(sources: Iterable[Source], outputs: Iterable[Output]) -> list[Finding]:
+    """Return the keys that are readable in the outputs."""
+    finder = Finder(
+        {
+            core(encode(source.key), encoding).encode(): (source.name, encoding)
+            for source in sources
+            for encoding, encode in reversed(ENCODINGS.items())
+        }
+    )
+    found = {
+        Finding(source, output.door, output.place, encoding)
+        for output in outputs
+        for source, encoding in finder.found_in(output.data)
+    }
+    return sorted(found)
+
+
+def table(findings: Sequence[Finding]) -> str:
+    """Return the findings as lines: door, place, source, and how many encodings."""
+    counted = Counter((one.door, one.place, one.source) for one in findings)
+    first = {(one.door, one.place, one.source): one.encoding for one in findings}
+    lines = [f"{' · '.join(place)}\t{number} encodings, such as {first[place]}" for place, number in counted.items()]
+    return "\n".join(lines) or "0 canaries"
+
+
+def run(*, long: bool) -> tuple[dict[str, float], list[str]]:
+    """Search all doors, or a bounded part of them; return figures and failures for the hostile campaign."""
+    searches, outputs, failures = 0, 0, []
+    for door in DOORS if long else ("run", "errors"):
+        with tempfile.TemporaryDirectory(prefix="bakeoff-canaries-") as folder, warmed() as warm:
+            searched = search(Path(folder), door, warm)
+        searches, outputs = searches + searched.searches, outputs + len(searched.outputs)
+        failures += [f"readable: {line}" for line in table(searched.findings).splitlines() if searched.findings]
+    figures = {"canary-searches": float(searches), "canary-outputs": float(outputs), "canaries": float(len(failures))}
+    return figures, failures
+
+
