@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.canaries.doors import DOORS, Output, World, sources_of
 from tests.canaries.encodings import ENCODINGS, core
 from tests.canaries.finding import Finder, Finding
-from tests.canaries.sources import Source
+from tests.canaries.sources import CONTROL, Source
 from tests.warm_bakeoff import WarmBakeoff, WarmServer
 
 
@@ -29,6 +29,7 @@ class Searched:
     sources: tuple[Source, ...]
     outputs: tuple[Output, ...]
     findings: tuple[Finding, ...]
+    reached: frozenset[str]  # places where the control is readable: there, a key would have been found
 
     @property
     def searches(self) -> int:
@@ -48,13 +49,16 @@ def warmed() -> Iterator[WarmBakeoff]:
         server.close()
 
 
-def search(folder: Path, door: str, warm: WarmBakeoff) -> Searched:
+def search(folder: Path, door: str, warm: WarmBakeoff, *, long: bool = True) -> Searched:
     """Plant keys under `folder`, run a door there, and search everything that it printed, wrote and sent."""
-    sources = tuple(sources_of(door))
-    world = World(folder, sources, warm)
+    sources = tuple(sources_of(door, long=long))
+    world = World(folder, sources, warm, long)
     world.build()
     DOORS[door](world)
-    return Searched(sources, tuple(world.outputs), tuple(find(sources, world.outputs)))
+    found = find(sources, world.outputs)
+    leaks = tuple(one for one in found if one.source != CONTROL.name)
+    reached = frozenset(one.place for one in found if one.source == CONTROL.name)
+    return Searched(sources, tuple(world.outputs), leaks, reached)
 
 
 def find(sources: Iterable[Source], outputs: Iterable[Output]) -> list[Finding]:
@@ -83,14 +87,18 @@ def table(findings: Sequence[Finding]) -> str:
 
 
 def run(*, long: bool) -> tuple[dict[str, float], list[str]]:
-    """Search all doors, or a bounded part of them; return figures and failures for the hostile campaign."""
-    searches, outputs, failures = 0, 0, []
-    for door in DOORS if long else ("run", "errors"):
-        with tempfile.TemporaryDirectory(prefix="bakeoff-canaries-") as folder, warmed() as warm:
-            searched = search(Path(folder), door, warm)
-        searches, outputs = searches + searched.searches, outputs + len(searched.outputs)
-        failures += [f"readable: {line}" for line in table(searched.findings).splitlines() if searched.findings]
-    figures = {"canary-searches": float(searches), "canary-outputs": float(outputs), "canaries": float(len(failures))}
-    return figures, failures
-
-
+    """Search all doors; return figures and failures for the hostile campaign. The bounded form plants fewer keys."""
+    searches, reached, failures = 0, 0, []
+    with warmed() as warm:
+        for door in DOORS:
+            with tempfile.TemporaryDirectory(prefix="bakeoff-canaries-") as folder:
+                searched = search(Path(folder), door, warm, long=long)
+            searches, reached = searches + searched.searches, reached + len(searched.reached)
+            failures += [f"readable: {line}" for line in table(searched.findings).splitlines() if searched.findings]
+            if not searched.reached:
+                failures.append(f"{door}: the control is readable nowhere, so that nothing was searched")
+    return {
+        "canary-searches": float(searches),
+        "canary-places": float(reached),
+        "canaries": float(len(failures)),
+    }, failures

@@ -12,7 +12,7 @@ from urllib.request import HTTPCookieProcessor, build_opener
 
 from tests.canaries.encodings import ENCODINGS
 from tests.canaries.peers import Provider, serving_mcp, write_server
-from tests.canaries.sources import AGENT, FILES, LOGIN, MCP, REQUEST, VARIABLES, Source
+from tests.canaries.sources import AGENT, BOUNDED, CONTROL, FILES, LOGIN, MCP, REQUEST, VARIABLES, Source
 from tests.doors.components.small_suites import ADDER, write_suites
 from tests.doors.exercises.small_tracks import DOUBLE, agent_file, write_track
 from tests.warm_bakeoff import WarmBakeoff
@@ -38,12 +38,14 @@ class World:
         folder: Holds the home, the temporary folder, and the repository with the project.
         sources: The keys that are planted.
         warm: Runs commands in forks of a process that has made its imports.
+        long: Whether to run every command, or only those that make new outputs.
         outputs: What was printed, served and sent until now.
     """
 
     folder: Path
     sources: Sequence[Source]
     warm: WarmBakeoff
+    long: bool = True
     outputs: list[Output] = field(default_factory=list)
     _seen: dict[Path, tuple[int, int]] = field(default_factory=dict)
 
@@ -79,7 +81,9 @@ class World:
         return self.folder / "outside" / "spoken.json"
 
     def environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_", "BAKEOFF_"))}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "COV_", "BAKEOFF_"))
+        }
         planted = {name: source.planted for name, source in VARIABLES.items() if source in self.sources}
         own = {"HOME": "home", "TMPDIR": "tmp", "XDG_STATE_HOME": "home/state", "XDG_CACHE_HOME": "home/cache"}
         places = {name: str(self.folder / place) for name, place in own.items()}
@@ -121,21 +125,22 @@ class World:
 
 
 def after_run(world: World, door: str, results: str) -> None:
-    """Have every command that shows or converts a run do so, and ask the viewer for its pages."""
+    """Have the commands that show or convert a run do so, and ask the viewer for its pages."""
     options = ("--results", results)
-    world.run(door, "runs", "list", *options)
     world.run(door, "runs", "show", *options)
-    world.run(door, "runs", "show", *options, "--json")
-    world.run(door, "runs", "check", *options)
     world.run(door, "report", *options, "--no-open", "--output", f"{door}.html")
     world.run(door, "index", *options)
-    world.run(door, "build", *options)
-    world.run(door, "leaderboard", *options, codes=(0, 1, 2, 3))
-    world.run(door, "compare", "latest", "latest", *options, codes=(0, 1, 2, 3))
-    world.run(door, "rescore", *options, "--no-open", codes=(0, 1, 2, 3))
-    for format in FORMATS:
+    for format in FORMATS if world.long else ("csv", "inspect"):
         world.run(door, "export", *options, "--format", format, "--output", f"{door}.{format}", codes=(0, 2))
-        world.run(door, "export", *options, "--format", format, codes=(0, 2), name=f"export as {format}")
+    if world.long:
+        world.run(door, "runs", "list", *options)
+        world.run(door, "runs", "show", *options, "--json")
+        world.run(door, "runs", "check", *options)
+        world.run(door, "build", *options)
+        world.run(door, "leaderboard", *options, codes=(0, 1, 2, 3))
+        world.run(door, "compare", "latest", "latest", *options, codes=(0, 1, 2, 3))
+        world.run(door, "rescore", *options, "--no-open", codes=(0, 1, 2, 3))
+        world.run(door, "export", *options, "--format", "csv", name="export to stdout")
     view(world, door, results)
 
 
@@ -197,7 +202,13 @@ def run_door(world: World) -> None:
     with ExitStack() as stack:
         provider, variables = with_provider(world, stack)
         given = {"CANARY_SERVER_TOKEN": MCP["server variable"].planted}
-        words = ("run", "--model", "openai:gpt-4o", "--mcp", f"stdio:{sys.executable} {server} --token ${{CANARY_SERVER_TOKEN}}")
+        words = (
+            "run",
+            "--model",
+            "openai:gpt-4o",
+            "--mcp",
+            f"stdio:{sys.executable} {server} --token ${{CANARY_SERVER_TOKEN}}",
+        )
         world.run("run", *words, "--rounds", "3", "--jobs", "1", "--trace", *REPORTS, **variables, **given)
         world.run("run", *words, "--rounds", "1", "--replay", "auto", "--json", "--no-open", **variables, **given)
         keep_spans(world, "run", provider)
@@ -260,7 +271,7 @@ def _with_agent(
     file = agent_file(world.project, "canary", _AGENT, defaultProvider="openai", env=env, **settings)
     world.ignore_files()
     options = ("--exercises", "track", "--sandbox", "process", "--timeout", "60", "--jobs", "1", *REPORTS)
-    given = {**variables, "CANARY_AGENT_TOKEN": AGENT["agent variable"].planted}
+    given = {**variables, "CANARY_AGENT_TOKEN": AGENT.planted}
     return provider, given, ("agents", "run", "--agent", "canary", "--agent-file", str(file), *options)
 
 
@@ -413,7 +424,9 @@ def pytest_door(world: World, options: Sequence[str] = PYTEST) -> None:
         given = {**variables, "CANARY_REQUEST": REQUEST.planted}
         command = (sys.executable, "-m", "pytest", *options)
         world.run("pytest", *command, "--eval-replay=auto", "--log-file=log.txt", name="pytest", codes=(1,), **given)
-        world.run("pytest", *command, "--eval-replay=strict", "-p", "no:cacheprovider", name="replay", codes=(1,), **given)
+        world.run(
+            "pytest", *command, "--eval-replay=strict", "-p", "no:cacheprovider", name="replay", codes=(1,), **given
+        )
         world.run("pytest", *command, "-s", "--tb=native", name="pytest -s", codes=(1,), **given)
     after_run(world, "pytest", ".bakeoff")
     world.run("pytest", "merge", "evals.json", "--output", "merged.json", "--html", "merged.html", codes=(0, 1, 2, 3))
@@ -470,18 +483,12 @@ DOORS: dict[str, Callable[[World], None]] = {
 }
 
 
-def sources_of(door: str) -> Iterator[Source]:
-    """Yield the keys that are planted for a door."""
-    yield from VARIABLES.values()
-    yield from FILES.values()
-    match door:
-        case "mcp":
-            yield from (source for name, source in MCP.items() if name != "provider option")
-        case "run":
-            yield MCP["server variable"]
-        case "agents":
-            yield AGENT["agent variable"]
-        case "login":
-            yield from (AGENT["agent variable"], LOGIN)
-        case "pytest":
-            yield REQUEST
+def sources_of(door: str, *, long: bool) -> Iterator[Source]:
+    """Yield the keys that are planted for a door, and the control."""
+    shared = (*VARIABLES.values(), *FILES.values())
+    yield from (source for source in shared if long or source.name in BOUNDED)
+    own = {"mcp": tuple(MCP.values()), "run": (MCP["server variable"],), "agents": (AGENT,), "login": (AGENT, LOGIN)}
+    yield from own.get(door, ())
+    if door == "pytest":
+        yield REQUEST
+    yield CONTROL

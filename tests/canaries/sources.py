@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 def key_of(source: str, prefix: str = "") -> str:
     """Return a key that looks random and is the same each time."""
-    return f"{prefix}Cn7ry{hashlib.sha256(source.encode()).hexdigest()[:9]}X{source.__len__()}qZw8"
+    return f"{prefix}Cn7ry{hashlib.sha256(source.encode()).hexdigest()[:9]}X{len(source)}qZw8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,9 @@ VARIABLES = {
 }
 """A variable of each kind."""
 
+BOUNDED = ("OPENAI_API_KEY", "DATABASE_URL", "ABOVE_TOKEN")
+"""The variables that the bounded form plants, beside what is special to a door."""
+
 FILES = {
     "project/.env": _source("HERE_TOKEN"),
     "project/.env.local": _source("LOCAL_TOKEN"),
@@ -75,14 +78,16 @@ MCP = {
         _source("server URL query", "?api_key={}"),
         _source("server token file"),
         _source("server variable"),
-        _source("provider option"),
         _source("--header", "Authorization: Bearer {}"),
     )
 }
 """What the configuration of a suite gives its servers and providers."""
 
-AGENT = {source.name: source for source in (_source("agent env"), _source("agent variable"))}
-"""What the file of an agent gives it."""
+AGENT = _source("agent variable")
+"""A variable that the file of an agent hands over to it."""
 
 REQUEST = _source("header of a request", "Bearer {}")
 """What only an application knows, and sends where its calls are recorded."""
+
+CONTROL = _source("a text that is no secret")
+"""A text that is repeated together with the keys. Where it is readable, a key would be."""

@@ -1,11 +1,15 @@
 """Which server is meant, and what is said of entries that mean none."""
 
+import base64
+import json
+
 import pytest
 from pydantic import ValidationError
 
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, parse_mcp_option
 from bakeoff.mcp.servers import with_unique_names
+from bakeoff.storage.redaction import Redactor
 
 
 @pytest.mark.parametrize(
@@ -65,6 +69,32 @@ def test_the_address_of_a_program_has_no_keys() -> None:
     )
     assert spec.address == "x --api-key '***' '--token=***' --port=80800800"
     assert set(spec.shown_to_nobody.values()) == {"canary-4711", "canary-4712"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"url": "https://host/mcp", "headers": {"Authorization": "Bearer {}"}},
+        {"url": "https://host/mcp", "headers": {"X-Auth": "token {}"}},
+        {"url": "https://host/mcp?api_key={}&page=1"},
+        {"url": "https://{}@host/mcp"},
+        {"url": "https://me:{}@host/mcp"},
+        {"command": "x", "args": ["--database", "https://me:{}@host/"]},
+        {"command": "x", "args": ["--database=postgres://me:{}@host/"]},
+        {"command": "x", "env": {"DATABASE": "postgres://me:{}@host/"}},
+        {"command": "x", "env": {"AUTH_HEADER": "Bearer {}"}},
+    ],
+)
+def test_a_key_that_a_server_repeats_without_what_stood_around_it_is_redacted(fields: dict[str, object]) -> None:
+    key = "Zq8Wv3Lp0Xn5Rt7Yb2Kd"
+    spec = ServerSpec.model_validate_json(json.dumps({"name": "s", **fields}).replace("{}", key))
+    assert key not in Redactor(spec.shown_to_nobody).text(f"you sent {key}, thank you")
+
+
+def test_the_password_of_a_basic_header_is_redacted() -> None:
+    header = "Basic " + base64.b64encode(b"me:Zq8Wv3Lp0Xn5Rt7Y").decode()
+    spec = ServerSpec(name="s", url="https://host/mcp", headers={"Authorization": header})
+    assert "Zq8W" not in Redactor(spec.shown_to_nobody).text("your password is Zq8Wv3Lp0Xn5Rt7Y")
 
 
 @pytest.mark.parametrize(

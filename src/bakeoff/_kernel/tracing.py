@@ -75,7 +75,7 @@ class _RealSpan(Span):
 
 
 class _RealTracing(Tracing):
-    def __init__(self, tracer: "Tracer", redact: Redact) -> None:
+    def __init__(self, tracer: "Tracer", redact: Redact = str) -> None:
         self._tracer, self._redact = tracer, redact
 
     @contextmanager

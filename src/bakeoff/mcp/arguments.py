@@ -1,9 +1,9 @@
 """Find the keys among the arguments of a program."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from bakeoff.storage.redaction import SHORTEST, secrets_in
+from bakeoff.storage.redaction import SHORTEST, secrets_in, secrets_inside
 
 USER = re.compile(r"(?<=://)[^/?#@]+(?=@)")
 QUERY = re.compile(r"(?<=\?)[^#]+")
@@ -22,6 +22,18 @@ def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
         address = USER.search(argument) or (QUERY.search(argument) if argument.startswith("http") else None)
         yield argument, value if named and not is_plain(value) else address[0] if address else ""
         before = argument
+
+
+def inside_of(arguments: Iterable[str]) -> dict[str, str]:
+    """Return the secrets inside of arguments, such as the passwords of URLs, which a program may repeat alone."""
+    found: dict[str, str] = {}
+    for number, argument in enumerate(arguments, start=1):
+        named = _NAMED.fullmatch(argument)
+        values = (argument, named[2]) if named else (argument,)
+        found |= {
+            part: secret for value in values for part, secret in secrets_inside(f"argument {number}", value).items()
+        }
+    return found
 
 
 def is_plain(value: str) -> bool:

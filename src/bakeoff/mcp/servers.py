@@ -20,9 +20,9 @@ from pydantic import (
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.mcp.arguments import secret_arguments
+from bakeoff.mcp.arguments import inside_of, secret_arguments
 from bakeoff.plan import Name
-from bakeoff.storage.redaction import secrets_in
+from bakeoff.storage.redaction import secrets_in, secrets_inside
 
 Transport: TypeAlias = Literal["stdio", "sse", "http"]
 ServerSandbox: TypeAlias = Literal["auto", "bwrap", "process", "none"]
@@ -240,13 +240,21 @@ class ServerSpec(FrozenModel):
         """Return the values that must not be shown or written, for the run's `Redactor`."""
         password = urlsplit(self.url).password if self.url else None
         spelled = {"url password": password, "client secret": self.oauth.clientSecret if self.oauth else None}
-        return {**secrets_in(self.env), **self.headers, **{name: value for name, value in spelled.items() if value}}
+        inside = [secrets_inside(name, value) for name, value in {**self.headers, "url": self.url or ""}.items()]
+        found = {name: value for name, value in spelled.items() if value}
+        return {
+            name: value for each in (secrets_in(self.env), self.headers, *inside, found) for name, value in each.items()
+        }
 
     @property
     def shown_to_nobody(self) -> dict[str, str]:
         """Return the secrets, and the keys among the arguments, which some plans have to contain."""
         keys = [secret for _, secret in secret_arguments(self.args) if secret]
-        return {**self.secrets, **{f"argument {number}": key for number, key in enumerate(keys, 1)}}
+        return {
+            **self.secrets,
+            **{f"argument {number}": key for number, key in enumerate(keys, 1)},
+            **inside_of(self.args),
+        }
 
 
 class UnnamedServer(ServerSpec):

@@ -8,10 +8,13 @@ from pydantic import BaseModel, JsonValue
 from pydantic_core import PydanticSerializationError
 
 from bakeoff.storage.secret_forms import SHORTEST
-from bakeoff.storage.secret_names import known_secrets, secrets_in, secrets_within
+from bakeoff.storage.secret_names import known_secrets, secrets_in, secrets_inside, secrets_within
 from bakeoff.storage.secret_text import CUT, TextRedactor
 
-__all__ = ["CUT", "SHORTEST", "Model", "Redactor", "known_secrets", "secrets_in", "secrets_within", "with_texts"]
+__all__ = [
+    *("CUT", "SHORTEST", "Model", "Redactor", "known_secrets", "secrets_in", "secrets_inside", "secrets_within"),
+    "with_texts",
+]
 
 _LONGEST_NUMBER = 1000  # bits: Python refuses to format very long numbers
 

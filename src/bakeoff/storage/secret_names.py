@@ -1,5 +1,6 @@
 """Decide which values are secret: by the names of variables and fields, and by what the values look like."""
 
+import base64
 import json
 import os
 import re
@@ -104,6 +105,10 @@ def _inside(name: str, value: str) -> Iterator[tuple[str, str]]:
         yield name, value
     elif _URL.match(value):
         yield from _in_url(name, value)
+    elif scheme := _SCHEME.match(value):
+        token = value[scheme.end() :].strip()
+        if looks_random(token) or name.lower().endswith("authorization") or _SECRET_NAME.search(name):
+            yield from _in_header(name, token)
     elif value.lstrip().startswith("{"):
         with suppress(ValueError, RecursionError):
             yield from ((f"{name}.{field}", text) for field, text in _in_json(json.loads(value)))
@@ -128,6 +133,23 @@ def _in_url(name: str, value: str) -> Iterator[tuple[str, str]]:
             yield f"{name}.{field}", text
     if re.search("webhook|hook_url|callback", name, re.IGNORECASE) or "hook" in (url.hostname or ""):
         yield from ((f"{name}.path", part) for part in url.path.split("/") if looks_random(part))
+
+
+def _in_header(name: str, token: str) -> Iterator[tuple[str, str]]:
+    """Yield what follows the scheme of an `Authorization` header, and the password if it is one of `Basic`."""
+    yield f"{name}.token", token
+    with suppress(ValueError):
+        user, colon, password = base64.b64decode(token, validate=True).decode().partition(":")
+        if colon and user.isprintable():
+            yield f"{name}.password", password
+
+
+def secrets_inside(name: str, value: str) -> dict[str, str]:
+    """Return the secrets inside of a value by its form: the password of a URL, the token of a header.
+
+    A program may repeat them without the rest.
+    """
+    return {part: secret for part, secret in _secrets_of(name, value) if secret != value}
 
 
 def _in_json(data: Any) -> Iterator[tuple[str, str]]:

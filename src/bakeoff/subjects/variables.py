@@ -7,7 +7,7 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
-from bakeoff.mcp.arguments import secret_arguments
+from bakeoff.mcp.arguments import inside_of, secret_arguments
 from bakeoff.storage.redaction import secrets_in
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -55,6 +55,8 @@ def secrets_of(given: ServerSpec, environment: Mapping[str, str]) -> dict[str, s
     spelled = {name: environment[name] for name in variables_in((*given.args, given.url or ""))}
     keys = [secret for _, secret in secret_arguments(spec.args) if secret]
     among = {name: value for name, value in spelled.items() if any(value in key for key in keys)}
+    filled_in = [text for text, was in zip(spec.args, given.args, strict=True) if text != was]
+    among |= {f"{spec.name}.{name}": value for name, value in inside_of(filled_in).items()}
     return {**named, **{name: environment[name] for name in inside}, **secrets_in(spelled), **among}
 
 

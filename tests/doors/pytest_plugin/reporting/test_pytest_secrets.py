@@ -1,9 +1,6 @@
-"""Keys in what pytest itself prints and writes, and in what the command line does: none may be readable."""
-
-from pathlib import Path
+"""Keys in what pytest itself prints and writes: none may be readable."""
 
 import pytest
-from tests.canaries import PYTEST, search, table
 from tests.doors.pytest_plugin.reporting.sessions import REAL, run
 
 pytest_plugins = ["pytester"]
@@ -74,10 +71,3 @@ def test_a_session_without_evals_is_left_alone(pytester: pytest.Pytester, monkey
     pytester.makepyfile("import os\ndef test_it(): assert os.environ['MY_API_KEY'] == 1")
     told = pytester.runpytest_subprocess()
     assert readable(told.stdout.str())
-
-
-def test_no_planted_key_is_readable_in_any_output(tmp_path: Path) -> None:
-    findings = search(tmp_path, options=(*PYTEST, "-p", "no:cacheprovider"))
-    assert findings == [], table(findings)
-    spoken = [path for path in tmp_path.rglob("*") if path.is_file() and b"[redacted " in path.read_bytes()]
-    assert {"journal.jsonl", "junit.xml", "evals.json", "export.csv"} <= {path.name for path in spoken}

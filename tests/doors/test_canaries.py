@@ -1,0 +1,61 @@
+"""Keys in every place that they come from, repeated in every promised encoding: none is readable in any output."""
+
+import base64
+import gzip
+import html
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.canaries import find, search, table
+from tests.canaries.doors import Output
+from tests.canaries.encodings import ENCODINGS
+from tests.canaries.sources import VARIABLES
+
+from ..warm_bakeoff import WarmBakeoff
+
+SINKS = {
+    "run": {"journal.jsonl", "report.html", "run.csv", "junit.xml", "spans", "stdout of runs show"},
+    "agents": {"journal.jsonl", "report.html", "agents.csv", "junit.xml", "stdout of runs show"},
+    "login": {"journal.jsonl", "report.html", "login.csv", "junit.xml"},
+    "mcp": {"journal.jsonl", "report.html", "mcp.csv", "draft.yaml", "snapshot.json", "stdout of mcp call"},
+    "pytest": {"journal.jsonl", "junit.xml", "evals.json", "evals.html", "log.txt", "stdout of pytest"},
+    "errors": {"stderr of a broken reader", "stderr of a crash", "stderr of an import error"},
+}
+"""Some places that each door must reach: the control is readable there, so that a key would have been found."""
+
+
+@pytest.mark.parametrize("door", SINKS)
+def test_no_planted_key_is_readable_in_any_output(door: str, tmp_path: Path, warm_bakeoff: WarmBakeoff) -> None:
+    searched = search(tmp_path, door, warm_bakeoff, long=False)
+    assert not searched.findings, table(searched.findings)
+    reached = {
+        Path(place).name if "stdout" not in place and "stderr" not in place else place for place in searched.reached
+    }
+    assert SINKS[door] <= reached
+
+
+WAYS = {
+    "as it is": lambda text: text.encode(),
+    "in JSON": lambda text: json.dumps({"said": text}).encode(),
+    "in JSON in JSON": lambda text: json.dumps([json.dumps([text])]).encode(),
+    "in HTML": lambda text: f"<p>{html.escape(text)}</p>".encode(),
+    "in a chunk of a page": lambda text: (
+        b'<script type="application/gzip" data-chunk="a">%s</script>' % base64.b64encode(gzip.compress(text.encode()))
+    ),
+    "in gzip": lambda text: gzip.compress(text.encode()),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_key_that_was_not_redacted_is_found(encoding: str, way: str) -> None:
+    source = VARIABLES["OPENAI_API_KEY"]
+    said = f"the key: {ENCODINGS[encoding](source.key)}, as I said"
+    findings = find([source], [Output("a door", "a place", WAYS[way](said))])
+    assert {(one.source, one.place) for one in findings} == {("OPENAI_API_KEY", "a place")}
+
+
+def test_nothing_is_found_where_there_is_no_key() -> None:
+    assert not find(VARIABLES.values(), [Output("a door", "a place", b"[redacted OPENAI_API_KEY] and other words")])
