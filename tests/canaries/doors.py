@@ -155,7 +155,7 @@ def view(world: World, door: str, results: str) -> None:
         try:
             address = next(word for word in line.decode().split() if word.startswith("http://"))
             base, _, token = address.partition("/?")
-            runs = [path.name for path in (world.project / results / "runs").iterdir() if path.is_dir()]
+            runs = [path.parent.name for path in (world.project / results / "runs").glob("*/plan.json")]
             opener = build_opener(HTTPCookieProcessor())  # the token becomes a cookie
             for page in (f"/?{token}", *(f"/runs/{name}" for name in runs)):
                 with opener.open(base + page, timeout=60) as answer:
@@ -232,7 +232,8 @@ print(said, file=sys.stderr)
 for root, _, files in os.walk(os.environ["HOME"]):
     for name in files:
         print(open(os.path.join(root, name), errors="replace").read())
-open("double.py", "w").write(f"SAID = {{said!r}}\\nprint(SAID)\\ndef double(n):\\n    assert n == 0, SAID\\n    return 0\\n")
+code = "print(SAID)\\ndef double(n):\\n    assert n == 0, SAID\\n    return 0\\n"
+open("double.py", "w").write(f"SAID = {{said!r}}\\n{{code}}")
 open("notes.txt", "w").write(said)
 END
 """
@@ -278,7 +279,7 @@ def _with_agent(
 def mcp_door(world: World) -> None:
     """Run `bakeoff mcp`: evaluate, and every command that shows or drafts something of servers.
 
-    Plans hold what servers offer, and a plan with a key is refused: servers under evaluation keep keys to their results.
+    Plans hold what servers offer, and a plan with a key is refused: servers under evaluation repeat keys in results.
     """
     token = world.folder / "home" / "token"
     token.write_text(MCP["server token file"].planted)

@@ -30,8 +30,8 @@ def answer(message, said, loud):
         first = list(said.values())[:5] if loud else ["one", "two"]
         texts = {"type": "string", "description": first[0], "default": first[0], "examples": first}
         schema = {"type": "object", "properties": {"encoding": texts, "mode": {"enum": first}}}
-        tools = [{"name": name, "description": f"{name} it {offered}", "inputSchema": schema} for name in ("tell", "fail")]
-        return {**reply, "result": {"tools": tools}}
+        tools = [{"name": name, "description": f"{name} it {offered}"} for name in ("tell", "fail")]
+        return {**reply, "result": {"tools": [{**tool, "inputSchema": schema} for tool in tools]}}
     if message["method"] == "resources/list":
         return {**reply, "result": {"resources": [{"uri": "canary://a", "name": "a", "description": offered}]}}
     if message["method"] == "prompts/list":
@@ -53,7 +53,7 @@ for line in sys.stdin:
         print(json.dumps(reply), flush=True)
 """
 _SPACE: dict[str, Any] = {}
-exec(_SERVER, _SPACE)  # noqa: S102 - the same function serves HTTP in this process and stdio in another
+exec(_SERVER, _SPACE)
 
 
 def write_server(path: Path, said: Mapping[str, str], *, loud: bool) -> None:

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from tests.canaries import find, search, table
 from tests.canaries.doors import Output
 from tests.canaries.encodings import ENCODINGS

@@ -1,8 +1,8 @@
 """Emit OpenTelemetry spans by the conventions for generative AI. Nothing is imported when tracing is off.
 
 A program that has set up tracing receives the spans; otherwise they go to the collector that the usual
-`OTEL_EXPORTER_OTLP_*` variables name. Spans hold names, durations and usage, never prompts or answers. Models and servers
-choose some of the names, so these are redacted.
+`OTEL_EXPORTER_OTLP_*` variables name. Spans hold names, durations and usage, never prompts or answers. Models choose
+some of the names, so these are redacted.
 """
 
 import asyncio

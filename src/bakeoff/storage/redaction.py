@@ -12,7 +12,14 @@ from bakeoff.storage.secret_names import known_secrets, secrets_in, secrets_insi
 from bakeoff.storage.secret_text import CUT, TextRedactor
 
 __all__ = [
-    *("CUT", "SHORTEST", "Model", "Redactor", "known_secrets", "secrets_in", "secrets_inside", "secrets_within"),
+    "CUT",
+    "SHORTEST",
+    "Model",
+    "Redactor",
+    "known_secrets",
+    "secrets_in",
+    "secrets_inside",
+    "secrets_within",
     "with_texts",
 ]
 

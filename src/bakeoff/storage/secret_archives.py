@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Iterator
 from itertools import islice
 
-_SIGNS = (b"H4sI", b"eJ", b"eN", b"\x1f\x8b\x08", b"\x78\x9c", b"\x78\xda", b"\x78\x01")
 _IN_BASE64 = re.compile(rb"(?<![A-Za-z0-9+/_-])(?:H4sI|e[JN])(?:[A-Za-z0-9+/_-]|\\[rn]|[\r\n][ \t]*+){24,}+={0,2}")
 _RAW = re.compile(rb"\x1f\x8b\x08|\x78[\x9c\xda\x01]")
 _NOT_BASE64 = re.compile(rb"\\[rn]|\s")
@@ -19,7 +18,10 @@ _WITH_HEADER = 32 + zlib.MAX_WBITS  # of gzip or zlib
 
 def may_hold_archives(data: bytes) -> bool:
     """Return True if the data may hold compressed content."""
-    return any(sign in data for sign in _SIGNS)
+    # Every record comes by here. One byte is found in a tenth of the time of two.
+    if (b"J" in data and b"eJ" in data) or (b"N" in data and b"eN" in data) or (b"H" in data and b"H4sI" in data):
+        return True
+    return not (data.isascii() and b"\x01" not in data) and _RAW.search(data) is not None
 
 
 def archives_in(data: bytes) -> Iterator[tuple[int, int, bytes]]:
