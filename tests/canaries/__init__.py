@@ -3,8 +3,8 @@
 `search` returns one `Finding` for each key that is readable in an output; promised is that there is none.
 
 sources     the places that keys come from            encodings   the promised encodings
-peers       those that repeat keys                    doors       run everything, and keep what comes out
-finding     search bytes, without any code of Bakeoff
+peers       those that repeat keys                    world       the project, and what comes out of it
+doors       run everything                            finding     search bytes, without any code of Bakeoff
 """
 
 import os
@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.canaries.doors import DOORS, Output, World, sources_of
+from tests.canaries.doors import DOORS, sources_of
 from tests.canaries.encodings import ENCODINGS, core
 from tests.canaries.finding import Finder, Finding
 from tests.canaries.sources import CONTROL, Source
+from tests.canaries.world import Output, World
 from tests.warm_bakeoff import WarmBakeoff, WarmServer
 
 

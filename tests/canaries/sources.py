@@ -76,12 +76,16 @@ MCP = {
         _source("server header"),
         _source("server URL password", "me:{}@"),
         _source("server URL query", "?api_key={}"),
-        _source("server token file"),
         _source("server variable"),
-        _source("--header", "Authorization: Bearer {}"),
     )
 }
 """What the configuration of a suite gives its servers and providers."""
+
+HEADER = _source("--header", "Authorization: Bearer {}")
+"""An option of commands that talk to servers."""
+
+TOKEN = _source("token file")
+"""A token that only one server gets, and that is read when it is needed."""
 
 AGENT = _source("agent variable")
 """A variable that the file of an agent hands over to it."""

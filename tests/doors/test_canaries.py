@@ -4,13 +4,14 @@ import base64
 import gzip
 import html
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.canaries import find, search, table
-from tests.canaries.doors import Output
 from tests.canaries.encodings import ENCODINGS
 from tests.canaries.sources import VARIABLES
+from tests.canaries.world import Output
 
 from ..warm_bakeoff import WarmBakeoff
 
@@ -18,7 +19,9 @@ SINKS = {
     "run": {"journal.jsonl", "report.html", "run.csv", "junit.xml", "spans", "stdout of runs show"},
     "agents": {"journal.jsonl", "report.html", "agents.csv", "junit.xml", "stdout of runs show"},
     "login": {"journal.jsonl", "report.html", "login.csv", "junit.xml"},
-    "mcp": {"journal.jsonl", "report.html", "mcp.csv", "draft.yaml", "snapshot.json", "stdout of mcp call"},
+    "mcp": {"journal.jsonl", "report.html", "mcp.csv", "snapshot.json", "stdout of mcp call"},
+    "header": {"journal.jsonl", "draft.yaml", "snapshot.json", "stdout of mcp list"},
+    "token": {"journal.jsonl", "snapshot.json", "stdout of mcp call"},
     "pytest": {"journal.jsonl", "junit.xml", "evals.json", "evals.html", "log.txt", "stdout of pytest"},
     "errors": {"stderr of a broken reader", "stderr of a crash", "stderr of an import error"},
 }
@@ -35,7 +38,7 @@ def test_no_planted_key_is_readable_in_any_output(door: str, tmp_path: Path, war
     assert SINKS[door] <= reached
 
 
-WAYS = {
+WAYS: dict[str, Callable[[str], bytes]] = {
     "as it is": lambda text: text.encode(),
     "in JSON": lambda text: json.dumps({"said": text}).encode(),
     "in JSON in JSON": lambda text: json.dumps([json.dumps([text])]).encode(),
