@@ -78,7 +78,7 @@ for root, _, files in os.walk(os.environ["HOME"]):
     for name in files:
         print(open(os.path.join(root, name), errors="replace").read())
 code = "print(SAID)\\ndef double(n):\\n    assert n == 0, SAID\\n    return 0\\n"
-open("double.py", "w").write(f"SAID = {{said!r}}\\n{{code}}")
+open("double.py", "w").write("SAID = " + repr(said) + "\\n" + code)
 open("notes.txt", "w").write(said)
 END
 """

@@ -23,6 +23,7 @@ from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.programs import program_path, program_roots
 from bakeoff.sandbox.untrusted_files import matches_pattern
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
+from bakeoff.storage.secret_names import looks_random, secrets_in
 from bakeoff.subjects.agent_definition import (
     AgentDefinition,
     MeterRule,
@@ -200,7 +201,17 @@ class CommandAgent:
         """Return the keys, other values of the environment that the agent is given, and the secrets of its login."""
         given = self._set(self.definition.handed_over(self.provider))
         login = login_secrets(login_files(self.definition.home.login)) if self.use_login else {}
-        return {**login, **{name: value for name, value in given.items() if not is_address(value)}, **self._keys()}
+        others = {name: value for name, value in given.items() if not is_address(value)}
+        return {**self._spelled_out(), **login, **others, **self._keys()}
+
+    def _spelled_out(self) -> dict[str, str]:
+        """Return the keys in the definition itself. A plan holds the definition, and is refused because of them."""
+        env = {**self.definition.env, **(rule.env if (rule := self.definition.providers.get(self.provider)) else {})}
+        spelled = {name: value for name, value in env.items() if "{" not in value}
+        named = secrets_in(spelled)
+        return {
+            f"{self.definition.name}.env.{name}": named[name] for name in spelled if looks_random(named.get(name, ""))
+        }
 
     def _keys(self) -> dict[str, str]:
         return self._set(self.definition.key_variables(self.provider))

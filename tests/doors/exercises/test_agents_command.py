@@ -48,6 +48,20 @@ def test_a_run_ends_with_a_table_result_files_and_a_page(agents: Bakeoff, tmp_pa
     assert bytes_of(track) == before
 
 
+def test_an_agent_whose_file_spells_out_a_key_is_refused_and_the_key_is_nowhere(
+    agents: Bakeoff, tmp_path: Path
+) -> None:
+    write_track(tmp_path / "track", double=DOUBLE)
+    key = "Zq8Wv3Lp0Xn5Rt7Yb2Kd"
+    mine = agent_file(tmp_path, "mine", "env", env={"TOOL_TOKEN": key, "OPENAI_API_KEY": "not-needed-here"})
+    done = agents("run", "--exercises", "track", "--agent", "mine", "--agent-file", str(mine), "--no-open")
+    assert done.returncode == 2, done.stdout
+    assert "contains the value of mine.env.TOOL_TOKEN" in done.stderr
+    assert "OPENAI_API_KEY" not in done.stderr
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
+    assert written == [mine]
+
+
 def run_as_an_ordinary_user(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     ordinary = ["unshare", "-U", "--map-user=1000", "--map-group=1000", "--"] if os.geteuid() == 0 else []
     if ordinary and (not shutil.which("unshare") or subprocess.run([*ordinary, "true"], check=False).returncode):
