@@ -144,13 +144,14 @@ def visit(meter: OpenMeter, upstream: Callable[..., Upstream]) -> Opening:
         place: Place | None = None,
         price: Price | None = PRICE,
         limits: MeterLimits | None = None,
+        worked: set[str] | None = None,
         **given: Any,
     ) -> AsyncIterator[Visit]:
         own = books or Books()
         upstreams = [upstream(name, price) for name in names or ("openai", "anthropic", "google")]
         async with (
             Meter(retry_policy=QUICK, limits=limits).open() if limits else nullcontext(meter) as chosen,
-            chosen.open_trial(task_of(own, recordings, **given), upstreams, place=place) as trial,
+            chosen.open_trial(task_of(own, recordings, **given), upstreams, place=place, worked=worked) as trial,
             httpx2.AsyncClient(
                 headers={"authorization": f"Bearer {trial.token}"}, trust_env=False, timeout=60
             ) as client,

@@ -382,6 +382,32 @@ async def test_a_request_that_is_forbidden_after_an_answer_is_the_agents_own_aff
     assert at.trial.failure is None, "or an agent that is about to fail could excuse itself"
 
 
+@pytest.mark.parametrize("status", [401, 402, 403])
+async def test_a_refused_model_is_the_agents_own_choice_once_another_has_answered_in_the_run(
+    status: int, provider: Loopback, visit: Opening
+) -> None:
+    provider.plan = lambda asked: failure(status, "not this") if asked.body["model"] == "other" else Act()
+    worked = set[str]()
+    async with visit(worked=worked) as at:
+        await at.chat()
+    assert worked == {"tiny"}
+    async with visit(worked=worked) as at:
+        answer = await at.chat(model="other")
+    assert answer.status_code == status
+    assert at.trial.failure is None
+    at.trial.check()
+
+
+@pytest.mark.parametrize("status", [401, 402])
+async def test_a_key_that_no_longer_works_is_not_the_agents_failure(
+    status: int, provider: Loopback, visit: Opening
+) -> None:
+    provider.plan = lambda _: failure(status, "expired")
+    async with visit(worked={"tiny"}) as at:
+        await at.chat()
+    assert isinstance(at.trial.failure, InfraError)
+
+
 async def test_a_page_instead_of_an_answer_is_an_infra_failure_that_names_it(
     provider: Loopback, visit: Opening
 ) -> None:

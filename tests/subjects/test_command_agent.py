@@ -94,12 +94,21 @@ async def test_an_unmetered_agent_that_never_worked_is_nobodys_failure_and_quote
     assert "No auth type" in stderr_in(raised.value.transcript)
 
 
+async def test_an_agent_that_has_worked_cannot_leave_out_a_case_because_it_never_says_its_version() -> None:
+    script = 'if [ "$1" = hard ]; then exit 1; fi'
+    version = {"command": ["sh", "-c", "exit 1"]}
+    agent = agent_of("sh", "-c", script, "sh", "{instructions}", version=version)
+    await attempted(agent, prompt="easy")
+    assert agent_run_in(await attempted(agent, prompt="hard")).exit_code == 1
+
+
 @pytest.mark.parametrize("work", ["true", "echo 'x = 1' > double.py; exit 1"])
 async def test_an_agent_that_has_worked_cannot_leave_out_what_it_does_not_solve(work: str) -> None:
     gives_up = "echo 'not logged in' >&2; exit 1"
     agent = agent_of("sh", "-c", f'if [ "$1" = hard ]; then {gives_up}; else {work}; fi', "sh", "{instructions}")
-    with pytest.raises(InfraError, match="not logged in"):  # nothing is known of it yet
+    with pytest.raises(InfraError, match="not logged in") as raised:  # nothing is known of it yet
         await attempted(agent, prompt="hard")
+    assert raised.value.stops_subject, "or it could give up first, and work later"
     await attempted(agent, prompt="easy")
     assert agent_run_in(await attempted(agent, prompt="hard")).exit_code == 1
 

@@ -153,6 +153,7 @@ class Exchange:
     def _log(self, usage: Usage, seconds: float, **how: bool) -> None:
         step = Step(parts=self.answer.parts(), usage=usage, finish_reason=self.answer.finish, seconds=seconds)
         model = f"{self.asked.upstream.provider.name}:{self.asked.model or self.answer.model or '?'}"
+        self.trial.worked.add(self.asked.model)
         self.trial.log.add(step, model, self.answer, **how)
 
     # --- asking ---------------------------------------------------------------------------------------------------
@@ -289,16 +290,26 @@ class Exchange:
                 f"{name} answered {status}", retry_after=wait, overloaded=status in _TOO_MUCH, refused=True
             )
         self.trial.log.statuses[status] += 1
-        # After an answer, a 403 is about this request, such as for another model: no agent may excuse itself by one.
-        refused = status == 401 or (status == 403 and not self.trial.log.models)
-        if refused or hopeless:
+        if self._is_about_key(status, hopeless=hopeless):
             said = f"{name} answered {status}: {body[:300].decode(errors='replace')!r}"
-            raise InfraError(said, permanent=True, stops_subject=refused)
+            raise InfraError(said, permanent=True, stops_subject=status in (401, 403))
         if status < 400:
             raise InfraError(
                 f"{name} answered {status}: redirects are not followed; configure the final address", permanent=True
             )
         await self.responder.whole(self.last)
+
+    def _is_about_key(self, status: int, *, hopeless: bool) -> bool:
+        """Tell whether a refusal is about the key or its money, and not about what the agent chose to ask for.
+
+        Once a model has answered this subject, the key works: then another model, a free request, and whatever is
+        forbidden are the agent's own affair, so that none can excuse itself by one.
+        """
+        if not (hopeless or status in (401, 403)):
+            return False
+        if not self.trial.worked:
+            return True
+        return self.asked.route.format is not None and status != 403 and self.asked.model in self.trial.worked
 
     async def _in_one_piece(self, got: httpx2.Response) -> None:
         body = await self._whole_body(got)

@@ -43,18 +43,24 @@ class OpenMeter(SharedMeter):
 
     @asynccontextmanager
     async def open_trial(
-        self, task: Task, upstreams: Iterable[Upstream], *, place: Place | None = None
+        self,
+        task: Task,
+        upstreams: Iterable[Upstream],
+        *,
+        place: Place | None = None,
+        worked: set[str] | None = None,
     ) -> AsyncIterator[TrialMeter]:
         """Open the meter of one trial. When the block ends, all connections are closed and all usage is recorded.
 
-        `place` is where the agent will run: its user may use the socket.
+        `place` is where the agent will run: its user may use the socket. `worked` has the models that have answered the
+        same subject before, and gets those that do now.
         """
         named = {upstream.name: upstream for upstream in upstreams}
         if not named:
             raise UsageError("a meter needs at least one provider")
         for upstream in named.values():
             await self.prepare(upstream)
-        trial = TrialMeter(self, task, named, recordings_of(task.resources))
+        trial = TrialMeter(self, task, named, recordings_of(task.resources), set() if worked is None else worked)
         uid = place.uid if place else None
         async with listen(MeterApp(trial), uid, self.limits.of_server) as (trial.port, trial.folder):
             try:

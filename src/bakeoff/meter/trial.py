@@ -49,6 +49,7 @@ class TrialMeter:
     task: Task
     upstreams: Mapping[str, Upstream]
     store: Store
+    worked: set[str] = field(default_factory=set)  # models that have answered this subject in this run
     token: str = field(default_factory=lambda: f"sk-bakeoff-{secrets.token_urlsafe(32)}", repr=False)
     port: int = 0
     folder: Path = Path()
@@ -78,7 +79,7 @@ class TrialMeter:
         """Raise the error that stopped the trial, if any. Failed free requests count only if no model has answered."""
         if self.failure is not None:
             raise self.failure
-        if self.free_failure is not None and not self.log.models:
+        if self.free_failure is not None and not self.worked:
             raise self.free_failure
 
     def access(self, sandbox: str, *, network: bool = False, python: str | None = None) -> MeterAccess:

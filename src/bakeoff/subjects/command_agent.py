@@ -79,6 +79,7 @@ class _Evidence:
     """Remember whether a trial of this subject has shown that the agent works."""
 
     at_work: bool = False  # its model answered, or it ended well, or changed an answer
+    models: set[str] = field(default_factory=set)  # that answered
 
 
 class CliAgentOptions(FrozenModel):
@@ -291,7 +292,7 @@ class CommandAgent:
         from bakeoff.meter import METER
 
         meter: OpenMeter = task.resources[METER]
-        async with meter.open_trial(task, [upstream], place=workspace.place) as trial:
+        async with meter.open_trial(task, [upstream], place=workspace.place, worked=self.evidence.models) as trial:
             access = trial.access(workspace.sandbox.name, network=self.network)
             pointed = {"meterUrl": trial.base_url(access, upstream.name), "meterToken": trial.token}
             # Real keys never enter the sandbox, whatever the names of their variables.
@@ -383,20 +384,23 @@ class CommandAgent:
             )
 
     async def _check_unmetered(self, run: AgentRun, task: Task, workspace: SandboxedWorkspace) -> None:
-        """Raise if an agent did nothing, says what it lacks, and has never worked in this run.
+        """Raise if an agent did nothing, does not start or says what it lacks, and has never worked in this run.
 
-        Nobody sees what an unmetered agent asks, but one that lacks a login fails everywhere. An agent that has worked
-        before and now gives up has failed, so that none can leave out what it cannot solve.
+        Nobody sees what an unmetered agent asks, but one that lacks a login fails everywhere: no further trial of it is
+        started. An agent that has worked before and now gives up has failed, so that none can leave out what it cannot
+        solve.
         """
         if not self._did_nothing(run, task):
             self.evidence.at_work |= run.stop == "exited"
             return
+        if self.evidence.at_work:
+            return
         problem = (await try_to_start(self.definition, workspace.sandbox)).problem
-        if problem is None and (self.evidence.at_work or not _CANNOT_WORK.search(run.last_words)):
+        if problem is None and not _CANNOT_WORK.search(run.last_words):
             return
         ended = f"changed nothing, and ended with exit code {run.exit_code}: {run.last_words}"
         why = f": {problem}" if problem else f" {ended}"
-        error = InfraError(f"`{self.definition.command[0]}`{why}", permanent=True)
+        error = InfraError(f"`{self.definition.command[0]}`{why}", permanent=True, stops_subject=True)
         error.transcript = with_run(Transcript(output=run.stdout, metadata={"metered": False}), run)
         raise error
 
