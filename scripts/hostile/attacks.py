@@ -167,6 +167,13 @@ def step(size=16 << 20):
     return size, descriptor
 fill(step)
 """
+INODES = """
+import os
+number = 0
+while True:
+    os.close(os.open(f"/dev/shm/{number}", os.O_CREAT | os.O_WRONLY))
+    number += 1
+"""
 _SHM = """
 def step(size=8 << 20):
     file = open(f"/dev/shm/MARKER-{time.monotonic_ns()}", "wb", buffering=0)
@@ -477,6 +484,7 @@ ATTACKS = (
     Attack("memory-sysv", "fill memory with System V shared memory", _with(_SYSV), _FILLS),
     Attack("memory-memfd", "fill memory with memfd files", _with(_MEMFD), (*_FILLS, "disk")),
     Attack("memory-shm", "fill memory with files in /dev/shm", _with(_SHM), (*_FILLS, "disk")),
+    Attack("memory-inodes", "fill memory with empty files in /dev/shm", INODES, (*_FILLS, "disk")),
     Attack("memory-unix-sockets", "fill memory with unread messages on Unix sockets", _with(_UNIX_SOCKETS), _FILLS),
     Attack("memory-tcp", "fill memory with unread data on TCP connections", _with(_TCP), _FILLS),
     Attack("memory-pipes", "fill memory with unread data in pipes", _with(_PIPES), _FILLS),

@@ -80,6 +80,8 @@ def _of_spec(spec: SubjectSpec | ScorerSpec) -> Iterator[str]:
     for line in _named({name: value for name, value in spec.options.items() if name not in answers}, anywhere=True):
         quiet = True
         yield line
+    if spec.kind == "scripted" and isinstance(file := spec.options.get("file"), str):
+        yield f"your file: {file}"
     if not quiet:
         what = "subject" if isinstance(spec, SubjectSpec) else "scorer"
         yield f"{what} {spec.name or spec.kind!r} of the kind {spec.kind!r}"

@@ -44,7 +44,13 @@ _NETWORK = (
 _CERTIFICATES = ("NODE_EXTRA_CA_CERTS", "PIP_CERT")
 _NPM_SETTING = re.compile(r"\s*((@[\w.-]+:)?registry|cafile|https?-proxy|proxy|noproxy|strict-ssl)\s*=")
 _DOWNLOADS = {"XDG_CACHE_HOME": "", "npm_config_cache": "npm", "BUN_INSTALL_CACHE_DIR": "bun", "PIPX_HOME": "pipx"}
-_KEYS = ("*.env", ".env.*", ".envrc", ".npmrc", ".netrc", ".pypirc", ".git-credentials", ".ssh", ".aws", ".gnupg")
+_KEYS = (
+    *("*.env", ".env.*", ".env~", "#.env#", ".envrc", ".npmrc", ".netrc", ".pypirc", ".git-credentials"),
+    *(".ssh", ".aws", ".gnupg", ".docker", ".kube", ".streamlit", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "credentials.json", "service-account*.json", "secrets.toml", "secrets.y*ml"),
+    *("*.tfvars", "*.tfstate"),
+)
+_OF_THE_KERNEL = (Path("/proc"), Path("/sys"), Path("/dev"))
 _UNSEARCHED = {"node_modules", ".git", ".venv", "venv", "__pycache__"}
 _LEVELS_SEARCHED = 2  # below a folder, for files with keys
 _OF_NODE = (".js", ".mjs", ".cjs", ".ts")
@@ -129,17 +135,23 @@ def shared_paths(spec: ServerSpec, folder: Path) -> dict[Path, bool]:
         shared[folder] = False
     for text in _words(spec):
         path = (folder / text).resolve()
-        if text and _exists(path) and not is_around_home(path):
+        if text and _exists(path) and not is_around_home(path) and not _is_of_the_kernel(path):
             is_code = path.suffix in _CODE and path.is_file()
             shared |= dict.fromkeys(_code_folders(path) if is_code else [path], False)
     for may_change, paths in ((False, spec.readable), (True, spec.writable)):
         for given in paths:
-            path = (folder / given.expanduser()).resolve()
+            path, what = (folder / given.expanduser()).resolve(), "writable" if may_change else "readable"
+            if _is_of_the_kernel(path):
+                raise InfraError(f"server {spec.name!r}: `{what}` names {path}, which no sandbox shows: leave it out")
             if not path.exists():
-                what = "writable" if may_change else "readable"
                 raise InfraError(f"server {spec.name!r}: `{what}` names {path}, which is not there: create it first")
             shared[path] = may_change
     return {path: may for path, may in shared.items() if not path.is_relative_to("/usr") or may}
+
+
+def _is_of_the_kernel(path: Path) -> bool:
+    """Tell whether a path leads into the machine itself: its processes, settings and devices."""
+    return any(path.is_relative_to(root) for root in _OF_THE_KERNEL)
 
 
 def _words(spec: ServerSpec) -> Iterator[str]:
@@ -168,7 +180,9 @@ def keys_in(shared: dict[Path, bool]) -> Iterator[Path]:
     """Yield files that usually hold keys in the folders that a server can read, down to some levels."""
     for root in shared:
         for folder, folders, files in os.walk(root):
-            found = [name for name in (*folders, *files) if any(PurePosixPath(name).match(key) for key in _KEYS)]
+            found = [
+                name for name in (*folders, *files) if any(PurePosixPath(name.lower()).match(key) for key in _KEYS)
+            ]
             yield from (Path(folder, name) for name in found)
             deep = len(Path(folder).relative_to(root).parts) >= _LEVELS_SEARCHED
             folders[:] = [name for name in folders if not deep and name not in {*_UNSEARCHED, *found}]

@@ -6,6 +6,7 @@ import stat
 import time
 from collections.abc import Iterator
 
+from .kernel import MEMORY_FILES
 from .processes import all_of, descendants
 
 TICK = 0.02  # at least this long between two looks at the free space
@@ -118,17 +119,23 @@ def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: li
 
 def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
     """Return the size of files that were deleted while open, which take space and show up nowhere else."""
-    used = 0
     try:
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            found = os.stat(f"/proc/{pid}/fd/{name}")
-            identity = (found.st_dev, found.st_ino)
-            if stat.S_ISREG(found.st_mode) and found.st_nlink == 0 and identity not in seen:
-                seen.add(identity)
-                used += found.st_blocks * 512
+        names = os.listdir(f"/proc/{pid}/fd")
     except OSError:
-        pass  # it has ended meanwhile
-    return used
+        return 0  # it has ended meanwhile
+    return sum(bytes_if_unlinked(f"/proc/{pid}/fd/{name}", seen) for name in names)
+
+
+def bytes_if_unlinked(descriptor: str, seen: set[tuple[int, int]]) -> int:
+    try:
+        found = os.stat(descriptor)
+    except OSError:
+        return 0  # it was closed meanwhile
+    identity = (found.st_dev, found.st_ino)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink or identity in seen or found.st_dev == MEMORY_FILES:
+        return 0
+    seen.add(identity)
+    return found.st_blocks * 512
 
 
 def device_of(roots: list[str]) -> int:

@@ -44,3 +44,17 @@ def set_mount_flags(path: str, *, on: int = 0, off: int = 0, everything_below: b
     if libc.syscall(SYS_MOUNT_SETATTR, AT_FDCWD, where, flags, ctypes.byref(attributes), ctypes.c_size_t(32)) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), path)
+
+
+def device_of_memory_files() -> int:
+    """Return the device of files that are never on a disk."""
+    if not LINUX:
+        return -1
+    file = os.memfd_create("any")
+    try:
+        return os.fstat(file).st_dev
+    finally:
+        os.close(file)
+
+
+MEMORY_FILES = device_of_memory_files()

@@ -5,7 +5,7 @@ import re
 import time
 
 from .cgroups import Cgroup
-from .kernel import LINUX, PAGE
+from .kernel import LINUX, MEMORY_FILES, PAGE
 from .processes import all_of, descendants
 
 TICK = 0.02  # at least this long between two checks
@@ -13,6 +13,8 @@ CGROUP_PAUSE = 0.25  # seconds; the limit itself is kept by the kernel
 FEW = 64  # sockets and pipes that any program may have
 SOCKET_BUFFER, PIPE_BUFFER = 208 << 10, 64 << 10  # bytes by default; the filter keeps them from being made larger
 LINKED = re.compile(r"(socket|pipe):\[(\d+)\]")  # a file of that name has its folder before it
+SCRATCH = ("/dev/shm", "/tmp")  # noqa: S108 - not used, only counted
+INODE = 1024  # bytes of the kernel for a file in memory
 SEMAPHORE = 128  # bytes
 FILLED_PER_SECOND = (5 << 30) * (os.cpu_count() or 1)  # of memory, by a command that does nothing else
 
@@ -93,7 +95,7 @@ def proportional_bytes(pid: int) -> int:
 def memory_left(limit: int, ipc_lists: list[int]) -> int:
     """Return how far the command is from its limit; below zero, it is over it."""
     tree = descendants()
-    limit -= ipc_bytes(ipc_lists) + buffered_bytes(tree)
+    limit -= ipc_bytes(ipc_lists) + buffered_bytes(tree) + inode_bytes(tree) + memory_file_bytes(tree)
     left = limit - sum(map(resident_bytes, tree))
     return left if left >= 0 else limit - sum(map(proportional_bytes, tree))
 
@@ -120,6 +122,39 @@ def rows(descriptor: int) -> list[dict[str, str]]:
     return [dict(zip(names, line, strict=True)) for line in lines]
 
 
+def memory_file_bytes(tree: list[int]) -> int:
+    """Return what is in open memory files. What of it is mapped, too, counts twice: nothing tells the two apart."""
+    sizes: dict[int, int] = {}
+    for pid in tree:
+        try:
+            names = os.listdir(f"/proc/{pid}/fd")
+        except OSError:
+            continue  # it has ended meanwhile
+        for name in names:
+            try:
+                found = os.stat(f"/proc/{pid}/fd/{name}")
+            except OSError:
+                continue  # it was closed meanwhile
+            if found.st_dev == MEMORY_FILES:
+                sizes[found.st_ino] = found.st_blocks * 512
+    return sum(sizes.values())
+
+
+def inode_bytes(tree: list[int]) -> int:
+    """Return what the files in temporary file systems of the command's own take, besides what is in them."""
+    found = {}
+    for name in SCRATCH:
+        for pid in tree[-1:]:
+            try:
+                inside = os.stat(f"/proc/{pid}/root{name}").st_dev
+                if inside != os.stat(name).st_dev:
+                    files = os.statvfs(f"/proc/{pid}/root{name}")
+                    found[inside] = (files.f_files - files.f_ffree) * INODE
+            except OSError:
+                pass  # it has ended meanwhile, or has no such folder
+    return sum(found.values())
+
+
 def buffered_bytes(tree: list[int]) -> int:
     """Return the memory that open sockets and pipes can hold, beyond the few that any program has."""
     if sum(map(open_files, tree)) <= FEW:
@@ -143,11 +178,20 @@ def open_files(pid: int) -> int:
 
 def linked_inodes(pid: int) -> list[tuple[str, str]]:
     """Return kind and inode of the sockets and pipes that a process has open: their links read `socket:[123]`."""
+    folder = f"/proc/{pid}/fd"
     try:
-        targets = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+        targets = [target_of(f"{folder}/{name}") for name in os.listdir(folder)]
     except OSError:
         return []  # it has ended meanwhile
     return [(match[1], match[2]) for match in map(LINKED.fullmatch, targets) if match]
+
+
+def target_of(link: str) -> str:
+    """Return where a link leads; nothing if it was closed meanwhile, which must not hide the others."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
 
 
 def tcp_queues(tree: list[int]) -> dict[str, int]:
