@@ -361,10 +361,10 @@ DOORS: dict[str, Callable[[World], None]] = {
 
 
 def sources_of(door: str, *, long: bool) -> Iterator[Source]:
-    """Yield the keys that are planted for a door, and the control."""
+    """Yield the control, first because long texts are cut, and the keys that are planted for a door."""
+    yield CONTROL
     shared = (*VARIABLES.values(), *FILES.values())
     yield from (source for source in shared if long or source.name in BOUNDED)
     own = {"run": [MCP["server variable"]], "agents": [AGENT], "login": [AGENT, LOGIN], "mcp": [*MCP.values()]}
     own |= {"header": [HEADER], "token": [TOKEN], "pytest": [REQUEST]}
     yield from own.get(door, ())
-    yield CONTROL

@@ -16,11 +16,11 @@ from tests.canaries.world import Output
 from ..warm_bakeoff import WarmBakeoff
 
 SINKS = {
-    "run": {"journal.jsonl", "report.html", "run.csv", "junit.xml", "spans", "stdout of runs show"},
-    "agents": {"journal.jsonl", "report.html", "agents.csv", "junit.xml", "stdout of runs show"},
-    "login": {"journal.jsonl", "report.html", "login.csv", "junit.xml"},
-    "mcp": {"journal.jsonl", "report.html", "mcp.csv", "snapshot.json", "stdout of mcp call"},
-    "header": {"journal.jsonl", "draft.yaml", "snapshot.json", "stdout of mcp list"},
+    "run": {"journal.jsonl", "report.html", "run.csv", "junit.xml", "summary.md", "spans", "stderr of run --model"},
+    "agents": {"journal.jsonl", "report.html", "agents.csv", "latest.json", "stdout of agents leaderboard"},
+    "login": {"journal.jsonl", "report.html", "login.csv", "latest.json"},
+    "mcp": {"journal.jsonl", "mcp.html", "mcp.csv", "snapshot.json", "spans", "stdout of mcp call"},
+    "header": {"journal.jsonl", "header.csv", "snapshot.json", "stdout of mcp list"},
     "token": {"journal.jsonl", "snapshot.json", "stdout of mcp call"},
     "pytest": {"journal.jsonl", "junit.xml", "evals.json", "evals.html", "log.txt", "stdout of pytest"},
     "errors": {"stderr of a broken reader", "stderr of a crash", "stderr of an import error"},

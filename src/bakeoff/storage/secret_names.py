@@ -107,7 +107,8 @@ def _inside(name: str, value: str) -> Iterator[tuple[str, str]]:
         yield from _in_url(name, value)
     elif scheme := _SCHEME.match(value):
         token = value[scheme.end() :].strip()
-        if looks_random(token) or name.lower().endswith("authorization") or _SECRET_NAME.search(name):
+        named = name.lower().endswith("authorization") or _SECRET_NAME.search(name)
+        if looks_random(token) or (named and len(token) >= SHORTEST):
             yield from _in_header(name, token)
     elif value.lstrip().startswith("{"):
         with suppress(ValueError, RecursionError):
