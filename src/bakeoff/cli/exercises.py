@@ -30,7 +30,7 @@ from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.report.formatting import visible
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
-from bakeoff.sandbox.process import ProcessSandbox
+from bakeoff.sandbox.process import ProcessSandbox, has_landlock
 from bakeoff.storage.run_folder import RunFolder
 
 
@@ -85,7 +85,7 @@ def _warn_of_readable_examples(checked: CheckedPlan, request: ExercisesRequest) 
     if all(subject.kind in ("oracle", "nop") for subject in checked.plan.subjects):
         return
     sandbox = sandbox_of(checked.options, checked.plan)()
-    if isinstance(sandbox, ProcessSandbox) and not sandbox.private_mounts:
+    if isinstance(sandbox, ProcessSandbox) and not sandbox.private_mounts and not has_landlock():
         place = request.exercises or "the bundled exercises"
         say(
             f"warning: agents can read your files in this sandbox, and so the example solutions of {place}: "
