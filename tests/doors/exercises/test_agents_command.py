@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.sandbox.process import has_landlock
+
 from ...warm_bakeoff import PROGRAM, Bakeoff
 from .small_tracks import DOUBLE, PAIR, RIGHT_DOUBLE, agent_file, bytes_of, overwrite, write_track
 
