@@ -61,7 +61,8 @@ def test_a_header_is_a_secret_as_a_whole_and_so_is_the_variable_in_it(
     subject = ModelSubject.from_spec(
         agent(url="http://127.0.0.1:9/mcp", headers={"Authorization": "Bearer ${WHATEVER}"})
     )
-    assert subject.secrets() == {"telltale.Authorization": f"Bearer {SECRET}", "WHATEVER": SECRET}
+    named = {"telltale.Authorization": f"Bearer {SECRET}", "telltale.Authorization.token": SECRET}
+    assert subject.secrets() == {**named, "WHATEVER": SECRET}
 
 
 async def test_a_variable_that_is_not_set_is_named_before_anything_runs(nobody: None, carry_out: CarryOut) -> None:
