@@ -156,8 +156,9 @@ def mutated(seed: bytes, chance: random.Random) -> bytes:
     """Return a mutation of a valid input: of its structure if it is JSON, of its bytes otherwise."""
     data = seed
     for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
-        data = _of_structure(data, chance) if chance.random() < 0.5 else _of_bytes(data, chance)
-    return data[:_LONGEST]
+        changed = _of_structure(data, chance) if chance.random() < 0.5 else _of_bytes(data, chance)
+        data = changed[:_LONGEST]  # each time: repeated lists would fill the memory
+    return data
 
 
 def _of_structure(data: bytes, chance: random.Random) -> bytes:
