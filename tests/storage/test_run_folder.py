@@ -1,5 +1,6 @@
 """Where runs live and how they are found."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -200,3 +201,11 @@ def test_a_plan_that_is_being_replaced_stays_known_only_if_it_was(tmp_path: Path
     assert why_unknown(tmp_path, b"third") is None
     for plan in (b"first", b"second", b"of somebody else"):
         assert why_unknown(tmp_path, plan) is not None
+
+
+@pytest.mark.parametrize("config", [{"judge": "x:y", "providers": "none"}, {"judge": "x:y", "providers": {"x": 1}}])
+def test_settings_that_no_older_version_wrote_are_an_error_with_the_file(config: object, tmp_path: Path) -> None:
+    plan = {"name": "old", "cases": [], "subjects": [], "scorers": [], "door": "mcp", "settings": {"config": config}}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(RunFolderError, match=r"plan\.json cannot be read: an older version wrote no such settings"):
+        RunFolder(tmp_path).read_plan()

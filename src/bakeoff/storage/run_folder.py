@@ -159,6 +159,8 @@ class RunFolder:
             return in_current_form(Plan.model_validate_json(data))
         except ValidationError as error:
             raise RunFolderError(f"{self.plan_file} cannot be read: {first_problem(error)}") from error
+        except (AttributeError, TypeError, KeyError) as error:
+            raise RunFolderError(f"{self.plan_file} cannot be read: an older version wrote no such settings") from error
 
     def _sealed_plan(self) -> bytes:
         for _ in range(_PLAN_TRIES):  # a process may be replacing plan and seal
