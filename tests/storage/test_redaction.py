@@ -27,7 +27,7 @@ from bakeoff.record import Failure, Phase, Record, Score, Step, Text, ToolCall, 
 from bakeoff.storage.journal import JournalWriter, read_journal
 from bakeoff.storage.redaction import Redactor, known_secrets, secrets_in, secrets_within
 
-from ..canaries import ENCODINGS
+from ..canaries.encodings import ENCODINGS
 
 KEY = 'sk-Can4ry/"quoted"\\+&=é end'
 FORMS: dict[str, Callable[[str], str]] = {
