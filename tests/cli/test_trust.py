@@ -226,7 +226,7 @@ MCP_SERVER = {"name": "s", "command": "./serve", "args": ["--port", "1"], "env":
     ("kind", "options", "lines"),
     [
         ("scripted", {"answers": {"one": "os:system"}}, []),
-        ("scripted", {"file": "/home/me/private.json"}, ["your file: /home/me/private.json"]),
+        ("scripted", {"file": "/srv/private.json"}, ["your file: /srv/private.json"]),
         ("scripted", {"target": "theirs:reply"}, ["function: theirs:reply"]),
         ("nop", {}, []),
         ("model", {"model": "openai:gpt-5"}, ["model: openai:gpt-5"]),
