@@ -25,7 +25,7 @@ from tests.warm_bakeoff import WarmBakeoff, WarmServer
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What was searched, and what was found."""
+    """Hold what was searched, and what was found."""
 
     sources: tuple[Source, ...]
     outputs: tuple[Output, ...]

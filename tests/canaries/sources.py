@@ -79,7 +79,7 @@ MCP = {
         _source("server variable"),
     )
 }
-"""What the configuration of a suite gives its servers and providers."""
+"""Plant keys in what the configuration of a suite gives its servers and providers."""
 
 HEADER = _source("--header", "Authorization: Bearer {}")
 """An option of commands that talk to servers."""
@@ -91,7 +91,7 @@ AGENT = _source("agent variable")
 """A variable that the file of an agent hands over to it."""
 
 REQUEST = _source("header of a request", "Bearer {}")
-"""What only an application knows, and sends where its calls are recorded."""
+"""Plant a key that only an application knows, and sends where its calls are recorded."""
 
 CONTROL = _source("a text that is no secret")
 """A text that is repeated together with the keys. Where it is readable, a key would be."""

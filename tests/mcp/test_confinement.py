@@ -1,4 +1,4 @@
-"""What the settings of a stdio server can give it."""
+"""Check what the settings of a stdio server can give it."""
 
 from pathlib import Path
 

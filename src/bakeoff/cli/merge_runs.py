@@ -16,6 +16,11 @@ from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     """Make one run of the shards in the folder of results that `--output` names, and report it as if it had run."""
+    for option in ("html", "baseline", "min_pass_rate", "margin"):
+        if getattr(wanted, option) is not None:
+            raise UsageError(f"--{option.replace('_', '-')} is for files of pytest: leave it out for run folders")
+    if wanted.require_calibrated_judge:
+        raise UsageError("--require-calibrated-judge is for files of pytest: leave it out for run folders")
     runs = read_shards([RunFolder(path) for path in folders])
     of = runs[0].shard.of
     if wanted.shards is not None and (wanted.shards != of or len(runs) != of):

@@ -143,15 +143,14 @@ def memory_file_bytes(tree: list[int]) -> int:
 def inode_bytes(tree: list[int]) -> int:
     """Return what the files in temporary file systems of the command's own take, besides what is in them."""
     found = {}
-    for name in SCRATCH:
-        for pid in tree[-1:]:
-            try:
-                inside = os.stat(f"/proc/{pid}/root{name}").st_dev
-                if inside != os.stat(name).st_dev:
-                    files = os.statvfs(f"/proc/{pid}/root{name}")
-                    found[inside] = (files.f_files - files.f_ffree) * INODE
-            except OSError:
-                pass  # it has ended meanwhile, or has no such folder
+    for folder in [(name, f"/proc/{pid}/root{name}") for name in SCRATCH for pid in tree[-1:]]:
+        try:
+            ours, theirs = (os.stat(path).st_dev for path in folder)
+            files = os.statvfs(folder[1])
+        except OSError:
+            continue  # it has ended meanwhile, or has no such folder
+        if ours != theirs:
+            found[theirs] = (files.f_files - files.f_ffree) * INODE
     return sum(found.values())
 
 
