@@ -22,7 +22,7 @@ from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import choose_sandbox, inside, open_place, put_files
-from bakeoff.sandbox.places import lease_user
+from bakeoff.sandbox.places import LEASES, lease_user, take_lease
 from bakeoff.sandbox.supervisor.processes import children_of
 from bakeoff.sandbox.supervisor_client import open_pipes
 
@@ -326,6 +326,33 @@ def supervisors_of(pid: int) -> list[int]:
     """Return the supervisors of a Bakeoff process: the children of its fork server."""
     servers = [child for child in children_of(pid) if b"fork_server" in Path(f"/proc/{child}/cmdline").read_bytes()]
     return [supervisor for server in servers for supervisor in children_of(server)]
+
+
+@needs_root
+@pytest.mark.parametrize("sandbox_kind", ["process", "bwrap"])
+async def test_a_user_is_not_given_out_again_while_a_supervisor_may_still_kill_its_processes(
+    sandbox_kind: str, sandbox_on: SandboxOn
+) -> None:
+    sandbox_on(sandbox_kind)
+    argv = [sys.executable, "-c", KILLED_BAKEOFF, sandbox_kind]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as bakeoff:
+        assert bakeoff.stdout is not None
+        work = Path(bakeoff.stdout.readline().strip())
+        async with asyncio.timeout(20):
+            while not (work / "started").exists():
+                await asyncio.sleep(0.01)
+        uid = work.stat().st_uid
+        [supervisor] = supervisors_of(bakeoff.pid)
+        os.kill(supervisor, signal.SIGSTOP)
+        bakeoff.send_signal(signal.SIGKILL)
+
+    assert take_lease(uid, LEASES) is None, "its supervisor has yet to end what it runs"
+    os.kill(supervisor, signal.SIGCONT)
+    async with asyncio.timeout(20):
+        while (lease := take_lease(uid, LEASES)) is None:
+            await asyncio.sleep(0.01)
+    lease.close()
+    assert not work.exists()
 
 
 @needs_root

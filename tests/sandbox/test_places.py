@@ -16,7 +16,15 @@ from bakeoff._kernel.removals import removing_beside
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
 from bakeoff.sandbox import hand_over, open_place, put_files
-from bakeoff.sandbox.places import LEASES, lease_user, remove_tree, reserved_users, sweep_leases, sweep_places
+from bakeoff.sandbox.places import (
+    Lease,
+    lease_user,
+    remove_tree,
+    reserved_users,
+    sweep_leases,
+    sweep_places,
+    take_lease,
+)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: users are leased by root only")
 
@@ -60,33 +68,31 @@ sys.stdin.read()
     again.close()
 
 
-@pytest.fixture
-def first_user() -> Iterator[None]:
-    """Nobody else's meanwhile: leases in another folder keep no one from that user, and the test ends all it runs."""
-    LEASES.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (LEASES / str(reserved_users()[0])).open("a") as lease:
-        fcntl.flock(lease, fcntl.LOCK_EX)
-        yield
+def lease_last(folder: Path, count: int) -> list[Lease]:
+    """Lease the last users: leases in another folder keep no one from a user, and sweeping ends all that it runs."""
+    leases = [take_lease(uid, folder) for uid in reserved_users()[-count:]]
+    return [lease for lease in leases if lease is not None]
 
 
 @needs_root
-@pytest.mark.usefixtures("first_user")
 def test_what_a_crash_left_behind_is_removed_before_its_user_is_given_out_again(tmp_path: Path) -> None:
     left = tmp_path / "place"
     (left / "work").mkdir(parents=True)
-    lease = lease_user(tmp_path / "leases")
+    [lease] = lease_last(tmp_path, 1)
     lease.note(left)
     lease.close()
 
-    lease_user(tmp_path / "leases").close()
+    [again] = lease_last(tmp_path, 1)
+    again.close()
 
     assert not left.exists()
 
 
 @needs_root
-@pytest.mark.usefixtures("first_user")
 def test_the_next_process_removes_what_crashes_left_behind_for_all_users(tmp_path: Path) -> None:
-    leases = [lease_user(tmp_path / "leases") for _ in range(3)]
+    folder = tmp_path / "leases"
+    folder.mkdir()
+    leases = lease_last(folder, 3)
     places = [tmp_path / f"place-{number}" for number in range(3)]
     for lease, place in zip(leases, places, strict=True):
         place.mkdir()
@@ -94,7 +100,7 @@ def test_the_next_process_removes_what_crashes_left_behind_for_all_users(tmp_pat
     for killed in leases[1:]:
         killed.close()
 
-    sweep_leases(tmp_path / "leases")
+    sweep_leases(folder)
 
     assert [place.exists() for place in places] == [True, False, False], "the first is in use"
     leases[0].close()

@@ -155,7 +155,8 @@ def judged(finished: Finished) -> Completed:
     """Return the result, or raise InfraError: an exit code on the status pipe shows that the command was started."""
     completed = finished.completed
     if completed.stop == "exited" and '"exit-code"' not in finished.status:
-        raise InfraError(f"bubblewrap did not start the command: {completed.stderr.decode(errors='replace').strip()}")
+        told = completed.stderr.decode(errors="replace").strip() or f"it ended with exit code {completed.exit_code}"
+        raise InfraError(f"bubblewrap did not start the command: {told}")
     return signals_as_negative(completed)
 
 

@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -32,6 +33,7 @@ PREFIX = PLACE_PREFIX
 USERS = range(2_000_000_000, 2_000_004_096)  # above container ranges and below the reserved top
 USERS_IN_A_CONTAINER = range(60_578, 61_184)  # where only 65,536 ids are mapped
 OWN_ETC = Path(__file__).with_name("etc")
+SUPERVISOR_SECONDS = 5.0
 INSIDE_USER, INSIDE_HOME = "1000", "/home/trial"  # as in the files there
 
 
@@ -141,11 +143,38 @@ def leased_user() -> Iterator[Lease | None]:
 def clean_lease(lease: Lease) -> Lease:
     left_behind = lease.noted()
     if left_behind is not None:  # its holder was killed: its processes and folders must not meet the next trial
+        wait_for_supervisors(left_behind)
         supervise_now({"sweep": lease.uid})
         if left_behind.exists():
             remove_tree(left_behind)
         lease.note(None)
     return lease
+
+
+def wait_for_supervisors(root: Path) -> None:
+    """Wait until no supervisor works in a place: at its end, each kills all processes of the place's user.
+
+    One may outlive Bakeoff, or a second Ctrl-C, for as long as the processes take to die.
+    """
+    give_up = time.monotonic() + SUPERVISOR_SECONDS
+    while is_supervised(root):
+        if time.monotonic() > give_up:
+            raise InfraError(f"a command is still being ended in {root}; its user is not given out again before that")
+        time.sleep(0.005)
+
+
+def is_supervised(root: Path) -> bool:
+    try:
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 @contextlib.asynccontextmanager
@@ -184,6 +213,8 @@ def end_place(root: Path, lease: Lease | None, lock: contextlib.ExitStack, keep:
     """Remove or keep a place, and let go of its user and its lock."""
     with lock:
         try:
+            if lease is not None:
+                wait_for_supervisors(root)
             (keep_place if keep else remove_place)(root, lease)
         finally:
             if lease is not None:

@@ -119,6 +119,7 @@ def make_order(
         "seconds": command.seconds,
         "confined": confined,
         "uid": place.uid if confined else None,
+        "root": str(place.work.parent),
         "owner": None if confined else place.uid,  # a container's processes are not below the supervisor
         "rlimits": confined_rlimits(command.limits) if confined else {},
         "memory": command.limits.memory_mb * MEGABYTE if confined or place.uid is not None else 0,

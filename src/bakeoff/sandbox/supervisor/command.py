@@ -1,5 +1,6 @@
 """Supervise one command from its order to its report."""
 
+import fcntl
 import json
 import os
 import select
@@ -58,6 +59,8 @@ def send(control: int, message: dict[str, Any]) -> None:
 def carry_out(order: Order, control: int) -> dict[str, Any]:
     if LINUX:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
+    if order["uid"] is not None:
+        hold(order["root"])
     reaper = Reaper()
     if order["uid"] is None and "RLIMIT_NPROC" in order["rlimits"] and not order["own_ipc"]:
         order["rlimits"]["RLIMIT_NPROC"] += processes_of(os.getuid())  # a user namespace has a count of its own
@@ -67,6 +70,14 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
     finally:
         if cgroup is not None:
             cgroup.remove()
+
+
+def hold(root: str) -> None:
+    """Keep a place's user from being given out again until we have ended: we kill all processes of that user."""
+    try:
+        fcntl.flock(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as problem:
+        raise SetUpFailed(f"its place {root} is gone or being removed: {problem.strerror}") from problem
 
 
 def make_cgroup(order: Order) -> Cgroup | None:
