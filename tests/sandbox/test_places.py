@@ -3,11 +3,9 @@
 import asyncio
 import contextlib
 import contextvars
-import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
