@@ -153,6 +153,23 @@ def write_docs(facts: dict[str, Any], rows: list[Row]) -> None:
     )
     (DOCS / "benchmarks-peers.svg").write_text(picture, encoding="utf-8")
     (DOCS / "benchmarks-peers.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    print("\n".join(markdown(facts, rows)))
+
+
+def markdown(facts: dict[str, Any], rows: list[Row]) -> Iterator[str]:
+    """Yield the table of the docs: seconds of each contender on each work."""
+    works = (*INSTANT, SLEEPING)
+    heads = [f"{work.cases:,}" + (f" of {1000 * work.pause:g} ms" if work.pause else "") for work in works]
+    yield f"| | {' | '.join(heads)} | MB at 10,000 | log, bytes a case |"
+    yield "|---" * (len(works) + 3) + "|"
+    by_name = {(row.contender, row.work): row for row in rows}
+    for name, version in facts["versions"].items():
+        found = [by_name.get((name, work)) for work in works]
+        seconds = [f"{row.median('seconds'):.2f}" if row else "–" for row in found]
+        largest = next((row for row in (found[3], found[2]) if row), None)
+        memory = f"{largest.median('peak_mb'):.0f}" if largest else "–"
+        log = f"{largest.median('log_bytes') / largest.work.cases:,.0f}" if largest else "–"
+        yield f"| {name} {version} | {' | '.join(seconds)} | {memory} | {log} |"
 
 
 if __name__ == "__main__":
