@@ -61,7 +61,7 @@ def test_failures_fit_the_terminal_hold_no_commands_and_say_why(
     assert "FAILED test_it.py::test_low[n0] - score 0.25 < 0.80: contains: missin" in seen.text
     assert "FAILED test_it.py::test_one - score 0.00 < 1.00: contains: missing" in seen.text
     cases = {case.name: case for suite in junitparser.JUnitXml.fromfile("junit.xml") for case in suite}
-    assert all(0.2 <= cases[f"test_low[n{n}]"].time < 10 for n in range(3))  # not the time that pytest waited
+    assert all(cases[f"test_low[n{n}]"].time >= 0.15 for n in range(3))  # its own, not that of pytest's hook
 
 
 def test_the_page_and_the_summary_are_right_for_several_thresholds(project: SmallProject) -> None:

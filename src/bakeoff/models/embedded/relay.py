@@ -8,10 +8,12 @@ the chat templates of this package, the relay starts the model's message with th
 grammar allows nothing but the call. Everything else passes unchanged.
 """
 
+import asyncio
 import json
 import threading
 from contextlib import suppress
 from socket import socket
+from typing import Any
 from urllib.parse import quote
 
 import httpx2
@@ -109,5 +111,19 @@ def start_relay(upstream: str, listening: socket, *, forced_calls: bool) -> None
     """Serve on the socket in a daemon thread. `upstream` is the path of llama.cpp's own socket."""
     relay = Relay(upstream, listening.getsockname()[1], forced_calls=forced_calls)
     config = server_config(no_proxy(relay), ServerLimits(connections=512), log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True, name="relay").start()
+    serving = _serve(uvicorn.Server(config), listening)
+    threading.Thread(target=asyncio.run, args=(serving,), daemon=True, name="relay").start()
+
+
+async def _serve(server: uvicorn.Server, listening: socket) -> None:
+    asyncio.get_running_loop().set_exception_handler(_report)
+    await server.serve(sockets=[listening])
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report an exception, but not the one of a read from llama.cpp that was cancelled as its answer came.
+
+    anyio sets the result of such a read although it is cancelled already. That does no harm.
+    """
+    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(context)
