@@ -5,10 +5,11 @@ The command line imports this module at start-up, so it imports nothing heavy.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bakeoff._kernel.choices import REPLAY_MODES, ReplayMode, SandboxName
+from bakeoff._kernel.choices import EXECUTORS, REPLAY_MODES, ExecutorName, ReplayMode, SandboxName
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ class RunOptions:
     trace: bool = False  # send OpenTelemetry spans; needs the extra `otel`
     rescore_only: bool = False  # make no new attempts, score the recorded ones
     rescore_all: bool = False  # also those whose scorers have not changed
+    executor: ExecutorName = "local"  # `ray` needs the extra `ray`
+    ray_address: str | None = None  # None: RAY_ADDRESS, else a Ray that runs on this machine, else one for this run
+    ray_silence_seconds: float = 60.0  # a node that is silent for so long is lost, and as long is waited for another
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)  # in addition to those of the environment
 
     def __post_init__(self) -> None:
@@ -43,11 +47,17 @@ class RunOptions:
                 raise UsageError(f"{name}: {getattr(self, name)} is below {least}")
         if self.replay not in REPLAY_MODES:
             raise UsageError(f"replay: {self.replay!r} is not one of {', '.join(REPLAY_MODES)}")
+        if self.executor not in EXECUTORS:
+            raise UsageError(f"executor: {self.executor!r} is not one of {', '.join(EXECUTORS)}")
+        if self.ray_address is not None and self.executor != "ray":
+            raise UsageError(f"ray_address: {self.ray_address!r} is for the executor `ray`: add it, or leave this out")
+        if self.executor == "ray" and find_spec("ray") is None:
+            raise UsageError("executor: 'ray' needs Ray, which is not installed: run `pip install 'bakeoff[ray]'`")
         if self.trace:
             from bakeoff._kernel.tracing import check_tracing
 
             check_tracing()
-        for name in ("max_cost", "max_total_tokens", "max_seconds"):
+        for name in ("max_cost", "max_total_tokens", "max_seconds", "ray_silence_seconds"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageError(f"{name}: {value} is not above 0: leave it out for no limit")

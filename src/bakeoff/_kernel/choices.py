@@ -10,6 +10,11 @@ REPLAY_MODES: tuple[ReplayMode, ...] = get_args(ReplayMode)
 SandboxName: TypeAlias = Literal["auto", "process", "bwrap", "docker"]
 """`auto` is the strongest sandbox that works on this machine."""
 
+ExecutorName: TypeAlias = Literal["local", "ray"]
+"""`local` runs trials in this process, `ray` on the nodes of a Ray cluster."""
+
+EXECUTORS: tuple[ExecutorName, ...] = get_args(ExecutorName)
+
 ComparisonGate: TypeAlias = Literal["verdict", "regression"]
 """A gate is decided once this is ruled out: `verdict` any difference beyond the margin, `regression` only a loss."""
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from bakeoff._kernel.choices import ComparisonGate, ReplayMode, SandboxName, UndecidableRule
+from bakeoff._kernel.choices import ComparisonGate, ExecutorName, ReplayMode, SandboxName, UndecidableRule
 from bakeoff.cli.declare import Flags, flag
 from bakeoff.errors import UsageError
 
@@ -89,6 +89,12 @@ class PlanFlags(Flags):
         Path(".bakeoff/recordings"), "The folder of recorded model calls.", metavar="DIR", envvar="BAKEOFF_RECORDINGS"
     )
     trace: bool = flag(False, "Send OpenTelemetry spans (needs the extra `otel`).")
+    executor: ExecutorName = flag("local", "Run trials here, or on the nodes of a Ray cluster (needs the extra `ray`).")
+    ray_address: str | None = flag(
+        None,
+        "With --executor ray: the cluster, such as 10.0.0.1:6379. Default: RAY_ADDRESS, else a Ray on this machine.",
+        metavar="ADDRESS",
+    )
 
 
 class SelectionFlags(Flags):

@@ -60,7 +60,7 @@ def check_plan(plan: Plan, options: RunOptions, door: Door | None = None) -> Che
     """Build everything that a plan names; raise one error that lists all problems."""
     door = door or door_of(plan)
     options = door.options(plan, options)
-    registry = door.registry(plan, options)
+    registry = door.named_registry(plan, options)
     resolved = registry.resolve(plan, offline=options.replay == "strict", attempts=not options.rescore_only)
     printed_secrets().learn({**resolved.secrets(), **options.secrets})
     return CheckedPlan(plan, door, options, resolved)

@@ -70,6 +70,10 @@ class Door:
 
         return default_registry()
 
+    def named_registry(self, plan: "Plan", options: "RunOptions") -> "Registry":
+        """Return the registry with a name, by which other processes build it from the plan and the options."""
+        return self.registry(plan, options).built_by(f"{__name__}:registry_of")
+
     def options(self, plan: "Plan", options: "RunOptions") -> "RunOptions":  # noqa: ARG002
         """Return the options of a run, changed where the plan says how to run it."""
         return options
@@ -108,6 +112,11 @@ def door_of(plan: "Plan") -> Door:
     module, _, name = _DOORS[plan.door].partition(":")
     made: Callable[[], Door] = getattr(import_module(module), name)
     return made()
+
+
+def registry_of(plan: "Plan", options: "RunOptions") -> "Registry":
+    """Return the subjects, scorers and tools that a plan can name, for a process that has only the plan."""
+    return door_of(plan).registry(plan, options)
 
 
 def parts_of(run: "RunData") -> "DoorParts":

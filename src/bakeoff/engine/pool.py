@@ -4,18 +4,30 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Self
+from typing import Literal, Protocol, Self
 
 from bakeoff._kernel.removals import Removals, removing_beside
 from bakeoff.engine.budget import Budget
+from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.run_journal import RunJournal
-from bakeoff.engine.trial import Job, TrialRunner
+from bakeoff.engine.trial import Job
 from bakeoff.errors import BudgetError
 from bakeoff.record import Record, Usage
 
 _LEAST_QUEUE = 64  # jobs that wait for a worker
 _REMOVAL_SECONDS = 600.0  # for removing the folders of all trials, after the last of them
 _STOPPED_SECONDS = 10.0  # the same, after someone stopped the run
+
+
+class Runner(Protocol):
+    """Run one trial: here, as `TrialRunner` does, or elsewhere."""
+
+    @property
+    def control(self) -> RunControl: ...
+
+    async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record: ...
+
+    def not_started(self, job: Job, reason: str, kind: Literal["budget", "infra"] = "budget") -> Record: ...
 
 
 class TrialPool:
@@ -37,7 +49,7 @@ class TrialPool:
 
     def __init__(
         self,
-        runner: TrialRunner,
+        runner: Runner,
         budget: Budget,
         *,
         width: int,

@@ -25,6 +25,7 @@ from bakeoff.protocols import (
 from bakeoff.record import Transcript
 
 if TYPE_CHECKING:
+    from bakeoff.options import RunOptions
     from bakeoff.subjects.controls import Attack
 
 SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
@@ -57,6 +58,7 @@ class ResolvedPlan:
         scorers: by name.
         tools: make the tools of a case.
         rows: by case id, the cases that were written in Python; their values need not be JSON.
+        source: the `source` of the registry that built it.
     """
 
     plan: Plan
@@ -65,6 +67,7 @@ class ResolvedPlan:
     scorers: Mapping[str, Scorer]
     tools: Tools = no_tools
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    source: str | None = None
 
     def may_run_commands(self) -> bool:
         """Return whether some trial may need a workspace."""
@@ -92,23 +95,32 @@ class Registry:
         subjects: by kind, what builds a subject from its spec.
         scorers: by kind, what builds a scorer from its spec.
         tools: makes the tools that every subject may call in a case.
+        source: names what builds the same registry in another process; None if only this process can.
     """
 
     subjects: Mapping[str, SubjectFactory]
     scorers: Mapping[str, ScorerFactory]
     tools: Tools = no_tools
+    source: str | None = None
+
+    def built_by(self, target: str) -> "Registry":
+        """Name a function `module:function` that returns this registry, given the plan and the run's options.
+
+        Other processes, such as those of a Ray cluster, build it with this function.
+        """
+        return replace(self, source=target)
 
     def with_subject(self, kind: str, factory: SubjectFactory) -> "Registry":
         """Add a kind of subject; `factory` builds one from its `SubjectSpec`."""
-        return replace(self, subjects={**self.subjects, kind: factory})
+        return replace(self, subjects={**self.subjects, kind: factory}, source=None)
 
     def with_scorer(self, kind: str, factory: ScorerFactory) -> "Registry":
         """Add a kind of scorer; `factory` builds one from its `ScorerSpec`."""
-        return replace(self, scorers={**self.scorers, kind: factory})
+        return replace(self, scorers={**self.scorers, kind: factory}, source=None)
 
     def with_tools(self, tools: Tools) -> "Registry":
         """Set what makes the tools of a case."""
-        return replace(self, tools=tools)
+        return replace(self, tools=tools, source=None)
 
     def with_attacks(self, attacks: "Mapping[str, Attack]") -> "Registry":
         """Add ways to cheat, by name, for subjects of the kind `cheat`."""
@@ -150,7 +162,7 @@ class Registry:
         problems += _self_judging_problems(judges, plan.subjects)
         if problems:
             raise PlanError(problems)
-        return ResolvedPlan(plan, free, bound, judges, self.tools)
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +218,13 @@ def default_registry() -> Registry:
             "tool_calls": scorers.ToolCalls.from_spec,
             "trajectory": scorers.Trajectory.from_spec,
         },
+        source=f"{__name__}:registry_of_any_plan",
     )
+
+
+def registry_of_any_plan(plan: Plan, options: "RunOptions") -> Registry:  # noqa: ARG001 - the signature of a `source`
+    """Return the default registry, as other processes ask for it."""
+    return default_registry()
 
 
 def _model(spec: SubjectSpec) -> Subject:

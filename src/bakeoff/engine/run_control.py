@@ -81,11 +81,7 @@ class RunControl:
         While the run is draining, only short waits are made: the trials in flight are to be finished soon. Return False
         if the wait was cut short.
         """
-        delay = replace(delay, reason=self.redact(delay.reason))  # providers repeat keys in their errors
-        self.delays[trial] = delay
-        self._last_waits[trial] = delay.reason
-        if self.on_delay is not None and trial in self.in_flight:
-            self.on_delay(self.in_flight[trial][0], delay)
+        self.begin_wait(trial, delay)
         try:
             if delay.seconds <= _SHORT_SECONDS:
                 await asyncio.sleep(delay.seconds)
@@ -96,4 +92,20 @@ class RunControl:
         except TimeoutError:
             return True
         finally:
-            self.delays.pop(trial, None)
+            self.end_wait(trial)
+
+    def begin_wait(self, trial: int, delay: Delay) -> None:
+        """Show that a trial waits."""
+        delay = replace(delay, reason=self.redact(delay.reason))  # providers repeat keys in their errors
+        self.delays[trial] = delay
+        self._last_waits[trial] = delay.reason
+        if self.on_delay is not None and trial in self.in_flight:
+            self.on_delay(self.in_flight[trial][0], delay)
+
+    def end_wait(self, trial: int) -> None:
+        """Show that a trial no longer waits."""
+        self.delays.pop(trial, None)
+
+    async def until_draining(self) -> None:
+        """Wait until no further trials are to be started."""
+        await self._changed.wait()

@@ -132,7 +132,7 @@ class TrialRunner:
         try:
             with tracing.span(f"trial {trial.case.id}", about) as span:
                 record = await self._run(job, spend)
-                self._note_refusal(record)
+                self.note_refusal(record)
                 if tracing is not OFF:
                     span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
                     if record.failure is not None:
@@ -141,7 +141,7 @@ class TrialRunner:
         finally:
             del self.control.in_flight[trial.index]
 
-    def _note_refusal(self, record: Record) -> None:
+    def note_refusal(self, record: Record) -> None:
         """Let no further trial of a subject start whose provider refuses it, such as for a wrong key."""
         failure = record.attempt.failure if record.attempt else None
         if failure is not None and failure.stops_subject:
@@ -149,7 +149,12 @@ class TrialRunner:
 
     def not_started(self, job: Job, reason: str, kind: Literal["budget", "infra"] = "budget") -> Record:
         """Return the record of a trial that a limit of the run, or a provider's refusal, kept from starting."""
-        failure = Failure(kind=kind, type="BudgetError" if kind == "budget" else "NotStarted", message=reason)
+        return self.lost(
+            job, Failure(kind=kind, type="BudgetError" if kind == "budget" else "NotStarted", message=reason)
+        )
+
+    def lost(self, job: Job, failure: Failure) -> Record:
+        """Return the record of a trial without an attempt, for a reason that is not the subject's."""
         return self._record(job, Tried(attempt=Phase(seconds=0.0, failure=failure)), tries=0, spent=job.spent)
 
     def _record(self, job: Job, tried: Tried, **fields: Any) -> Record:

@@ -19,7 +19,7 @@ from bakeoff.models.clients import http_client
 from bakeoff.models.estimate import CHARS_PER_TOKEN
 from bakeoff.models.gateway import PriceBook
 from bakeoff.models.prices import Price, cost_of
-from bakeoff.models.rate_limit import RateLimiter, RetryPolicy
+from bakeoff.models.rate_limit import RateLimiter, RetryPolicy, slots_of
 from bakeoff.record import Usage
 from bakeoff.storage.redaction import Redactor
 
@@ -68,7 +68,9 @@ class SharedMeter:
         address = upstream.base_url
         if address not in self.clients:
             self.clients[address] = await self._stack.enter_async_context(http_client(address, None))
-            self.rate_limiters[address] = RateLimiter(self._most_in_flight, self._policy)
+            self.rate_limiters[address] = RateLimiter(
+                self._most_in_flight, self._policy, slots_of(f"meter/{address}", self._most_in_flight)
+            )
         if upstream.key and upstream.key not in self._keys.values():
             self._keys[f"{upstream.key_name}{'_' * len(self._keys)}"] = upstream.key
             self.redactor = Redactor(self._keys)

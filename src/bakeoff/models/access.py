@@ -19,7 +19,7 @@ from bakeoff.models.gateway import PriceBook
 from bakeoff.models.in_process import scripted_model, simple_model
 from bakeoff.models.prices import Price
 from bakeoff.models.providers import ModelName, Provider, ProviderSettings, SimpleProvider, made_by
-from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RateLimiter, RetryPolicy
+from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RateLimiter, RetryPolicy, slots_of
 
 
 class OpenProvider:
@@ -130,19 +130,23 @@ class ProviderAccess:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[OpenProvider]:
         """Open the provider's client or server, and close it afterwards."""
-        limiter = RateLimiter(self.most_in_flight, self.retry_policy)
         match self.provider.wire:
             case "embedded":
-                async with self._open_embedded(limiter) as opened:
+                # Each process has a server of its own.
+                async with self._open_embedded(RateLimiter(self.most_in_flight, self.retry_policy)) as opened:
                     yield opened
             case "scripted" | "custom":
-                yield OpenProvider(self.provider, limiter, self._in_process_model)
+                yield OpenProvider(self.provider, self._limiter(), self._in_process_model)
             case _:
                 endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
                 with _without_warnings():
                     async with http_client(endpoint.base_url, self.idle_seconds) as client:
                         build = self._builder(endpoint, client)
-                        yield OpenProvider(self.provider, limiter, build, first_alone=self.first_alone)
+                        yield OpenProvider(self.provider, self._limiter(), build, first_alone=self.first_alone)
+
+    def _limiter(self) -> RateLimiter:
+        name = f"{self.provider.name}/{self.endpoint}/{self.most_in_flight}"
+        return RateLimiter(self.most_in_flight, self.retry_policy, slots_of(name, self.most_in_flight))
 
     @asynccontextmanager
     async def _open_embedded(self, limiter: RateLimiter) -> AsyncIterator[OpenProvider]:

@@ -6,8 +6,9 @@ import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from bakeoff._kernel.clock import Clock, Delay
 from bakeoff.errors import InfraError, RequestTooLarge
@@ -51,19 +52,101 @@ class RetryPolicy:
     max_retries: int | None = None  # None: as many as fit into the total
 
 
-class RateLimiter:
-    """Limit the calls in flight for one provider, shared by all trials of a run.
+Outcome = Literal["answered", "overloaded", "failed"]
+"""How a call ended, as far as it matters to the limit."""
+
+
+class CallSlots:
+    """Limit the calls in flight for one provider.
 
     The limit is halved when the provider reports that it is overloaded, and grows slowly with every success.
+    """
+
+    def __init__(self, max_in_flight: int) -> None:
+        self._max = max_in_flight
+        self._limit = float(max_in_flight)
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.in_flight = 0
+
+    @property
+    def limit(self) -> int:
+        """Return how many calls may be in flight now."""
+        return max(1, int(self._limit))
+
+    @asynccontextmanager
+    async def slot(self, clock: Clock) -> AsyncIterator[None]:
+        """Wait for a slot with the clock stopped, and hold it for the block."""
+        limit = await self.take(clock)
+        outcome: Outcome = "failed"
+        try:
+            yield
+            outcome = "answered"
+        except ProviderBusy as busy:
+            outcome = "overloaded" if busy.overloaded else "failed"
+            raise
+        finally:
+            self.give_back(limit, outcome)
+
+    async def take(self, clock: Clock) -> float:
+        """Wait for a slot. Return the limit, for `give_back`."""
+        if self.in_flight < self.limit:
+            self.in_flight += 1
+            return self._limit
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            with clock.paused():
+                await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # the slot was granted already: pass it on
+                self._release()
+            raise
+        return self._limit
+
+    def give_back(self, limit: float, outcome: Outcome) -> None:
+        """Let the next call begin. `limit` was that of the time when this one began.
+
+        Calls that began together halve the limit only once.
+        """
+        if outcome == "answered":
+            self._limit = min(float(self._max), self._limit + 1 / self._limit)
+        elif outcome == "overloaded":
+            self._limit = max(1.0, min(self._limit, limit / 2))
+        self._release()
+
+    def _release(self) -> None:
+        self.in_flight -= 1
+        while self._waiting and self.in_flight < self.limit:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self.in_flight += 1
+                turn.set_result(None)
+
+
+SHARED_SLOTS: ContextVar[Callable[[str, int], CallSlots] | None] = ContextVar("SHARED_SLOTS", default=None)
+"""Returns the slots of a provider, by its name, that several processes share; None where this process is alone."""
+
+
+def slots_of(provider: str, max_in_flight: int) -> CallSlots:
+    """Return the slots for the calls of a provider, over all processes of the run."""
+    shared = SHARED_SLOTS.get()
+    return CallSlots(max_in_flight) if shared is None else shared(provider, max_in_flight)
+
+
+class RateLimiter:
+    """Limit and retry the calls of one provider, shared by all trials of a run.
+
     `revive`, if it is set, is awaited before each retry.
     """
 
-    def __init__(self, max_in_flight: int = DEFAULT_MAX_IN_FLIGHT, policy: RetryPolicy | None = None) -> None:
+    def __init__(
+        self,
+        max_in_flight: int = DEFAULT_MAX_IN_FLIGHT,
+        policy: RetryPolicy | None = None,
+        slots: CallSlots | None = None,
+    ) -> None:
         self.revive: Callable[[], Awaitable[object]] | None = None
-        self._max = max_in_flight
-        self._limit = float(max_in_flight)
-        self._in_flight = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._slots = slots or CallSlots(max_in_flight)
         self._policy = policy or RetryPolicy()
         self._gave_up = False  # on the last call that ended
         self._answered: deque[tuple[float, int]] = deque(maxlen=_MOST_REMEMBERED)  # when, and the size of the request
@@ -71,12 +154,12 @@ class RateLimiter:
     @property
     def limit(self) -> int:
         """Return how many calls may be in flight now."""
-        return max(1, int(self._limit))
+        return self._slots.limit
 
     @property
     def in_flight(self) -> int:
         """Return how many calls are in flight now."""
-        return self._in_flight
+        return self._slots.in_flight
 
     async def run(self, call: Callable[[], Awaitable[Result]], clock: Clock, size: int = 0) -> Result:
         """Return the call's result, after as many tries as the policy allows.
@@ -129,17 +212,13 @@ class RateLimiter:
         return len(sizes) if len(sizes) >= _LEAST_ANSWERED and max(sizes) * _TIMES_LARGER < size else 0
 
     async def _try(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
-        async with self._slot(clock):
-            limit = self._limit  # when this call began: calls that began together halve the limit only once
+        async with self._slots.slot(clock):
             started = asyncio.get_running_loop().time()
             try:
                 result = await call()
             except ProviderBusy as busy:
                 busy.lost_seconds = asyncio.get_running_loop().time() - started
-                if busy.overloaded:
-                    self._limit = max(1.0, min(self._limit, limit / 2))
                 raise
-            self._limit = min(float(self._max), self._limit + 1 / self._limit)
             self._gave_up = False
             return result
 
@@ -147,33 +226,6 @@ class RateLimiter:
         doubled = self._policy.first_seconds * 2.0 ** min(tries - 1, 60)
         jittered: float = min(self._policy.longest_seconds, doubled) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
         return max(jittered, busy.retry_after or 0.0)
-
-    @asynccontextmanager
-    async def _slot(self, clock: Clock) -> AsyncIterator[None]:
-        if self._in_flight < self.limit:
-            self._in_flight += 1
-        else:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            try:
-                with clock.paused():
-                    await turn
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():  # the slot was granted already: pass it on
-                    self._release()
-                raise
-        try:
-            yield
-        finally:
-            self._release()
-
-    def _release(self) -> None:
-        self._in_flight -= 1
-        while self._waiting and self._in_flight < self.limit:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                self._in_flight += 1
-                turn.set_result(None)
 
 
 def _is_last(tries: int, policy: RetryPolicy, busy: ProviderBusy) -> bool:

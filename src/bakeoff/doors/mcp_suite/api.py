@@ -104,7 +104,7 @@ async def _run(selected: SelectedSuite, progress: OnProgress | None) -> Report:
     folder = new_run_folder(selected.options.results, plan.name)
     options = replace(door.options(plan, selected.options), folder=folder.path)
     done = 0
-    async for record in run(plan, options, registry=door.registry(plan, options)):
+    async for record in run(plan, options, registry=door.named_registry(plan, options)):
         done += 1
         if progress is not None:
             progress(Progress(selected.suite.file, done, plan.size, record))
