@@ -22,7 +22,7 @@ from bakeoff.doors.exercises import plan as exercises
 from bakeoff.doors.exercises.exercises import find_exercises
 from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.engine.resources import open_resources
-from bakeoff.engine.run import sandbox_of
+from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import UsageError
 from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, audit_cases, audit_digest
 from bakeoff.grading.references import References

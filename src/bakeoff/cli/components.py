@@ -19,7 +19,7 @@ from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
 from bakeoff.doors.components.plan import CONTROLS, build_plan, case_of, servers_of
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import FoundSuites, Suite, bundled_folder, find_suites
-from bakeoff.engine.run import sandbox_of
+from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.formatting import visible

@@ -25,7 +25,7 @@ from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.doors.exercises.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
 from bakeoff.doors.exercises.results.read import ExerciseResultReader, read_result
 from bakeoff.doors.exercises.verify import gradable_exercises
-from bakeoff.engine.run import sandbox_of
+from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.report.formatting import visible
 from bakeoff.sandbox import choose_sandbox

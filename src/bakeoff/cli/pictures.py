@@ -9,7 +9,7 @@ from bakeoff.cli.run_plan import PASSED, UNDECIDED
 from bakeoff.cli.trust import trusted_plan
 from bakeoff.doors.components.pictures import take_pictures
 from bakeoff.doors.components.plan import DOOR
-from bakeoff.engine.run import sandbox_of
+from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.storage.run_folder import find_run

@@ -3,29 +3,26 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from itertools import chain
-from pathlib import Path
+from functools import partial
 
 from bakeoff._kernel.processes import hide_our_memory
-from bakeoff._kernel.tracing import OpenTelemetry
 from bakeoff.engine.budget import Budget
-from bakeoff.engine.pool import TrialPool
+from bakeoff.engine.executors.local import open_local
+from bakeoff.engine.pool import Runner, TrialPool
 from bakeoff.engine.registry import Registry, ResolvedPlan, default_registry
-from bakeoff.engine.resources import SharedResources, open_resources
 from bakeoff.engine.resume import pending_jobs, read_progress
 from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.run_journal import RunJournal
-from bakeoff.engine.trial import Job, TrialRunner
+from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.trial import Job
 from bakeoff.errors import PlanError
 from bakeoff.options import RunOptions
-from bakeoff.plan import HIDDEN, Plan
-from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox
+from bakeoff.plan import Plan
+from bakeoff.protocols import Sandbox
 from bakeoff.record import Record
-from bakeoff.replay.store import recordings_resource
-from bakeoff.sandbox import choose_sandbox, guarantees
+from bakeoff.sandbox import guarantees
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 _AHEAD = 8
@@ -131,13 +128,7 @@ class _Work:
 
     async def _run(self, jobs: Iterator[Job]) -> None:
         options = self.options
-        traced = (OpenTelemetry(self.control.redact),) if options.trace else ()
-        async with AsyncExitStack() as stack:
-            on_demand = await stack.enter_async_context(SharedResources.on_demand())
-            given = {**recordings_resource(options), BUDGET: self.budget, ON_DEMAND: on_demand}
-            wanted = chain(traced, self.resolved.resources())
-            resources = await stack.enter_async_context(open_resources(wanted, given))
-            runner = TrialRunner(self.resolved, options, self.sandbox, resources, self.control)
+        async with self._executor() as runner:
             width = min(options.jobs, self.resolved.plan.size)
             pool = TrialPool(
                 runner,
@@ -152,6 +143,14 @@ class _Work:
             self._trials = asyncio.create_task(self._submit_all(jobs, pool))
             with _existing_objects_frozen():
                 await self._trials
+
+    def _executor(self) -> AbstractAsyncContextManager[Runner]:
+        given = (self.resolved, self.options, self.sandbox, self.control, self.budget)
+        if self.options.executor == "local":
+            return open_local(*given)
+        from bakeoff.engine.executors.ray_driver import open_ray  # most runs never need it
+
+        return open_ray(*given)
 
     async def _submit_all(self, jobs: Iterator[Job], pool: TrialPool) -> None:
         async with pool.open():
@@ -183,19 +182,3 @@ def _existing_objects_frozen() -> Iterator[None]:
     finally:
         if ours:
             gc.unfreeze()
-
-
-def sandbox_of(options: RunOptions, plan: Plan | None = None) -> Callable[[], Sandbox]:
-    """Return a function that chooses the sandbox, once. One that is asked for by name must be there at once.
-
-    Args:
-        options: name the sandbox, and the folders of results, which commands must not see.
-        plan: names further folders to hide.
-    """
-    named = plan.settings.get(HIDDEN) if plan else None
-    more = [Path(path) for path in named if isinstance(path, str)] if isinstance(named, list) else []
-    hidden = tuple(path.resolve() for path in (options.results, options.folder, *more) if path)
-    choose = cache(lambda: choose_sandbox(options.sandbox, hidden=hidden))
-    if options.sandbox != "auto":
-        choose()
-    return choose

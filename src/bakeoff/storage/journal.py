@@ -273,7 +273,7 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         """Queue a record."""
         data = _storable(record)
         if self._redactor.finds(data):
-            data = _storable(_without_secrets(record, self._redactor))
+            data = _storable(_redacted(record, self._redactor))
         self._queued.append(_PLAIN_RECORD + data if len(data) <= INLINE_BYTES else from_json(data))
         self._ended = False
 
@@ -325,7 +325,12 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         return to_json({"type": "record", "v": SCHEMA, "blobs": references, "record": record})[:-1]
 
 
-def _without_secrets(record: Record, redactor: Redactor) -> Record:
+def without_secrets(record: Record, redactor: Redactor) -> Record:
+    """Return the record as it may leave a process."""
+    return _redacted(record, redactor) if redactor.finds(_storable(record)) else record
+
+
+def _redacted(record: Record, redactor: Redactor) -> Record:
     """Redact the record. Texts may have been cut anywhere; names are complete, and a resumed run must find them."""
     names = {name: redactor.text(getattr(record, name)) for name in ("case", "subject", "attempt_key", "score_key")}
     redacted = redactor.model(record, cut=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.exercises.exercises import find_exercises
-from bakeoff.engine.run import sandbox_of
+from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import HIDDEN

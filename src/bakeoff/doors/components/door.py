@@ -13,7 +13,7 @@ from bakeoff.doors.components.request import PICTURES
 from bakeoff.doors.components.scoring import SUITE, score_component
 from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
-from bakeoff.engine.run import sandbox_of
+from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import RunFolderError
 from bakeoff.grading.attacks import ATTACKS, HostileSolution, attack_on, solution_in_turn
 from bakeoff.grading.cases import graded_case

@@ -269,7 +269,7 @@ def _replay_round(number: int) -> AbstractContextManager[Any]:
 
 def _sandbox(options: RunOptions) -> Sandbox:
     """Return the sandbox for a scorer that runs commands. Most run none, and need not wait for the import."""
-    from bakeoff.engine.run import sandbox_of
+    from bakeoff.engine.sandbox_choice import sandbox_of
 
     return sandbox_of(options)()
 

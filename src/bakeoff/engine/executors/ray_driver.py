@@ -1,0 +1,373 @@
+"""Run trials on the nodes of a Ray cluster: one worker per node, and everything that must not be lost here.
+
+The driver grants the slots of providers, counts the spending and assigns the trials. A worker that dies or is silent
+for too long is given up: its trials run again on others.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from bakeoff._kernel.clock import Clock
+from bakeoff.engine.budget import Budget
+from bakeoff.engine.executors.ray_cluster import (
+    RayNode,
+    answer_of,
+    connected,
+    kill_worker,
+    start_worker,
+    usable_nodes,
+)
+from bakeoff.engine.executors.ray_messages import (
+    Cancel,
+    Close,
+    Closed,
+    Drain,
+    Ended,
+    Failed,
+    GivenBack,
+    Granted,
+    Opened,
+    Order,
+    Spending,
+    Spent,
+    Start,
+    ToDriver,
+    ToWorker,
+    Waiting,
+    Wanted,
+)
+from bakeoff.engine.executors.ray_order import make_order
+from bakeoff.engine.registry import ResolvedPlan
+from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.trial import Job, TrialRunner
+from bakeoff.errors import BudgetError, InfraError, UsageError
+from bakeoff.models.rate_limit import CallSlots
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.protocols import Sandbox
+from bakeoff.record import NO_USAGE, Failure, Record, Usage
+
+_MOST_LOSSES = 3  # workers that a trial may lose before it is given up: it may be the reason why they die
+_MOST_STARTS = 3  # of a node's worker, without a finished trial in between
+_LOOK_SECONDS = 2.0  # between looks for new nodes
+_CLOSE_SECONDS = 30.0  # for the workers to end commands, close resources and remove folders
+
+
+@dataclass(slots=True, eq=False)
+class _Assigned:
+    """A job that a worker runs. Its result is None if the worker is lost."""
+
+    trial: int
+    spend: Callable[[Usage], None]
+    result: asyncio.Future[Record | None]
+    spent: Usage = NO_USAGE
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    """What the driver knows of a worker."""
+
+    node: RayNode
+    actor: Any
+    opened: asyncio.Future[str | None]  # None, or why it cannot run trials
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+    jobs: dict[int, _Assigned] = field(default_factory=dict)
+    slots: dict[int, "_Held"] = field(default_factory=dict)
+    reports: int = 0  # of spending
+    outbox: list[ToWorker] = field(default_factory=list)
+    lost: str | None = None  # why
+    listening: asyncio.Task[None] | None = None
+
+    @property
+    def ready(self) -> bool:
+        return self.lost is None and self.opened.done() and self.opened.result() is None
+
+    @property
+    def load(self) -> float:
+        return (len(self.jobs) + 1) / self.node.cpus
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A slot of a provider that a worker waits for or holds."""
+
+    slots: CallSlots
+    taking: asyncio.Task[None] | None = None
+    limit: float | None = None  # of the time when it was granted
+
+
+class RayRunner:
+    """Run jobs on workers. To a `TrialPool`, it is what a `TrialRunner` is."""
+
+    def __init__(self, local: TrialRunner, budget: Budget, order: Order) -> None:
+        self.control = local.control
+        self.not_started = local.not_started
+        self._local = local
+        self._budget = budget
+        self._order = order
+        self._plan: Any = None  # the plan as JSON, in Ray's object store
+        self._silence = local.options.ray_silence_seconds
+        self._numbers = count()
+        self._workers: dict[str, _Worker] = {}  # by node
+        self._starts: dict[str, int] = {}  # by node
+        self._providers: dict[str, CallSlots] = {}
+        self._changed = asyncio.Event()  # a worker is ready or lost
+        self._reached: str | None = None  # the limit that all workers know of
+
+    # --- jobs -------------------------------------------------------------------------------------------------------
+
+    async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        """Run one trial on some node and return its record."""
+        trial = job.trial
+        self.control.in_flight[trial.index] = (trial.subject.name, trial.case.id)
+        try:
+            record = await self._run(job, spend)
+            self._local.note_refusal(record)
+            return record
+        finally:
+            self.control.end_wait(trial.index)
+            del self.control.in_flight[trial.index]
+
+    async def _run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        why = ""
+        for _ in range(_MOST_LOSSES):
+            worker = await self._free_worker()
+            if worker is None:
+                return self.not_started(
+                    job, f"no Ray node is left to run it{why}: resume the run when there is", "infra"
+                )
+            assigned = _Assigned(job.trial.index, spend, asyncio.get_running_loop().create_future())
+            record = await self._run_on(worker, job, assigned)
+            if record is not None:
+                return record
+            why = f" ({worker.node}: {worker.lost})"
+            job = replace(job, spent=job.spent + assigned.spent)
+        message = f"{_MOST_LOSSES} Ray workers were lost while they ran it{why}"
+        return self._local.lost(job, Failure(kind="infra", type="WorkerLost", message=message))
+
+    async def _run_on(self, worker: _Worker, job: Job, assigned: _Assigned) -> Record | None:
+        number = next(self._numbers)
+        worker.jobs[number] = assigned
+        self._send(worker, Start(number, job.trial.index, job.prior, job.spent))
+        try:
+            return await assigned.result
+        except asyncio.CancelledError:
+            self._send(worker, Cancel(number))
+            raise
+        finally:
+            worker.jobs.pop(number, None)
+
+    async def _free_worker(self) -> _Worker | None:
+        """Return the worker with the most room. Without any, wait for one, though not for ever."""
+        try:
+            async with asyncio.timeout(self._silence):
+                while not (ready := [worker for worker in self._workers.values() if worker.ready]):
+                    await self._changed.wait()
+        except TimeoutError:
+            return None
+        return min(ready, key=lambda worker: worker.load)
+
+    # --- workers ----------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def open(self, plan: Plan) -> AsyncIterator["RayRunner"]:
+        """Start a worker on each node, wait until all of them can run trials, and end them at the end."""
+        import ray
+
+        self._plan = ray.put(plan.model_dump_json().encode())
+        beside = [asyncio.create_task(step()) for step in (self._look_for_nodes, self._pass_on_draining)]
+        try:
+            await self._open_first()
+            yield self
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
+            await self._close()
+
+    async def _open_first(self) -> None:
+        """Wait for the workers of all nodes that are there, so that what is wrong is known before anything is paid."""
+        nodes = await asyncio.to_thread(usable_nodes)
+        if not nodes:
+            raise UsageError("the Ray cluster has no node with CPUs: add one, such as with `ray start --address=…`")
+        for node in nodes:
+            self._start(node)
+        workers = list(self._workers.values())
+        await asyncio.wait([worker.opened for worker in workers])
+        failed = {worker.node: why for worker in workers if worker.lost is None and (why := worker.opened.result())}
+        if failed:
+            raise UsageError("\n".join(f"{node}: {why}" for node, why in failed.items()))
+        if not any(worker.ready for worker in workers):
+            lost = "; ".join(f"{worker.node}: {worker.lost}" for worker in workers)
+            raise InfraError(f"no Ray node can run trials: {lost}")
+
+    def _start(self, node: RayNode) -> None:
+        self._starts[node.id] = self._starts.get(node.id, 0) + 1
+        worker = _Worker(node, start_worker(node), asyncio.get_running_loop().create_future())
+        self._workers[node.id] = worker
+        worker.listening = asyncio.create_task(self._listen(worker))
+
+    async def _look_for_nodes(self) -> None:
+        """Start a worker on nodes that join, and again on nodes that lost theirs."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            for node in await asyncio.to_thread(usable_nodes):
+                known = self._workers.get(node.id)
+                if (known is None or known.lost) and self._starts.get(node.id, 0) < _MOST_STARTS:
+                    self._start(node)
+
+    async def _listen(self, worker: _Worker) -> None:
+        """Hear a worker until it is closed or lost."""
+        try:
+            # The first answer takes as long as the node takes to start a process and to import everything.
+            await answer_of(worker.actor.open.remote(self._order, self._plan), max(self._silence, _CLOSE_SECONDS))
+            while not worker.closed.is_set():
+                events = await answer_of(worker.actor.poll.remote(), self._silence)
+                for event in events:
+                    self._hear(worker, event)
+        except ConnectionError as error:
+            self._lose(worker, str(error))
+
+    def _lose(self, worker: _Worker, why: str) -> None:
+        """Give a worker up: it runs nothing any more, and what it ran runs again elsewhere."""
+        worker.lost = why
+        kill_worker(worker.actor)
+        if not worker.opened.done():
+            worker.opened.set_result(why)
+        worker.closed.set()
+        for request in list(worker.slots):
+            self._take_back(worker, GivenBack(request, "failed"))
+        for assigned in worker.jobs.values():
+            self.control.end_wait(assigned.trial)
+            if not assigned.result.done():
+                assigned.result.set_result(None)
+        worker.jobs.clear()
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _pass_on_draining(self) -> None:
+        await self.control.until_draining()
+        self._send_all(Drain())
+
+    async def _close(self) -> None:
+        """End all workers: first by asking, so that they close their resources, then by force."""
+        asked = [worker for worker in self._workers.values() if worker.lost is None]
+        for worker in asked:
+            self._send(worker, Close())
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                for worker in asked:
+                    await worker.closed.wait()
+        except TimeoutError:
+            pass
+        for worker in asked:
+            kill_worker(worker.actor)
+        listening = [worker.listening for worker in self._workers.values() if worker.listening is not None]
+        for task in listening:
+            task.cancel()
+        await asyncio.wait(listening)
+
+    # --- messages ---------------------------------------------------------------------------------------------------
+
+    def _send(self, worker: _Worker, message: ToWorker) -> None:
+        """Send a message soon, together with others."""
+        if not worker.outbox:
+            asyncio.get_running_loop().call_soon(self._flush, worker)
+        worker.outbox.append(message)
+
+    def _send_all(self, message: ToWorker) -> None:
+        for worker in self._workers.values():
+            self._send(worker, message)
+
+    def _flush(self, worker: _Worker) -> None:
+        messages, worker.outbox = worker.outbox, []
+        if worker.lost is None:
+            # Every message comes with the spending: a call that is granted knows what was spent before.
+            spending = Spending(self._budget.spent, worker.reports, self._budget.exceeded())
+            worker.actor.tell.remote([spending, *messages])
+
+    def _hear(self, worker: _Worker, event: ToDriver) -> None:
+        match event:
+            case Opened():
+                worker.opened.set_result(None)
+                self._note_change()
+            case Failed(reason=reason):
+                self._fail(worker, reason)
+            case Ended(job=job, record=record):
+                self._starts[worker.node.id] = 1
+                if (ended := worker.jobs.get(job)) is not None and not ended.result.done():
+                    ended.result.set_result(record)
+            case Spent():
+                self._count(worker, event)
+            case Wanted(request=request):
+                slots = self._providers.setdefault(event.provider, CallSlots(event.most))
+                held = worker.slots[request] = _Held(slots)
+                held.taking = asyncio.create_task(self._grant(worker, request, held))
+            case GivenBack():
+                self._take_back(worker, event)
+            case Waiting(trial=trial, delay=delay):
+                self.control.end_wait(trial) if delay is None else self.control.begin_wait(trial, delay)
+            case Closed(left_behind=left):
+                self.control.left_behind |= {Path(f"{worker.node.address}:{path}"): why for path, why in left.items()}
+                worker.closed.set()
+
+    def _fail(self, worker: _Worker, reason: str) -> None:
+        """Take note of a worker that cannot go on: before its first trial, or by an error that is no trial's."""
+        if not worker.opened.done():
+            worker.opened.set_result(reason)
+            worker.closed.set()
+            return
+        for assigned in worker.jobs.values():
+            if not assigned.result.done():
+                assigned.result.set_exception(InfraError(f"{worker.node}: {reason}"))
+
+    def _count(self, worker: _Worker, event: Spent) -> None:
+        worker.reports += 1
+        if (assigned := worker.jobs.get(event.job)) is None:  # cancelled; what is paid still counts
+            self._budget.add(event.usage)
+            return
+        assigned.spent += event.usage
+        try:
+            assigned.spend(event.usage)
+        except BudgetError as error:
+            if self._reached is None:
+                self._reached = str(error)
+                self._tell_spending()
+
+    def _tell_spending(self) -> None:
+        for worker in self._workers.values():
+            self._send(worker, Spending(self._budget.spent, worker.reports, self._reached))
+
+    async def _grant(self, worker: _Worker, request: int, held: _Held) -> None:
+        held.limit = await held.slots.take(Clock(inf))
+        self._send(worker, Granted(request))
+
+    def _take_back(self, worker: _Worker, event: GivenBack) -> None:
+        held = worker.slots.pop(event.request, None)
+        if held is None:
+            return
+        if held.limit is not None:
+            held.slots.give_back(held.limit, event.outcome)
+        elif held.taking is not None:
+            held.taking.cancel()
+
+
+@asynccontextmanager
+async def open_ray(
+    resolved: ResolvedPlan, options: RunOptions, sandbox: Callable[[], Sandbox], control: RunControl, budget: Budget
+) -> AsyncIterator[RayRunner]:
+    """Connect to the cluster of the options, and yield what runs trials on its nodes."""
+    with make_order(resolved, options, control.sandbox) as order:
+        async with connected(options.ray_address):
+            local = TrialRunner(resolved, options, sandbox, {}, control)
+            async with RayRunner(local, budget, order).open(resolved.plan) as runner:
+                yield runner

@@ -1,0 +1,305 @@
+"""The worker of a run on one Ray node: it runs many trials at once, and keeps nothing that the driver needs.
+
+Ray calls the methods of `Worker` in threads. The trials run on an event loop in a thread of its own, so that the worker
+still answers while a subject blocks the loop.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from bakeoff._kernel.clock import Clock, Delay
+from bakeoff._kernel.imports import import_target
+from bakeoff._kernel.processes import hide_our_memory
+from bakeoff._kernel.removals import removing_beside
+from bakeoff._version import __version__
+from bakeoff.engine.budget import Budget
+from bakeoff.engine.executors.local import open_local
+from bakeoff.engine.executors.ray_messages import (
+    Cancel,
+    Close,
+    Closed,
+    Drain,
+    Ended,
+    Failed,
+    GivenBack,
+    Granted,
+    Opened,
+    Order,
+    Spending,
+    Spent,
+    Start,
+    ToDriver,
+    ToWorker,
+    Waiting,
+    Wanted,
+)
+from bakeoff.engine.registry import Registry, ResolvedPlan
+from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.trial import Job, TrialRunner
+from bakeoff.errors import BakeoffError, BudgetError, UsageError
+from bakeoff.models.rate_limit import SHARED_SLOTS, CallSlots, Outcome
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.record import NO_USAGE, Usage
+from bakeoff.storage.journal import without_secrets
+from bakeoff.storage.redacted_stream import printed_secrets, redact_streams
+from bakeoff.storage.redaction import Redactor
+
+POLL_SECONDS = 1.0
+"""A call of `poll` returns after this time at the latest: it is the worker's sign of life."""
+
+_REMOVAL_SECONDS = 10.0  # for the folders of trials, at the end
+
+Tell = Callable[[ToDriver], None]
+
+
+class Worker:
+    """The actor. The driver calls `open` once, then `poll` again and again, and `tell` in between."""
+
+    def __init__(self) -> None:
+        self._events: SimpleQueue[ToDriver] = SimpleQueue()
+        self._messages: asyncio.Queue[ToWorker] = asyncio.Queue()
+        self._loop = asyncio.new_event_loop()
+
+    def open(self, order: Order, plan: bytes) -> None:
+        """Begin to open the resources of a plan, as JSON. `Opened` or `Failed` tells what came of it."""
+        trials = _Trials(order, plan, self._messages, self._events.put)
+        threading.Thread(target=self._run, args=(trials,), name="bakeoff-trials", daemon=True).start()
+
+    def _run(self, trials: "_Trials") -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(trials.serve())
+        except BakeoffError as error:
+            self._events.put(Failed(trials.redact(str(error))))
+        except Exception as error:  # noqa: BLE001 - the end of the thread: the driver reports it
+            self._events.put(Failed(trials.redact(f"{type(error).__name__}: {error}")))
+
+    def poll(self) -> list[ToDriver]:
+        """Return what there is to tell, as soon as there is something."""
+        with suppress(Empty):
+            found = [self._events.get(timeout=POLL_SECONDS)]
+            while True:
+                with suppress(Empty):
+                    found.append(self._events.get_nowait())
+                    continue
+                return found
+        return []
+
+    def tell(self, messages: Sequence[ToWorker]) -> None:
+        """Take messages of the driver."""
+        for message in messages:
+            self._loop.call_soon_threadsafe(self._messages.put_nowait, message)
+
+
+class _Trials:
+    """Run trials on one event loop as the driver says."""
+
+    def __init__(self, order: Order, plan: bytes, messages: "asyncio.Queue[ToWorker]", tell: Tell) -> None:
+        self._order = order
+        self._plan = plan
+        self._messages = messages
+        self._tell = tell
+        self._redactor = Redactor({**order.options.secrets})
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._cancelled: set[int] = set()  # jobs that may have been cancelled before they came
+        self._slots = _SharedSlots(tell)
+
+    def redact(self, text: str) -> str:
+        return self._redactor.text(text, cut=True)
+
+    async def serve(self) -> None:
+        """Open the resources, run trials until the driver says `Close`, and close the resources."""
+        order, options = self._order, self._order.options
+        _move_in(order)
+        self._redactor = options.redactor()
+        plan = Plan.model_validate_json(self._plan)
+        control = _Control(self._tell)
+        control.redact = self.redact
+        budget = NodeBudget(options)
+        SHARED_SLOTS.set(self._slots.of)
+        async with AsyncExitStack() as stack:
+            removals = await stack.enter_async_context(removing_beside(lambda: _REMOVAL_SECONDS))
+            resolved = resolve(plan, options, order.source)
+            opening = open_local(resolved, options, sandbox_of(options, plan), control, budget)
+            runner = await stack.enter_async_context(opening)
+            self._tell(Opened())
+            try:
+                while not isinstance(message := await self._messages.get(), Close):
+                    self._take(message, runner, budget)
+            finally:
+                await self._cancel_all()
+        self._tell(Closed({str(path): problem for path, problem in removals.left.items()}))
+
+    def _take(self, message: ToWorker, runner: TrialRunner, budget: "NodeBudget") -> None:
+        match message:
+            case Start(job=job):
+                if job not in self._cancelled:
+                    self._running[job] = asyncio.create_task(self._run(message, runner, budget))
+            case Cancel(job=job):
+                self._cancelled.add(job)
+                if job in self._running:
+                    self._running[job].cancel()
+            case Granted(request=request):
+                self._slots.granted(request)
+            case Spending():
+                budget.hear(message)
+            case Drain():
+                runner.control.drain()
+
+    async def _run(self, start: Start, runner: TrialRunner, budget: "NodeBudget") -> None:
+        def spend(usage: Usage) -> None:
+            self._tell(Spent(start.job, usage))
+            budget.add(usage)
+            if reason := budget.exceeded():
+                raise BudgetError(reason)
+
+        trial = runner.resolved.plan.trial(start.trial)
+        try:
+            record = await runner.run(Job(trial, start.prior, start.spent), spend)
+            self._tell(Ended(start.job, without_secrets(record, self._redactor)))
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - trials catch their own errors: this ends the run, as it does locally
+            self._tell(Failed(self.redact(f"trial {trial.case.id!r}: {type(error).__name__}: {error}")))
+        finally:
+            del self._running[start.job]
+
+    async def _cancel_all(self) -> None:
+        for task in (running := list(self._running.values())):
+            task.cancel()
+        if running:
+            await asyncio.wait(running)
+
+
+def _move_in(order: Order) -> None:
+    """Make this process like the driver: its variables, its current folder. Refuse another version of Bakeoff."""
+    if order.version != __version__:
+        raise UsageError(
+            f"it has Bakeoff {__version__}, and the run was started by {order.version}: install that there"
+        )
+    os.environ.update(order.environment)
+    with suppress(OSError):  # a machine without that folder stays where Ray put it
+        os.chdir(order.folder)
+    if order.marker is not None and not Path(order.marker).is_file():
+        folder = Path(order.marker).parent
+        raise UsageError(
+            f"it does not see the recordings in {folder}: use a folder that all nodes share, or no --replay"
+        )
+    hide_our_memory()
+    redact_streams()  # what is printed here goes to Ray's log files
+    printed_secrets().learn(order.options.secrets)
+
+
+def resolve(plan: Plan, options: RunOptions, source: str) -> ResolvedPlan:
+    """Build everything that a plan names, in a process that has only the plan."""
+    make = import_target(source, "the plan's registry")
+    registry: Registry = make(plan, options)
+    try:
+        return registry.resolve(plan, offline=options.replay == "strict", attempts=not options.rescore_only)
+    except UsageError as error:
+        raise UsageError(
+            f"what the plan names cannot be built there: {error}; it must be installed there, or be a "
+            "`module:function` in a folder that the node also has"
+        ) from error
+
+
+class _Control(RunControl):
+    """Also tell the driver what trials wait for."""
+
+    def __init__(self, tell: Tell) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def begin_wait(self, trial: int, delay: Delay) -> None:
+        super().begin_wait(trial, delay)
+        self._tell(Waiting(trial, self.delays[trial]))
+
+    def end_wait(self, trial: int) -> None:
+        super().end_wait(trial)
+        self._tell(Waiting(trial, None))
+
+
+class NodeBudget(Budget):
+    """The budget of the run as one node knows it: what the driver said last, and what was spent here since."""
+
+    def __init__(self, options: RunOptions) -> None:
+        super().__init__(replace(options, max_seconds=None))  # the driver has the clock
+        self._known = Spending(NO_USAGE, 0, None)
+        self._uncounted: list[Usage] = []
+
+    def add(self, usage: Usage) -> None:
+        super().add(usage)
+        self._uncounted.append(usage)
+
+    def exceeded(self) -> str | None:
+        return self._known.reached or super().exceeded()
+
+    def hear(self, now: Spending) -> None:
+        """Take the spending of all nodes from the driver. Calls may overtake each other: old news is left out."""
+        if now.counted < self._known.counted:
+            return
+        del self._uncounted[: now.counted - self._known.counted]
+        self._known = replace(now, reached=now.reached or self._known.reached)
+        self.spent = sum(self._uncounted, start=now.spent)
+
+
+class _SharedSlots:
+    """Ask the driver for the slots of providers."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._numbers = count()
+        self._asked: dict[int, asyncio.Future[None]] = {}
+
+    def of(self, provider: str, most: int) -> CallSlots:
+        return _RemoteSlots(self, provider, most)
+
+    async def take(self, provider: str, most: int) -> int:
+        number = next(self._numbers)
+        granted = self._asked[number] = asyncio.get_running_loop().create_future()
+        self._tell(Wanted(number, provider, most))
+        try:
+            await granted
+        except asyncio.CancelledError:
+            self.give_back(number, "failed")
+            raise
+        finally:
+            del self._asked[number]
+        return number
+
+    def granted(self, number: int) -> None:
+        if number in self._asked and not self._asked[number].done():
+            self._asked[number].set_result(None)
+
+    def give_back(self, number: int, outcome: Outcome) -> None:
+        self._tell(GivenBack(number, outcome))
+
+
+class _RemoteSlots(CallSlots):
+    """The slots of a provider, which the driver grants."""
+
+    def __init__(self, shared: _SharedSlots, provider: str, most: int) -> None:
+        super().__init__(most)
+        self._take = partial(shared.take, provider, most)
+        self._give_back = shared.give_back
+
+    async def take(self, clock: Clock) -> float:
+        with clock.paused():  # the way to the driver and back is not the subject's
+            number = await self._take()
+        self.in_flight += 1
+        return float(number)
+
+    def give_back(self, limit: float, outcome: Outcome) -> None:
+        """Give the slot of this number back: the driver knows its limit."""
+        self.in_flight -= 1
+        self._give_back(int(limit), outcome)
