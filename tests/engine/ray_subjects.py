@@ -22,7 +22,7 @@ def upper(prompt: str) -> str:
 
 
 def score_that_breaks(given: object) -> float:
-    return float(len(str(given)) * 1000)
+    return 7.0
 
 
 async def hold(prompt: str) -> str:

@@ -46,8 +46,8 @@ def cluster() -> "Iterator[Cluster]":
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        node = {"num_cpus": 1, "object_store_memory": 80 << 20}
-        started = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+        node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 << 20}
+        started: Any = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
         for _ in range(2):
             started.add_node(**node)
         yield started
@@ -175,7 +175,8 @@ async def test_no_log_of_ray_holds_a_secret(
     (record,) = await all_of(plan_of("tell_secret", "x"), options())
     assert record.transcript is not None
     assert "TEST_API_KEY" in str(record.transcript.output)
-    logs = Path(cluster.head_node.get_session_dir_path()).rglob("*")
+    head: Any = cluster.head_node
+    logs = Path(head.get_session_dir_path()).rglob("*")
     texts = [path.read_bytes() for path in logs if path.is_file()]
     assert any(b"the key is" in text for text in texts)
     assert not any(secret.encode() in text for text in texts)

@@ -56,6 +56,7 @@ from bakeoff.record import NO_USAGE, Failure, Record, Usage
 _MOST_LOSSES = 3  # workers that a trial may lose before it is given up: it may be the reason why they die
 _MOST_STARTS = 3  # of a node's worker, without a finished trial in between
 _LOOK_SECONDS = 2.0  # between looks for new nodes
+_START_SECONDS = 300.0  # for a node to start a process and to import everything
 _CLOSE_SECONDS = 30.0  # for the workers to end commands, close resources and remove folders
 
 
@@ -78,9 +79,11 @@ class _Worker:
     opened: asyncio.Future[str | None]  # None, or why it cannot run trials
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     jobs: dict[int, _Assigned] = field(default_factory=dict)
+    cancelled: dict[int, _Assigned] = field(default_factory=dict)  # what they spend still counts
     slots: dict[int, "_Held"] = field(default_factory=dict)
     reports: int = 0  # of spending
     outbox: list[ToWorker] = field(default_factory=list)
+    to_flush: bool = False
     lost: str | None = None  # why
     listening: asyncio.Task[None] | None = None
 
@@ -118,7 +121,6 @@ class RayRunner:
         self._starts: dict[str, int] = {}  # by node
         self._providers: dict[str, CallSlots] = {}
         self._changed = asyncio.Event()  # a worker is ready or lost
-        self._reached: str | None = None  # the limit that all workers know of
 
     # --- jobs -------------------------------------------------------------------------------------------------------
 
@@ -158,6 +160,7 @@ class RayRunner:
         try:
             return await assigned.result
         except asyncio.CancelledError:
+            worker.cancelled[number] = assigned
             self._send(worker, Cancel(number))
             raise
         finally:
@@ -225,8 +228,7 @@ class RayRunner:
     async def _listen(self, worker: _Worker) -> None:
         """Hear a worker until it is closed or lost."""
         try:
-            # The first answer takes as long as the node takes to start a process and to import everything.
-            await answer_of(worker.actor.open.remote(self._order, self._plan), max(self._silence, _CLOSE_SECONDS))
+            await answer_of(worker.actor.open.remote(self._order, self._plan), _START_SECONDS)
             while not worker.closed.is_set():
                 events = await answer_of(worker.actor.poll.remote(), self._silence)
                 for event in events:
@@ -278,20 +280,21 @@ class RayRunner:
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
-    def _send(self, worker: _Worker, message: ToWorker) -> None:
-        """Send a message soon, together with others."""
-        if not worker.outbox:
+    def _send(self, worker: _Worker, *messages: ToWorker) -> None:
+        """Send messages soon, together with others. The spending of the run goes with them."""
+        worker.outbox += messages
+        if not worker.to_flush:
+            worker.to_flush = True
             asyncio.get_running_loop().call_soon(self._flush, worker)
-        worker.outbox.append(message)
 
-    def _send_all(self, message: ToWorker) -> None:
+    def _send_all(self, *messages: ToWorker) -> None:
         for worker in self._workers.values():
-            self._send(worker, message)
+            self._send(worker, *messages)
 
     def _flush(self, worker: _Worker) -> None:
-        messages, worker.outbox = worker.outbox, []
+        messages, worker.outbox, worker.to_flush = worker.outbox, [], False
         if worker.lost is None:
-            # Every message comes with the spending: a call that is granted knows what was spent before.
+            # A call that is granted knows what was spent before.
             spending = Spending(self._budget.spent, worker.reports, self._budget.exceeded())
             worker.actor.tell.remote([spending, *messages])
 
@@ -332,20 +335,12 @@ class RayRunner:
 
     def _count(self, worker: _Worker, event: Spent) -> None:
         worker.reports += 1
-        if (assigned := worker.jobs.get(event.job)) is None:  # cancelled; what is paid still counts
-            self._budget.add(event.usage)
-            return
+        assigned = worker.jobs.get(event.job) or worker.cancelled[event.job]
         assigned.spent += event.usage
         try:
             assigned.spend(event.usage)
-        except BudgetError as error:
-            if self._reached is None:
-                self._reached = str(error)
-                self._tell_spending()
-
-    def _tell_spending(self) -> None:
-        for worker in self._workers.values():
-            self._send(worker, Spending(self._budget.spent, worker.reports, self._reached))
+        except BudgetError:
+            self._send_all()  # all workers learn of it at once
 
     async def _grant(self, worker: _Worker, request: int, held: _Held) -> None:
         held.limit = await held.slots.take(Clock(inf))

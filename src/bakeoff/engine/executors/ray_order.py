@@ -93,7 +93,7 @@ def _portable_source(resolved: ResolvedPlan) -> str:
     ]
     if resolved.source is None or resolved.rows:
         problems.append(
-            f"plan {plan.name!r} uses a registry that only this process can build: for Ray nodes, give it the name of a "
+            f"plan {plan.name!r} uses a registry that only this process can build: for Ray, give it the name of a "
             "function that returns it, with `registry.built_by('module:function')`, or name subjects and scorers as "
             "`module:function`, with the kind `function`"
         )

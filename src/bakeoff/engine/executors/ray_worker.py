@@ -6,6 +6,7 @@ still answers while a subject blocks the loop.
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -196,7 +197,9 @@ def _move_in(order: Order) -> None:
             f"it does not see the recordings in {folder}: use a folder that all nodes share, or no --replay"
         )
     hide_our_memory()
-    redact_streams()  # what is printed here goes to Ray's log files
+    # What is printed here goes to Ray's log files. Ray wraps the streams in objects that cannot be redacted.
+    sys.stdout, sys.stderr = sys.__stdout__ or sys.stdout, sys.__stderr__ or sys.stderr
+    redact_streams()
     printed_secrets().learn(order.options.secrets)
 
 
