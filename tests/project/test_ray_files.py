@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import yaml
@@ -47,7 +48,8 @@ def test_the_script_starts_a_cluster_and_runs_on_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    settings = {**os.environ, "PORT": port, "PATH": path}
+    token = uuid4().hex  # of this cluster alone
+    settings = {**os.environ, "PORT": port, "PATH": path, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
     shutil.copy(FILES / "cluster.sh", tmp_path)
     head = subprocess.Popen(
         ["sh", "cluster.sh", "head"],
@@ -72,6 +74,6 @@ def test_the_script_starts_a_cluster_and_runs_on_it(tmp_path: Path) -> None:
             check=False,
         )
     finally:
-        os.killpg(head.pid, signal.SIGTERM)
+        os.killpg(head.pid, signal.SIGKILL)  # Ray would take half a minute to end by itself
         head.communicate()
     assert done.returncode == 0, done.stderr

@@ -1,6 +1,7 @@
 #!/bin/sh
 # A Ray cluster of machines that reach each other, each with Bakeoff and its extra `ray` installed:
 #
+#   ray get-auth-token --generate           once; put what it prints into RAY_AUTH_TOKEN on every machine
 #   sh cluster.sh head                      on the first machine
 #   sh cluster.sh join HEAD_ADDRESS         on each of the others
 #   sh cluster.sh run agents run --agent claude --jobs 64        on the first machine, once the others have joined
@@ -8,6 +9,7 @@
 # `head` and `join` run until they are ended with Ctrl-C. The variable PORT sets another port than 6379.
 set -eu
 export RAY_USAGE_STATS_ENABLED=0
+export RAY_AUTH_MODE="${RAY_AUTH_MODE:-token}" # without it, whoever reaches the ports can run anything
 port=${PORT:-6379}
 what=${1:?write head, join or run}
 shift

@@ -67,7 +67,8 @@ def _connect(address: str | None) -> None:
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UsageError(
-            f"ray_address: no Ray cluster can be reached at {address or 'this machine'}: {first}"
+            f"ray_address: no Ray cluster can be reached at {address or 'this machine'}: {first} (one that was started "
+            "with a token needs RAY_AUTH_MODE=token and RAY_AUTH_TOKEN)"
         ) from error
     # Ray prints errors of any node to stdout, whatever was asked for; lost nodes are dealt with here.
     ray._private.worker.print_to_stdstream = lambda *_, **__: None
