@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -156,6 +157,17 @@ async def test_limits_hold_over_all_nodes(options: Options, tmp_path: Path) -> N
     assert 20 <= spent <= 20 + 6
     assert {record.verdict for record in records} <= {"pass", "budget"}
     assert {path.name for path in (tmp_path / "calls").glob("seen-*")} == {"seen-1", "seen-2"}
+
+
+async def test_what_a_node_cannot_import_is_an_error_before_the_first_trial(
+    options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = ModuleType("only_here")
+    monkeypatch.setitem(sys.modules, "only_here", here)
+    monkeypatch.setattr(here, "upper", str.upper, raising=False)
+    subject = SubjectSpec(kind="function", name="s", options={"target": "only_here:upper"})
+    with pytest.raises(UsageError, match=r"Ray node .*No module named 'only_here'.* `module:function` in a folder"):
+        await all_of(plan_of("", "x", subjects=(subject,)), options())
 
 
 async def test_stopping_a_run_cancels_its_trials_on_all_nodes(options: Options, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from math import inf
 from pathlib import Path
@@ -58,6 +59,7 @@ _MOST_STARTS = 3  # of a node's worker, without a finished trial in between
 _LOOK_SECONDS = 2.0  # between looks for new nodes
 _START_SECONDS = 300.0  # for a node to start a process and to import everything
 _CLOSE_SECONDS = 30.0  # for the workers to end commands, close resources and remove folders
+_STOPPED_SECONDS = 12.0  # the same, after someone stopped the run
 
 
 @dataclass(slots=True, eq=False)
@@ -121,6 +123,7 @@ class RayRunner:
         self._starts: dict[str, int] = {}  # by node
         self._providers: dict[str, CallSlots] = {}
         self._changed = asyncio.Event()  # a worker is ready or lost
+        self._given_up = False  # one trial has waited for a worker in vain: the others need not
 
     # --- jobs -------------------------------------------------------------------------------------------------------
 
@@ -169,11 +172,13 @@ class RayRunner:
     async def _free_worker(self) -> _Worker | None:
         """Return the worker with the most room. Without any, wait for one, though not for ever."""
         try:
-            async with asyncio.timeout(self._silence):
+            async with asyncio.timeout(0 if self._given_up else self._silence):
                 while not (ready := [worker for worker in self._workers.values() if worker.ready]):
                     await self._changed.wait()
         except TimeoutError:
+            self._given_up = True
             return None
+        self._given_up = False
         return min(ready, key=lambda worker: worker.load)
 
     # --- workers ----------------------------------------------------------------------------------------------------
@@ -215,6 +220,7 @@ class RayRunner:
         worker = _Worker(node, start_worker(node), asyncio.get_running_loop().create_future())
         self._workers[node.id] = worker
         worker.listening = asyncio.create_task(self._listen(worker))
+        worker.listening.add_done_callback(partial(self._heard_all, worker))
 
     async def _look_for_nodes(self) -> None:
         """Start a worker on nodes that join, and again on nodes that lost theirs."""
@@ -235,6 +241,14 @@ class RayRunner:
                     self._hear(worker, event)
         except ConnectionError as error:
             self._lose(worker, str(error))
+
+    def _heard_all(self, worker: _Worker, listening: asyncio.Task[None]) -> None:
+        """Pass an error of ours on to who waits for the worker, such as that of a full disk."""
+        if not listening.cancelled() and (error := listening.exception()) is not None:
+            results: list[asyncio.Future[Any]] = [assigned.result for assigned in worker.jobs.values()]
+            for waited_for in (worker.opened, *results):
+                if not waited_for.done():
+                    waited_for.set_exception(error)
 
     def _lose(self, worker: _Worker, why: str) -> None:
         """Give a worker up: it runs nothing any more, and what it ran runs again elsewhere."""
@@ -266,7 +280,7 @@ class RayRunner:
         for worker in asked:
             self._send(worker, Close())
         try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
+            async with asyncio.timeout(_STOPPED_SECONDS if self.control.stopped else _CLOSE_SECONDS):
                 for worker in asked:
                     await worker.closed.wait()
         except TimeoutError:
@@ -335,7 +349,10 @@ class RayRunner:
 
     def _count(self, worker: _Worker, event: Spent) -> None:
         worker.reports += 1
-        assigned = worker.jobs.get(event.job) or worker.cancelled[event.job]
+        assigned = worker.jobs.get(event.job) or worker.cancelled.get(event.job)
+        if assigned is None:
+            self._budget.add(event.usage)
+            return
         assigned.spent += event.usage
         try:
             assigned.spend(event.usage)

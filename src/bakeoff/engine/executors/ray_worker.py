@@ -70,20 +70,29 @@ class Worker:
         self._events: SimpleQueue[ToDriver] = SimpleQueue()
         self._messages: asyncio.Queue[ToWorker] = asyncio.Queue()
         self._loop = asyncio.new_event_loop()
+        self._serving: asyncio.Task[None] | None = None
+        self._opened = False
 
     def open(self, order: Order, plan: bytes) -> None:
         """Begin to open the resources of a plan, as JSON. `Opened` or `Failed` tells what came of it."""
-        trials = _Trials(order, plan, self._messages, self._events.put)
+        trials = _Trials(order, plan, self._messages, self._tell)
         threading.Thread(target=self._run, args=(trials,), name="bakeoff-trials", daemon=True).start()
 
     def _run(self, trials: "_Trials") -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_until_complete(trials.serve())
+            self._serving = self._loop.create_task(trials.serve())
+            self._loop.run_until_complete(self._serving)
+        except asyncio.CancelledError:
+            self._events.put(Closed({}))
         except BakeoffError as error:
             self._events.put(Failed(trials.redact(str(error))))
         except Exception as error:  # noqa: BLE001 - the end of the thread: the driver reports it
             self._events.put(Failed(trials.redact(f"{type(error).__name__}: {error}")))
+
+    def _tell(self, event: ToDriver) -> None:
+        self._opened = self._opened or isinstance(event, Opened)
+        self._events.put(event)
 
     def poll(self) -> list[ToDriver]:
         """Return what there is to tell, as soon as there is something."""
@@ -99,7 +108,12 @@ class Worker:
     def tell(self, messages: Sequence[ToWorker]) -> None:
         """Take messages of the driver."""
         for message in messages:
-            self._loop.call_soon_threadsafe(self._messages.put_nowait, message)
+            self._loop.call_soon_threadsafe(self._take, message)
+
+    def _take(self, message: ToWorker) -> None:
+        if isinstance(message, Close) and not self._opened and self._serving is not None:
+            self._serving.cancel()  # the opening may take minutes
+        self._messages.put_nowait(message)
 
 
 class _Trials:
