@@ -124,8 +124,11 @@ def rows_of(name: str, run_records: RunRecords) -> Iterator[dict[str, Value]]:
     plan = run_records.plan
     tags = {case.id: json.dumps(case.tags, sort_keys=True) for case in plan.cases}
     scorers = _scorers(plan)
+    cell, verdict = None, None
     for record in run_records.records():
-        verdict = run_records.case_verdict(record.subject, record.case).verdict
+        if cell != (record.subject, record.case):  # records come case by case
+            cell = (record.subject, record.case)
+            verdict = run_records.case_verdict(*cell).verdict
         trial = _Trial(name, record, record.used, tags[record.case], verdict)
         yield {column: value(trial) for column, (_, value) in _COLUMNS.items()} | _scores(record, scorers)
 

@@ -1,6 +1,7 @@
 """Give records in the order of their plan, whatever order they come in, without holding them in memory."""
 
 import tempfile
+from array import array
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from types import TracebackType
@@ -11,9 +12,11 @@ from bakeoff.record import CaseVerdict, Record, Verdict
 from bakeoff.report.summary import CaseVerdicts, RunTally, Summary, is_control
 from bakeoff.stats.cells import Cell
 
+_VERDICTS = tuple(Verdict)
+
 
 class RunRecords:
-    """Spill records to a private temporary file, and remember the place and the verdict of each."""
+    """Spill records to a private temporary file, and remember the place and the verdict of each in 16 bytes."""
 
     def __init__(self, plan: Plan, records: Iterable[Record]) -> None:
         self.plan = plan
@@ -21,15 +24,13 @@ class RunRecords:
         self._tally = RunTally(plan)
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._bound: set[str] = set()
-        self._places: dict[tuple[str, str], list[tuple[int, int, Verdict]]] = {}
+        self._places: dict[tuple[str, str], array[int]] = {}  # round and verdict, then place, of each record
         try:
             for record in records:
                 self._put(record)
         except BaseException:
             self._file.close()
             raise
-        for places in self._places.values():
-            places.sort()
 
     def __enter__(self) -> Self:
         return self
@@ -40,7 +41,7 @@ class RunRecords:
         self._file.close()
 
     def __len__(self) -> int:
-        return sum(map(len, self._places.values()))
+        return sum(map(len, self._places.values())) // 2
 
     @cached_property
     def summary(self) -> Summary:
@@ -62,7 +63,7 @@ class RunRecords:
 
     def verdicts(self, subject: str, case: str) -> list[Verdict]:
         """Return the verdict of each finished round, without reading the records."""
-        return [verdict for _, _, verdict in self._places.get((subject, case), ())]
+        return [_VERDICTS[numbers % len(_VERDICTS)] for numbers, _ in self._in_order(subject, case)]
 
     def case_verdict(self, subject: str, case: str) -> CaseVerdict:
         """Return the verdict of a case over all its rounds; nothing is read for this."""
@@ -76,7 +77,7 @@ class RunRecords:
 
     def rounds(self, subject: str, case: str) -> Iterator[Record]:
         """Yield the finished rounds of one case."""
-        for _, place, _ in self._places.get((subject, case), ()):
+        for _, place in self._in_order(subject, case):
             self._file.seek(place)
             yield Record.model_validate_json(self._file.readline())
 
@@ -90,6 +91,11 @@ class RunRecords:
         for subject in self.plan.subjects:
             yield from self.of_subject(subject.name)
 
+    def _in_order(self, subject: str, case: str) -> list[tuple[int, int]]:
+        """Return a number that holds round and verdict, and the place, of each record of a case, round by round."""
+        packed = self._places.get((subject, case), ())
+        return sorted(zip(packed[::2], packed[1::2], strict=True))
+
     def _put(self, record: Record) -> None:
         place = self._file.seek(0, 2)
         self._file.write(record.model_dump_json(exclude_defaults=True).encode() + b"\n")
@@ -97,4 +103,5 @@ class RunRecords:
         self._tally.add(record)
         if record.bound:
             self._bound.add(record.subject)
-        self._places.setdefault((record.subject, record.case), []).append((record.round, place, record.verdict))
+        numbers = record.round * len(_VERDICTS) + _VERDICTS.index(record.verdict)
+        self._places.setdefault((record.subject, record.case), array("q")).extend((numbers, place))

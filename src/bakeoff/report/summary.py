@@ -37,6 +37,7 @@ MOST_ROUNDS = 100
 """The number of rounds up to which each round has its own mean."""
 
 _MOST_REASONS = 5  # of lost trials, for each subject
+_MOST_ROUNDS_SHARED = 10_000  # different ones
 _REASON = 200  # characters
 
 Outcome = Literal["passed", "failed", "incomplete", "recorded"]
@@ -256,12 +257,16 @@ class CaseVerdicts:
         self._default = None if ruled_only else PassRule(threshold=plan.threshold, gate="share")
         self._planned = None if plan.sparse else plan.rounds
         self._rounds: dict[tuple[str, str], list[Round]] = {}
+        self._same: dict[Round, Round] = {}  # equal rounds are kept once: a million have a few different scores
 
     def add(self, record: Record) -> bool:
         """Collect one round; return False for a case whose trials are judged one by one."""
         if self._rules.get(record.case, self._default) is None:
             return False
-        self._rounds.setdefault((record.subject, record.case), []).append(Round.of(record))
+        found = Round.of(record)
+        if len(self._same) < _MOST_ROUNDS_SHARED:
+            found = self._same.setdefault(found, found)
+        self._rounds.setdefault((record.subject, record.case), []).append(found)
         return True
 
     def of(self, subject: str, case: str) -> CaseVerdict:

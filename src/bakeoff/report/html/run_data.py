@@ -4,6 +4,7 @@ Each record is passed on and not kept in memory."""
 
 import math
 import os
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -89,6 +90,27 @@ class FailureCount:
     trial: int = 0  # of the example
 
 
+class CellCounts:
+    """How many trials of each case and subject were scored, passed, timed out or were lost: 16 bytes for each cell."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._cells = len(plan.cases) * len(plan.subjects)
+        self.scored, self.passed, self.timeouts, self.lost = (array("i", bytes(4 * self._cells)) for _ in range(4))
+
+    def add(self, trial: int, verdict: Verdict) -> None:
+        cell = trial % self._cells
+        if verdict.counts:
+            self.scored[cell] += 1
+            self.passed[cell] += verdict is Verdict.PASS
+            self.timeouts[cell] += verdict is Verdict.TIMEOUT
+        else:
+            self.lost[cell] += 1
+
+    def columns(self) -> dict[str, list[int]]:
+        """Return the counts by name, each as a list over all cells."""
+        return {name: getattr(self, name).tolist() for name in ("scored", "passed", "timeouts", "lost")}
+
+
 Sink = Callable[[int, Record, Case], None]
 
 
@@ -104,6 +126,7 @@ class RunData:
         self.name = name
         self.plan = plan
         self.folder = folder
+        self.counts = CellCounts(plan)
         self.bills = {spec.name: Bill() for spec in plan.subjects}
         self.costs_and_times = CostsAndTimes(plan)
         self.failures: dict[FailureClass, FailureCount] = {}
@@ -145,6 +168,7 @@ class RunData:
 
     def take(self, index: int, record: Record, sink: Sink) -> None:
         """Count the record of a trial, and pass it on."""
+        self.counts.add(index, record.verdict)
         self._tally.add(record)
         if record.started > 0:
             self.first_started = min(self.first_started, record.started)

@@ -19,7 +19,7 @@ from bakeoff.report.html.detail import case_detail, record_detail
 from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.pictures import NO_PICTURE, PagePictures
 from bakeoff.report.html.render import NAME, PAGE_NAME, ChunkWriter, Page, Served, chunk, menu, write_page
-from bakeoff.report.html.run_data import RunData, Sink, read_run, read_source, readable_errors
+from bakeoff.report.html.run_data import CellCounts, RunData, Sink, read_run, read_source, readable_errors
 from bakeoff.report.html.run_sections import comparisons, costs, failures, overview, settings, tone_of, tradeoffs
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
@@ -29,6 +29,9 @@ from bakeoff.storage.run_folder import RunFolder
 
 DRAWN_CELLS = 2_000
 """The number of cells above which a matrix is drawn only where it is visible."""
+
+MOST_LISTED = 20_000
+"""A page lists so many trials that passed, and so many that did not: the newest. Its totals count all trials."""
 
 VERDICTS = tuple(Verdict)
 ANSWERS = get_args(Answers)
@@ -47,6 +50,7 @@ class TrialTable:
     """The list of trials as columns, which can be shown, sorted and filtered without opening a chunk."""
 
     def __init__(self) -> None:
+        self._found: Counter[bool] = Counter()  # trials, by whether they passed
         self.trial = array("q")
         self.verdict = array("b")
         self.score = array("d")
@@ -59,6 +63,16 @@ class TrialTable:
         self.picture = array("l")
         self.estimated = array("b")
         self.why: list[str] = []
+
+    def has_room(self, record: Record) -> bool:
+        """Count a trial that is to be listed. Return False if the page has too many of its kind already."""
+        self._found[record.verdict.ok] += 1
+        return self._found[record.verdict.ok] <= MOST_LISTED
+
+    @property
+    def left_out(self) -> int:
+        """Return how many trials are recorded, but not listed."""
+        return self._found.total() - len(self.trial)
 
     def add(self, trial: int, record: Record, chunk: int, place: int, picture: int = NO_PICTURE) -> None:
         value, spent = record.value, record.used
@@ -126,7 +140,8 @@ def _write(
         pictures = PagePictures(what if isinstance(what, RunFolder) else None)
 
         def keep(trial: int, record: Record, case: Case) -> None:
-            trials.add(trial, record, *records.add(record_detail(record, case)), pictures.find(record, case))
+            if trials.has_room(record):
+                trials.add(trial, record, *records.add(record_detail(record, case)), pictures.find(record, case))
 
         with readable_errors(what):
             run = read(keep)
@@ -158,6 +173,8 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
         **_case_tags(run),
         "case_chunk": [chunk for chunk, _ in places],
         "case_place": [place for _, place in places],
+        "counts": run.counts.columns() if trials.left_out else None,
+        "left_out": trials.left_out,
         **trials.columns(),
     }
 
@@ -177,6 +194,8 @@ def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, 
         "tagged": bool(useful_tags(run.plan)),
         "after": after,
         "matrix": _matrix(run, trials),
+        "left_out": trials.left_out,
+        "most_listed": MOST_LISTED,
         "settings": settings(run),
         "menu": [
             *menu(before),
@@ -260,13 +279,11 @@ def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
     cells = len(plan.cases) * width
     if cells > DRAWN_CELLS:
         return None
-    rounds: list[list[int]] = [[] for _ in range(cells)]
-    for row, trial in enumerate(trials.trial):
-        rounds[trial % cells].append(row)
-    drawn = [
-        _cell(trials, rows, score, verdict)
-        for rows, score, verdict in zip(rounds, _case_scores(run), _case_verdicts(run), strict=True)
-    ]
+    first: dict[int, int] = {}  # the first trial that is listed, by cell
+    for trial in trials.trial:
+        first[trial % cells] = min(trial, first.get(trial % cells, trial))
+    scores, verdicts = _case_scores(run), _case_verdicts(run)
+    drawn = [_cell(run.counts, at, first.get(at), scores[at], verdicts[at]) for at in range(cells)]
     order = _subject_order(run)
     rows = [(visible(case.id, NAME), drawn[at * width : (at + 1) * width]) for at, case in enumerate(plan.cases)]
     judged = {one.subject for one in run.summary.judged}
@@ -301,23 +318,22 @@ def _case_verdicts(run: RunData) -> list[Verdict | None]:
     return [run.cases.of(spec.name, case.id).verdict for case in run.plan.cases for spec in run.plan.subjects]
 
 
-def _cell(trials: TrialTable, rows: list[int], score: float | None, verdict: Verdict | None) -> MatrixCell | None:
+def _cell(
+    counts: CellCounts, at: int, first: int | None, score: float | None, verdict: Verdict | None
+) -> MatrixCell | None:
     """Return the cell of a case; `verdict` is that of a case with a pass rule of its own."""
-    if not rows:
+    scored, passed, timeouts, lost = counts.scored[at], counts.passed[at], counts.timeouts[at], counts.lost[at]
+    if not scored + lost:
         return None
-    href = f"#t={min(trials.trial[row] for row in rows)}"
-    verdicts = [VERDICTS[trials.verdict[row]] for row in rows]
-    scored = [each for each in verdicts if each.counts]
-    passed, lost = scored.count(Verdict.PASS), len(verdicts) - len(scored)
     losses = f", {lost} lost" if lost else ""
     if verdict is not None:
-        rounds = f"{passed} of {len(scored)} rounds passed{losses}"
+        rounds = f"{passed} of {scored} rounds passed{losses}"
         tone, note = tone_of(verdict), "recorded" if verdict is Verdict.RECORDED else f"{verdict}: {rounds}"
     elif score is None:
         tone, note = "lost", f"{lost} lost"
     else:
-        timeouts = scored.count(Verdict.TIMEOUT) == len(scored)
-        all_passed = passed == len(scored) or score == 1
-        tone = "pass" if all_passed else "partial" if score > 0 else "timeout" if timeouts else "fail"
-        note = f"{passed} of {len(scored)} passed{losses}"
+        all_passed = passed == scored or score == 1
+        tone = "pass" if all_passed else "partial" if score > 0 else "timeout" if timeouts == scored else "fail"
+        note = f"{passed} of {scored} passed{losses}"
+    href = None if first is None else f"#t={first}"
     return MatrixCell(text="lost" if score is None else f"{100 * score:.0f}", tone=tone, note=note, href=href)

@@ -80,7 +80,7 @@ function setUpTrials(run) {
       (subject.value === "" || run.subjectOf(run.trial[row]) === Number(subject.value)) &&
       (!tag || tag.value === "" || run.case_tags[run.caseOf(run.trial[row])].includes(Number(tag.value))) &&
       (wanted === "" || words[row].includes(wanted)));
-    byId("trial-count").textContent = `${count(rows.length)} of ${count(all.length)} recorded trials`;
+    byId("trial-count").textContent = `${count(rows.length)} of ${count(all.length)} ${run.left_out ? "listed" : "recorded"} trials`;
     table.show(rows);
   };
   form.addEventListener("input", filter);
@@ -91,7 +91,7 @@ function setUpTrials(run) {
 
 // ---- the matrix of a run too large to draw whole ----
 function cellOf(run, caseAt, subjectAt) {
-  let scored = 0, passed = 0, timeouts = 0, lost = 0, first = null;
+  let scored = 0, passed = 0, timeouts = 0, lost = 0, first;
   for (let round = 0; round < run.rounds; round++) {
     const trial = run.find(caseAt, subjectAt, round);
     const row = run.rowOf.get(trial);
@@ -103,8 +103,9 @@ function cellOf(run, caseAt, subjectAt) {
     passed += outcome === "pass";
     timeouts += outcome === "timeout";
   }
-  if (first === null) return { tone: "none", text: "·", note: "not run", score: null };
   const place = caseAt * run.subjects.length + subjectAt;
+  if (run.counts) [scored, passed, timeouts, lost] = [run.counts.scored[place], run.counts.passed[place], run.counts.timeouts[place], run.counts.lost[place]];
+  if (scored + lost === 0) return { tone: "none", text: "·", note: "not run", score: null };
   const score = run.case_scores[place], judged = run.case_verdicts?.[place];
   const text = score === null ? "lost" : String(Math.round(100 * score));
   const losses = lost ? `, ${lost} lost` : "";
