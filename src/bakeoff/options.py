@@ -33,6 +33,7 @@ class RunOptions:
     keep_workspaces: bool = False
     replay: ReplayMode = "off"  # of model calls
     recordings: Path = Path(".bakeoff/recordings")
+    upload_interval: float = 10.0  # seconds between uploads of a run that is kept in an object store
     trace: bool = False  # send OpenTelemetry spans; needs the extra `otel`
     rescore_only: bool = False  # make no new attempts, score the recorded ones
     rescore_all: bool = False  # also those whose scorers have not changed
@@ -57,7 +58,7 @@ class RunOptions:
             from bakeoff._kernel.tracing import check_tracing
 
             check_tracing()
-        for name in ("max_cost", "max_total_tokens", "max_seconds", "ray_silence_seconds"):
+        for name in ("max_cost", "max_total_tokens", "max_seconds", "ray_silence_seconds", "upload_interval"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise UsageError(f"{name}: {value} is not above 0: leave it out for no limit")

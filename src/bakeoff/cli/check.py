@@ -15,6 +15,8 @@ from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.repair import ASIDE, Repair, repair_run
 from bakeoff.storage.run_folder import RunFolder, find_run
+from bakeoff.storage.store_copy import store_of
+from bakeoff.storage.store_upload import RunUpload
 
 _SHOWN = 20
 
@@ -41,6 +43,12 @@ def check_run(*, run: str, results: Path, repair: bool, as_json: bool) -> int:
     """Check the files of a run; return 1 if anything is damaged. With `repair`, keep what is whole first."""
     folder = find_run(results, run)
     repaired = repair_run(folder) if repair else None
+    store = store_of(folder.path.parent.parent)
+    if repaired is not None and repaired.changed and store is not None:
+        with RunUpload(store, folder.path, whole=True) as upload:
+            pass
+        if upload.problem is not None:
+            raise RunFolderError(upload.problem)
     found = _look(folder)
     if as_json:
         print_json(_as_data(found, repaired))

@@ -27,6 +27,7 @@ from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.gates import GateVerdict, Ruling, judge
 from bakeoff.stats.rounds import FlipRate, flip_rate, flip_rate_within
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
+from bakeoff.storage.store_copy import fetch_all
 
 
 def run_compare(*, baseline: str, wanted: CompareFlags, shown_as: ReportFlags) -> int:
@@ -72,6 +73,7 @@ def run_leaderboard(*, runs: list[str] | None, results: Path, shown_as: ReportFl
     if runs:
         board = rank_sources([find_source(results, name, readers) for name in runs])
     else:
+        fetch_all(results)
         board = rank_results([find_source(results, str(folder.path)) for folder in run_folders(results)])
     show(board.model_dump_json, describe_leaderboard(board), shown_as)
 

@@ -95,6 +95,8 @@ def command(group: typer.Typer, name: str, home: str) -> Callable[[Callable[...,
 
         @wraps(declared)
         def call(**given: Any) -> None:
+            if ":/" in str(given.get("results")):
+                given["results"] = import_module("bakeoff.storage.store_copy").results_folder(given["results"])
             for parameter, flags in groups.items():
                 given[parameter] = flags(**{field: given.pop(field) for field in flags.hints()})
             hide_our_memory()

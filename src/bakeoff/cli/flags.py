@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from bakeoff.plan import Plan
     from bakeoff.report.ci import CiOutputs
 
-Results = Annotated[Path, Option(metavar="DIR", help="The folder that holds the runs.")]
-RunName = Annotated[str, Argument(help="The folder or name of a run, or `latest`.")]
+Results = Annotated[
+    Path, Option(metavar="DIR", help="The folder that holds the runs, or s3://, gs:// or az://bucket/folder.")
+]
+RunName = Annotated[str, Argument(help="The folder, name or address of a run, or `latest`.")]
 Jobs = Annotated[int, Option(min=1, metavar="N", help="How many trials to run at the same time.")]
 Sandbox = Annotated[SandboxName, Option(help="The sandbox that commands run in.")]
 Refresh = Annotated[bool, Option("--refresh", help="Fetch the AI Gateway's list of models again.")]
@@ -87,6 +89,9 @@ class PlanFlags(Flags):
     )
     recordings: Path = flag(
         Path(".bakeoff/recordings"), "The folder of recorded model calls.", metavar="DIR", envvar="BAKEOFF_RECORDINGS"
+    )
+    upload_interval: float = flag(
+        10.0, "With --results in an object store: seconds between uploads.", min=0.1, metavar="SECONDS"
     )
     trace: bool = flag(False, "Send OpenTelemetry spans (needs the extra `otel`).")
     executor: ExecutorName = flag("local", "Run trials here, or on the nodes of a Ray cluster (needs the extra `ray`).")

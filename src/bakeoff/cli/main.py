@@ -354,6 +354,11 @@ def run_verify(
     """Verify the signature of a run. Exits with 1 if anything was changed, added or removed since."""
 
 
+@command(runs, "upload", "bakeoff.cli.runs")
+def upload_run(*, run: RunName = "latest", results: Results = Path("results")) -> None:
+    """Upload what an object store does not have of a run, such as after the store failed."""
+
+
 @command(runs, "delete", "bakeoff.cli.runs")
 def delete_run(
     *,

@@ -16,6 +16,7 @@ from bakeoff.report.html.entries import page_is_current, read_entry, write_curre
 from bakeoff.report.html.index_page import INDEX_NAME
 from bakeoff.report.readers import Source, find_source, known_readers
 from bakeoff.storage.run_folder import LATEST, RunFolder, run_folders
+from bakeoff.storage.store_copy import fetch_all
 
 
 def report_runs(*, runs: Sequence[str] | None, results: Path, output: Path | None, no_open: bool) -> None:
@@ -50,6 +51,7 @@ def write_pages_of(folder: RunFolder) -> tuple[Path, Path]:
 def index_results(*, results: Path, output: Path | None, no_open: bool) -> None:
     """Write the index of all runs."""
     _refuse_missing(results)
+    fetch_all(results)
     page = write_index(output or results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
     out().file.write(f"{page}\n")
     if not no_open:
@@ -59,6 +61,7 @@ def index_results(*, results: Path, output: Path | None, no_open: bool) -> None:
 def build_results(*, results: Path, no_open: bool) -> int:
     """Write every page that does not match its plan and journal, and the index; return 1 if a run cannot be shown."""
     _refuse_missing(results)
+    fetch_all(results)
     refused = 0
     for folder in run_folders(results):
         try:
@@ -96,6 +99,8 @@ def _refuse_missing(results: Path) -> None:
 def view_results(*, results: Path, port: int, no_open: bool) -> None:
     """Serve the pages until Ctrl-C."""
     from bakeoff.report.view import serve
+
+    fetch_all(results)
 
     def ready(address: str) -> None:
         out().file.write(f"{address}\n")

@@ -40,6 +40,7 @@ from bakeoff.report.terminal import print_blocks
 from bakeoff.report.treatments import treatment_effects
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
+from bakeoff.storage.store_copy import store_of
 
 PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
@@ -244,8 +245,10 @@ def print_spending(console: Console, summary: Summary, folder: RunFolder) -> Non
 
 def _command(what: str, run: FinishedRun) -> str:
     """Return what to type for this run."""
-    usual = run.options.results == Path("results")
-    words = ["bakeoff", *what.split(), run.folder.name, *([] if usual else ["--results", str(run.options.results)])]
+    store = store_of(run.options.results)
+    results = run.options.results if store is None else store.address
+    usual = results == Path("results")
+    words = ["bakeoff", *what.split(), run.folder.name, *([] if usual else ["--results", str(results)])]
     return shlex.join(words)
 
 
@@ -269,6 +272,11 @@ async def watch(
                 update()
                 notes.refused(control.refused)
     notes.cut_off(control.cut_off)
+    if control.upload_problem is not None and options.folder is not None:
+        say(
+            f"the store does not have all of this run: {control.upload_problem}. Nothing is lost: it is complete in "
+            f"{options.folder}; upload it with `bakeoff runs upload {shlex.quote(str(options.folder))}`"
+        )
     for place, problem in control.left_behind.items():
         say(f"the folder of a trial is left in {place}, which changes no result: {problem}")
     if control.sandbox:

@@ -12,7 +12,7 @@ from rich.text import Text
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.cli.run_plan import print_spending, summary_facts, summary_json
-from bakeoff.errors import UsageError
+from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
@@ -24,7 +24,9 @@ from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.report.terminal import print_blocks
 from bakeoff.storage.labels import read_labels
-from bakeoff.storage.run_folder import LATEST, find_run
+from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
+from bakeoff.storage.store_copy import fetch_all, store_of
+from bakeoff.storage.store_upload import RunUpload
 
 _SHOWN = 20
 _FILES = (".json", ".jsonl", ".eval")  # endings of result files
@@ -34,6 +36,7 @@ _SPARKS = 10  # scores of earlier runs in the table
 
 def list_runs(*, results: Path, as_json: bool) -> None:
     """Print all runs, newest first."""
+    fetch_all(results)
     rows = _overviews(results)[::-1]
     if as_json:
         print_json(rows)
@@ -165,6 +168,20 @@ def why(record: Record) -> str:
         f"{score.name}: {score.reason}" for score in record.scores if score.value is not None and score.value < 1
     ]
     return "; ".join(reasons) or "no scorer returned a number"
+
+
+def upload_run(*, run: str, results: Path) -> None:
+    """Upload what an object store does not have of a run."""
+    local = Path(run)
+    folder = RunFolder(local.resolve()) if (local / "plan.json").is_file() else find_run(results, run)
+    store = store_of(folder.path.parent.parent)
+    if store is None:
+        raise UsageError(f"{folder.path} belongs to no object store: name a run with --results s3://…")
+    with RunUpload(store, folder.path) as upload:
+        pass
+    if upload.problem is not None:
+        raise RunFolderError(upload.problem)
+    say(f"uploaded {folder.name} to {store.address}")
 
 
 def delete_run(*, run: str, results: Path, yes: bool) -> None:

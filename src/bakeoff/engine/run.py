@@ -24,6 +24,7 @@ from bakeoff.protocols import Sandbox
 from bakeoff.record import Record
 from bakeoff.sandbox import guarantees
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
+from bakeoff.storage.store_copy import store_of
 
 _AHEAD = 8
 """How many times as many trials as run side by side may start while an earlier one is not finished, in a run until
@@ -69,7 +70,7 @@ async def run(
     if resolved.may_run_commands():
         control.sandbox, control.guarantees = sandbox().name, guarantees(sandbox())
     folder = RunFolder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
-    with RunJournal(folder, redactor) as journal:
+    with uploaded_beside(folder, options, control), RunJournal(folder, redactor) as journal:
         progress = read_progress(folder, plan, options)
         control.finished_before = progress.finished.count()
         control.decisions = None if options.rescore_only else progress.decisions(plan)
@@ -86,6 +87,25 @@ async def run(
             work.cancel()
             await asyncio.wait([task])
         journal.end(work.reason_to_end)
+
+
+@contextmanager
+def uploaded_beside(folder: RunFolder, options: RunOptions, control: RunControl) -> Iterator[None]:
+    """Upload the run while it is written, if its folder is the copy of one in an object store.
+
+    Raise StoreError, before the first trial, if the store cannot be written or another process writes the run.
+    """
+    store = store_of(folder.path.parent.parent)
+    if store is None:
+        yield
+        return
+    from bakeoff.storage.store_upload import RunUpload
+
+    stop = partial(asyncio.get_running_loop().call_soon_threadsafe, control.stop)
+    upload = RunUpload(store, folder.path, options.upload_interval, stop)
+    with upload:
+        yield
+    control.upload_problem = upload.problem
 
 
 @dataclass(slots=True)

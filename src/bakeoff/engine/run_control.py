@@ -30,6 +30,7 @@ class RunControl:
         refused: subjects whose provider refuses every call, and the reason; none of their trials is started.
         redact: takes secrets out of texts that are shown while the run goes on; `run` sets it.
         left_behind: folders of trials that could not be removed, and why.
+        upload_problem: why the object store does not have all of the run at its end; None if it has.
         decisions: the comparisons so far, of a run that ends when they are decided; None for other runs.
     """
 
@@ -46,6 +47,7 @@ class RunControl:
         self.refused: dict[str, str] = {}
         self.redact: Callable[[str], str] = str
         self.left_behind: dict[Path, str] = {}
+        self.upload_problem: str | None = None
         self.decisions: PairDecisions | None = None
         self._changed = asyncio.Event()
         self._cancel: Callable[[], object] | None = None

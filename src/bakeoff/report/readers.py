@@ -23,6 +23,7 @@ from bakeoff.record import Record
 from bakeoff.report.formatting import visible
 from bakeoff.storage.journal import Entry, Mark, implausible_number, read_journal, read_journal_backwards
 from bakeoff.storage.journal_lines import Damage
+from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
 
 GROUP = "bakeoff.readers"
@@ -252,6 +253,8 @@ def open_source(path: Path, readers: tuple[Reader, ...] | None = None) -> Source
 
 def find_source(results: Path, name: str, readers: tuple[Reader, ...] | None = None) -> Source:
     """Find a source by a path, the name of a run under `results`, or `latest`."""
+    if is_store_address(name):
+        return Source(find_run(results, name).path, RunFolderReader())
     if name != LATEST and Path(name).exists():
         return open_source(Path(name), readers)
     if name.endswith((".jsonl", ".json", ".eval")) or "/" in name.rstrip("/"):

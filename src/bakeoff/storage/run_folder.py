@@ -32,10 +32,12 @@ from bakeoff.storage.journal import (
 )
 from bakeoff.storage.journal_lines import Damage, end_of_lines, is_unsealed, line_end, lines_forwards
 from bakeoff.storage.made_here import remember
+from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.old_plans import in_current_form
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import NAME as SEAL
 from bakeoff.storage.seal import Seal, plan_digest, read_seal, seal_plans
+from bakeoff.storage.store_copy import fetch_run, split_run_address, store_of, stored_runs
 
 LATEST = "latest"
 MAX_TRIALS = 10**9
@@ -355,7 +357,16 @@ def _began(folder: RunFolder) -> float:
 
 
 def find_run(results: Path, name: str) -> RunFolder:
-    """Return the run with that folder or name, or the newest one for `latest`."""
+    """Return the run with that folder or name, or the newest one for `latest`.
+
+    What is new of a run in an object store is fetched first. `name` may be the address of such a run.
+    """
+    if is_store_address(name):
+        results, name = split_run_address(name)
+    if (store := store_of(results)) is not None:
+        wanted = stored_runs(store)[-1:] if name == LATEST else [name]
+        for one in wanted:
+            fetch_run(store, results, one)
     folders = run_folders(results)
     if name == LATEST:
         if not folders:

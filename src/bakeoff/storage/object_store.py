@@ -1,0 +1,161 @@
+"""Read and write objects in the buckets of S3, Google Cloud Storage and Azure, through fsspec.
+
+Every problem of a store is a `StoreError` with one sentence: its libraries raise dozens of classes. Keys are relative
+to the address of the store.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from bakeoff.errors import RunFolderError, UsageError
+
+_SCHEMES = {"s3": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az"}  # with the extra that each needs
+_LIBRARIES = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
+_ADDRESS = re.compile(r"(?P<scheme>[a-z0-9]+):/+(?P<place>.*)", re.DOTALL)
+_ERRORS: Mapping[str, tuple[str, ...]] = {
+    "s3": ("botocore.exceptions:BotoCoreError", "botocore.exceptions:ClientError"),
+    "gs": ("gcsfs.retry:HttpError", "google.auth.exceptions:GoogleAuthError", "aiohttp:ClientError"),
+    "az": ("azure.core.exceptions:AzureError", "aiohttp:ClientError"),
+}
+# How often and how long to try, where the library can be told. A run goes on meanwhile.
+_SETTINGS: Mapping[str, dict[str, Any]] = {
+    "s3": {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}}},
+    "gs": {},
+    "az": {},
+}
+
+
+class StoreError(RunFolderError):
+    """An object store refused something, or cannot be reached."""
+
+
+def is_store_address(text: str) -> bool:
+    """Tell whether a text is the address of a store. A path in which `//` became `/` counts too."""
+    found = _ADDRESS.fullmatch(text)
+    return found is not None and found["scheme"] in _SCHEMES
+
+
+def parse_address(text: str) -> str:
+    """Return an address in its usual form: `s3://bucket/folder`. Raise UsageError for one that is not usable."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or found["scheme"] not in _SCHEMES:
+        raise UsageError(f"{text!r} is no address of a store: write s3://, gs:// or az://, then bucket and folder")
+    place = re.sub(r"/+", "/", found["place"]).strip("/")
+    if "@" in place.partition("/")[0]:
+        raise UsageError("the address of a store must not hold keys: set the variables of its own tools instead")
+    if not place or not place.isprintable() or any(part in (".", "..") for part in place.split("/")):
+        raise UsageError(f"{text!r} does not name a bucket and a folder in it, such as s3://bucket/results")
+    return f"{found['scheme']}://{place}"
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    """The objects below one address."""
+
+    address: str
+
+    @property
+    def _extra(self) -> str:
+        return _SCHEMES[self.address.partition(":")[0]]
+
+    @cached_property
+    def _files(self) -> Any:
+        """Return the file system of fsspec. Raise UsageError if its library is not installed."""
+        library = _LIBRARIES[self._extra]
+        try:
+            import_module(library)
+            fsspec = import_module("fsspec")
+        except ImportError as error:
+            raise UsageError(
+                f"{self.address} needs {library}, which is not installed: pip install 'bakeoff[{self._extra}]'"
+            ) from error
+        settings = {"use_listings_cache": False, "skip_instance_cache": True, **_SETTINGS[self._extra]}
+        with self._sentences():
+            return fsspec.filesystem(self.address.partition(":")[0], **settings)
+
+    @cached_property
+    def _known_errors(self) -> tuple[type[Exception], ...]:
+        found = [OSError]
+        for name in _ERRORS[self._extra]:
+            module, _, attribute = name.partition(":")
+            found.append(getattr(import_module(module), attribute))
+        return tuple(found)
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        try:
+            yield
+        except FileExistsError:
+            raise
+        except self._known_errors as error:
+            why = " ".join(str(error).split())[:300] or type(error).__name__
+            raise StoreError(
+                f"{self.address} cannot be used: {why}; check the address, the keys in the environment and the network"
+            ) from error
+
+    def read(self, key: str) -> bytes | None:
+        """Return the content of an object, or None if there is none."""
+        with self._sentences():
+            try:
+                return bytes(self._files.cat_file(self._path(key)))
+            except FileNotFoundError:
+                return None
+
+    def read_some(self, keys: list[str]) -> dict[str, bytes]:
+        """Return the contents of several objects, which are read at the same time."""
+        with self._sentences():
+            found = self._files.cat([self._path(key) for key in keys])
+        if not isinstance(found, dict):
+            found = {self._path(keys[0]): found}
+        return {key: bytes(found[self._path(key)]) for key in keys}
+
+    def write(self, key: str, data: bytes) -> None:
+        """Write an object, completely or not at all."""
+        with self._sentences():
+            self._files.pipe_file(self._path(key), data)
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Write an object if there is none of that name. Return False if there is. Of two at once, one succeeds."""
+        with self._sentences():
+            try:
+                self._files.pipe_file(self._path(key), data, mode="create")
+            except FileExistsError:
+                return False
+            except self._known_errors as error:
+                if "PreconditionFailed" in str(error) or "At least one of the pre-conditions" in str(error):
+                    return False
+                raise
+        return True
+
+    def delete(self, key: str) -> None:
+        """Delete an object."""
+        with self._sentences():
+            self._files.rm_file(self._path(key))
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """Return the keys of all objects in a folder and below, and their sizes."""
+        root = f"{self._path(prefix)}/"
+        with self._sentences():
+            try:
+                found = self._files.find(root, detail=True)
+            except FileNotFoundError:
+                return {}
+        return {f"{prefix}/{name.removeprefix(root)}": int(facts["size"] or 0) for name, facts in found.items()}
+
+    def folders(self, prefix: str) -> list[str]:
+        """Return the names of the folders directly in a folder."""
+        root = f"{self._path(prefix)}/"
+        with self._sentences():
+            try:
+                found = self._files.ls(root, detail=True)
+            except FileNotFoundError:
+                return []
+        return sorted(one["name"].rstrip("/").rpartition("/")[2] for one in found if one["type"] == "directory")
+
+    def _path(self, key: str) -> str:
+        return f"{self.address.partition('://')[2]}/{key}".rstrip("/")

@@ -1,0 +1,138 @@
+"""Upload a run to an object store while it is written, in a thread beside the trials.
+
+The run itself never waits for the store: its folder on this machine is complete at any time. If the store fails, the
+upload is tried again after the next interval, and the end of the run says what is missing and how to upload it.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from bakeoff._kernel.files import LARGEST_FILE, open_file, read_file
+from bakeoff.storage.journal_lines import end_of_lines
+from bakeoff.storage.object_store import ObjectStore, StoreError
+from bakeoff.storage.run_folder import LARGEST_PLAN
+from bakeoff.storage.store_copy import Piece, files_of, journal_pieces
+from bakeoff.storage.store_lease import Lease, LeaseLost, lease_seconds
+
+PIECE_BYTES = 4 << 20
+"""A piece of the journal is written again while it grows; beyond this size the next one begins."""
+
+
+class RunUpload(AbstractContextManager["RunUpload"]):
+    """Upload a run every few seconds until the end of the `with` block, and once more then.
+
+    Entering takes the lease of the run and uploads what is there: a store that cannot be written is noticed before the
+    first trial. `on_lost` is called, in the thread, if another process takes over the run.
+
+    Attributes:
+        problem: why the store does not have all of the run at the end; None if it has.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        folder: Path,
+        interval: float = 10.0,
+        on_lost: Callable[[], object] = lambda: None,
+        *,
+        whole: bool = False,
+    ) -> None:
+        self.problem: str | None = None
+        self._store = store
+        self._folder = folder
+        self._run = f"runs/{folder.name}"
+        self._interval = interval
+        self._on_lost = on_lost
+        self._whole = whole  # upload the journal from its beginning: it was repaired
+        self._lost = False
+        self._uploaded_at = 0.0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, name="upload", daemon=True)
+        self._stored: dict[str, int] = {}  # sizes of blobs and pictures, which do not change
+        self._content: dict[str, bytes] = {}  # of the small files that may change
+        self._last = Piece(0, 0, 0)  # the piece of the journal that still grows
+
+    def __enter__(self) -> "RunUpload":
+        self._lease = Lease.acquire(self._store, self._run, lease_seconds(self._interval))
+        sizes = self._store.sizes(self._run)
+        self._stored = {key.removeprefix(f"{self._run}/"): size for key, size in sizes.items()}
+        end = 0 if self._whole else self._journal_end()
+        begins = [piece.begin for piece in journal_pieces(self._stored) if piece.begin < end]
+        self._last = Piece(begins[-1] if begins else 0, self._lease.number, 0)
+        self._upload()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._try(last=True)
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(min(self._interval, self._lease.seconds / 3)):
+            self._try()
+
+    def _try(self, *, last: bool = False) -> None:
+        if self._lost:
+            return
+        try:
+            self._lease.renew()
+            if last or time.monotonic() - self._uploaded_at >= self._interval:
+                self._upload()
+                self.problem = None
+            if last:
+                self._lease.release()
+        except LeaseLost as error:
+            self._lost, self.problem = True, str(error)
+            self._on_lost()
+        except (StoreError, OSError) as error:
+            self.problem = str(error)
+
+    def _upload(self) -> None:
+        self._uploaded_at = time.monotonic()
+        journal_end = self._journal_end()  # lines that are appended from now on may name blobs not uploaded below
+        files = list(files_of(self._folder))
+        for file in files:
+            if file.startswith(("blobs/", "pictures/")):
+                self._put_unchanging(file)
+        self._put_journal(journal_end)
+        for file in files:
+            if not file.startswith(("blobs/", "pictures/")):
+                self._put_changing(file)
+
+    def _put_unchanging(self, file: str) -> None:
+        path = self._folder / file
+        if self._stored.get(file) != (size := path.stat().st_size):
+            self._lease.renew()
+            self._store.write(f"{self._run}/{file}", read_file(path, LARGEST_FILE))
+            self._stored[file] = size
+
+    def _put_changing(self, file: str) -> None:
+        data = read_file(self._folder / file, LARGEST_PLAN)
+        if self._content.get(file) != data:
+            self._store.write(f"{self._run}/{file}", data)
+            self._content[file] = data
+
+    def _journal_end(self) -> int:
+        try:
+            with open_file(self._folder / "journal.jsonl") as file:
+                return end_of_lines(file.fileno())
+        except FileNotFoundError:
+            return 0
+
+    def _put_journal(self, end: int) -> None:
+        """Upload the piece that has grown, then further ones."""
+        while end > self._last.begin + self._last.size:
+            begin, lease, size = self._last
+            if size >= PIECE_BYTES:
+                begin, size = begin + size, 0
+            with open_file(self._folder / "journal.jsonl") as file:
+                file.seek(begin)
+                data = file.read(min(end - begin, PIECE_BYTES))
+            self._lease.renew()
+            piece = Piece(begin, lease, len(data))
+            self._store.write(f"{self._run}/{piece.name}", data)
+            self._last = piece
