@@ -90,7 +90,7 @@ class ObjectStore:
     def _sentences(self) -> Iterator[None]:
         try:
             yield
-        except FileExistsError:
+        except (FileExistsError, UsageError):
             raise
         except self._known_errors as error:
             why = " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,221 @@
+"""Runs in an object store, against a real S3 server on loopback."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.record import Record
+from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
+from bakeoff.storage.run_folder import RunFolder, find_run
+from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, stored_runs
+from bakeoff.storage.store_lease import Lease, LeaseLost
+from bakeoff.storage.store_upload import RunUpload
+
+from .s3_server import SECRET, free_port, s3_server
+from .sleeping_run import TRIALS
+
+ROOT = Path(__file__).parents[2]
+ADDRESS = "s3://bucket/results"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[dict[str, str]]:
+    with s3_server("bucket") as environment:
+        yield environment
+
+
+@pytest.fixture
+def store(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ObjectStore:
+    """An empty place in the store; this process finds it."""
+    for name, value in server.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "here"))
+    return ObjectStore(f"{ADDRESS}/{tmp_path.name}")
+
+
+def start(store: ObjectStore, state: Path, *more: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.storage.sleeping_run", store.address, *more],
+        cwd=ROOT,
+        env={**os.environ, "XDG_STATE_HOME": str(state)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def records_in(folder: RunFolder) -> list[Record]:
+    return [entry for entry in folder.entries() if isinstance(entry, Record)]
+
+
+def test_a_killed_run_is_resumed_from_the_store_on_another_machine(store: ObjectStore, tmp_path: Path) -> None:
+    first = start(store, tmp_path / "first")
+    assert first.stdout is not None
+    for _ in range(TRIALS // 3):
+        assert first.stdout.readline().startswith("finished")
+    while not (names := stored_runs(store)) or not journal_pieces(_sizes(store, names[0])):
+        assert first.stdout.readline(), "nothing was uploaded while the run went on"
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+
+    results = results_folder(Path(store.address))
+    assert fetch_run(store, results, names[0])
+    kept = {record.case: record.started for record in records_in(RunFolder(results / "runs" / names[0]))}
+    assert kept, "what was uploaded can be read"
+    while True:  # the lease of the killed process has to expire
+        second = start(store, tmp_path / "second", names[0])
+        told = second.communicate()[0].splitlines()
+        if second.returncode == 0:
+            break
+    assert told[-2:] == ["problem None", "stopped False"]
+    again = {line.split()[1] for line in told if line.startswith("finished")}
+    assert not again & kept.keys(), "no trial that the store had is run again"
+
+    folder = find_run(results, names[0])
+    final = records_in(folder)
+    assert Counter(record.case for record in final) == Counter({f"case-{n}": 1 for n in range(TRIALS)})
+    assert {record.case: record.started for record in final}.items() >= kept.items()
+    assert not any(SECRET in file.read_text() for file in tmp_path.rglob("*") if file.is_file())
+
+
+def test_a_store_that_fails_during_a_run_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    store = ObjectStore("s3://bucket/results")
+    with s3_server("bucket", port) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        running = start(store, tmp_path)
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("finished")
+    told = running.communicate()[0]
+    assert running.returncode == 0
+    assert "cannot be used" in told.splitlines()[-2], "the end of the run says so"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (path,) = results_folder(Path(store.address)).glob("runs/*")
+    assert len(records_in(RunFolder(path))) == TRIALS
+    with s3_server("bucket", port):  # it has forgotten everything
+        done = subprocess.run([sys.executable, "-m", "bakeoff", "runs", "upload", str(path)], check=False)
+        assert done.returncode == 0
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
+        fetched = find_run(results_folder(Path(store.address)), "latest")
+        assert fetched.journal_file.read_bytes() == (path / "journal.jsonl").read_bytes()
+        assert len(records_in(fetched)) == TRIALS, "the blobs were uploaded too"
+
+
+def test_two_writers_cannot_take_one_run(store: ObjectStore) -> None:
+    now = [1000.0]
+    first = Lease.acquire(store, "runs/one", 60, lambda: now[0])
+    with pytest.raises(StoreError, match="is being written by process"):
+        Lease.acquire(store, "runs/one", 60, lambda: now[0])
+    now[0] += 61
+    Lease.acquire(store, "runs/one", 60, lambda: now[0])
+    with pytest.raises(LeaseLost, match="another process has taken over"):
+        first.renew()
+
+
+def test_a_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:
+    Lease.acquire(store, "runs/one").release()
+    assert Lease.acquire(store, "runs/one").number == 2
+
+
+def test_of_two_objects_made_at_once_one_is_refused(store: ObjectStore) -> None:
+    assert store.create("one", b"first")
+    assert not store.create("one", b"second")
+    assert store.read("one") == b"first"
+
+
+def test_what_a_writer_uploads_after_it_was_replaced_does_not_count(store: ObjectStore, tmp_path: Path) -> None:
+    for lease, text in ((1, b"old\nlate\n"), (2, b"old\nnew\n")):
+        store.write(f"runs/one/journal/000000000000000-{lease:06d}", text)
+    store.write("runs/one/journal/000000000000008-000001", b"later still\n")
+    store.write("runs/one/plan.json", b"{}")
+    fetch_run(store, tmp_path / "results", "one")
+    assert (tmp_path / "results/runs/one/journal.jsonl").read_bytes() == b"old\nnew\n"
+
+
+def test_a_copy_with_other_trials_than_the_store_is_not_overwritten(store: ObjectStore, tmp_path: Path) -> None:
+    folder = tmp_path / "results/runs/one"
+    folder.mkdir(parents=True)
+    (folder / "journal.jsonl").write_bytes(b"mine\n")
+    store.write("runs/one/plan.json", b"{}")
+    store.write("runs/one/journal/000000000000000-000001", b"theirs, and longer\n")
+    with pytest.raises(RunFolderError, match="have different journals"):
+        fetch_run(store, tmp_path / "results", "one")
+    assert (folder / "journal.jsonl").read_bytes() == b"mine\n"
+
+
+def test_names_of_objects_lead_nowhere_else(store: ObjectStore, tmp_path: Path) -> None:
+    store.write("runs/one/plan.json", b"{}")
+    for name in ("blobs/../../../escaped", "pictures/..", "pictures/../x.png", "report.html", "blobs/aa/short"):
+        store.write(f"runs/one/{name}", b"hostile")
+    fetch_run(store, tmp_path / "results", "one")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["plan.json"]
+    assert not fetch_run(store, tmp_path / "results", "../one")
+
+
+def test_a_repaired_journal_replaces_the_one_in_the_store(store: ObjectStore, tmp_path: Path) -> None:
+    folder = tmp_path / "results/runs/one"
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_bytes(b"{}")
+    for text, whole in ((b"a long first line\nsecond\n", False), (b"short\n", True)):
+        (folder / "journal.jsonl").write_bytes(text)
+        with RunUpload(store, folder, whole=whole) as upload:
+            pass
+        assert upload.problem is None
+    fetch_run(store, tmp_path / "elsewhere", "one")
+    assert (tmp_path / "elsewhere/runs/one/journal.jsonl").read_bytes() == b"short\n"
+
+
+def test_a_store_that_cannot_be_used_is_refused_before_the_first_trial(
+    store: ObjectStore, server: dict[str, str], tmp_path: Path
+) -> None:
+    wrong = {"missing bucket": {}, "no server": {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}}
+    for what, environment in wrong.items():
+        address = "s3://absent/results" if what == "missing bucket" else store.address
+        done = subprocess.run(
+            [sys.executable, "-m", "bakeoff", "demo", "--results", address],
+            env={**os.environ, **environment},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2, what
+        assert done.stderr.count("\n") == 1, "one sentence, no traceback"
+        assert f"{address} cannot be used" in done.stderr
+        assert server["AWS_SECRET_ACCESS_KEY"] not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("s3://key:secret@bucket/results", "must not hold keys"),
+        ("s3://", "does not name a bucket"),
+        ("s3://bucket/../other", "does not name a bucket"),
+        ("ftp://host/results", "is no address of a store"),
+    ],
+)
+def test_addresses_that_are_not_usable_are_refused(address: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        parse_address(address)
+
+
+def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:
+    for address, extra in (("gs://bucket/results", "gs"), ("az://bucket/results", "az")):
+        with pytest.raises(UsageError, match=rf"pip install 'bakeoff\[{extra}\]'"):
+            ObjectStore(address).folders("runs")
+
+
+def test_file_addresses_are_plain_folders(tmp_path: Path) -> None:
+    assert results_folder(Path(f"file://{tmp_path}/results")) == tmp_path / "results"
+
+
+def _sizes(store: ObjectStore, name: str) -> dict[str, int]:
+    run = f"runs/{name}"
+    return {key.removeprefix(f"{run}/"): size for key, size in store.sizes(run).items()}
