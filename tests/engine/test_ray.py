@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import resources
@@ -29,10 +30,14 @@ from bakeoff import (
     ScorerSpec,
     SubjectSpec,
     UsageError,
+    __version__,
     default_registry,
     run,
     summarise,
 )
+from bakeoff.engine.executors.ray_messages import Failed, Order
+from bakeoff.engine.executors.ray_order import make_order
+from bakeoff.engine.executors.ray_worker import Worker
 
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
@@ -272,6 +277,43 @@ async def test_a_server_that_is_no_ray_is_told_from_one(tmp_path: Path) -> None:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(UsageError, match="is no Ray cluster"):
             await all_of(plan, RunOptions(executor="ray", ray_address=f"127.0.0.1:{port}", results=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"version": "0.0.1"}, "and the run was started by 0.0.1: install that there"),
+        (
+            {"marker": "/nowhere/.shared-1"},
+            "it does not see the recordings in /nowhere: use a folder that all nodes share",
+        ),
+    ],
+)
+def test_a_worker_refuses_what_it_cannot_run(changes: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {
+        "source": "json:loads",
+        "folder": str(Path.cwd()),
+        "environment": {},
+        "marker": None,
+        "version": __version__,
+    }
+    worker = Worker()
+    worker.open(Order(options=RunOptions(results=tmp_path), **{**given, **changes}), b"{}")
+    (event,) = worker.poll()
+    assert isinstance(event, Failed)
+    assert problem in event.reason
+    for thread in [thread for thread in threading.enumerate() if thread.name == "bakeoff-trials"]:
+        thread.join()
+
+
+def test_recordings_that_cannot_be_marked_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    resolved = default_registry().resolve(
+        plan_of("", "x", subjects=(SubjectSpec(kind="function", name="s", options={"target": "json:dumps"}),))
+    )
+    options = RunOptions(executor="ray", replay="strict", recordings=tmp_path / "file" / "recordings")
+    with pytest.raises(UsageError, match=r"recordings: .* cannot be written"), make_order(resolved, options, None):
+        pass
 
 
 def test_without_the_extra_the_error_says_what_to_install() -> None:

@@ -12,7 +12,7 @@ from bakeoff._kernel.environment import read_environment
 from bakeoff._version import __version__
 from bakeoff.engine.executors.ray_messages import Order
 from bakeoff.engine.registry import ResolvedPlan
-from bakeoff.errors import PlanError
+from bakeoff.errors import PlanError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import ScorerSpec, SubjectSpec, describe
 from bakeoff.storage.redaction import known_secrets
@@ -72,9 +72,14 @@ def _marked(options: RunOptions) -> Iterator[str | None]:
         yield None
         return
     folder = Path.cwd() / options.recordings
-    folder.mkdir(parents=True, exist_ok=True)
     marker = folder / f".shared-{uuid4().hex}"
-    marker.touch()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+    except OSError as error:
+        raise UsageError(
+            f"recordings: {folder} cannot be written ({error.strerror}), which Ray needs: choose another"
+        ) from error
     try:
         yield str(marker)
     finally:

@@ -89,6 +89,8 @@ class Worker:
             self._events.put(Failed(trials.redact(str(error))))
         except Exception as error:  # noqa: BLE001 - the end of the thread: the driver reports it
             self._events.put(Failed(trials.redact(f"{type(error).__name__}: {error}")))
+        finally:
+            self._loop.close()
 
     def _tell(self, event: ToDriver) -> None:
         self._opened = self._opened or isinstance(event, Opened)
@@ -108,7 +110,8 @@ class Worker:
     def tell(self, messages: Sequence[ToWorker]) -> None:
         """Take messages of the driver."""
         for message in messages:
-            self._loop.call_soon_threadsafe(self._take, message)
+            with suppress(RuntimeError):  # the loop has ended, and nothing is left to be told
+                self._loop.call_soon_threadsafe(self._take, message)
 
     def _take(self, message: ToWorker) -> None:
         if isinstance(message, Close) and not self._opened and self._serving is not None:
