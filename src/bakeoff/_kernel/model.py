@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 class FrozenModel(BaseModel):
     """An immutable model that allows no unknown fields and no NaN or infinity, which JSON cannot represent."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Return the object itself: it cannot change. Pydantic copies default values for every object it makes."""
@@ -20,12 +20,13 @@ class FrozenModel(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy without the cached digests, which pydantic would keep."""
         copied = super().model_copy(update=update, deep=deep)
-        for name in copied.__dict__.keys() - type(self).model_fields.keys():
-            del copied.__dict__[name]
+        if len(copied.__dict__) > len(fields := type(self).model_fields):
+            for name in copied.__dict__.keys() - fields.keys():
+                del copied.__dict__[name]
         return copied
 
     def __eq__(self, other: object) -> bool:
-        return self is other or super().__eq__(other)
+        return self is other or (other is not None and super().__eq__(other))  # most optional fields are None
 
 
 def first_problem(error: ValidationError) -> str:

@@ -262,7 +262,12 @@ class TrialRunner:
         transcript, tried.attempt = await phase(attempt, task.clock, error, "timeout")
         tried.transcript = transcript or next(iter(kept), None)
 
-    def _task(self, trial: Trial, tally: Tally, tried: Tried, workspace: Workspace | None = None) -> Task:
+    def _task(self, trial: Trial, tally: Tally, tried: Tried, workspace: Workspace | None = None, **told: Any) -> Task:
+        told = told or {
+            "spend": tally.add,
+            "count": tally.count,
+            "clock": self._clock(trial, trial.case.limits.attempt_seconds),
+        }
         return Task(
             prompt=trial.case.prompt,
             case_id=trial.case.id,
@@ -271,12 +276,10 @@ class TrialRunner:
             round=trial.round,
             seed=trial.seed,
             limits=trial.case.limits,
-            spend=tally.add,
-            count=tally.count,
             tools=tried.tools,
             resources=self.resources,
             own_workspace=workspace,
-            clock=self._clock(trial, trial.case.limits.attempt_seconds),
+            **told,
         )
 
     def _clock(self, trial: Trial, seconds: float) -> Clock:
@@ -303,8 +306,12 @@ class TrialRunner:
         for name, scorer in self.resolved.scorers.items():
             clock, shown = self._clock(trial, case.limits.score_seconds), given
             if hasattr(type(scorer), "needs"):  # only a scorer with needs asks a model; its usage is counted apart
-                own, count = self._task(trial, tally, tried), partial(tally.count, judging=True)
-                shown = replace(given, asking=replace(own, clock=clock, spend=given.spend, count=count))
+                told: dict[str, Any] = {
+                    "spend": given.spend,
+                    "count": partial(tally.count, judging=True),
+                    "clock": clock,
+                }
+                shown = replace(given, asking=self._task(trial, tally, tried, **told))
             scored, outcome = await phase(partial(_score_with, name, scorer, shown), clock, "grader", "grader")
             remarks += (f"scorer {name!r}: {remark}" for remark in outcome.remarks)
             scores.append(_named_apart(scored or Score(name=name, failure=outcome.failure), scores))

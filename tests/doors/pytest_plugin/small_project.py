@@ -65,6 +65,9 @@ class Seen:
 class _Watcher:
     outcomes: list[EvalOutcome] = field(default_factory=list)
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        gathering(session.config).keeps_outcomes = True  # as for a report that is written at the end
+
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         self.outcomes.extend(gathering(session.config).outcomes)
 

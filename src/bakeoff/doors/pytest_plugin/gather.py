@@ -70,6 +70,7 @@ class Gathered:
 
     def __init__(self) -> None:
         self.outcomes = Outcomes()
+        self.keeps_outcomes = True  # False: no report will read them, so that they need not be packed
         self._made: dict[str, list[EvalOutcome]] = {}  # in this process, by node id; their report is not logged yet
         self._logged: tuple[object, Sequence[EvalOutcome]] = (None, ())
 
@@ -100,7 +101,7 @@ class Gathered:
         carried: Sequence[str] = report.__dict__.pop(ON_REPORT, ())
         found = self._made.pop(report.nodeid, None) or [_read(text) for text in carried]
         self._logged = (report, found)
-        if report.outcome in FINAL:
+        if self.keeps_outcomes and report.outcome in FINAL:
             for outcome in found:
                 self.outcomes.add(outcome)
 

@@ -1,9 +1,10 @@
 """Run evals as pytest items: one for each row, light where the suite needs no fixtures."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import _pytest
 import pluggy
@@ -14,14 +15,16 @@ from _pytest.mark.structures import NodeKeywords
 from _pytest.runner import call_and_report
 
 import bakeoff
+from bakeoff._kernel.json import clean_text
 from bakeoff.doors.pytest_plugin.async_fixtures import runner_of
 from bakeoff.doors.pytest_plugin.debugging import raise_at
 from bakeoff.doors.pytest_plugin.failures import EvalFailed, report
 from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.groups import Group
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
+from bakeoff.doors.pytest_plugin.parallel import PendingCase
 from bakeoff.doors.pytest_plugin.rows import EvalCase, Row
-from bakeoff.doors.pytest_plugin.session import session_of
+from bakeoff.doors.pytest_plugin.session import EvalSession, session_of
 from bakeoff.doors.pytest_plugin.suite import EvalSuite
 
 _STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
@@ -73,13 +76,11 @@ class Eval(pytest.Item):
         if case.broken is not None:
             report(self.config, self._lost(str(case.broken)), {})
             return
-        records = sorted(case.records, key=lambda record: record.round)
+        outcome = self._judged(case, session)
         if session.decisions is not None:
-            session.decisions.add(self, records)
-        subject = session.subject_to_tell(group.parameters)
-        outcome = self._outcome(expected=row.expected, parameters=group.parameters, subject=subject)
+            session.decisions.add(self, outcome.records)
         try:
-            report(self.config, outcome.judged(records), case.errors)
+            report(self.config, outcome, case.errors)
         except EvalFailed as failed:
             if not self.config.getoption("usepdb", False):
                 raise
@@ -94,10 +95,28 @@ class Eval(pytest.Item):
             gathering(self.config).add(self.nodeid, self._lost(problem))
         raise error
 
-    def _outcome(self, **more: Any) -> EvalOutcome:
+    def _judged(self, case: PendingCase, session: EvalSession) -> EvalOutcome:
+        """Return the outcome of a case that ran. What all rows have in common is validated once."""
+        if case.outcome is not None:
+            return case.outcome
         group, row = self.group, self.row
-        rule = row.rule(group.described.settings.rule)
-        return EvalOutcome(nodeid=self.nodeid, suite=group.suite, case=row.id, input=row.shown_input, rule=rule, **more)
+        if group.outcome is None:
+            rule = group.described.settings.rule
+            made = EvalOutcome(nodeid="", case="", input="", suite=group.suite, parameters=group.parameters, rule=rule)
+            group.outcome = made
+        records = case.records if len(case.records) == 1 else sorted(case.records, key=lambda record: record.round)
+        common: EvalOutcome = group.outcome
+        if (rule := row.rule(common.rule)) is not common.rule:
+            common = common.model_copy(update={"rule": rule})
+        case.outcome = common.judged(
+            records,
+            nodeid=clean_text(self.nodeid),
+            case=row.id,
+            input=row.shown_input,
+            expected=row.expected,
+            subject=session.subject_to_tell(group.parameters),
+        )
+        return case.outcome
 
     def _lost(self, why: str) -> EvalOutcome:
         from bakeoff.doors.pytest_plugin.lost import collected
@@ -255,11 +274,35 @@ class EvalItem(Eval):
         hooks, session = self.ihook, self.session
         hooks.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
         self.take_over()
-        self.stash[caplog_records_key] = {}  # pytest's setup phase would have added it
-        call_and_report(self, "call")
+        if not self._report_finished():
+            self.stash[caplog_records_key] = {}  # pytest's setup phase would have added it
+            call_and_report(self, "call")
         if session.shouldfail or session.shouldstop:
             call_and_report(self, "teardown", nextitem=None)
         hooks.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
+        return True
+
+    def _report_finished(self) -> bool:
+        """Report a case that has passed already and printed nothing; return False if there is more to do.
+
+        Nothing is left to happen in its call phase, so that the hooks around it have nothing to capture.
+        """
+        kept = self.kept
+        if kept is not None and (kept.get("user_properties") or kept.get("_report_sections")):
+            return False
+        session = session_of(self.config)
+        case = session.finished(self)
+        if case is None or not self._makes_reports():
+            return False
+        outcome = self._judged(case, session)
+        if outcome.passed is False or outcome.problem:
+            return False
+        session.forget(self)
+        gathered, nodeid = gathering(self.config), self.nodeid
+        gathered.begin(nodeid)
+        gathered.add(nodeid, outcome)
+        now = time.time()
+        self.ihook.pytest_runtest_logreport(report=self._passed("call", outcome.seconds, now, now))
         return True
 
     def _has_nothing_to_set_up(self) -> bool:
@@ -276,26 +319,35 @@ class EvalItem(Eval):
 
         The parts that all rows have in common are shared.
         """
+        if not self._makes_reports():
+            return None
+        assert call.when != "collect"
+        return self._passed(call.when, call.duration, call.start, call.stop)
+
+    def _makes_reports(self) -> bool:
         if self.group.reports is None:
             makers = self.ihook.pytest_runtest_makereport
             self.group.reports = _all_known(makers, _KNOWN["pytest_runtest_makereport"], wrappers=False)
-        if not self.group.reports:
-            return None
+        return self.group.reports
+
+    def _passed(
+        self, when: Literal["setup", "call", "teardown"], seconds: float, start: float, stop: float
+    ) -> pytest.TestReport:
         if self.group.keywords is None:
             self.group.keywords = {name: 1 for name in self.keywords if name != self.name}
-        assert call.when != "collect"
-        sections = [(f"Captured {key} {when}", content) for when, key, content in self._report_sections]
+        kept = self.kept or {}
+        sections = [(f"Captured {key} {when}", content) for when, key, content in kept.get("_report_sections", ())]
         return pytest.TestReport(
             self._id if _STRUCTURED_IDS else self.nodeid,
             self.location,
             self.group.keywords,
             "passed",
             None,
-            call.when,
+            when,
             sections,
-            call.duration,
-            call.start,
-            call.stop,
+            seconds,
+            start,
+            stop,
             self.user_properties,
         )
 

@@ -1,7 +1,7 @@
 """The result of one eval: the data that travels from a worker to the controller and into every report."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from bakeoff._kernel.json import CleanJson, CleanText, clean_text
 from bakeoff._kernel.model import FrozenModel
@@ -28,12 +28,15 @@ class EvalOutcome(FrozenModel):
     passed: bool | None = None  # None: recorded without a threshold, or undecided
     problem: CleanText | None = None  # why it is undecided: a broken scorer, or a task that could not be run
 
-    def judged(self, records: Sequence[Record]) -> Self:
-        """Return the outcome with its records, and the verdict that they have in every report."""
+    def judged(self, records: Sequence[Record], **more: Any) -> Self:
+        """Return the outcome with its records, and the verdict that they have in every report.
+
+        `more` are other fields to replace. They are not validated, so their texts must be clean already.
+        """
         verdict = case_verdict(self.rule, [Round.of(record) for record in records])
         problem = _problem(records) if verdict.verdict in LOST else None
         judged = {"score": verdict.score, "passed": verdict.passed, "problem": problem and clean_text(problem)}
-        return self.model_copy(update={"records": tuple(records), **judged})
+        return self.model_copy(update={**more, "records": tuple(records), **judged})
 
     @property
     def threshold(self) -> float | None:

@@ -18,6 +18,7 @@ from bakeoff._kernel.threads import call
 from bakeoff.doors.pytest_plugin.adapters import ENDS_A_LOOP, Errors, preload, refuse_incomplete
 from bakeoff.doors.pytest_plugin.groups import SUBJECT
 from bakeoff.doors.pytest_plugin.loops import EvalLoop
+from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.own_task import call_apart
 from bakeoff.doors.pytest_plugin.printing import Printed, printing_to
 from bakeoff.doors.pytest_plugin.rows import EvalCase, Row, graded_by
@@ -30,7 +31,7 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox, Scorer, Subject
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
 from bakeoff.replay.store import recordings_resource
@@ -45,6 +46,8 @@ EMPTY_PLAN = Plan(
 )
 """The plan of every session, without its cases and subjects. The scorers of the suites are not part of it: with them,
 the records of two suites would look like those of two plans."""
+
+_PLAIN_CASE = Case(id="case", prompt="")  # copied for each row, which is faster than making a new one
 
 _MOST_AHEAD = 256  # finished cases that wait to be reported
 _CHUNK = 1 << 16
@@ -94,6 +97,7 @@ class PendingCase:
     errors: dict[int, BaseException] = field(default_factory=dict)  # raised by the task, by round
     broken: BakeoffError | None = None  # why the whole suite could not be run
     printed: Printed | None = None  # None: pytest captures what the case prints
+    outcome: EvalOutcome | None = None  # set when pytest reports it
     finished: Any = None  # the event that someone waits for
 
     @property
@@ -127,19 +131,25 @@ class SuiteTrials:
     shared: SharedResources | None = None  # None: open resources for these trials alone
     prior: Record | None = None  # only the scoring of this one is left to do
     printed: dict[str, Printed] = field(default_factory=dict)  # by the ids of cases that run
+    limits: Limits = field(init=False)  # the same for all rows
+
+    def __post_init__(self) -> None:
+        seconds = self.settings.timeout
+        object.__setattr__(self, "limits", Limits(attempt_seconds=seconds, score_seconds=seconds))
 
     def job(self, case_id: str, round_: int, index: int) -> Job:
         """Return the job of a case in a round; `index` tells it apart from other jobs.
 
         The keys of a trial are those of the session's plan, which has neither limits nor files.
         """
-        row, seconds = self.rows[case_id], self.settings.timeout
-        texts = {"id": case_id, "prompt": row.shown_input, "expected": row.expected}
-        trial = EMPTY_PLAN.trial_of(Case(**texts), self.spec, round_, index)
-        limits = Limits(attempt_seconds=seconds, score_seconds=seconds)
-        rule = row.rule(self.settings.rule)
-        case = Case(**texts, limits=limits, pass_rule=rule, **graded_by(row.values))
-        return Job(replace(trial, case=case), self.prior, self.prior.spent if self.prior else NO_USAGE)
+        row = self.rows[case_id]
+        own: dict[str, Any] = {"id": case_id, "prompt": row.shown_input, "expected": row.expected}  # clean already
+        trial = EMPTY_PLAN.trial_of(_PLAIN_CASE.model_copy(update=own), self.spec, round_, index)
+        own |= {"limits": self.limits, "pass_rule": row.rule(self.settings.rule)}
+        files = graded_by(row.values)
+        case = Case(**own, **files) if files else _PLAIN_CASE.model_copy(update=own)
+        job = Trial(index, case, self.spec, round_, trial.seed, trial.attempt_key, trial.score_key)
+        return Job(job, self.prior, self.prior.spent if self.prior else NO_USAGE)
 
     def resolve(self) -> ResolvedPlan:
         plan = EMPTY_PLAN.model_copy(update={"threshold": self.settings.rule.threshold})
@@ -313,12 +323,16 @@ class SuiteExecution:
         return cases
 
     def wait_for(self, case: PendingCase) -> None:
-        """Wait for a case. Those submitted before it count as reported, even if pytest skipped them."""
+        """Wait for a case."""
+        self.reach(case)
+        self._loop.wait_for(case)
+
+    def reach(self, case: PendingCase) -> None:
+        """Note that pytest is at a case. Those submitted before it count as reported, even if pytest skipped them."""
         self._reached = max(self._reached, case.number)
         if self._full and self._ahead <= _MOST_AHEAD // 2:
             self._full = False
             self._loop.call(self._wake)
-        self._loop.wait_for(case)
 
     @property
     def _ahead(self) -> int:

@@ -136,6 +136,7 @@ class EvalHooks:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._gathered = gathering(config)
         self._is_worker = hasattr(config, "workerinput")
         self._keeps_runs = not config.getoption("eval_no_record")
         self._writer: RunWriter | None = None
@@ -221,11 +222,12 @@ class EvalHooks:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
         """Take the outcomes before anyone reports them; a worker sends them with the report instead."""
         if report.when == "call" or (report.when == "setup" and not report.passed):
-            gathered = gathering(self._config)
+            gathered = self._gathered
             (gathered.attach if self._is_worker else gathered.take)(report)
-            for outcome in gathered.of(report):
+            outcomes = gathered.of(report)
+            for outcome in outcomes:
                 self._keep(outcome)
-            if gathered.of(report) and (report.sections or not report.passed):
+            if outcomes and (report.sections or not report.passed):
                 from bakeoff.doors.pytest_plugin.reporting.commands import break_up_commands
 
                 break_up_commands(report)
@@ -237,10 +239,11 @@ class EvalHooks:
         yield
 
     def _keep(self, outcome: "EvalOutcome") -> None:
-        failures = (record.failure for record in outcome.records)
-        if stopped := next((failure for failure in failures if failure and failure.kind == "budget"), None):
-            self._over_budget += 1
-            self._limit_reached = stopped.message
+        if not outcome.passed:
+            failures = (record.failure for record in outcome.records)
+            if stopped := next((failure for failure in failures if failure and failure.kind == "budget"), None):
+                self._over_budget += 1
+                self._limit_reached = stopped.message
         for record in outcome.records:
             for phase in (record.attempt, record.score):
                 if phase is not None and phase.remarks:

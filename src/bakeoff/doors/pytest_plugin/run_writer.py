@@ -1,6 +1,8 @@
 """Keep the evals of a session as a run: a folder that `bakeoff report`, `compare` and `runs` read like any other."""
 
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic_core import to_json
@@ -126,5 +128,10 @@ def ignore_in_git(results: Path) -> None:
 
 def _case(outcome: EvalOutcome) -> bytes:
     expected = {} if outcome.expected is None else {"expected": outcome.expected}
-    judged = {"tags": {"suite": outcome.suite}, "pass_rule": outcome.rule.model_dump(exclude_defaults=True)}
+    judged = {"tags": {"suite": outcome.suite}, "pass_rule": _dumped(outcome.rule)}
     return to_json({"id": outcome.records[0].case, "prompt": outcome.input, **expected, **judged})
+
+
+@lru_cache
+def _dumped(rule: PassRule) -> dict[str, Any]:
+    return rule.model_dump(exclude_defaults=True)

@@ -166,6 +166,23 @@ class EvalSession:
         self._wait_for(case, running.execution)
         return case
 
+    def finished(self, item: GroupItem) -> PendingCase | None:
+        """Return a case that is done, went well and printed nothing; None if pytest has to go through its phase."""
+        if self.decisions is not None or self._debug is not None or item.group.borrows:
+            return None
+        running = self._running.get(item.group)
+        case = None if running is None else running.pending.get(item.row.id)
+        if running is None or case is None or not case.done or case.broken or case.errors:
+            return None
+        if case.printed is not None and (case.printed.texts or case.printed.logged):
+            return None
+        running.execution.reach(case)
+        return case
+
+    def forget(self, item: GroupItem) -> None:
+        """Forget a case that `finished` has returned: it is reported."""
+        del self._running[item.group].pending[item.row.id]
+
     def _submits_all(self, group: Group) -> bool:
         """Tell whether all cases of a group are submitted at once. One that may be skipped waits for its turn."""
         waits = any(each.may_be_skipped() for each in self._selected[group])

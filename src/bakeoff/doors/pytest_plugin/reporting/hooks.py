@@ -34,6 +34,7 @@ def register(config: pytest.Config) -> None:
         from bakeoff.doors.pytest_plugin.reporting.ending import read_options
 
         requested = read_options(config)
+    gathering(config).keeps_outcomes = requested is not None or config.option.eval_watch_cycle is not None
     config.pluginmanager.register(EvalReporter(config, requested), "bakeoff-reports")
 
 
@@ -43,6 +44,7 @@ class EvalReporter:
     def __init__(self, config: pytest.Config, requested: "Requested | None" = None) -> None:
         self._config = config
         self._requested = requested
+        self._gathered = gathering(config)
         self._verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
         self._tallies: Tallies | None = None
         self._ending: Ending | None = None
@@ -54,10 +56,10 @@ class EvalReporter:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(
-        self, report: pytest.CollectReport | pytest.TestReport, config: pytest.Config
+        self, report: pytest.CollectReport | pytest.TestReport
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
         """Add score and time to pytest's own words; with -q, colour its letters by score."""
-        if not _is_result(report) or not (outcomes := gathering(config).of(report)):
+        if not (outcomes := self._gathered.of(report)) or not _is_result(report):
             return None
         from bakeoff.doors.pytest_plugin.reporting.terminal import colour_of, score_words
 
@@ -69,7 +71,7 @@ class EvalReporter:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
         """Count outcomes, add JUnit properties before other plugins write the report, and print after pytest did."""
-        outcomes = gathering(self._config).of(report)
+        outcomes = self._gathered.of(report)
         if outcomes and report.outcome in FINAL:
             self.count(outcomes)
         if report.failed:
@@ -78,8 +80,10 @@ class EvalReporter:
         if self._requested is not None and self._requested.junit:
             self._add_properties(report, outcomes)
         yield
+        if not outcomes or self._verbosity < 0 or not _is_result(report):
+            return
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
-        if outcomes and terminal is not None and self._verbosity >= 0 and _is_result(report):
+        if terminal is not None:
             from bakeoff.doors.pytest_plugin.reporting.terminal import print_item, print_tools
 
             if self._verbosity == 0:
