@@ -93,6 +93,9 @@ class TrialPool:
     async def _work(self, removals: Removals) -> None:
         while (job := await self._queue.get()) is not None:
             await removals.room()
+            if self._most_ahead is None:
+                await self._run(job)
+                continue
             async with self._in_turn():
                 await self._run(job)
         await self._queue.put(None)  # for the next worker

@@ -43,6 +43,56 @@ def test_whoever_has_a_hook_for_each_phase_has_it_called(project: SmallProject, 
     assert noted == (each if "report" in hook else [f"test_it[{name}]" for name in "abcde"])
 
 
+@pytest.mark.parametrize("hook", ["pytest_runtest_logstart", "pytest_runtest_logfinish"])
+def test_whoever_has_a_hook_for_the_start_or_the_end_of_a_test_has_it_called_with_q_too(
+    project: SmallProject, hook: str
+) -> None:
+    project.write(FIVE)
+    project.write(f"def {hook}(nodeid): note(nodeid)", "conftest.py", head=NOTE)
+    assert project.run("-q").counts() == {"passed": 5}
+    noted = (project.path / "noted.txt").read_text().split()
+    assert noted == [f"test_it.py::test_it[{name}]" for name in "abcde"]
+
+
+FINISHED_BEFORE_THEIR_TURN = """
+import asyncio
+
+finished = []
+
+@eval_suite(data=rows(*"abcdef"), scorers=[right], concurrency=6)
+async def test_it(case):
+    while case.input == "a" and len(finished) < 5:
+        await asyncio.sleep(0)
+    finished.append(case.input)
+    if case.input == "c":
+        print("printed by c")
+    if case.input == "d":
+        return "wrong"
+    return f"<{case.input}>"
+"""
+
+
+def test_cases_that_are_finished_before_their_turn_are_reported_like_any_other(project: SmallProject) -> None:
+    project.write(FINISHED_BEFORE_THEIR_TURN)
+    seen = project.run("-q", "-rPf")
+    assert seen.counts() == {"passed": 5, "failed": 1}
+    assert seen.text.count("printed by c") == 1
+    assert "FAILED test_it.py::test_it[d]" in seen.text
+    assert [outcome.case for outcome in seen.outcomes] == list("abcdef")
+
+
+def test_cases_that_are_finished_before_their_turn_end_the_run_at_the_first_failure(project: SmallProject) -> None:
+    project.write(FINISHED_BEFORE_THEIR_TURN)
+    assert project.run("-q", "-x").counts() == {"passed": 3, "failed": 1}
+
+
+def test_cases_that_are_finished_before_their_turn_are_told_apart_by_lf(project: SmallProject) -> None:
+    project.write(FINISHED_BEFORE_THEIR_TURN)
+    given = ("-q", "-p", "cacheprovider")
+    assert project.run_apart(*given).counts() == {"passed": 5, "failed": 1}
+    assert "1 failed" in project.run_apart(*given, "--lf").text
+
+
 def test_marks_that_are_given_while_collecting_count(project: SmallProject) -> None:
     project.write(FIVE)
     project.write(

@@ -47,6 +47,7 @@ class Group:
     keywords: dict[str, Literal[1]] | None = None  # of reports
     last: Any = None  # the light item that was run last
     following: Any = None  # the item after the one that runs, which xdist has already taken from its queue
+    silent: bool | None = None  # whether nobody shows that a test begins or ends
     outcome: Any = None  # with the fields that all rows have in common
     reports: bool | None = None  # whether items make reports of their own
     unnoticed: bool | None = None  # whether a phase that does nothing may be left out

@@ -271,16 +271,28 @@ class EvalItem(Eval):
         """
         if nextitem is None or nextitem.parent is not self.parent or not self._has_nothing_to_set_up():
             return False
-        hooks, session = self.ihook, self.session
-        hooks.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
+        hooks, session, announced = self.ihook, self.session, not self._is_silent()
+        if announced:
+            hooks.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
         self.take_over()
         if not self._report_finished():
             self.stash[caplog_records_key] = {}  # pytest's setup phase would have added it
             call_and_report(self, "call")
         if session.shouldfail or session.shouldstop:
             call_and_report(self, "teardown", nextitem=None)
-        hooks.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
+        if announced:
+            hooks.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
         return True
+
+    def _is_silent(self) -> bool:
+        """Tell whether nobody shows that a test begins or ends: with -q, pytest does not."""
+        if self.group.silent is None:
+            config, hooks = self.config, self.ihook
+            quiet = config.get_verbosity() < 0 and config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) < 0
+            live = config.getini("log_cli") or config.getoption("log_cli_level", None)
+            both = (hooks.pytest_runtest_logstart, hooks.pytest_runtest_logfinish)
+            self.group.silent = quiet and not live and all(_all_known(hook, ("terminal", "logging")) for hook in both)
+        return self.group.silent
 
     def _report_finished(self) -> bool:
         """Report a case that has passed already and printed nothing; return False if there is more to do.

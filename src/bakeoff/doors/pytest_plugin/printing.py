@@ -7,8 +7,8 @@ Tasks and `asyncio.to_thread` inherit it; a thread that a case starts by other m
 
 import logging
 import sys
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from logging.handlers import QueueHandler
@@ -34,14 +34,19 @@ class Printed:
 _PRINTED: ContextVar[Printed | None] = ContextVar("_PRINTED", default=None)
 
 
-@contextmanager
-def printing_to(printed: Printed | None) -> Iterator[None]:
+class printing_to:
     """Keep what is printed and logged inside the block; None leaves it to pytest."""
-    token = _PRINTED.set(printed)
-    try:
-        yield
-    finally:
-        _PRINTED.reset(token)
+
+    __slots__ = ("_printed", "_token")
+
+    def __init__(self, printed: Printed | None) -> None:
+        self._printed = printed
+
+    def __enter__(self) -> None:
+        self._token = _PRINTED.set(self._printed)
+
+    def __exit__(self, *_: object) -> None:
+        _PRINTED.reset(self._token)
 
 
 def is_kept() -> bool:

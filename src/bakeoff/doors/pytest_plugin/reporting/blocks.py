@@ -8,7 +8,6 @@ from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_NOT_PASSED, MOST_WORST, Numbers, SuiteName, why_not
 from bakeoff.record import NO_USAGE
-from bakeoff.report.answer import what_was_lost_unequally
 from bakeoff.report.blocks import (
     Block,
     BulletList,
@@ -179,8 +178,10 @@ def notes(summary: Summary) -> Iterator[str]:
         (total.timeouts, "round ran out of time, which scores 0", "rounds ran out of time, which scores 0"),
     )
     yield from (f"{number:,} {one if number == 1 else many}" for number, one, many in counted if number)
-    if unequal := what_was_lost_unequally(summary.tallies.unequal_losses()):
-        yield unequal.removesuffix(".")
+    if unequal := summary.tallies.unequal_losses():
+        from bakeoff.report.answer import what_was_lost_unequally  # most sessions have nothing to answer
+
+        yield what_was_lost_unequally(unequal).removesuffix(".")
     if total.judging != NO_USAGE:
         yield f"judges used {total.judging.tokens:,} tokens ({cost(total.judging.cost)}), which are in no suite's cost"
     if not summary.complete:

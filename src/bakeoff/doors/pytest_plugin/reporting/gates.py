@@ -8,10 +8,8 @@ from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.calibrated import judges_calibrated
 from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, cell_of, suite_of
-from bakeoff.doors.pytest_plugin.reporting.source import case_ids
 from bakeoff.doors.pytest_plugin.reporting.undecided import NONE, Allowance, refusal
 from bakeoff.record import reaches
 from bakeoff.report.formatting import percent, visible
@@ -64,6 +62,8 @@ def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], summary: Summary)
         compared = _against_baseline(gates, gates.baseline, outcomes)
         found.append(("baseline", *_unless_undecided(gates, summary, compared)))
     if gates.labelled is not None:
+        from bakeoff.doors.pytest_plugin.reporting.calibrated import judges_calibrated
+
         found.append(("require-calibrated-judge", *judges_calibrated(outcomes, gates.labelled)))
     if not numbers.cases:
         found = [(option, False, "no eval was run") for option, _, _ in found]
@@ -154,12 +154,16 @@ def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
 
 def _gone(before: Sequence[EvalOutcome], after: Sequence[EvalOutcome]) -> list[str]:
     """Return the cases that are missing from a run; a case with another content is still there."""
+    from bakeoff.doors.pytest_plugin.reporting.source import case_ids  # only a baseline needs it
+
     there = set(case_ids(after))
     return [case for case in case_ids(before) if case not in there]
 
 
 def _cells(outcomes: Sequence[EvalOutcome]) -> Cells:
     """Identify cases by node id and content: an edited case is another one."""
+    from bakeoff.doors.pytest_plugin.reporting.source import case_ids
+
     keyed = zip(case_ids(outcomes), outcomes, strict=True)
     return {
         CaseKey(case, fingerprint(outcome.input, outcome.expected)): cell
