@@ -208,7 +208,8 @@ def show(title: str, found: Mapping[str, Sequence["Measured"]]) -> None:
 
 def ratio(ours: Sequence["Measured"], others: Sequence["Measured"], what: str = "seconds") -> float:
     """Return the median of the ratios of neighbours in time."""
-    return statistics.median(getattr(one, what) / getattr(other, what) for one, other in zip(ours, others, strict=True))
+    pairs = zip(ours, others, strict=True)
+    return float(statistics.median(getattr(one, what) / getattr(other, what) for one, other in pairs))
 
 
 def sleeping_cases() -> Iterator[str]:

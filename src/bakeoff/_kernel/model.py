@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 class FrozenModel(BaseModel):
     """An immutable model that allows no unknown fields and no NaN or infinity, which JSON cannot represent."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Return the object itself: it cannot change. Pydantic copies default values for every object it makes."""
