@@ -4,6 +4,7 @@ Prints a line for each finished trial, and at the end the problem of the upload,
 """
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -25,9 +26,10 @@ async def slow_echo(prompt: str) -> str:
 
 
 def plan() -> Plan:
+    trials = int(os.environ.get("TRIALS", TRIALS))
     return Plan(
         name="sleeping",
-        cases=tuple(Case(id=f"case-{n}", prompt=f"say {n}", expected="nothing") for n in range(TRIALS)),
+        cases=tuple(Case(id=f"case-{n}", prompt=f"say {n}", expected="nothing") for n in range(trials)),
         subjects=(function_subject(slow_echo, "slow"),),
         scorers=(ScorerSpec(kind="exact"),),
         threshold=None,

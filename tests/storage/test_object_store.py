@@ -119,6 +119,19 @@ def test_two_writers_cannot_take_one_run(store: ObjectStore) -> None:
         first.renew()
 
 
+def test_a_run_that_lost_its_lease_stops(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIALS", "100000")
+    running = start(store, tmp_path / "first")
+    assert running.stdout is not None
+    assert running.stdout.readline().startswith("finished")
+    (name,) = stored_runs(store)
+    assert store.create(f"runs/{name}/lease/000002", b"{}")
+    told = running.communicate()[0].splitlines()
+    assert running.returncode == 0
+    assert told[-1] == "stopped True"
+    assert "another process has taken over" in told[-2]
+
+
 def test_a_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:
     Lease.acquire(store, "runs/one").release()
     assert Lease.acquire(store, "runs/one").number == 2

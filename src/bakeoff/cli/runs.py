@@ -191,5 +191,10 @@ def delete_run(*, run: str, results: Path, yes: bool) -> None:
         if not sys.stdin.isatty():
             raise UsageError(f"deleting {folder.name} needs confirmation: add --yes where there is no terminal")
         typer.confirm(f"Delete {folder.path} and everything in it?", abort=True)
+    store = store_of(folder.path.parent.parent)
     folder.delete()
-    say(f"deleted {folder.name}")
+    say(
+        f"deleted {folder.name}"
+        if store is None
+        else f"deleted the copy of {folder.name}; {store.address} still has it"
+    )

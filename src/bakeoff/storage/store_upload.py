@@ -79,7 +79,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         if self._lost:
             return
         try:
-            self._lease.renew()
+            self._lease.check() if last else self._lease.renew()
             if last or time.monotonic() - self._uploaded_at >= self._interval:
                 self._upload()
                 self.problem = None
