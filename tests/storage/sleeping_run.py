@@ -22,7 +22,7 @@ INTERVAL = 0.2
 
 async def slow_echo(prompt: str) -> str:
     await asyncio.sleep(0.1)
-    return prompt + "x" * 5000 * 4  # long enough for a blob
+    return prompt + "x" * (20_000 if prompt.endswith("0") else 0)  # a blob for every tenth
 
 
 def plan() -> Plan:

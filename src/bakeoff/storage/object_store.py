@@ -119,6 +119,11 @@ class ObjectStore:
         with self._sentences():
             self._files.pipe_file(self._path(key), data)
 
+    def write_some(self, contents: Mapping[str, bytes]) -> None:
+        """Write several objects at the same time."""
+        with self._sentences():
+            self._files.pipe({self._path(key): data for key, data in contents.items()})
+
     def create(self, key: str, data: bytes) -> bool:
         """Write an object if there is none of that name. Return False if there is. Of two at once, one succeeds."""
         with self._sentences():

@@ -113,7 +113,7 @@ def fetch_run(store: ObjectStore, results: Path, name: str) -> bool:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     ahead = _fetch_journal(store, run, folder, journal_pieces(sizes))
     wanted = [file for file in sizes if _FILE.fullmatch(file) and _is_new(folder / file, sizes[file], ahead=ahead)]
-    for group in _groups(wanted, sizes):
+    for group in in_groups(wanted, sizes):
         for key, data in store.read_some([f"{run}/{file}" for file in group]).items():
             write_atomically(folder / key.removeprefix(f"{run}/"), data, PRIVATE)
     return True
@@ -167,7 +167,7 @@ def _is_new(path: Path, size: int, *, ahead: bool) -> bool:
     return have != size if path.parent.parent.name == "blobs" else not ahead
 
 
-def _groups(files: list[str], sizes: dict[str, int]) -> Iterator[list[str]]:
+def in_groups(files: list[str], sizes: dict[str, int]) -> Iterator[list[str]]:
     """Yield files in groups that fit in memory, the seal and the plan last: they say that the rest is there."""
     group: list[str] = []
     for file in sorted(files, key=lambda file: (file in ("plan.json", "seal.json"), file)):

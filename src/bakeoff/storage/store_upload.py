@@ -14,7 +14,7 @@ from bakeoff._kernel.files import LARGEST_FILE, open_file, read_file
 from bakeoff.storage.journal_lines import end_of_lines
 from bakeoff.storage.object_store import ObjectStore, StoreError
 from bakeoff.storage.run_folder import LARGEST_PLAN
-from bakeoff.storage.store_copy import Piece, files_of, journal_pieces
+from bakeoff.storage.store_copy import Piece, files_of, in_groups, journal_pieces
 from bakeoff.storage.store_lease import Lease, LeaseLost, lease_seconds
 
 PIECE_BYTES = 4 << 20
@@ -51,7 +51,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._uploaded_at = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name="upload", daemon=True)
-        self._stored: dict[str, int] = {}  # sizes of blobs and pictures, which do not change
+        self._stored: dict[str, int] = {}  # what the store has, with its sizes; blobs and pictures do not change
         self._content: dict[str, bytes] = {}  # of the small files that may change
         self._last = Piece(0, 0, 0)  # the piece of the journal that still grows
 
@@ -95,20 +95,19 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._uploaded_at = time.monotonic()
         journal_end = self._journal_end()  # lines that are appended from now on may name blobs not uploaded below
         files = list(files_of(self._folder))
-        for file in files:
-            if file.startswith(("blobs/", "pictures/")):
-                self._put_unchanging(file)
+        self._put_unchanging([file for file in files if file.startswith(("blobs/", "pictures/"))])
         self._put_journal(journal_end)
         for file in files:
             if not file.startswith(("blobs/", "pictures/")):
                 self._put_changing(file)
 
-    def _put_unchanging(self, file: str) -> None:
-        path = self._folder / file
-        if self._stored.get(file) != (size := path.stat().st_size):
+    def _put_unchanging(self, files: list[str]) -> None:
+        sizes = {file: (self._folder / file).stat().st_size for file in files if file not in self._stored}
+        for group in in_groups(list(sizes), sizes):
             self._lease.renew()
-            self._store.write(f"{self._run}/{file}", read_file(path, LARGEST_FILE))
-            self._stored[file] = size
+            contents = {f"{self._run}/{file}": read_file(self._folder / file, LARGEST_FILE) for file in group}
+            self._store.write_some(contents)
+            self._stored.update({file: sizes[file] for file in group})
 
     def _put_changing(self, file: str) -> None:
         data = read_file(self._folder / file, LARGEST_PLAN)

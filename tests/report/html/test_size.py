@@ -1,6 +1,10 @@
 """Large runs and many runs. The figures of a quiet machine are in docs/how-to/reports.md."""
 
+import base64
+import gzip
+import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -9,7 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
+from bakeoff.record import Phase, Score
 from bakeoff.report.html import write_run_page
+from bakeoff.report.html.run_page import MOST_LISTED
 
 from .browser import Chromium, opened
 from .generator import as_line, line_of, plan_of, records_of, write_lines
@@ -127,3 +133,25 @@ def test_an_index_over_1000_runs_opens_at_once(chromium: Chromium, many_runs: Pa
         return time.perf_counter() - began
 
     assert min(chromium(look), chromium(look)) < 2
+
+
+@pytest.mark.slow
+def test_a_page_lists_the_newest_trials_only_and_counts_all(tmp_path: Path) -> None:
+    rounds = MOST_LISTED + 500
+    plan = plan_of(1, subjects=1, rounds=rounds)
+    (record, *_) = records_of(plan_of(1, subjects=1), steps=1)
+    passed = record.model_copy(update={"scores": (Score(name="exact", value=1.0),), "attempt": Phase(seconds=1.0)})
+    lines: list[object] = []
+    for trial in plan.trials():
+        failed = {"scores": (Score(name="exact", value=0.0),)} if trial.index < 3 else {}
+        lines.append(as_line(line_of(passed.model_copy(update={**trial.identity, **failed}))))
+    page = write_run_page(write_lines(tmp_path / "run", plan, lines), tmp_path / "run.html")
+    html = page.read_text()
+    assert f"{rounds - 3 - MOST_LISTED:,} trials are not listed" in html
+    assert f"{rounds - 3} of {rounds} passed" in html, "the matrix counts every trial"
+    found = re.search(r'data-chunk="trials">([^<]*)<', html)
+    assert found is not None
+    listed = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    assert len(listed["trial"]) == MOST_LISTED + 3
+    assert listed["trial"][:3] == [0, 1, 2], "failures are listed, however old"
+    assert listed["trial"][-1] == rounds - 1
