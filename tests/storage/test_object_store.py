@@ -106,6 +106,10 @@ def test_a_store_that_fails_during_a_run_loses_nothing(tmp_path: Path, monkeypat
         fetched = find_run(results_folder(Path(store.address)), "latest")
         assert fetched.journal_file.read_bytes() == (path / "journal.jsonl").read_bytes()
         assert len(records_in(fetched)) == TRIALS, "the blobs were uploaded too"
+        for words in (["runs", "check", f"{store.address}/runs/{path.name}"], ["export", "--results", store.address]):
+            done = subprocess.run([sys.executable, "-m", "bakeoff", *words], stdout=subprocess.PIPE, check=False)
+            assert done.returncode == 0, words
+        assert done.stdout.count(b"\n") == TRIALS + 1
 
 
 def test_two_writers_cannot_take_one_run(store: ObjectStore) -> None:
