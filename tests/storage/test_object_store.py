@@ -167,6 +167,24 @@ def test_a_copy_with_other_trials_than_the_store_is_not_overwritten(store: Objec
     assert (folder / "journal.jsonl").read_bytes() == b"mine\n"
 
 
+def test_files_that_were_changed_here_are_not_overwritten(store: ObjectStore, tmp_path: Path) -> None:
+    folder = tmp_path / "results/runs/one"
+    stored = {"plan.json": b"{}", "seal.json": b"old", "labels.jsonl": b"1\n2\n", "signature.json": b"old"}
+    for name, content in {**stored, "journal/000000000000000-000001": b"line\n"}.items():
+        store.write(f"runs/one/{name}", content)
+    fetch_run(store, tmp_path / "results", "one")
+    here = {"seal.json": b"new", "labels.jsonl": b"1\n2\n3\n", "signature.json": b"new"}
+    for name, content in here.items():
+        (folder / name).write_bytes(content)
+    store.write("runs/one/labels.jsonl", b"1\n2\nof someone else\n")
+    fetch_run(store, tmp_path / "results", "one")
+    assert {name: (folder / name).read_bytes() for name in here} == here
+    store.write("runs/one/journal/000000000000000-000001", b"line\nand another\n")
+    fetch_run(store, tmp_path / "results", "one")
+    assert (folder / "seal.json").read_bytes() == b"old", "the store's run went on"
+    assert (folder / "labels.jsonl").read_bytes() == here["labels.jsonl"]
+
+
 def test_names_of_objects_lead_nowhere_else(store: ObjectStore, tmp_path: Path) -> None:
     store.write("runs/one/plan.json", b"{}")
     for name in ("blobs/../../../escaped", "pictures/..", "pictures/../x.png", "report.html", "blobs/aa/short"):

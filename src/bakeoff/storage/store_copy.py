@@ -27,6 +27,7 @@ _MOST_OBJECTS = 1_000_000
 _AT_ONCE = 32  # objects, and
 _BYTES_AT_ONCE = 64 << 20
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
+_APPENDED = ("labels.jsonl", "journal.damaged.jsonl")
 _PIECE = re.compile(r"journal/(\d{15})-(\d{6})")
 _FILE = re.compile(
     r"plan\.json|seal\.json|signature\.json|labels\.jsonl|journal\.damaged\.jsonl"
@@ -111,11 +112,13 @@ def fetch_run(store: ObjectStore, results: Path, name: str) -> bool:
             f"{store.address}/{run} has {len(sizes):,} objects of {in_megabytes(sum(sizes.values()))}: that is too much"
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    ahead = _fetch_journal(store, run, folder, journal_pieces(sizes))
-    wanted = [file for file in sizes if _FILE.fullmatch(file) and _is_new(folder / file, sizes[file], ahead=ahead)]
+    behind = _fetch_journal(store, run, folder, journal_pieces(sizes))
+    wanted = [file for file in sizes if _FILE.fullmatch(file) and _is_new(folder, file, sizes[file], behind=behind)]
     for group in in_groups(wanted, sizes):
         for key, data in store.read_some([f"{run}/{file}" for file in group]).items():
-            write_atomically(folder / key.removeprefix(f"{run}/"), data, PRIVATE)
+            path = folder / key.removeprefix(f"{run}/")
+            if path.name not in _APPENDED or not path.exists() or data.startswith(read_file(path)):
+                write_atomically(path, data, PRIVATE)
     return True
 
 
@@ -132,10 +135,10 @@ def journal_pieces(sizes: dict[str, int]) -> list[Piece]:
 
 
 def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Piece]) -> bool:
-    """Append what is missing of the journal. Return True if the copy has more than the store."""
+    """Append what is missing of the journal. Return True if something was."""
     journal = folder / "journal.jsonl"
     if not pieces:
-        return journal.exists()
+        return False
     descriptor = os.open(journal, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
     with os.fdopen(descriptor, "rb+") as file:
         size = os.fstat(descriptor).st_size
@@ -155,16 +158,18 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Piec
             file.write(data[len(have) :])
         file.flush()
         os.fsync(descriptor)
-    return size > pieces[-1].begin + pieces[-1].size
+    return size < pieces[-1].begin + pieces[-1].size
 
 
-def _is_new(path: Path, size: int, *, ahead: bool) -> bool:
-    """Tell whether a file has to be fetched. Blobs never change; other files may, unless the copy is the newer one."""
+def _is_new(folder: Path, file: str, size: int, *, behind: bool) -> bool:
+    """Tell whether a file has to be fetched. What was changed here and is not uploaded yet must not be overwritten."""
     try:
-        have = path.stat().st_size
+        have = (folder / file).stat().st_size
     except OSError:
         return True
-    return have != size if path.parent.parent.name == "blobs" else not ahead
+    if file.startswith("blobs/"):
+        return have != size
+    return size > have if file in _APPENDED else behind
 
 
 def in_groups(files: list[str], sizes: dict[str, int]) -> Iterator[list[str]]:
