@@ -25,3 +25,16 @@ UNDECIDABLE_RULES: tuple[UndecidableRule, ...] = get_args(UndecidableRule)
 
 ExportFormat: TypeAlias = Literal["csv", "parquet", "inspect", "junit", "github", "markdown", "badge"]
 """The formats of `bakeoff export`."""
+
+
+def shard_in(text: str) -> tuple[int, int]:
+    """Return the number of a shard and how many there are, of a text such as 2/4. Raise ValueError for others."""
+    number, _, of = text.partition("/")
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in (number, of)):
+        raise ValueError(text)
+    if not 1 <= int(number) <= int(of):
+        raise ValueError(text)
+    return int(number), int(of)
+
+
+SHARD_FORM = "write the number of the shard and how many there are, such as 1/4 or 4/4"

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from bakeoff._kernel.choices import ComparisonGate, ExecutorName, ReplayMode, SandboxName, UndecidableRule
+from bakeoff._kernel.choices import (
+    SHARD_FORM,
+    ComparisonGate,
+    ExecutorName,
+    ReplayMode,
+    SandboxName,
+    UndecidableRule,
+    shard_in,
+)
 from bakeoff.cli.declare import Flags, flag
 from bakeoff.errors import UsageError
 
@@ -130,14 +138,10 @@ class SelectionFlags(Flags):
 
 def parse_shard(text: str) -> tuple[int, int]:
     """Return the number of a shard, and how many there are."""
-    number, _, of = text.partition("/")
-    if not (_is_number(number) and _is_number(of) and 1 <= int(number) <= int(of)):
-        raise UsageError(f"--shard {text}: write the number of the shard and how many there are, such as 1/4 or 4/4")
-    return int(number), int(of)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10
+    try:
+        return shard_in(text)
+    except ValueError as error:
+        raise UsageError(f"--shard {text}: {SHARD_FORM}") from error
 
 
 class JobFlags(PlanFlags):

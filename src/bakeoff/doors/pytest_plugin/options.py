@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bakeoff._kernel.choices import REPLAY_MODES, UNDECIDABLE_RULES, ReplayMode
+from bakeoff._kernel.choices import REPLAY_MODES, SHARD_FORM, UNDECIDABLE_RULES, ReplayMode, shard_in
 
 if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.reporting.undecided import Allowance
@@ -34,6 +34,8 @@ def add_options(group: pytest.OptionGroup) -> None:
     at_a_time = f"cases of a suite that run at a time (default {DEFAULT_CONCURRENCY})"
     add("--eval-concurrency", type=_count, metavar="N", help=at_a_time)
     add("--eval-rounds", type=_count, metavar="K", help="how often each task is repeated (default 1)")
+    part = "run only part I of N of the evals, such as 2/4 (default BAKEOFF_SHARD, or all); `bakeoff merge` joins all"
+    add("--eval-shard", type=_shard, metavar="I/N", help=part)
     spent = "start no further case once the evals have"
     add("--eval-max-cost", type=_above_0, metavar="USD", help=f"{spent} cost this much; {rest}")
     add("--eval-max-total-tokens", type=_count, metavar="N", help=f"{spent} used this many tokens; {rest}")
@@ -100,12 +102,32 @@ def _share(text: str) -> float:
     raise ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
 
 
+def _shard(text: str) -> tuple[int, int]:
+    try:
+        return shard_in(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text!r}: {SHARD_FORM}") from error
+
+
 def _allowance(text: str) -> "Allowance":
     from bakeoff.doors.pytest_plugin.reporting.undecided import Allowance
 
     with suppress(ValueError):
         return Allowance.parse(text)
     raise ArgumentTypeError(f"{text!r} is neither a number such as 3 nor a share such as 0.05")
+
+
+def shard_of(config: pytest.Config) -> tuple[int, int] | None:
+    """Return the option or, without one, the variable."""
+    import os
+
+    chosen: tuple[int, int] | None = config.getoption("eval_shard")
+    if chosen is None and (text := os.environ.get("BAKEOFF_SHARD")):
+        try:
+            return shard_in(text)
+        except ValueError as error:
+            raise pytest.UsageError(f"BAKEOFF_SHARD={text!r}: {SHARD_FORM}") from error
+    return chosen
 
 
 def concurrency_of(config: pytest.Config, settings: "Settings") -> int:

@@ -18,6 +18,7 @@ from bakeoff.doors.pytest_plugin.options import (
     add_options,
     is_limited,
     replay_mode,
+    shard_of,
 )
 from bakeoff.doors.pytest_plugin.reporting.redacting import SessionSecrets, has_eval
 
@@ -275,6 +276,15 @@ class EvalHooks:
                 gathering(self._config).add(pyfuncitem.nodeid, lost_unawaited(pyfuncitem, forgotten[0]))
             pytest.fail(forgotten[0], pytrace=False)
         return result
+
+    @pytest.hookimpl(tryfirst=True)  # a shard must not depend on what failed last time
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        shard = shard_of(config)
+        if shard is None or config.option.eval_watch_cycle is not None:
+            return
+        from bakeoff.doors.pytest_plugin.shards import keep_shard
+
+        keep_shard(config, items, *shard)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Warn of suites that pytest does not collect, and start replay before the first fixture."""
