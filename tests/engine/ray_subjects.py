@@ -48,6 +48,18 @@ def tell_secret(prompt: str) -> str:
     return f"the key is {secret}"
 
 
+def find_key(prompt: str) -> str:
+    """Return the commands of the processes that were started with a key in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if prompt.encode() in (folder / "environ").read_bytes():
+                found.append((folder / "cmdline").read_bytes()[:80].decode(errors="replace"))
+        except OSError:
+            pass  # it has ended, or is another user's
+    return f"found: {found}"
+
+
 @dataclass(frozen=True)
 class Provider:
     """A provider that takes few calls at a time, and says so if there are more."""

@@ -35,9 +35,14 @@ from bakeoff import (
     run,
     summarise,
 )
+from bakeoff.engine.budget import Budget
+from bakeoff.engine.executors.ray_driver import RayRunner
 from bakeoff.engine.executors.ray_messages import Failed, Order
 from bakeoff.engine.executors.ray_order import make_order
 from bakeoff.engine.executors.ray_worker import Worker
+from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.trial import Job, TrialRunner
+from bakeoff.record import NO_USAGE
 
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
@@ -230,6 +235,18 @@ def test_the_command_line_runs_on_a_cluster_and_prints_nothing_of_ray(
     assert not re.search(r"\bray\b|raylet|gcs", done.stderr, re.IGNORECASE)
 
 
+async def test_processes_of_a_ray_that_is_started_for_the_run_have_no_keys(
+    options: Options, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = ("sk-ray-of-its-own", "0123456789abcdefXYZ")
+    monkeypatch.setenv("TEST_API_KEY", "-".join(parts))
+    plan = plan_of("find_key", parts[1])
+    (record,) = await all_of(plan, RunOptions(executor="ray", ray_address="local", folder=tmp_path / "run"))
+    assert record.transcript is not None
+    assert record.transcript.output == "found: []"
+    assert os.environ["TEST_API_KEY"] == "-".join(parts)
+
+
 # --- without a cluster ----------------------------------------------------------------------------------------------
 
 
@@ -277,6 +294,30 @@ async def test_a_server_that_is_no_ray_is_told_from_one(tmp_path: Path) -> None:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(UsageError, match="is no Ray cluster"):
             await all_of(plan, RunOptions(executor="ray", ray_address=f"127.0.0.1:{port}", results=tmp_path))
+
+
+async def test_a_cluster_without_a_node_that_may_run_trials_is_an_error(tmp_path: Path) -> None:
+    import ray
+
+    plan = plan_of("", "x", subjects=(SubjectSpec(kind="function", name="s", options={"target": "json:dumps"}),))
+    ray.init("local", num_cpus=0, include_dashboard=False, log_to_driver=False)
+    try:
+        with pytest.raises(UsageError, match="has no node with CPUs: add one"):
+            await all_of(plan, RunOptions(executor="ray", results=tmp_path))
+    finally:
+        ray.shutdown()
+
+
+async def test_the_record_of_an_attempt_is_kept_when_no_node_is_left_to_score_it(tmp_path: Path) -> None:
+    plan = plan_of("", "x", subjects=(SubjectSpec(kind="function", name="s", options={"target": "json:dumps"}),))
+    (record,) = await all_of(plan, RunOptions(results=tmp_path))
+    resolved = default_registry().resolve(plan)
+    options = RunOptions(executor="ray", results=tmp_path, ray_silence_seconds=0.01)
+    with make_order(resolved, options, None) as order:
+        local = TrialRunner(resolved, options, sandbox_of(options), {}, RunControl())
+        runner = RayRunner(local, Budget(options, NO_USAGE), order)
+        job = Job(plan.trial(0), prior=record)
+        assert await runner.run(job, lambda _: None) is record
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bakeoff.errors import UsageError
+from bakeoff.storage.secret_names import secrets_in
 
 _CONNECT_SECONDS = 5.0
 _SETTINGS = 4  # the type of a frame of HTTP/2
@@ -58,12 +59,14 @@ def _connect(address: str | None) -> None:
     _check_address(address)
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
-        ray.init(
-            address,
-            log_to_driver=False,
-            configure_logging=False,
-            include_dashboard=None if address else False,  # Ray takes no such setting for a cluster that runs already
-        )
+        with _without_secrets():
+            ray.init(
+                address,
+                log_to_driver=False,
+                configure_logging=False,
+                # Ray takes no such setting for a cluster that runs already.
+                include_dashboard=False if address in (None, "local") else None,
+            )
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UsageError(
@@ -112,6 +115,19 @@ def _variables(values: dict[str, str]) -> Iterator[None]:
     finally:
         for name in missing:
             os.environ.pop(name, None)
+
+
+@contextmanager
+def _without_secrets() -> Iterator[None]:
+    """Take keys out of the environment, which the processes that Ray starts would have for everybody to read."""
+    own = "RAY_"  # Ray needs its token to connect
+    kept = {name: os.environ[name] for name in secrets_in(os.environ) if name in os.environ and own not in name[:4]}
+    for name in kept:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
 
 
 def usable_nodes() -> list[RayNode]:

@@ -123,6 +123,7 @@ class RayRunner:
         self._starts: dict[str, int] = {}  # by node
         self._providers: dict[str, CallSlots] = {}
         self._changed = asyncio.Event()  # a worker is ready or lost
+        self._failed: dict[RayNode, str] = {}  # workers that ended by an error, such as of a resource that they closed
         self._given_up = False  # one trial has waited for a worker in vain: the others need not
 
     # --- jobs -------------------------------------------------------------------------------------------------------
@@ -140,11 +141,12 @@ class RayRunner:
             del self.control.in_flight[trial.index]
 
     async def _run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        """Try one worker after another. The record of an attempt is never replaced by one without."""
         why = ""
         for _ in range(_MOST_LOSSES):
             worker = await self._free_worker()
             if worker is None:
-                return self.not_started(
+                return job.prior or self.not_started(
                     job, f"no Ray node is left to run it{why}: resume the run when there is", "infra"
                 )
             assigned = _Assigned(job.trial.index, spend, asyncio.get_running_loop().create_future())
@@ -154,7 +156,7 @@ class RayRunner:
             why = f" ({worker.node}: {worker.lost})"
             job = replace(job, spent=job.spent + assigned.spent)
         message = f"{_MOST_LOSSES} Ray workers were lost while they ran it{why}"
-        return self._local.lost(job, Failure(kind="infra", type="WorkerLost", message=message))
+        return job.prior or self._local.lost(job, Failure(kind="infra", type="WorkerLost", message=message))
 
     async def _run_on(self, worker: _Worker, job: Job, assigned: _Assigned) -> Record | None:
         number = next(self._numbers)
@@ -189,15 +191,18 @@ class RayRunner:
         import ray
 
         self._plan = ray.put(plan.model_dump_json().encode())
-        beside = [asyncio.create_task(step()) for step in (self._look_for_nodes, self._pass_on_draining)]
+        beside = [asyncio.create_task(self._pass_on_draining())]
         try:
             await self._open_first()
+            beside.append(asyncio.create_task(self._look_for_nodes()))
             yield self
         finally:
             for task in beside:
                 task.cancel()
             await asyncio.wait(beside)
             await self._close()
+        if self._failed:
+            raise InfraError("; ".join(f"{node}: {reason}" for node, reason in self._failed.items()))
 
     async def _open_first(self) -> None:
         """Wait for the workers of all nodes that are there, so that what is wrong is known before anything is paid."""
@@ -220,13 +225,19 @@ class RayRunner:
         worker = _Worker(node, start_worker(node), asyncio.get_running_loop().create_future())
         self._workers[node.id] = worker
         worker.listening = asyncio.create_task(self._listen(worker))
-        worker.listening.add_done_callback(partial(self._heard_all, worker))
+        worker.listening.add_done_callback(partial(self._on_listener_done, worker))
 
     async def _look_for_nodes(self) -> None:
         """Start a worker on nodes that join, and again on nodes that lost theirs."""
+        import ray
+
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            for node in await asyncio.to_thread(usable_nodes):
+            try:
+                nodes = await asyncio.to_thread(usable_nodes)
+            except (ray.exceptions.RayError, RuntimeError, OSError):
+                continue  # the head does not answer at the moment
+            for node in nodes:
                 known = self._workers.get(node.id)
                 if (known is None or known.lost) and self._starts.get(node.id, 0) < _MOST_STARTS:
                     self._start(node)
@@ -238,12 +249,12 @@ class RayRunner:
             while not worker.closed.is_set():
                 events = await answer_of(worker.actor.poll.remote(), self._silence)
                 for event in events:
-                    self._hear(worker, event)
+                    self._handle(worker, event)
         except ConnectionError as error:
             self._lose(worker, str(error))
 
-    def _heard_all(self, worker: _Worker, listening: asyncio.Task[None]) -> None:
-        """Pass an error of ours on to who waits for the worker, such as that of a full disk."""
+    def _on_listener_done(self, worker: _Worker, listening: asyncio.Task[None]) -> None:
+        """Fail everything that waits for this worker if the listener itself failed, such as on a full disk."""
         if not listening.cancelled() and (error := listening.exception()) is not None:
             results: list[asyncio.Future[Any]] = [assigned.result for assigned in worker.jobs.values()]
             for waited_for in (worker.opened, *results):
@@ -290,7 +301,8 @@ class RayRunner:
         listening = [worker.listening for worker in self._workers.values() if worker.listening is not None]
         for task in listening:
             task.cancel()
-        await asyncio.wait(listening)
+        if listening:
+            await asyncio.wait(listening)
 
     # --- messages ---------------------------------------------------------------------------------------------------
 
@@ -312,13 +324,13 @@ class RayRunner:
             spending = Spending(self._budget.spent, worker.reports, self._budget.exceeded())
             worker.actor.tell.remote([spending, *messages])
 
-    def _hear(self, worker: _Worker, event: ToDriver) -> None:
+    def _handle(self, worker: _Worker, event: ToDriver) -> None:
         match event:
             case Opened():
                 worker.opened.set_result(None)
                 self._note_change()
-            case Failed(reason=reason):
-                self._fail(worker, reason)
+            case Failed():
+                self._fail(worker, event)
             case Ended(job=job, record=record):
                 self._starts[worker.node.id] = 1
                 if (ended := worker.jobs.get(job)) is not None and not ended.result.done():
@@ -337,15 +349,18 @@ class RayRunner:
                 self.control.left_behind |= {Path(f"{worker.node.address}:{path}"): why for path, why in left.items()}
                 worker.closed.set()
 
-    def _fail(self, worker: _Worker, reason: str) -> None:
+    def _fail(self, worker: _Worker, event: Failed) -> None:
         """Take note of a worker that cannot go on: before its first trial, or by an error that is no trial's."""
         if not worker.opened.done():
-            worker.opened.set_result(reason)
+            worker.opened.set_result(event.reason)
             worker.closed.set()
-            return
-        for assigned in worker.jobs.values():
-            if not assigned.result.done():
-                assigned.result.set_exception(InfraError(f"{worker.node}: {reason}"))
+        elif event.ended:
+            self._failed[worker.node] = event.reason
+            self._lose(worker, event.reason)
+        else:
+            for assigned in worker.jobs.values():
+                if not assigned.result.done():
+                    assigned.result.set_exception(InfraError(f"{worker.node}: {event.reason}"))
 
     def _count(self, worker: _Worker, event: Spent) -> None:
         worker.reports += 1

@@ -15,8 +15,8 @@ from bakeoff.record import Record, Usage
 class Order:
     """Everything that a worker needs to run trials of a plan, but the plan.
 
-    It has secrets, so it travels as the argument of a call, from memory to memory, and is never put into the object
-    store, which may spill to a disk.
+    It has secrets, so it travels as the argument of a call, from memory to memory. Ray itself puts arguments of more
+    than 100 kB into its object store, which may spill to a disk.
     """
 
     version: str
@@ -78,9 +78,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The worker cannot run trials, or not any more."""
+    """The worker cannot run trials, or met an error that is no trial's."""
 
     reason: str
+    ended: bool = False  # it runs nothing any more
 
 
 @dataclass(frozen=True, slots=True)

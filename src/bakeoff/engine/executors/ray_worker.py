@@ -43,10 +43,11 @@ from bakeoff.engine.executors.ray_messages import (
     Wanted,
 )
 from bakeoff.engine.registry import Registry, ResolvedPlan
+from bakeoff.engine.resources import Opened as OpenedResources
 from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.engine.trial import Job, TrialRunner
-from bakeoff.errors import BakeoffError, BudgetError, UsageError
+from bakeoff.errors import BakeoffError, BudgetError, InfraError, UsageError
 from bakeoff.models.rate_limit import SHARED_SLOTS, CallSlots, Outcome
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
@@ -86,9 +87,9 @@ class Worker:
         except asyncio.CancelledError:
             self._events.put(Closed({}))
         except BakeoffError as error:
-            self._events.put(Failed(trials.redact(str(error))))
+            self._events.put(Failed(trials.redact(str(error)), ended=True))
         except Exception as error:  # noqa: BLE001 - the end of the thread: the driver reports it
-            self._events.put(Failed(trials.redact(f"{type(error).__name__}: {error}")))
+            self._events.put(Failed(trials.redact(f"{type(error).__name__}: {error}"), ended=True))
         finally:
             self._loop.close()
 
@@ -138,7 +139,7 @@ class _Trials:
     async def serve(self) -> None:
         """Open the resources, run trials until the driver says `Close`, and close the resources."""
         order, options = self._order, self._order.options
-        _move_in(order)
+        _apply_driver_settings(order)
         self._redactor = options.redactor()
         plan = Plan.model_validate_json(self._plan)
         control = _Control(self._tell)
@@ -150,6 +151,9 @@ class _Trials:
             resolved = resolve(plan, options, order.source)
             opening = open_local(resolved, options, sandbox_of(options, plan), control, budget)
             runner = await stack.enter_async_context(opening)
+            failed = runner.resources.failed if isinstance(runner.resources, OpenedResources) else {}
+            if failed:  # its trials would fail at once, and so it would be given ever more of them
+                raise InfraError("; ".join(failed.values()))
             self._tell(Opened())
             try:
                 while not isinstance(message := await self._messages.get(), Close):
@@ -170,7 +174,7 @@ class _Trials:
             case Granted(request=request):
                 self._slots.granted(request)
             case Spending():
-                budget.hear(message)
+                budget.update(message)
             case Drain():
                 runner.control.drain()
 
@@ -199,7 +203,7 @@ class _Trials:
             await asyncio.wait(running)
 
 
-def _move_in(order: Order) -> None:
+def _apply_driver_settings(order: Order) -> None:
     """Make this process like the driver: its variables, its current folder. Refuse another version of Bakeoff."""
     if order.version != __version__:
         raise UsageError(
@@ -264,7 +268,7 @@ class NodeBudget(Budget):
     def exceeded(self) -> str | None:
         return self._known.reached or super().exceeded()
 
-    def hear(self, now: Spending) -> None:
+    def update(self, now: Spending) -> None:
         """Take the spending of all nodes from the driver. Calls may overtake each other: old news is left out."""
         if now.counted < self._known.counted:
             return
