@@ -6,7 +6,6 @@ Peers are installed once, apart from this project, into the cache; one that cann
 import asyncio
 import os
 import random
-import shutil
 import statistics
 import subprocess
 import sys
@@ -21,13 +20,12 @@ from bakeoff._kernel.cache import cache_folder
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import ToolCall
 from bakeoff.scorers import ToolCalls
+from bench.peers.install import install_peer
 
 TRIVIAL = 10_000
 SLEEPING, PAUSE, AT_ONCE = 500, 0.05, 50
 REPEATS = 3
 STARTS = 7  # of one test
-DEEPEVAL = "deepeval==4.3.1"
-VITEST_EVALS = ("vitest@4.1.12", "vitest-evals@0.16.1", "ai@5")
 QUIET = {"DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "DEEPEVAL_UPDATE_WARNING_OPT_IN": "0", "NO_COLOR": "1", "CI": "1"}
 
 WANTED_TIME, WANTED_MEMORY = 0.6, 1.2  # of 10,000 trivial cases, at most, against bare pytest
@@ -278,9 +276,7 @@ def pytest_run(test: str, *options: str, passed: int, evals: bool = False) -> Me
 
 
 def deepeval_run() -> float | None:
-    program = peer(
-        "deepeval", [sys.executable, "-m", "venv", "."], ["bin/pip", "install", "-q", DEEPEVAL], "bin/deepeval"
-    )
+    program = peer("deepeval", "bin/deepeval")
     if program is None:
         return None
     with folder_with({"test_bench.py": SLEEPING_DEEPEVAL}) as folder:
@@ -291,8 +287,7 @@ def deepeval_run() -> float | None:
 
 
 def vitest_run(test: str, passed: int) -> Measured | None:
-    install = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", *VITEST_EVALS]
-    program = peer("vitest-evals", ["npm", "init", "-y"], install, "node_modules/vitest/vitest.mjs")
+    program = peer("vitest-evals", "node_modules/vitest/vitest.mjs")
     if program is None:
         return None
     with folder_with({"bench.eval.ts": test, "vitest.config.mjs": VITEST_CONFIG}) as folder:
@@ -300,19 +295,13 @@ def vitest_run(test: str, passed: int) -> Measured | None:
         return measured(["node", str(program), "run"], folder, {}, f"{passed} passed")
 
 
-def peer(name: str, prepare: list[str], install: list[str], program: str) -> Path | None:
+def peer(name: str, program: str) -> Path | None:
     """A peer's program, installed into the cache the first time."""
-    home = cache_folder() / "bench" / name
-    if not (home / program).exists():
-        print(f"→ installing {name} (once)", flush=True)
-        home.mkdir(parents=True, exist_ok=True)
-        for command in (prepare, install):
-            done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
-            if done.returncode:
-                print(f"{name} is missing: {(done.stderr.strip().splitlines() or ['?'])[-1]}")
-                shutil.rmtree(home, ignore_errors=True)
-                return None
-    return home / program
+    environment = install_peer(name)
+    if environment.missing:
+        print(f"{name} is missing: {environment.missing}")
+        return None
+    return environment.folder / program
 
 
 @contextmanager

@@ -31,7 +31,7 @@ DRAWN_CELLS = 2_000
 """The number of cells above which a matrix is drawn only where it is visible."""
 
 MOST_LISTED = 20_000
-"""A page lists so many trials that passed, and so many that did not: the newest. Its totals count all trials."""
+"""A page lists so many trials that passed and so many that did not, of a run the newest. Its totals count all."""
 
 VERDICTS = tuple(Verdict)
 ANSWERS = get_args(Answers)
