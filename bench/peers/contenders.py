@@ -125,7 +125,7 @@ def _promptfoo(environment: Environment) -> Contender:
         environment,
         lambda work: {"echo.mjs": _filled(scripts.PROMPTFOO_PROVIDER, work), "config.json": _promptfoo_config(work)},
         lambda work: ["node", program, *options, str(work.at_once)],
-        lambda work: f"{work.cases} passed",
+        lambda work: f"{work.cases:,} passed",
         logs=("log",),
         variables={"PROMPTFOO_CONFIG_DIR": "log", **{f"PROMPTFOO_DISABLE_{name}": "1" for name in off}},
     )
