@@ -16,7 +16,7 @@ from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
 from bakeoff.storage.run_folder import RunFolder, find_run
 from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, stored_runs
 from bakeoff.storage.store_lease import Lease, LeaseLost
-from bakeoff.storage.store_upload import RunUpload
+from bakeoff.storage.store_upload import upload_run
 
 from .s3_server import SECRET, free_port, s3_server
 from .sleeping_run import TRIALS
@@ -41,8 +41,12 @@ def store(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def start(store: ObjectStore, state: Path, *more: str) -> "subprocess.Popen[str]":
+    return start_in(store.address, state, *more)
+
+
+def start_in(results: str, state: Path, *more: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.storage.sleeping_run", store.address, *more],
+        [sys.executable, "-m", "tests.storage.sleeping_run", results, *more],
         cwd=ROOT,
         env={**os.environ, "XDG_STATE_HOME": str(state)},
         stdout=subprocess.PIPE,
@@ -68,7 +72,7 @@ def test_a_killed_run_is_resumed_from_the_store_on_another_machine(store: Object
     assert fetch_run(store, results, names[0])
     kept = {record.case: record.started for record in records_in(RunFolder(results / "runs" / names[0]))}
     assert kept, "what was uploaded can be read"
-    while True:  # the lease of the killed process has to expire
+    for _ in range(100):  # the lease of the killed process has to expire
         second = start(store, tmp_path / "second", names[0])
         told = second.communicate()[0].splitlines()
         if second.returncode == 0:
@@ -167,6 +171,45 @@ def test_a_copy_with_other_trials_than_the_store_is_not_overwritten(store: Objec
     assert (folder / "journal.jsonl").read_bytes() == b"mine\n"
 
 
+def test_uploading_a_copy_never_replaces_trials_that_another_process_has_added(
+    store: ObjectStore, tmp_path: Path
+) -> None:
+    ours, theirs = (results / "runs/one" for results in (results_folder(Path(store.address)), tmp_path / "there"))
+    ours.mkdir(parents=True)
+    (ours / "plan.json").write_bytes(b"{}")
+    (ours / "journal.jsonl").write_bytes(b"t1\nt2\n")
+    upload_run(store, ours)
+    fetch_run(store, tmp_path / "there", "one")
+    (theirs / "journal.jsonl").write_bytes(b"t1\nt2\nb3\nb4\n")
+    upload_run(store, theirs)
+
+    upload_run(store, ours)
+    assert (ours / "journal.jsonl").read_bytes() == b"t1\nt2\nb3\nb4\n", "a copy that is behind catches up"
+    (ours / "journal.jsonl").write_bytes(b"t1\nt2\na3\n")
+    words = [sys.executable, "-m", "bakeoff", "runs", "upload", str(ours)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "have different journals" in done.stderr
+    assert (ours / "journal.jsonl").read_bytes() == b"t1\nt2\na3\n"
+    fetch_run(store, tmp_path / "later", "one")
+    assert (tmp_path / "later/runs/one/journal.jsonl").read_bytes() == b"t1\nt2\nb3\nb4\n"
+    Lease.acquire(store, "runs/one").release()  # nobody holds it
+
+
+def test_a_copy_that_is_behind_when_it_gets_the_lease_repeats_no_trial(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRIALS", "6")
+    assert start(store, tmp_path / "here").communicate()[0].count("finished") == 6
+    (copy,) = results_folder(Path(store.address)).glob("runs/*")
+    whole = (copy / "journal.jsonl").read_bytes()
+    (copy / "journal.jsonl").write_bytes(b"".join(whole.splitlines(keepends=True)[:3]))
+    told = start_in("not-fetched-before", tmp_path / "here", str(copy)).communicate()[0].splitlines()
+    assert told == ["problem None", "stopped False"], "no trial was left"
+    fetch_run(store, tmp_path / "later", copy.name)
+    assert (tmp_path / "later/runs" / copy.name / "journal.jsonl").read_bytes().startswith(whole)
+
+
 def test_files_that_were_changed_here_are_not_overwritten(store: ObjectStore, tmp_path: Path) -> None:
     folder = tmp_path / "results/runs/one"
     stored = {"plan.json": b"{}", "seal.json": b"old", "labels.jsonl": b"1\n2\n", "signature.json": b"old"}
@@ -200,9 +243,7 @@ def test_a_repaired_journal_replaces_the_one_in_the_store(store: ObjectStore, tm
     (folder / "plan.json").write_bytes(b"{}")
     for text, whole in ((b"a long first line\nsecond\n", False), (b"short\n", True)):
         (folder / "journal.jsonl").write_bytes(text)
-        with RunUpload(store, folder, whole=whole) as upload:
-            pass
-        assert upload.problem is None
+        upload_run(store, folder, whole=whole)
     fetch_run(store, tmp_path / "elsewhere", "one")
     assert (tmp_path / "elsewhere/runs/one/journal.jsonl").read_bytes() == b"short\n"
 

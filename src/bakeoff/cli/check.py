@@ -16,7 +16,7 @@ from bakeoff.storage.labels import read_labels
 from bakeoff.storage.repair import ASIDE, Repair, repair_run
 from bakeoff.storage.run_folder import RunFolder, find_run
 from bakeoff.storage.store_copy import store_of
-from bakeoff.storage.store_upload import RunUpload
+from bakeoff.storage.store_upload import upload_run
 
 _SHOWN = 20
 
@@ -45,10 +45,7 @@ def check_run(*, run: str, results: Path, repair: bool, as_json: bool) -> int:
     repaired = repair_run(folder) if repair else None
     store = store_of(folder.path.parent.parent)
     if repaired is not None and repaired.changed and store is not None:
-        with RunUpload(store, folder.path, whole=True) as upload:
-            pass
-        if upload.problem is not None:
-            raise RunFolderError(upload.problem)
+        upload_run(store, folder.path, whole=True)
     found = _look(folder)
     if as_json:
         print_json(_as_data(found, repaired))

@@ -273,16 +273,23 @@ async def watch(
                 notes.refused(control.refused)
     notes.cut_off(control.cut_off)
     if control.upload_problem is not None and options.folder is not None:
-        say(
-            f"the store does not have all of this run: {control.upload_problem}. Nothing is lost: it is complete in "
-            f"{options.folder}; upload it with `bakeoff runs upload {shlex.quote(str(options.folder))}`"
-        )
+        say(_upload_problem(control.upload_problem, options.folder, taken_over=control.taken_over))
     for place, problem in control.left_behind.items():
         say(f"the folder of a trial is left in {place}, which changes no result: {problem}")
     if control.sandbox:
         held = f": {control.guarantees}" if control.guarantees else ""
         console.print(f"commands ran in the {control.sandbox} sandbox{held}", highlight=False)
     return control.draining
+
+
+def _upload_problem(problem: str, folder: Path, *, taken_over: bool) -> str:
+    """Return what to say about a store that does not have all of the run."""
+    if taken_over:
+        return f"{problem}. The store has that process's trials; those that only this one has run stay in {folder}"
+    return (
+        f"the store does not have all of this run: {problem}. Nothing is lost: it is complete in {folder}; "
+        f"upload it with `bakeoff runs upload {shlex.quote(str(folder))}`"
+    )
 
 
 @contextmanager

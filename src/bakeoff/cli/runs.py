@@ -12,7 +12,7 @@ from rich.text import Text
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.cli.run_plan import print_spending, summary_facts, summary_json
-from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
@@ -23,10 +23,10 @@ from bakeoff.report.readers import Source, find_source
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.report.terminal import print_blocks
+from bakeoff.storage import store_upload
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
 from bakeoff.storage.store_copy import fetch_all, store_of
-from bakeoff.storage.store_upload import RunUpload
 
 _SHOWN = 20
 _FILES = (".json", ".jsonl", ".eval")  # endings of result files
@@ -177,10 +177,7 @@ def upload_run(*, run: str, results: Path) -> None:
     store = store_of(folder.path.parent.parent)
     if store is None:
         raise UsageError(f"{folder.path} belongs to no object store: name a run with --results s3://…")
-    with RunUpload(store, folder.path) as upload:
-        pass
-    if upload.problem is not None:
-        raise RunFolderError(upload.problem)
+    store_upload.upload_run(store, folder.path)
     say(f"uploaded {folder.name} to {store.address}")
 
 

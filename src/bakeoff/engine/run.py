@@ -105,7 +105,7 @@ def uploaded_beside(folder: RunFolder, options: RunOptions, control: RunControl)
     upload = RunUpload(store, folder.path, options.upload_interval, stop)
     with upload:
         yield
-    control.upload_problem = upload.problem
+    control.upload_problem, control.taken_over = upload.problem, upload.lost
 
 
 @dataclass(slots=True)

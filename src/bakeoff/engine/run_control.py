@@ -31,6 +31,7 @@ class RunControl:
         redact: takes secrets out of texts that are shown while the run goes on; `run` sets it.
         left_behind: folders of trials that could not be removed, and why.
         upload_problem: why the object store does not have all of the run at its end; None if it has.
+        taken_over: True if another process has taken over the run in the object store.
         decisions: the comparisons so far, of a run that ends when they are decided; None for other runs.
     """
 
@@ -48,6 +49,7 @@ class RunControl:
         self.redact: Callable[[str], str] = str
         self.left_behind: dict[Path, str] = {}
         self.upload_problem: str | None = None
+        self.taken_over = False
         self.decisions: PairDecisions | None = None
         self._changed = asyncio.Event()
         self._cancel: Callable[[], object] | None = None

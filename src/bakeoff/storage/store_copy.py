@@ -103,10 +103,24 @@ def fetch_run(store: ObjectStore, results: Path, name: str) -> bool:
     """Fetch what is new of one run. Return False if the store has no such run."""
     if not _RUN.fullmatch(name):
         return False
-    run, folder = f"runs/{name}", results / "runs" / name
-    sizes = {key.removeprefix(f"{run}/"): size for key, size in store.sizes(run).items()}
+    sizes = sizes_of(store, f"runs/{name}")
     if "plan.json" not in sizes:
         return False
+    fetch_files(store, results / "runs" / name, sizes)
+    return True
+
+
+def sizes_of(store: ObjectStore, run: str) -> dict[str, int]:
+    """Return the names of the files that a store has of a run, and their sizes."""
+    return {key.removeprefix(f"{run}/"): size for key, size in store.sizes(run).items()}
+
+
+def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None:
+    """Fetch what is new of a run that has these files. Raise RunFolderError if the copy does not continue the store's.
+
+    A writer calls it while it holds the lease: nobody else adds trials then.
+    """
+    run = f"runs/{folder.name}"
     if len(sizes) > _MOST_OBJECTS or sum(sizes.values()) > LARGEST_RUN:
         raise StoreError(
             f"{store.address}/{run} has {len(sizes):,} objects of {in_megabytes(sum(sizes.values()))}: that is too much"
@@ -119,7 +133,6 @@ def fetch_run(store: ObjectStore, results: Path, name: str) -> bool:
             path = folder / key.removeprefix(f"{run}/")
             if path.name not in _APPENDED or not path.exists() or data.startswith(read_file(path)):
                 write_atomically(path, data, PRIVATE)
-    return True
 
 
 def journal_pieces(sizes: dict[str, int]) -> list[Piece]:

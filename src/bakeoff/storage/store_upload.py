@@ -7,27 +7,41 @@ upload is tried again after the next interval, and the end of the run says what 
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from bakeoff._kernel.files import LARGEST_FILE, open_file, read_file
+from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal_lines import end_of_lines
 from bakeoff.storage.object_store import ObjectStore, StoreError
 from bakeoff.storage.run_folder import LARGEST_PLAN
-from bakeoff.storage.store_copy import Piece, files_of, in_groups, journal_pieces
+from bakeoff.storage.store_copy import Piece, fetch_files, files_of, in_groups, journal_pieces, sizes_of
 from bakeoff.storage.store_lease import Lease, LeaseLost, lease_seconds
 
 PIECE_BYTES = 4 << 20
 """A piece of the journal is written again while it grows; beyond this size the next one begins."""
 
 
+def upload_run(store: ObjectStore, folder: Path, *, whole: bool = False) -> None:
+    """Upload what a store does not have of a run that is no longer written. Raise RunFolderError if that fails.
+
+    `whole` is for a journal that was repaired: it replaces the store's.
+    """
+    with RunUpload(store, folder, whole=whole) as upload:
+        pass
+    if upload.problem is not None:
+        raise RunFolderError(upload.problem)
+
+
 class RunUpload(AbstractContextManager["RunUpload"]):
     """Upload a run every few seconds until the end of the `with` block, and once more then.
 
-    Entering takes the lease of the run and uploads what is there: a store that cannot be written is noticed before the
-    first trial. `on_lost` is called, in the thread, if another process takes over the run.
+    Entering takes the lease of the run, fetches the trials that another process has added, and uploads what is there: a
+    store that cannot be written is noticed before the first trial. Read the run after that. A copy with other trials
+    than the store's is refused. `on_lost` is called, in the thread, if another process takes over the run.
 
     Attributes:
+        lost: True if another process has taken over the run.
         problem: why the store does not have all of the run at the end; None if it has.
     """
 
@@ -41,13 +55,13 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         whole: bool = False,
     ) -> None:
         self.problem: str | None = None
+        self.lost = False
         self._store = store
         self._folder = folder
         self._run = f"runs/{folder.name}"
         self._interval = interval
         self._on_lost = on_lost
         self._whole = whole  # upload the journal from its beginning: it was repaired
-        self._lost = False
         self._uploaded_at = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._repeat, name="upload", daemon=True)
@@ -57,14 +71,23 @@ class RunUpload(AbstractContextManager["RunUpload"]):
 
     def __enter__(self) -> "RunUpload":
         self._lease = Lease.acquire(self._store, self._run, lease_seconds(self._interval))
-        sizes = self._store.sizes(self._run)
-        self._stored = {key.removeprefix(f"{self._run}/"): size for key, size in sizes.items()}
+        try:
+            self._begin()
+        except (RunFolderError, OSError):
+            with suppress(StoreError):
+                self._lease.release()
+            raise
+        self._thread.start()
+        return self
+
+    def _begin(self) -> None:
+        self._stored = sizes_of(self._store, self._run)
+        if not self._whole:
+            fetch_files(self._store, self._folder, self._stored)
         end = 0 if self._whole else self._journal_end()
         begins = [piece.begin for piece in journal_pieces(self._stored) if piece.begin < end]
         self._last = Piece(begins[-1] if begins else 0, self._lease.number, 0)
         self._upload()
-        self._thread.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
@@ -76,7 +99,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             self._try()
 
     def _try(self, *, last: bool = False) -> None:
-        if self._lost:
+        if self.lost:
             return
         try:
             self._lease.check() if last else self._lease.renew()
@@ -86,7 +109,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             if last:
                 self._lease.release()
         except LeaseLost as error:
-            self._lost, self.problem = True, str(error)
+            self.lost, self.problem = True, str(error)
             self._on_lost()
         except (StoreError, OSError) as error:
             self.problem = str(error)
