@@ -14,7 +14,7 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.record import Record
 from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
 from bakeoff.storage.run_folder import RunFolder, find_run
-from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, stored_runs
+from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, store_of, stored_runs
 from bakeoff.storage.store_lease import Lease, LeaseLost
 from bakeoff.storage.store_upload import upload_run
 
@@ -226,6 +226,23 @@ def test_files_that_were_changed_here_are_not_overwritten(store: ObjectStore, tm
     fetch_run(store, tmp_path / "results", "one")
     assert (folder / "seal.json").read_bytes() == b"old", "the store's run went on"
     assert (folder / "labels.jsonl").read_bytes() == here["labels.jsonl"]
+
+
+def test_a_results_folder_of_someone_else_cannot_name_a_store(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = results_folder(Path(store.address))
+    assert store_of(ours) == store
+    cloned = tmp_path / "cloned/results"
+    cloned.mkdir(parents=True)
+    (cloned / "store.json").write_bytes((ours / "store.json").read_bytes())
+    monkeypatch.setenv("TRIALS", "1")
+    assert "finished case-0" in start_in(str(cloned), tmp_path / "here").communicate()[0]
+    assert len(list(cloned.glob("runs/*/journal.jsonl"))) == 1, "it is a plain folder"
+    assert not stored_runs(store)
+    (ours / "store.json").write_text('{"address": "s3://bucket/elsewhere"}')
+    with pytest.raises(RunFolderError, match="belongs to another folder"):
+        store_of(ours)
 
 
 def test_names_of_objects_lead_nowhere_else(store: ObjectStore, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def results_folder(results: Path) -> Path:
         return results
     address = parse_address(text)
     try:
-        folder = state_folder() / "stores" / hashlib.sha256(address.encode()).hexdigest()[:16]
+        folder = _folder_of(address)
         if not (folder / MARKER).is_file():
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomically(folder / MARKER, json.dumps({"address": address}).encode())
@@ -67,15 +67,27 @@ def results_folder(results: Path) -> Path:
     return folder
 
 
+def _folder_of(address: str) -> Path:
+    return state_folder() / "stores" / hashlib.sha256(address.encode()).hexdigest()[:16]
+
+
 def store_of(results: Path) -> ObjectStore | None:
-    """Return the store whose copies a folder of results holds, None for other folders."""
+    """Return the store whose copies a folder of results holds, None for other folders.
+
+    Only folders that `results_folder` has made count: a `store.json` in the results of a cloned repository would upload
+    runs to the bucket of someone else.
+    """
     try:
-        found = json.loads(read_file(results / MARKER, 1 << 16))
-        return ObjectStore(parse_address(found["address"]))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise RunFolderError(f"{results / MARKER} cannot be read: {error}") from error
+        if not (results / MARKER).exists() or results.resolve().parent != (state_folder() / "stores").resolve():
+            return None
+        address = parse_address(json.loads(read_file(results / MARKER, 1 << 16))["address"])
+        if results.resolve().name != _folder_of(address).name:
+            raise ValueError(f"{address} belongs to another folder")
+    except (OSError, RuntimeError, ValueError, TypeError, KeyError, UsageError) as error:
+        raise RunFolderError(
+            f"{results / MARKER} cannot be used: {error}; delete it, and name the address of the store with --results"
+        ) from error
+    return ObjectStore(address)
 
 
 def split_run_address(text: str) -> tuple[Path, str]:
