@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class RunOptions:
     """Say how a plan is run. No option changes what is measured."""
 
-    results: Path = Path("results")
+    results: Path = Path("results")  # or the address of an object store, such as Path("s3://bucket/results")
     folder: Path | None = None  # an existing run to resume; None starts a new one under `results`
     jobs: int = 8  # trials in flight, over all cells of the plan
     retries: int = 2  # of infra failures only

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.engine.run import run
 from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.options import RunOptions
 from bakeoff.record import Record
 from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
 from bakeoff.storage.run_folder import RunFolder, find_run
@@ -19,7 +21,7 @@ from bakeoff.storage.store_lease import Lease, LeaseLost
 from bakeoff.storage.store_upload import upload_run
 
 from .s3_server import SECRET, free_port, s3_server
-from .sleeping_run import TRIALS
+from .sleeping_run import TRIALS, plan
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "s3://bucket/results"
@@ -303,6 +305,18 @@ def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:
     for address, extra in (("gs://bucket/results", "gs"), ("az://bucket/results", "az")):
         with pytest.raises(UsageError, match=rf"pip install 'bakeoff\[{extra}\]'"):
             ObjectStore(address).folders("runs")
+
+
+async def test_the_python_interface_takes_addresses_too(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRIALS", "1")
+    async for _ in run(plan(), RunOptions(results=Path(store.address))):
+        pass
+    (name,) = stored_runs(store)
+    assert find_run(Path(store.address), "latest").name == name
+    assert [path.name for path in tmp_path.iterdir()] == ["here"], "no folder is called s3:"
 
 
 def test_file_addresses_are_plain_folders(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from bakeoff.storage.old_plans import in_current_form
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import NAME as SEAL
 from bakeoff.storage.seal import Seal, plan_digest, read_seal, seal_plans
-from bakeoff.storage.store_copy import fetch_run, split_run_address, store_of, stored_runs
+from bakeoff.storage.store_copy import fetch_run, results_folder, split_run_address, store_of, stored_runs
 
 LATEST = "latest"
 MAX_TRIALS = 10**9
@@ -314,7 +314,11 @@ class FinishedRunFolder(RunFolder):
 
 
 def new_run_folder(results: Path, title: str) -> RunFolder:
-    """Make a new run folder. Runs that start in the same second get different names."""
+    """Make a new run folder. Runs that start in the same second get different names.
+
+    For the address of an object store, it is made among the copies of its runs.
+    """
+    results = results_folder(results)
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S")
     for number in range(1, 1000):
@@ -359,8 +363,10 @@ def _began(folder: RunFolder) -> float:
 def find_run(results: Path, name: str) -> RunFolder:
     """Return the run with that folder or name, or the newest one for `latest`.
 
-    What is new of a run in an object store is fetched first. `name` may be the address of such a run.
+    What is new of a run in an object store is fetched first. `results` may be the address of a store, and `name` that
+    of a run in one.
     """
+    results = results_folder(results)
     if is_store_address(name):
         results, name = split_run_address(name)
     if (store := store_of(results)) is not None:

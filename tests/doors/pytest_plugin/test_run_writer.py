@@ -171,6 +171,13 @@ def test_a_folder_that_cannot_be_written_is_told_and_fails_nothing(project: Smal
     assert "evals: this run is not kept: " in seen.text
 
 
+def test_an_address_is_refused_as_the_folder_of_results(project: SmallProject) -> None:
+    project.write(EVALS)
+    told = project.run("--eval-results", "s3://bucket/results").result.stderr.str()
+    assert "'s3://bucket/results' is an address: runs of evals are kept in a folder on this machine" in told
+    assert not (project.path / "s3:").exists()
+
+
 def test_a_run_that_was_cut_short_says_so(project: SmallProject) -> None:
     project.write(EVALS)
     project.run("-x")

@@ -40,7 +40,7 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--eval-max-cost", type=_above_0, metavar="USD", help=f"{spent} cost this much; {rest}")
     add("--eval-max-total-tokens", type=_count, metavar="N", help=f"{spent} used this many tokens; {rest}")
     kept = f"where runs are kept for `bakeoff report` and `compare` (default {FOLDER}, the last 20)"
-    add("--eval-results", type=Path, metavar="DIR", help=kept)
+    add("--eval-results", type=_folder, metavar="DIR", help=kept)
     add("--eval-no-record", action="store_true", help="keep no run of these evals")
     modes = "auto records what is missing, record records all, strict records nothing (default BAKEOFF_REPLAY, or off)"
     add("--eval-replay", choices=REPLAY_MODES, help=f"answer model calls from recordings: {modes}")
@@ -86,6 +86,12 @@ def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
+
+
+def _folder(text: str) -> Path:
+    if "://" in text:
+        raise ArgumentTypeError(f"{text!r} is an address: runs of evals are kept in a folder on this machine")
+    return Path(text)
 
 
 def _above_0(text: str) -> float:
