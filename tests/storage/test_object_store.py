@@ -1,5 +1,6 @@
 """Runs in an object store, against a real S3 server on loopback."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -305,6 +306,25 @@ def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:
     for address, extra in (("gs://bucket/results", "gs"), ("az://bucket/results", "az")):
         with pytest.raises(UsageError, match=rf"pip install 'bakeoff\[{extra}\]'"):
             ObjectStore(address).folders("runs")
+
+
+async def test_a_run_waits_for_the_store_without_blocking_the_event_loop(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bytes] = []
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:  # answers while the loop is free
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        with pytest.raises(StoreError, match="cannot be used"):
+            async for _ in run(plan(), RunOptions(results=Path(store.address))):
+                pass
+        assert asked
 
 
 async def test_the_python_interface_takes_addresses_too(

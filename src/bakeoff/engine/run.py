@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -70,27 +70,28 @@ async def run(
     if resolved.may_run_commands():
         control.sandbox, control.guarantees = sandbox().name, guarantees(sandbox())
     folder = RunFolder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
-    with uploaded_beside(folder, options, control), RunJournal(folder, redactor) as journal:
-        progress = read_progress(folder, plan, options)
-        control.finished_before = progress.finished.count()
-        control.decisions = None if options.rescore_only else progress.decisions(plan)
-        journal.start(plan, sandbox=control.sandbox, sandbox_wanted=options.sandbox, jobs=options.jobs)
-        work = _Work(resolved, options, sandbox, control, journal, Budget(options, progress.spent))
-        task = work.start(pending_jobs(plan, progress, folder, options))
-        control.on_stop(work.cancel)
-        try:
-            async for record in journal.records(task):
-                yield record
-            if not task.cancelled():
-                task.result()
-        finally:
-            work.cancel()
-            await asyncio.wait([task])
-        journal.end(work.reason_to_end)
+    async with uploaded_beside(folder, options, control):
+        with RunJournal(folder, redactor) as journal:
+            progress = read_progress(folder, plan, options)
+            control.finished_before = progress.finished.count()
+            control.decisions = None if options.rescore_only else progress.decisions(plan)
+            journal.start(plan, sandbox=control.sandbox, sandbox_wanted=options.sandbox, jobs=options.jobs)
+            work = _Work(resolved, options, sandbox, control, journal, Budget(options, progress.spent))
+            task = work.start(pending_jobs(plan, progress, folder, options))
+            control.on_stop(work.cancel)
+            try:
+                async for record in journal.records(task):
+                    yield record
+                if not task.cancelled():
+                    task.result()
+            finally:
+                work.cancel()
+                await asyncio.wait([task])
+            journal.end(work.reason_to_end)
 
 
-@contextmanager
-def uploaded_beside(folder: RunFolder, options: RunOptions, control: RunControl) -> Iterator[None]:
+@asynccontextmanager
+async def uploaded_beside(folder: RunFolder, options: RunOptions, control: RunControl) -> AsyncIterator[None]:
     """Upload the run while it is written, if its folder is the copy of one in an object store.
 
     Raise StoreError, before the first trial, if the store cannot be written or another process writes the run.
@@ -103,9 +104,17 @@ def uploaded_beside(folder: RunFolder, options: RunOptions, control: RunControl)
 
     stop = partial(asyncio.get_running_loop().call_soon_threadsafe, control.stop)
     upload = RunUpload(store, folder.path, options.upload_interval, stop)
-    with upload:
+    entering = asyncio.ensure_future(asyncio.to_thread(upload.__enter__))
+    try:
+        await asyncio.shield(entering)
         yield
-    control.upload_problem, control.taken_over = upload.problem, upload.lost
+    finally:
+        await asyncio.wait([entering])  # cancelled meanwhile: the lease must not stay taken
+        if entering.exception() is None:
+            try:
+                await asyncio.to_thread(upload.__exit__)
+            finally:
+                control.upload_problem, control.taken_over = upload.problem, upload.lost
 
 
 @dataclass(slots=True)
