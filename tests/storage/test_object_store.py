@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
 from bakeoff.storage.run_folder import RunFolder, find_run
 from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, store_of, stored_runs
 from bakeoff.storage.store_lease import Lease, LeaseLost
-from bakeoff.storage.store_upload import upload_run
+from bakeoff.storage.store_upload import RunUpload, upload_run
 
 from .s3_server import SECRET, free_port, s3_server
 from .sleeping_run import TRIALS, plan
@@ -75,6 +76,7 @@ def test_a_killed_run_is_resumed_from_the_store_on_another_machine(store: Object
     assert fetch_run(store, results, names[0])
     kept = {record.case: record.started for record in records_in(RunFolder(results / "runs" / names[0]))}
     assert kept, "what was uploaded can be read"
+    told: list[str] = []
     for _ in range(100):  # the lease of the killed process has to expire
         second = start(store, tmp_path / "second", names[0])
         told = second.communicate()[0].splitlines()
@@ -141,6 +143,47 @@ def test_a_run_that_lost_its_lease_stops(store: ObjectStore, tmp_path: Path, mon
     assert running.returncode == 0
     assert told[-1] == "stopped True"
     assert "another process has taken over" in told[-2]
+
+
+class RepeatingStore(ObjectStore):
+    """Makes each object twice, as a library does that did not get the first answer."""
+
+    def create(self, key: str, data: bytes) -> bool:
+        return super().create(key, data) and super().create(key, data)
+
+
+def test_a_lease_whose_request_was_repeated_is_ours(store: ObjectStore) -> None:
+    assert Lease.acquire(RepeatingStore(store.address), "runs/one").number == 1
+
+
+def test_a_lease_that_a_careless_server_gave_to_two_belongs_to_the_later_one(store: ObjectStore) -> None:
+    first = Lease.acquire(store, "runs/one")
+    Lease.acquire(store, "runs/two")
+    store.write("runs/one/lease/000001", store.read("runs/two/lease/000001") or b"")
+    with pytest.raises(LeaseLost):
+        first.check()
+
+
+class SlowStore(ObjectStore):
+    """Takes so long to write blobs that the lease has to be renewed meanwhile."""
+
+    def write_some(self, contents: Mapping[str, bytes]) -> None:
+        before = self.read("runs/one/lease/000001")
+        for _ in range(600):
+            if self.read("runs/one/lease/000001") != before:
+                super().write_some(contents)
+                return
+            time.sleep(0.1)
+        raise AssertionError("the lease is not renewed")
+
+
+def test_a_lease_is_renewed_during_a_long_upload(store: ObjectStore, tmp_path: Path) -> None:
+    blob = tmp_path / "results/runs/one/blobs" / "aa" / ("a" * 64)
+    blob.parent.mkdir(parents=True)
+    blob.write_bytes(b"large")
+    with RunUpload(SlowStore(store.address), tmp_path / "results/runs/one", interval=0.2):
+        pass
+    assert store.read(f"runs/one/blobs/aa/{blob.name}") == b"large"
 
 
 def test_a_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:

@@ -18,7 +18,8 @@ from pydantic import ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.storage.object_store import ObjectStore, StoreError
 
-LONGEST, SHORTEST = 60.0, 5.0
+LONGEST_LEASE_SECONDS = 60.0
+SHORTEST_LEASE_SECONDS = 5.0
 _INTERVALS = 6
 _NUMBER = re.compile(r"\d{6}")
 
@@ -28,7 +29,7 @@ def lease_seconds(interval: float) -> float:
 
     The clocks of the machines must differ by less than that.
     """
-    return min(LONGEST, max(SHORTEST, _INTERVALS * interval))
+    return min(LONGEST_LEASE_SECONDS, max(SHORTEST_LEASE_SECONDS, _INTERVALS * interval))
 
 
 class LeaseLost(StoreError):
@@ -56,7 +57,11 @@ class Lease:
 
     @classmethod
     def acquire(
-        cls, store: ObjectStore, run: str, seconds: float = LONGEST, clock: Callable[[], float] = time.time
+        cls,
+        store: ObjectStore,
+        run: str,
+        seconds: float = LONGEST_LEASE_SECONDS,
+        clock: Callable[[], float] = time.time,
     ) -> "Lease":
         """Take the lease of a run. Raise StoreError if another process holds it."""
         highest = _highest(store, run)
@@ -67,7 +72,9 @@ class Lease:
                 f"stop it; if it was killed, its lease expires in {left:.0f} seconds"
             )
         lease = cls(store, run, highest + 1, seconds, clock)
-        if not store.create(lease._key, lease._content(clock() + seconds)):
+        store.create(lease._key, lease._content(clock() + seconds))
+        # Libraries repeat a request whose answer was lost, and are refused then. Some servers refuse nobody.
+        if (made := _holder(store, run, lease.number)) is None or made.owner != lease._owner:
             raise StoreError(f"{store.address}/{run} was taken by another process just now: wait for it")
         lease._renewed = clock()
         lease.check()
@@ -83,7 +90,9 @@ class Lease:
 
     def check(self) -> None:
         """Raise LeaseLost if another process has taken over the run."""
-        if _highest(self.store, self.run) > self.number:
+        holder = _holder(self.store, self.run, self.number)
+        replaced = holder is not None and holder.owner != self._owner
+        if replaced or _highest(self.store, self.run) > self.number:
             raise LeaseLost(f"another process has taken over {self.store.address}/{self.run}: this one stops")
 
     def release(self) -> None:

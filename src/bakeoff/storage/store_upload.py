@@ -5,7 +5,6 @@ upload is tried again after the next interval, and the end of the run says what 
 """
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -39,10 +38,6 @@ class RunUpload(AbstractContextManager["RunUpload"]):
     Entering takes the lease of the run, fetches the trials that another process has added, and uploads what is there: a
     store that cannot be written is noticed before the first trial. Read the run after that. A copy with other trials
     than the store's is refused. `on_lost` is called, in the thread, if another process takes over the run.
-
-    Attributes:
-        lost: True if another process has taken over the run.
-        problem: why the store does not have all of the run at the end; None if it has.
     """
 
     def __init__(
@@ -54,30 +49,32 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         *,
         whole: bool = False,
     ) -> None:
-        self.problem: str | None = None
-        self.lost = False
+        self._failure: str | None = None  # of the last upload
+        self._loss: str | None = None  # says that another process has taken over the run
         self._store = store
         self._folder = folder
         self._run = f"runs/{folder.name}"
         self._interval = interval
         self._on_lost = on_lost
         self._whole = whole  # upload the journal from its beginning: it was repaired
-        self._uploaded_at = 0.0
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._repeat, name="upload", daemon=True)
+        self._ended, self._uploaded = threading.Event(), threading.Event()
+        self._uploading = threading.Thread(target=self._repeat, name="upload", daemon=True)
+        self._renewing = threading.Thread(target=self._renew, name="lease", daemon=True)
         self._stored: dict[str, int] = {}  # what the store has, with its sizes; blobs and pictures do not change
         self._content: dict[str, bytes] = {}  # of the small files that may change
         self._last = Piece(0, 0, 0)  # the piece of the journal that still grows
 
     def __enter__(self) -> "RunUpload":
         self._lease = Lease.acquire(self._store, self._run, lease_seconds(self._interval))
+        self._renewing.start()
         try:
             self._begin()
         except (RunFolderError, OSError):
+            self._stop_renewing()
             with suppress(StoreError):
                 self._lease.release()
             raise
-        self._thread.start()
+        self._uploading.start()
         return self
 
     def _begin(self) -> None:
@@ -91,31 +88,54 @@ class RunUpload(AbstractContextManager["RunUpload"]):
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._thread.join()
-        self._try(last=True)
+        self._uploading.join()
+        self._try(self._upload)
+        self._stop_renewing()
+        if self.problem is None:
+            self._try(self._lease.release)
+
+    @property
+    def lost(self) -> bool:
+        """Return True if another process has taken over the run."""
+        return self._loss is not None
+
+    @property
+    def problem(self) -> str | None:
+        """Return why the store does not have all of the run; None if it has."""
+        return self._loss or self._failure
 
     def _repeat(self) -> None:
-        while not self._ended.wait(min(self._interval, self._lease.seconds / 3)):
-            self._try()
+        while not self._ended.wait(self._interval):
+            self._try(self._upload)
 
-    def _try(self, *, last: bool = False) -> None:
+    def _renew(self) -> None:
+        """Renew the lease in a thread of its own: a large file may take longer to upload than the lease lasts."""
+        while not self._uploaded.wait(self._lease.seconds / 4):
+            with suppress(StoreError):  # the next upload says why
+                self._unless_lost(self._lease.renew)
+
+    def _stop_renewing(self) -> None:
+        self._uploaded.set()
+        self._renewing.join()
+
+    def _try(self, work: Callable[[], None]) -> None:
+        try:
+            self._unless_lost(work)
+            self._failure = None
+        except (StoreError, OSError) as error:
+            self._failure = str(error)
+
+    def _unless_lost(self, work: Callable[[], None]) -> None:
         if self.lost:
             return
         try:
-            self._lease.check() if last else self._lease.renew()
-            if last or time.monotonic() - self._uploaded_at >= self._interval:
-                self._upload()
-                self.problem = None
-            if last:
-                self._lease.release()
+            work()
         except LeaseLost as error:
-            self.lost, self.problem = True, str(error)
+            self._loss = str(error)
             self._on_lost()
-        except (StoreError, OSError) as error:
-            self.problem = str(error)
 
     def _upload(self) -> None:
-        self._uploaded_at = time.monotonic()
+        self._lease.check()
         journal_end = self._journal_end()  # lines that are appended from now on may name blobs not uploaded below
         files = list(files_of(self._folder))
         self._put_unchanging([file for file in files if file.startswith(("blobs/", "pictures/"))])
@@ -124,10 +144,14 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             if not file.startswith(("blobs/", "pictures/")):
                 self._put_changing(file)
 
+    def _stop_if_lost(self) -> None:
+        if self.lost:
+            raise LeaseLost(self._loss)
+
     def _put_unchanging(self, files: list[str]) -> None:
         sizes = {file: (self._folder / file).stat().st_size for file in files if file not in self._stored}
         for group in in_groups(list(sizes), sizes):
-            self._lease.renew()
+            self._stop_if_lost()
             contents = {f"{self._run}/{file}": read_file(self._folder / file, LARGEST_FILE) for file in group}
             self._store.write_some(contents)
             self._stored.update({file: sizes[file] for file in group})
@@ -154,7 +178,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             with open_file(self._folder / "journal.jsonl") as file:
                 file.seek(begin)
                 data = file.read(min(end - begin, PIECE_BYTES))
-            self._lease.renew()
+            self._stop_if_lost()
             piece = Piece(begin, lease, len(data))
             self._store.write(f"{self._run}/{piece.name}", data)
             self._last = piece
