@@ -16,6 +16,7 @@ from bakeoff.engine.run import run
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.record import Record
+from bakeoff.storage.labels import append_label, read_labels
 from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
 from bakeoff.storage.run_folder import RunFolder, find_run
 from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, store_of, stored_runs
@@ -24,6 +25,7 @@ from bakeoff.storage.store_upload import RunUpload, upload_run
 
 from .s3_server import SECRET, free_port, s3_server
 from .sleeping_run import TRIALS, plan
+from .test_labels import label
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "s3://bucket/results"
@@ -184,6 +186,42 @@ def test_a_lease_is_renewed_during_a_long_upload(store: ObjectStore, tmp_path: P
     with RunUpload(SlowStore(store.address), tmp_path / "results/runs/one", interval=0.2):
         pass
     assert store.read(f"runs/one/blobs/aa/{blob.name}") == b"large"
+
+
+class TakenOverStore(ObjectStore):
+    """Lets another process take over while blobs are uploaded."""
+
+    def write_some(self, contents: Mapping[str, bytes]) -> None:
+        super().write_some(contents)
+        self.write("runs/one/lease/000002", b"{}")
+
+
+def test_a_writer_that_was_replaced_leaves_the_plan_of_the_other(store: ObjectStore, tmp_path: Path) -> None:
+    folder = tmp_path / "results/runs/one"
+    (folder / "blobs/aa").mkdir(parents=True)
+    (folder / "blobs/aa" / ("a" * 64)).write_bytes(b"large")
+    (folder / "plan.json").write_bytes(b"{}")
+    store.write("runs/one/plan.json", b"newer")
+    with pytest.raises(LeaseLost):
+        upload_run(TakenOverStore(store.address), folder)
+    assert store.read("runs/one/plan.json") == b"newer"
+
+
+def test_labels_of_two_machines_are_joined(store: ObjectStore, tmp_path: Path) -> None:
+    places = [tmp_path / "ann/runs/one", tmp_path / "bob/runs/one"]
+    for place in places:
+        place.mkdir(parents=True)
+        (place / "plan.json").write_bytes(b"{}")
+        append_label(place / "labels.jsonl", label(1, "pass", place.parts[-3]))
+    append_label(places[0] / "labels.jsonl", label(2, "fail", "both", time=20.0))
+    append_label(places[1] / "labels.jsonl", label(2, "pass", "both", time=10.0))
+    for place in places:
+        upload_run(store, place)
+    fetch_run(store, tmp_path / "later", "one")
+    found = read_labels(tmp_path / "later/runs/one/labels.jsonl")
+    assert found.damaged == 0
+    assert found.by_labeller.keys() == {"ann", "bob", "both"}
+    assert [one.label for one in found.by_labeller["both"].values()] == ["fail"], "the later one counts"
 
 
 def test_a_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:

@@ -6,7 +6,7 @@ Lines have numbers and checksums as those of the journal; lines of version 1 hav
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -86,8 +86,7 @@ def read_labels(path: Path) -> Labels:
         return Labels({})
     except OSError as error:
         raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
-    for line in raw.split(b"\n")[:-1]:  # what follows the last newline was cut off
-        label = _read_label(line + b"\n")
+    for label in _labels_in(raw):
         if label is None:
             damaged += 1
             continue
@@ -96,6 +95,33 @@ def read_labels(path: Path) -> Labels:
         if label.label is not None:
             own[label.trial] = label
     return Labels(by_labeller, damaged)
+
+
+def append_missing(path: Path, other: bytes) -> None:
+    """Append the labels that another copy of the file has and this one lacks, unless it has a later one instead."""
+    newest = {
+        (labeller, trial): label.time
+        for labeller, labels in _last_lines(read_file(path) if path.exists() else b"").items()
+        for trial, label in labels.items()
+    }
+    for labeller, labels in _last_lines(other).items():
+        for trial, label in labels.items():
+            if label.time > newest.get((labeller, trial), float("-inf")):
+                append_label(path, label)
+
+
+def _last_lines(raw: bytes) -> dict[str, dict[tuple[str, str, str], Label]]:
+    """Return the last line of each labeller about each answer, also one that takes a label back."""
+    found: dict[str, dict[tuple[str, str, str], Label]] = {}
+    for label in _labels_in(raw):
+        if label is not None:
+            found.setdefault(label.labeller, {})[label.trial] = label
+    return found
+
+
+def _labels_in(raw: bytes) -> Iterator[Label | None]:
+    """Yield the label of each line, None for a damaged one. What follows the last newline was cut off."""
+    return (_read_label(line + b"\n") for line in raw.split(b"\n")[:-1])
 
 
 def _read_label(raw: bytes) -> Label | None:

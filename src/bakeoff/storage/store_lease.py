@@ -2,7 +2,8 @@
 
 Objects `lease/000001`, `lease/000002`, … lie beside the journal. The highest one belongs to the writer, which renews
 it. To take over a lease that was released or has expired is to make the next object, and a store lets only one process
-do that. What an earlier writer still uploads then counts for nothing: its pieces of the journal carry its number.
+do that. Pieces of the journal that an earlier writer still uploads then count for nothing: they carry its number. The
+plan, the seal, the labels and the signature do not: a writer looks for a higher lease right before it writes them.
 """
 
 import os

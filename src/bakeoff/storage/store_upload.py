@@ -12,6 +12,7 @@ from pathlib import Path
 from bakeoff._kernel.files import LARGEST_FILE, open_file, read_file
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal_lines import end_of_lines
+from bakeoff.storage.labels import append_missing
 from bakeoff.storage.object_store import ObjectStore, StoreError
 from bakeoff.storage.run_folder import LARGEST_PLAN
 from bakeoff.storage.store_copy import Piece, fetch_files, files_of, in_groups, journal_pieces, sizes_of
@@ -81,6 +82,8 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._stored = sizes_of(self._store, self._run)
         if not self._whole:
             fetch_files(self._store, self._folder, self._stored)
+        if "labels.jsonl" in self._stored:  # those of two machines are joined
+            append_missing(self._folder / "labels.jsonl", self._store.read(f"{self._run}/labels.jsonl") or b"")
         end = 0 if self._whole else self._journal_end()
         begins = [piece.begin for piece in journal_pieces(self._stored) if piece.begin < end]
         self._last = Piece(begins[-1] if begins else 0, self._lease.number, 0)
@@ -159,6 +162,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
     def _put_changing(self, file: str) -> None:
         data = read_file(self._folder / file, LARGEST_PLAN)
         if self._content.get(file) != data:
+            self._lease.check()  # these objects have no number of a lease in their names
             self._store.write(f"{self._run}/{file}", data)
             self._content[file] = data
 
