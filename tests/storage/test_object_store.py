@@ -294,6 +294,26 @@ def test_a_copy_that_is_behind_when_it_gets_the_lease_repeats_no_trial(
     assert (tmp_path / "later/runs" / copy.name / "journal.jsonl").read_bytes().startswith(whole)
 
 
+def test_a_copy_that_cannot_be_fetched_does_not_hide_the_other_runs(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRIALS", "1")
+    start(store, tmp_path / "there").communicate()
+    (whole,) = stored_runs(store)
+    store.write("runs/0-other/plan.json", b"{}")
+    store.write("runs/0-other/journal/000000000000000-000001", b"theirs\n")
+    copy = results_folder(Path(store.address)) / "runs/0-other"
+    copy.mkdir(parents=True)
+    (copy / "journal.jsonl").write_bytes(b"mine\n")
+    words = [sys.executable, "-m", "bakeoff", "runs", "list", "--json", "--results", store.address]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert whole in done.stdout
+    assert "run 0-other is not fetched" in done.stderr
+    with pytest.raises(RunFolderError, match="have different journals"):
+        find_run(Path(store.address), "0-other")
+
+
 def test_files_that_were_changed_here_are_not_overwritten(store: ObjectStore, tmp_path: Path) -> None:
     folder = tmp_path / "results/runs/one"
     stored = {"plan.json": b"{}", "seal.json": b"old", "labels.jsonl": b"1\n2\n", "signature.json": b"old"}

@@ -73,7 +73,7 @@ def run_leaderboard(*, runs: list[str] | None, results: Path, shown_as: ReportFl
     if runs:
         board = rank_sources([find_source(results, name, readers) for name in runs])
     else:
-        fetch_all(results)
+        fetch_all(results, say)
         board = rank_results([find_source(results, str(folder.path)) for folder in run_folders(results)])
     show(board.model_dump_json, describe_leaderboard(board), shown_as)
 

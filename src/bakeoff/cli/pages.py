@@ -51,7 +51,7 @@ def write_pages_of(folder: RunFolder) -> tuple[Path, Path]:
 def index_results(*, results: Path, output: Path | None, no_open: bool) -> None:
     """Write the index of all runs."""
     _refuse_missing(results)
-    fetch_all(results)
+    fetch_all(results, say)
     page = write_index(output or results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
     out().file.write(f"{page}\n")
     if not no_open:
@@ -61,7 +61,7 @@ def index_results(*, results: Path, output: Path | None, no_open: bool) -> None:
 def build_results(*, results: Path, no_open: bool) -> int:
     """Write every page that does not match its plan and journal, and the index; return 1 if a run cannot be shown."""
     _refuse_missing(results)
-    fetch_all(results)
+    fetch_all(results, say)
     refused = 0
     for folder in run_folders(results):
         try:
@@ -100,7 +100,7 @@ def view_results(*, results: Path, port: int, no_open: bool) -> None:
     """Serve the pages until Ctrl-C."""
     from bakeoff.report.view import serve
 
-    fetch_all(results)
+    fetch_all(results, say)
 
     def ready(address: str) -> None:
         out().file.write(f"{address}\n")

@@ -36,7 +36,7 @@ _SPARKS = 10  # scores of earlier runs in the table
 
 def list_runs(*, results: Path, as_json: bool) -> None:
     """Print all runs, newest first."""
-    fetch_all(results)
+    fetch_all(results, say)
     rows = _overviews(results)[::-1]
     if as_json:
         print_json(rows)

@@ -137,11 +137,6 @@ class ObjectStore:
                 raise
         return True
 
-    def delete(self, key: str) -> None:
-        """Delete an object."""
-        with self._sentences():
-            self._files.rm_file(self._path(key))
-
     def sizes(self, prefix: str) -> dict[str, int]:
         """Return the keys of all objects in a folder and below, and their sizes."""
         root = f"{self._path(prefix)}/"

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -104,11 +104,20 @@ def stored_runs(store: ObjectStore) -> list[str]:
     return [name for name in store.folders("runs") if _RUN.fullmatch(name)]
 
 
-def fetch_all(results: Path) -> None:
-    """Fetch what is new of all runs, if the folder holds copies of a store."""
+def fetch_all(results: Path, tell: Callable[[str], object]) -> None:
+    """Fetch what is new of all runs, if the folder holds copies of a store.
+
+    `tell` is called with the problem of each run that cannot be fetched; its copy stays as it is. Raise StoreError if
+    the store cannot be used.
+    """
     if (store := store_of(results)) is not None:
         for name in stored_runs(store):
-            fetch_run(store, results, name)
+            try:
+                fetch_run(store, results, name)
+            except StoreError:
+                raise
+            except (RunFolderError, OSError) as error:
+                tell(f"run {name} is not fetched: {error}")
 
 
 def fetch_run(store: ObjectStore, results: Path, name: str) -> bool:
@@ -134,7 +143,7 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
     """
     run = f"runs/{folder.name}"
     if len(sizes) > _MOST_OBJECTS or sum(sizes.values()) > LARGEST_RUN:
-        raise StoreError(
+        raise RunFolderError(
             f"{store.address}/{run} has {len(sizes):,} objects of {in_megabytes(sum(sizes.values()))}: that is too much"
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
