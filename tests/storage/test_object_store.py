@@ -403,6 +403,33 @@ def test_addresses_that_are_not_usable_are_refused(address: str, why: str) -> No
         parse_address(address)
 
 
+@pytest.mark.parametrize("text", ["s3://", "S3://bucket/x", "s3:bucket/x", "file:x"])
+def test_what_was_meant_as_an_address_does_not_become_a_folder(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="is no folder and no address of a store: write s3://bucket/folder"):
+        results_folder(Path(text))
+
+
+def test_a_bucket_that_does_not_exist_is_not_taken_for_an_empty_one(store: ObjectStore) -> None:
+    assert ObjectStore("s3://bucket/empty").folders("runs") == []
+    with pytest.raises(StoreError, match="there is no bucket 'nowhere'"):
+        ObjectStore("s3://nowhere/results").folders("runs")
+
+
+def test_an_endpoint_that_is_no_address_is_said_so(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
+    with pytest.raises(StoreError, match="Invalid endpoint: nonsense"):
+        store.folders("runs")
+
+
+def test_the_last_number_of_a_lease_is_not_passed(store: ObjectStore) -> None:
+    store.write("runs/one/lease/999999", b"not ours")
+    with pytest.raises(StoreError, match="lease/999999 is not of Bakeoff: delete it"):
+        Lease.acquire(store, "runs/one")
+
+
 def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:
     for address, extra in (("gs://bucket/results", "gs"), ("az://bucket/results", "az")):
         with pytest.raises(UsageError, match=rf"pip install 'bakeoff\[{extra}\]'"):

@@ -11,6 +11,7 @@ from bakeoff.doors import door_of
 from bakeoff.engine.merging import Merged, merge_shards, read_shards
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
+from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 
@@ -26,6 +27,8 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     if wanted.shards is not None and (wanted.shards != of or len(runs) != of):
         raise UsageError(f"--shards {wanted.shards}: {len(runs)} of {of} shards are here: name the run of every shard")
     results = Path("results") if wanted.output == "-" else Path(wanted.output)
+    if is_store_address(wanted.output):
+        raise UsageError(f"--output {wanted.output}: runs are merged into a folder on this machine: name one")
     options, ending = RunOptions(results=results), EndingFlags(fail_under=wanted.min_score)
     target = new_run_folder(results, runs[0].plan.name)
     merged = merge_shards(runs, target, options.redactor())

@@ -80,7 +80,7 @@ class ObjectStore:
 
     @cached_property
     def _known_errors(self) -> tuple[type[Exception], ...]:
-        found = [OSError]
+        found: list[type[Exception]] = [OSError, ValueError]  # such as for an endpoint that is no address
         for name in _ERRORS[self._extra]:
             module, _, attribute = name.partition(":")
             found.append(getattr(import_module(module), attribute))
@@ -154,7 +154,11 @@ class ObjectStore:
             try:
                 found = self._files.ls(root, detail=True)
             except FileNotFoundError:
-                return []
+                found = []
+            if not found and not self._files.exists(bucket := root.partition("/")[0]):
+                raise StoreError(
+                    f"{self.address} cannot be read: there is no bucket {bucket!r}, or it is not yours to see"
+                )
         return sorted(one["name"].rstrip("/").rpartition("/")[2] for one in found if one["type"] == "directory")
 
     def _path(self, key: str) -> str:

@@ -28,6 +28,7 @@ _AT_ONCE = 32  # objects, and
 _BYTES_AT_ONCE = 64 << 20
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 _APPENDED = ("labels.jsonl", "journal.damaged.jsonl")
+_LIKE_AN_ADDRESS = re.compile(r"[a-z0-9]+:/[^/]|(s3|gs|gcs|az|abfs|file):", re.IGNORECASE)
 _PIECE = re.compile(r"journal/(\d{15})-(\d{6})")
 _FILE = re.compile(
     r"plan\.json|seal\.json|signature\.json|labels\.jsonl|journal\.damaged\.jsonl"
@@ -53,8 +54,10 @@ def results_folder(results: Path) -> Path:
     if text.startswith("file:/"):
         return Path("/" + text.removeprefix("file:").lstrip("/"))
     if not is_store_address(text):
-        if re.match(r"[a-z0-9]+:/[^/]", text) and not results.exists():
-            raise UsageError(f"--results {text}: this kind of store is not known: use s3://, gs:// or az://")
+        if _LIKE_AN_ADDRESS.match(text) and not results.exists():
+            raise UsageError(
+                f"--results {text} is no folder and no address of a store: write s3://bucket/folder, or gs, az"
+            )
         return results
     address = parse_address(text)
     try:

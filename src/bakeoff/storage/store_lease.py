@@ -23,6 +23,7 @@ LONGEST_LEASE_SECONDS = 60.0
 SHORTEST_LEASE_SECONDS = 5.0
 _INTERVALS = 6
 _NUMBER = re.compile(r"\d{6}")
+_HIGHEST = 999_999
 
 
 def lease_seconds(interval: float) -> float:
@@ -72,6 +73,8 @@ class Lease:
                 f"{store.address}/{run} is being written by process {holder.process} on {holder.host}: wait for it, or "
                 f"stop it; if it was killed, its lease expires in {left:.0f} seconds"
             )
+        if highest >= _HIGHEST:
+            raise StoreError(f"{store.address}/{run}/lease/{highest} is not of Bakeoff: delete it, or use another run")
         lease = cls(store, run, highest + 1, seconds, clock)
         store.create(lease._key, lease._content(clock() + seconds))
         # Libraries repeat a request whose answer was lost, and are refused then. Some servers refuse nobody.
