@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.engine.run import run
+from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.record import Record
@@ -145,6 +147,26 @@ def test_a_run_that_lost_its_lease_stops(store: ObjectStore, tmp_path: Path, mon
     assert running.returncode == 0
     assert told[-1] == "stopped True"
     assert "another process has taken over" in told[-2]
+
+
+async def test_a_command_whose_run_was_taken_over_does_not_advise_to_upload(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRIALS", "2000")
+    control = RunControl()
+    async for _ in run(plan(), RunOptions(results=Path(store.address)), control=control):
+        control.stop()
+    (name,) = stored_runs(store)
+    words = ["resume", f"{store.address}/runs/{name}", "--trust", "--no-open", "--upload-interval", "0.2"]
+    resumed = subprocess.Popen([sys.executable, "-m", "bakeoff", *words], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    sizes: set[int] = set()
+    while len(sizes) < 3 and resumed.poll() is None:  # until it uploads trials
+        sizes.update(size for file, size in _sizes(store, name).items() if re.fullmatch(r"journal/0*-000002", file))
+        time.sleep(0.1)
+    assert store.create(f"runs/{name}/lease/000003", b"{}")
+    told = " ".join(resumed.communicate()[1].split())
+    assert "another process has taken over" in told
+    assert "runs upload" not in told
 
 
 class RepeatingStore(ObjectStore):
