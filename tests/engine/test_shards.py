@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from bakeoff.cli.flags import SelectionFlags
+from bakeoff.cli.flags import MergeFlags, SelectionFlags
+from bakeoff.cli.merge import run_merge
 from bakeoff.engine.merging import merge_shards, read_shards
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
@@ -163,6 +164,22 @@ def test_merging_runs_of_others_does_not_make_them_ones_own(tmp_path: Path, monk
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "mine"))
     foreign = merged(folders, tmp_path / "foreign")
     assert why_unknown(foreign.path, foreign.read_plan_bytes()) == "was not started by you in this place"
+
+
+def test_the_command_names_what_is_missing_and_what_is_no_run(tmp_path: Path) -> None:
+    folders = [carry_out(plan_of(6).take_shard(number, 3), tmp_path / str(number)).path for number in (1, 3)]
+    page = tmp_path / "index.html"
+    page.touch()
+    for given, shards, problem in (
+        (folders, 3, r"--shards 3: missing: shard 2; name the run of every shard"),
+        (folders, 2, r"--shards 2: this plan was parted into 3 shards: write --shards 3"),
+        ([*folders, page], None, r"index.html is not the folder of a run: leave it out"),
+        ([Path("s3://bucket/runs/a")], None, r"runs are merged from folders on this machine"),
+    ):
+        with pytest.raises(UsageError, match=problem):
+            run_merge(files=given, wanted=MergeFlags(shards=shards))
+    with pytest.raises(UsageError, match=r"--output s3://b/x: runs are merged into a folder on this machine"):
+        run_merge(files=folders, wanted=MergeFlags(output="s3://b/x"))
 
 
 def test_spending_is_added_up(tmp_path: Path) -> None:

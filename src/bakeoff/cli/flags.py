@@ -317,7 +317,13 @@ class SelfCheckFlags(Flags):
 class MergeFlags(Flags):
     """The options of `bakeoff merge`."""
 
-    output: Output = "-"
+    output: str = flag(
+        "-",
+        "Of files: the file to write, `-` is stdout. Of run folders: the folder of results, `-` is results.",
+        "--output",
+        "-o",
+        metavar="PATH",
+    )
     html: Path | None = flag(None, "Also write a self-contained page.", metavar="FILE")
     shards: int | None = flag(None, "How many shards there are; refuse if one is missing.", min=1, metavar="N")
     min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1)

@@ -19,12 +19,15 @@ from bakeoff.errors import UsageError
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.terminal import print_blocks
 from bakeoff.stats.gates import exit_code_of
+from bakeoff.storage.object_store import is_store_address
 
 STDOUT = "-"
 
 
 def run_merge(*, files: Sequence[Path], wanted: MergeFlags) -> int:
     """Merge files and judge the gates. The summary goes to stderr, since stdout may be the merged JSON."""
+    if address := next((file for file in files if is_store_address(str(file))), None):
+        raise UsageError(f"{address}: runs are merged from folders on this machine: name those that have the copies")
     if any(file.is_dir() for file in files):
         from bakeoff.cli.merge_runs import merge_run_folders
 

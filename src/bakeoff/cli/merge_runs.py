@@ -22,10 +22,13 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
             raise UsageError(f"--{option.replace('_', '-')} is for files of pytest: leave it out for run folders")
     if wanted.require_calibrated_judge:
         raise UsageError("--require-calibrated-judge is for files of pytest: leave it out for run folders")
+    for path in folders:
+        if not (path / "plan.json").is_file():
+            raise UsageError(f"{path} is not the folder of a run: leave it out")
     runs = read_shards([RunFolder(path) for path in folders])
     of = runs[0].shard.of
-    if wanted.shards is not None and (wanted.shards != of or len(runs) != of):
-        raise UsageError(f"--shards {wanted.shards}: {len(runs)} of {of} shards are here: name the run of every shard")
+    if wanted.shards is not None:
+        refuse_other_count(wanted.shards, of, {run.shard.number for run in runs})
     results = Path("results") if wanted.output == "-" else Path(wanted.output)
     if is_store_address(wanted.output):
         raise UsageError(f"--output {wanted.output}: runs are merged into a folder on this machine: name one")
@@ -39,6 +42,13 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
         return code
     say(describe_missing(merged, runs[0].shard.cases))
     return worst_of([code, UNDECIDED])
+
+
+def refuse_other_count(wanted: int, of: int, given: set[int]) -> None:
+    if wanted != of:
+        raise UsageError(f"--shards {wanted}: this plan was parted into {count_of(of, 'shard')}: write --shards {of}")
+    if missing := [str(number) for number in range(1, of + 1) if number not in given]:
+        raise UsageError(f"--shards {wanted}: missing: shard {', '.join(missing)}; name the run of every shard")
 
 
 def describe_missing(merged: Merged, cases: int) -> str:

@@ -35,7 +35,7 @@ class ShardRun:
         return cls(folder, plan, plan.shard)
 
     def __str__(self) -> str:
-        return f"run {self.folder.label} (shard {self.shard})"
+        return f"run {self.folder.path} (shard {self.shard})"  # runs of several machines may have one name
 
     def refuse_gaps(self) -> None:
         """Raise UsageError if a trial has no record, or the journal is damaged."""
