@@ -1,6 +1,7 @@
 """Carry out `bakeoff resume` and `bakeoff rescore`: continue a run, or score its attempts again."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 from pydantic import ValidationError
@@ -17,12 +18,13 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.report.formatting import visible
 from bakeoff.storage.made_here import why_unknown
-from bakeoff.storage.run_folder import find_run
+from bakeoff.storage.run_folder import RunFolder, find_run
 
 
 def resume_run(*, run: str, flags: ResumeFlags, no_open: bool, ending: EndingFlags) -> int:
     """Continue a run, by default in the sandbox that it was started with."""
-    folder, options = find_run(flags.results, run), flags.options()
+    folder = find_run(flags.results, run)
+    options = replace(flags.options(), results=results_of(folder, flags.results))
     plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff resume")
     if flags.dry_run:
         left = trials_left(plan, read_progress(folder, plan, options))
@@ -44,9 +46,16 @@ def rescore_run(*, run: str, flags: RescoreFlags, ending: EndingFlags) -> int:
     plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff rescore")
     if flags.scorers:
         plan = plan.model_copy(update={"scorers": tuple(map(_read_scorer, flags.scorers))})
-    checked = check_plan(plan, flags.options(rescore_only=True))
+    options = replace(flags.options(rescore_only=True), results=results_of(folder, flags.results))
+    checked = check_plan(plan, options)
     tell_of_signature(folder)
     return carry_out(checked, ending, folder=folder)
+
+
+def results_of(folder: RunFolder, given: Path) -> Path:
+    """Return the folder of results that a run lies in: its path or address may name another than `--results`."""
+    found = folder.path.parent.parent
+    return given if folder.path.parent.name != "runs" or found.resolve() == given.resolve() else found
 
 
 def _read_scorer(text: str) -> ScorerSpec:

@@ -139,6 +139,16 @@ def test_a_run_that_is_taken_up_again_leaves_one_set_of_files_and_new_pages(bake
     assert page.exists()
 
 
+def test_a_run_that_is_named_by_its_path_leaves_its_files_where_it_lies(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    write_suites(tmp_path / "tests", adder=ADDER)
+    bakeoff("run", "--model", "oracle", "--no-open", "--results", "elsewhere")
+    (folder,) = (tmp_path / "elsewhere").glob("runs/*")
+    done = bakeoff("resume", str(folder), "--no-open")
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "results").exists()
+    assert f"bakeoff runs show {folder.name} --results {tmp_path / 'elsewhere'}" in done.stdout + done.stderr
+
+
 def test_with_and_without_a_server_are_two_subjects_that_are_compared(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER, shout=SHOUT)
     model = scripted(
