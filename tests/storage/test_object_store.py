@@ -440,6 +440,12 @@ def test_a_bucket_that_does_not_exist_is_not_taken_for_an_empty_one(store: Objec
         ObjectStore("s3://nowhere/results").folders("runs")
 
 
+def test_a_run_that_is_not_there_is_named_with_the_address(store: ObjectStore) -> None:
+    for name in ("nowhere", "latest"):
+        with pytest.raises(RunFolderError, match=f" under {store.address}/runs"):
+            find_run(Path(store.address), name)
+
+
 def test_an_endpoint_that_is_no_address_is_said_so(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "nonsense")
     with pytest.raises(StoreError, match="Invalid endpoint: nonsense"):

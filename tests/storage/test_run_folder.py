@@ -65,7 +65,7 @@ def test_a_run_is_found_by_folder_by_name_and_as_the_latest(tmp_path: Path) -> N
 
 def test_a_run_that_is_not_there_is_said_so_with_what_is(tmp_path: Path) -> None:
     assert run_folders(tmp_path) == []
-    with pytest.raises(RunFolderError, match=r"there are no runs under .* yet: start one, for example `bakeoff demo`"):
+    with pytest.raises(RunFolderError, match=r"there are no runs under .* yet: `bakeoff demo` makes one"):
         find_run(tmp_path, "latest")
     folder = planned(tmp_path, "only")
     with pytest.raises(RunFolderError, match=f'no run "onl" under .*; did you mean {folder.name}\\?'):

@@ -25,7 +25,7 @@ from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.report.terminal import print_blocks
 from bakeoff.storage import store_upload
 from bakeoff.storage.labels import read_labels
-from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
+from bakeoff.storage.run_folder import LATEST, RunFolder, find_run, place_of_runs
 from bakeoff.storage.store_copy import fetch_all, store_of
 
 _SHOWN = 20
@@ -42,7 +42,7 @@ def list_runs(*, results: Path, as_json: bool) -> None:
         print_json(rows)
         return
     if not rows:
-        say(f"{results / 'runs'} has no runs yet; `bakeoff demo` makes one")
+        say(f"{place_of_runs(results)} has no runs yet; `bakeoff demo` makes one")
         return
     columns = [
         column for column in _COLUMNS if column.title != "history" or any(len(row["history"]) > 1 for row in rows)

@@ -376,13 +376,17 @@ def find_run(results: Path, name: str) -> RunFolder:
     folders = run_folders(results)
     if name == LATEST:
         if not folders:
-            raise RunFolderError(
-                f"there are no runs under {results / 'runs'} yet: start one, for example `bakeoff demo`"
-            )
+            raise RunFolderError(f"there are no runs under {place_of_runs(results)} yet: `bakeoff demo` makes one")
         return folders[-1]
     for path in (results / "runs" / name, Path(name).resolve()):
         if (path / "plan.json").is_file():
             return RunFolder(path)
     near = [folder.name for folder in folders if name in folder.name]
     hint = f"; did you mean {', '.join(near[-3:])}?" if near else "; `bakeoff runs list` shows all runs"
-    raise RunFolderError(f"no run {json.dumps(name)} under {results / 'runs'}{hint}")
+    raise RunFolderError(f"no run {json.dumps(name)} under {place_of_runs(results)}{hint}")
+
+
+def place_of_runs(results: Path) -> str:
+    """Return where the runs are: the folder or, of local copies, the address of their store."""
+    store = store_of(results)
+    return str(results / "runs") if store is None else f"{store.address}/runs"
