@@ -1,4 +1,4 @@
-"""What a real job costs on this machine: grading the bundled exercises, and verifying the Svelte suites.
+"""Measure real jobs on this machine: grading the bundled exercises, and verifying the Svelte suites.
 
 Processor time is told apart by process: Bakeoff and its supervisors are overhead, what runs tests is the job. The first
 run may install toolchains and finds the twins of each suite; the second is what people wait for.

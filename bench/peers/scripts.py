@@ -1,4 +1,4 @@
-"""What each tool runs. `<cases>`, `<pause>` and `<at_once>` are filled in."""
+"""Hold the script of each tool. `<cases>`, `<pause>` and `<at_once>` are filled in."""
 
 BAKEOFF = """
 import asyncio

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -52,11 +52,9 @@ def find_key(prompt: str) -> str:
     """Return the commands of the processes that were started with a key in their environment."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
+        with suppress(OSError):  # it has ended, or is another user's
             if prompt.encode() in (folder / "environ").read_bytes():
                 found.append((folder / "cmdline").read_bytes()[:80].decode(errors="replace"))
-        except OSError:
-            pass  # it has ended, or is another user's
     return f"found: {found}"
 
 

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -292,12 +292,9 @@ asyncio.run(main())
 """
 
 
-@needs_root
-@every_sandbox
-async def test_killing_bakeoff_ends_its_commands_and_the_next_place_clears_up(
-    sandbox_kind: str, sandbox_on: SandboxOn
-) -> None:
-    sandbox_on(sandbox_kind)
+@contextlib.asynccontextmanager
+async def bakeoff_with_a_command(sandbox_kind: str) -> AsyncIterator[tuple["subprocess.Popen[str]", Path]]:
+    """Start a Bakeoff process, and yield it with its work folder once its command runs."""
     argv = [sys.executable, "-c", KILLED_BAKEOFF, sandbox_kind]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as bakeoff:
         assert bakeoff.stdout is not None
@@ -305,6 +302,16 @@ async def test_killing_bakeoff_ends_its_commands_and_the_next_place_clears_up(
         async with asyncio.timeout(20):
             while not (work / "started").exists():
                 await asyncio.sleep(0.01)
+        yield bakeoff, work
+
+
+@needs_root
+@every_sandbox
+async def test_killing_bakeoff_ends_its_commands_and_the_next_place_clears_up(
+    sandbox_kind: str, sandbox_on: SandboxOn
+) -> None:
+    sandbox_on(sandbox_kind)
+    async with bakeoff_with_a_command(sandbox_kind) as (bakeoff, work):
         uid = work.stat().st_uid
         left = users_processes(Place(work, work, work, uid))
         bakeoff.send_signal(signal.SIGKILL)
@@ -334,13 +341,7 @@ async def test_a_user_is_not_given_out_again_while_a_supervisor_may_still_kill_i
     sandbox_kind: str, sandbox_on: SandboxOn
 ) -> None:
     sandbox_on(sandbox_kind)
-    argv = [sys.executable, "-c", KILLED_BAKEOFF, sandbox_kind]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as bakeoff:
-        assert bakeoff.stdout is not None
-        work = Path(bakeoff.stdout.readline().strip())
-        async with asyncio.timeout(20):
-            while not (work / "started").exists():
-                await asyncio.sleep(0.01)
+    async with bakeoff_with_a_command(sandbox_kind) as (bakeoff, work):
         uid = work.stat().st_uid
         [supervisor] = supervisors_of(bakeoff.pid)
         os.kill(supervisor, signal.SIGSTOP)

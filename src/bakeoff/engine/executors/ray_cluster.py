@@ -120,8 +120,8 @@ def _variables(values: dict[str, str]) -> Iterator[None]:
 @contextmanager
 def _without_secrets() -> Iterator[None]:
     """Take keys out of the environment, which the processes that Ray starts would have for everybody to read."""
-    own = "RAY_"  # Ray needs its token to connect
-    kept = {name: os.environ[name] for name in secrets_in(os.environ) if name in os.environ and own not in name[:4]}
+    secret = [name for name in secrets_in(os.environ) if name in os.environ]
+    kept = {name: os.environ[name] for name in secret if not name.startswith("RAY_")}  # Ray connects with its token
     for name in kept:
         del os.environ[name]
     try:

@@ -74,7 +74,7 @@ class _Assigned:
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """What the driver knows of a worker."""
+    """Keep the state of a worker in the driver."""
 
     node: RayNode
     actor: Any

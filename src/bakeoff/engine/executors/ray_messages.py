@@ -1,4 +1,4 @@
-"""What the driver of a run and its Ray workers tell each other."""
+"""Define the messages between the driver of a run and its Ray workers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
