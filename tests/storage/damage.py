@@ -37,10 +37,12 @@ class Outcome:
     silent: list[str] = field(default_factory=list)
 
 
-def campaign(folder: Path, count: int, seed: int = 0, kinds: Sequence[str] = ()) -> Outcome:
+def campaign(
+    folder: Path, count: int, seed: int = 0, kinds: Sequence[str] = (), segment_bytes: int | None = None
+) -> Outcome:
     """Damage a run `count` times in the ways named, by default in every way, and read it with every reader."""
     random, outcome = Random(seed), Outcome()
-    whole = make_run(folder / "whole")
+    whole = make_run(folder / "whole", segment_bytes)
     before = {name: read(whole)[0] for name, read in READERS.items()}
     for number in range(count):
         name = random.choice(kinds or [*CHANGES, *["flip a bit"] * len(CHANGES)])  # half of all are flipped bits
@@ -59,8 +61,11 @@ def campaign(folder: Path, count: int, seed: int = 0, kinds: Sequence[str] = ())
     return outcome
 
 
-def make_run(path: Path) -> RunFolder:
-    """Make a run of two processes with a retried trial, spending, long texts, and an end."""
+def make_run(path: Path, segment_bytes: int | None = None) -> RunFolder:
+    """Make a run of two processes with a retried trial, spending, long texts, and an end.
+
+    With `segment_bytes`, its journal has segments of that size.
+    """
     plan = Plan(
         name="damaged",
         cases=tuple(Case(id=f"case-{number}", prompt=f"say {number}", expected="x") for number in range(4)),
@@ -73,13 +78,14 @@ def make_run(path: Path) -> RunFolder:
     trials = list(plan.trials())
     folder.write_plan(plan, Redactor({}))
     for number, part in enumerate((trials[:9], trials[8:])):  # the trial of both parts was lost, and retried
-        with JournalWriter(folder.journal_file, Redactor({})) as journal:
+        with JournalWriter(folder.journal_file, Redactor({}), segment_bytes=segment_bytes) as journal:
             journal.append("start", bakeoff="0", time=float(number), sandbox="process")
             for trial in part:
                 journal.append_record(_record(trial, lost=number == 0 and trial is part[-1]))
                 usage = Usage(input=3, cost=0.25).model_dump(exclude_defaults=True)
                 total = Usage(input=3, cost=0.25 * trial.index).model_dump(exclude_defaults=True)
                 journal.append("usage", trial=trial.attempt_key, usage=usage, total=total)
+                journal.flush()
             journal.append("end", reason="finished", time=number + 0.5)
     return folder
 
@@ -105,7 +111,7 @@ def _record(trial: Trial, *, lost: bool) -> Record:
 
 
 def _any_file(folder: RunFolder, random: Random) -> Path:
-    journal = [folder.journal_file] * 6  # most damage is to the file with the results
+    journal = [folder.journal_file, *folder.segment_files] * 6  # most damage is to the files with the results
     files = [file for file in folder.path.rglob("*") if file.is_file()]
     return random.choice(sorted(files) + journal)
 

@@ -9,10 +9,13 @@
 Every line carries the schema version `v` it was written with, its number and a checksum (`journal_lines`). Long strings
 of a record lie in blobs; a line lists where they belong, so nothing in a subject's own output can be mistaken for a
 reference.
+
+The journal of a long run is more than one file: `segments` says which, and reads them as one.
 """
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,20 +27,20 @@ from typing import Any, Literal
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from bakeoff._kernel.files import PRIVATE, in_megabytes, open_file, require_file, sync_folder
+from bakeoff._kernel.files import in_megabytes, open_to_append, sync_folder
 from bakeoff._kernel.locks import lock_file
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage
 from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal_lines import (
+    DAMAGE_NOTE,
     LONGEST_LINE,
     UNSEALED,
     Damage,
     LineEnd,
     QuickCheck,
     Totals,
-    count_lines,
     end_of_lines,
     line_end,
     lines_backwards,
@@ -48,8 +51,17 @@ from bakeoff.storage.journal_lines import (
 )
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import read_seal, seal_journal
+from bakeoff.storage.segment_file import Counted
+from bakeoff.storage.segments import (
+    JOURNAL,
+    SEGMENT_BYTES,
+    begin_segment,
+    drop_repeated,
+    finish_segments,
+    list_segments,
+    open_journal,
+)
 
-JOURNAL = "journal.jsonl"
 INLINE_BYTES = 16 * 1024  # records up to this length are written without moving long strings into blobs
 _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
 _UNSEALED_RECORD = b'{"type":"record","v":%d,"record":' % UNSEALED  # its fields are those of today
@@ -58,6 +70,7 @@ _UNSEALED_RECORD = b'{"type":"record","v":%d,"record":' % UNSEALED  # its fields
 _MANY_BRACKETS = 100
 _MANY_BYTES = 4000
 LARGEST_RECORD = LONGEST_LINE - (1 << 20)  # the rest of the line is for its type, places of blobs and checksum
+_LONGEST_NOTE = 300
 _LOCK_TRIES, _LOCK_PAUSE = 20, 0.01
 _MAX_NUMBER = 10**15  # tokens, dollars or seconds of one record: no measurement exceeds this, and sums stay finite
 
@@ -116,15 +129,14 @@ def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
     blobs = Blobs(path.parent / "blobs")
     place, sealed = 0, _sealed(path)
     check = QuickCheck(sealed)
-    with open_file(path) as file:
-        for number, (place, raw) in enumerate(lines_forwards(file), 1):
+    with open_journal(path) as journal:
+        for number, (place, raw) in enumerate(lines_forwards(journal.file), 1):
             end = line_end(raw) if raw is not None else None
             check.take(end)
             yield place, _read_line(raw, end, number, blobs)
-        passed = check.passed(file)
-    if not passed:
-        for damage in sequence_damage(path, sealed):
-            yield place, damage
+        if not check.passed(journal.tail):
+            for damage in sequence_damage(journal.file, journal.tail, sealed):
+                yield place, damage
 
 
 def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entry]:
@@ -136,18 +148,17 @@ def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entr
     lines: int | None = None  # counted only if one of them is damaged
     sealed = _sealed(path)
     check = QuickCheck(sealed, backwards=True)
-    with open_file(path) as file:
-        for later, raw in enumerate(lines_backwards(file, step)):
+    with open_journal(path) as journal:
+        for later, raw in enumerate(lines_backwards(journal.file, step)):
             end = line_end(raw) if raw is not None else None
             check.take(end)
             entry = _read_line(raw, end, 0, blobs)
             if isinstance(entry, Damage):
-                lines = count_lines(path)[0].lines if lines is None else lines
+                lines = journal.count()[0].lines if lines is None else lines
                 entry = replace(entry, line=lines - later)
             yield entry
-        passed = check.passed(file)
-    if not passed:
-        yield from sequence_damage(path, sealed)
+        if not check.passed(journal.tail):
+            yield from sequence_damage(journal.file, journal.tail, sealed)
 
 
 def _sealed(journal: Path) -> Totals | None:
@@ -161,12 +172,22 @@ def _sealed(journal: Path) -> Totals | None:
 
 def record_at(path: Path, place: int) -> Record:
     """Return the record that begins at the byte offset."""
-    with open_file(path) as file:
-        file.seek(place)
-        entry = read_line(file.readline(LONGEST_LINE), 0, Blobs(path.parent / "blobs"))
+    with open_journal(path) as journal:
+        journal.file.seek(place)
+        entry = read_line(journal.file.readline(LONGEST_LINE), 0, Blobs(path.parent / "blobs"))
     if not isinstance(entry, Record):
         raise RunFolderError(f"{path}: there is no record at byte {place} any more")
     return entry
+
+
+def records_of(path: Path, attempt_key: str) -> Iterator[Record]:
+    """Yield the records of an attempt key, the newest first. Of a long journal, only what may hold them is read."""
+    blobs = Blobs(path.parent / "blobs")
+    with open_journal(path) as journal:
+        for raw in journal.lines_with(to_json(attempt_key)):
+            entry = read_line(raw, 0, blobs)
+            if isinstance(entry, Record) and entry.attempt_key == attempt_key:
+                yield entry
 
 
 def implausible_number(record: Record) -> str | None:
@@ -205,6 +226,8 @@ def read_line(raw: bytes | None, number: int, blobs: Blobs) -> Entry:
 def _read_line(raw: bytes | None, end: LineEnd | None, number: int, blobs: Blobs) -> Entry:
     if raw is None:
         return Damage(number, f"it is longer than {in_megabytes(LONGEST_LINE)}, the most that is read")
+    if raw.startswith(DAMAGE_NOTE):
+        return Damage(number, raw[1:_LONGEST_NOTE].decode(errors="replace").strip())
     if end is not None and not end.intact:
         return Damage(number, "its checksum does not match: it was changed after it was written")
     try:
@@ -247,15 +270,35 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
 
     `append` and `append_record` only queue lines. `commit` makes the queued lines durable with one write and one fsync.
     `flush` writes them without fsync: they survive the end of this process, but not a crash of the machine. A journal
-    whose last line is an `end` is sealed when the writer is closed.
+    whose last line is an `end` is sealed when the writer is closed. When the file has `segment_bytes`, it becomes a
+    segment, which a thread compresses.
     """
 
-    def __init__(self, path: Path, redactor: Redactor, *, pause: Callable[[float], object] = time.sleep) -> None:
+    def __init__(
+        self,
+        path: Path,
+        redactor: Redactor,
+        *,
+        pause: Callable[[float], object] = time.sleep,
+        segment_bytes: int | None = None,
+    ) -> None:
+        self._path = path
         self._folder = path.parent
+        self._segment_bytes = SEGMENT_BYTES if segment_bytes is None else segment_bytes
         self._blobs = Blobs(path.parent / "blobs")
         self._redactor = redactor
         self._descriptor = _open_locked(path, pause)
-        self._totals, self._number = count_lines(path)
+        self._compressing: ThreadPoolExecutor | None = None
+        try:
+            with open_journal(path) as journal:
+                self._totals, self._number = journal.count()
+            self._compress()  # what a killed process has left
+        except BaseException as error:
+            os.close(self._descriptor)
+            if isinstance(error, OSError):
+                raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
+            raise
+        self._begun = Totals() if self._number == 0 else None  # the totals at the first line of the file, if known
         self._ended = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._broken = False
@@ -296,6 +339,8 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
                 seal_journal(self._folder, self._totals)
         finally:
             self._thread.shutdown()
+            if self._compressing is not None:
+                self._compressing.shutdown()
             os.close(self._descriptor)
 
     def _take_queued(self) -> list[bytes | Line]:
@@ -319,6 +364,30 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
                 "free disk space, then run `bakeoff resume`"
             ) from error
         self._totals, self._number = totals, self._number + len(lines)
+        if start + sum(map(len, lines)) >= self._segment_bytes:
+            self._begin_segment(synced=durable)
+
+    def _begin_segment(self, *, synced: bool) -> None:
+        try:
+            if not synced:
+                os.fsync(self._descriptor)
+            new = begin_segment(self._path)
+        except OSError:  # such as on a file system without hard links: the journal stays one file
+            self._segment_bytes = sys.maxsize
+            return
+        os.close(self._descriptor)
+        begun, now = self._begun, replace(self._totals)
+        self._descriptor, self._begun = new, now
+        known = None if begun is None else Counted(now.since(begun), self._number)
+        self._compress(known)
+
+    def _compress(self, counted: Counted | None = None) -> None:
+        """Compress plain segments in a thread. One that fails stays plain."""
+        plain = [name for name in list_segments(self._folder) if not name.compressed]
+        if plain and self._compressing is None:
+            self._compressing = ThreadPoolExecutor(1, thread_name_prefix="segments")
+        if plain and self._compressing is not None:
+            self._compressing.submit(finish_segments, plain, counted)
 
     def _with_blobs(self, record: Line) -> bytes:
         references = self._blobs.take_out(record)
@@ -392,6 +461,7 @@ def _open_locked(path: Path, pause: Callable[[float], object]) -> int:
                 f"{path}: the last line is damaged: `bakeoff runs check --repair {path.parent.name}` keeps its trial"
             )
         os.ftruncate(descriptor, end_of_lines(descriptor))
+        drop_repeated(path)
         sync_folder(path.parent)
     except OSError as error:
         os.close(descriptor)
@@ -404,11 +474,10 @@ def _open_locked(path: Path, pause: Callable[[float], object]) -> int:
 
 def _open_and_lock(path: Path, pause: Callable[[float], object]) -> int:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
+        descriptor = open_to_append(path)
     except OSError as error:
         raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
     try:
-        require_file(descriptor, path)
         _lock(descriptor, path, pause)
         replaced = not os.path.samestat(os.fstat(descriptor), path.stat())  # a repair replaces the file
     except OSError as error:

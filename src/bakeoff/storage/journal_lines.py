@@ -11,19 +11,20 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 from pydantic_core import from_json
 
-from bakeoff._kernel.files import LARGEST_FILE, open_file
+from bakeoff._kernel.files import LARGEST_FILE
 from bakeoff._kernel.text import count_of
 
 UNSEALED = 1
 """The last schema version whose lines have no number and no checksum."""
 LONGEST_LINE = LARGEST_FILE
 """A longer line is damage: reading it would take ten times its length in memory."""
+DAMAGE_NOTE = b"\0"
+"""A line that begins so says why the lines in whose place it stands cannot be read."""
 _SKIPPED = 1 << 20  # bytes of a line that is too long, read at a time
 
 _CRC = len(b',"crc":"01234567"}\n')
@@ -52,6 +53,10 @@ class Totals:
     def add(self, crc: int) -> None:
         self.lines += 1
         self.sum = (self.sum + crc) & 0xFFFFFFFF
+
+    def since(self, before: "Totals") -> "Totals":
+        """Return the totals of the lines that came after those."""
+        return Totals(self.lines - before.lines, (self.sum - before.sum) & 0xFFFFFFFF)
 
 
 class LineEnd(NamedTuple):
@@ -155,14 +160,13 @@ def lost_newline(descriptor: int) -> bytes | None:
     return line if found is not None and found.intact else None
 
 
-def count_lines(path: Path) -> tuple[Totals, int]:
-    """Return the totals of the complete lines of a journal, and the number of the last line."""
+def count_lines(file: BinaryIO) -> tuple[Totals, int]:
+    """Return the totals of the complete lines of a file, and the number of the last line."""
     totals, number = Totals(), 0
-    with open_file(path) as file:
-        for _, raw in lines_forwards(file):
-            found = line_end(raw) if raw is not None else None
-            number = found.number if found is not None and found.intact else number + 1
-            totals.add(_crc(raw, found))
+    for _, raw in lines_forwards(file):
+        found = line_end(raw) if raw is not None else None
+        number = found.number if found is not None and found.intact else number + 1
+        totals.add(_crc(raw, found))
     return totals, number
 
 
@@ -170,18 +174,19 @@ def _crc(raw: bytes | None, found: LineEnd | None) -> int:
     return found.crc if found is not None else 0 if raw is None else crc32(raw)
 
 
-def sequence_damage(path: Path, sealed: Totals | None = None) -> Iterator[Damage]:
+def sequence_damage(file: BinaryIO, last: BinaryIO, sealed: Totals | None = None) -> Iterator[Damage]:
     """Yield what no line shows by itself: lines that are missing, doubled, moved or replaced.
 
-    `sealed` are the totals that the journal had when it was sealed; more lines may have been appended since.
+    `last` is the file in which the last line lies. `sealed` are the totals that the journal had when it was sealed;
+    more lines may have been appended since.
     """
     check = _SequenceCheck(sealed)
-    with open_file(path) as file:
-        for _, raw in lines_forwards(file):
-            yield from check.take(raw)
-        if lost_newline(file.fileno()) is not None:
-            check.clean = False
-            yield Damage(check.totals.lines + 1, "its last byte is not the end of a line any more")
+    file.seek(0)
+    for _, raw in lines_forwards(file):
+        yield from check.take(raw)
+    if lost_newline(last.fileno()) is not None:
+        check.clean = False
+        yield Damage(check.totals.lines + 1, "its last byte is not the end of a line any more")
     yield from check.finish()
 
 
@@ -225,8 +230,8 @@ class QuickCheck:
             self._sums.append((self._sealed.sum, before if self._backwards else after))
         self._read.add(end.crc)
 
-    def passed(self, file: BinaryIO) -> bool:
-        """Return True if nothing is wrong with the lines, all of which have been taken."""
+    def passed(self, last: BinaryIO) -> bool:
+        """Return True if nothing is wrong with the lines, all of which have been taken, the last one from `last`."""
         lines, total = self._read.lines, self._read.sum
         lowest = self._due + 1 if self._backwards else self._first
         sums = ((sealed, total - read if self._backwards else read) for sealed, read in self._sums)
@@ -235,7 +240,7 @@ class QuickCheck:
             and (lines == 0 or lowest == 1)
             and lines >= self._sealed.lines
             and all((sealed - found) & 0xFFFFFFFF == 0 for sealed, found in sums)
-            and lost_newline(file.fileno()) is None
+            and lost_newline(last.fileno()) is None
         )
 
 

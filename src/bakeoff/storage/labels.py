@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
-from bakeoff._kernel.files import PRIVATE, read_file, require_file, sync_folder
+from bakeoff._kernel.files import open_file, open_to_append, read_file, sync_folder
 from bakeoff._kernel.json import CleanText
 from bakeoff._kernel.locks import lock_file
 from bakeoff._kernel.model import FrozenModel, fingerprint
@@ -81,7 +81,8 @@ def read_labels(path: Path) -> Labels:
     by_labeller: dict[str, dict[tuple[str, str, str], Label]] = {}
     try:
         raw = read_file(path)
-        damaged = sum(1 for _ in sequence_damage(path))
+        with open_file(path) as file:
+            damaged = sum(1 for _ in sequence_damage(file, file))
     except FileNotFoundError:
         return Labels({})
     except OSError as error:
@@ -139,13 +140,13 @@ def _read_label(raw: bytes) -> Label | None:
 def append_label(path: Path, label: Label) -> None:
     """Write a label durably. A line that a crash cut off before is removed first."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
+        descriptor = open_to_append(path)
         try:
-            require_file(descriptor, path)
             lock_file(descriptor, path, wait=True)
             os.ftruncate(descriptor, end_of_lines(descriptor))
             start = os.lseek(descriptor, 0, os.SEEK_END)
-            number = count_lines(path)[1] + 1
+            with open_file(path) as file:
+                number = count_lines(file)[1] + 1
             try:
                 write_all(descriptor, seal_line(label.model_dump_json().encode()[:-1], number, Totals()))
                 os.fsync(descriptor)

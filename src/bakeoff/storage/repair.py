@@ -12,7 +12,7 @@ from zlib import crc32
 
 from pydantic_core import from_json, to_json
 
-from bakeoff._kernel.files import PRIVATE, open_file, sync_folder
+from bakeoff._kernel.files import PRIVATE, sync_folder
 from bakeoff.errors import RunFolderError
 from bakeoff.record import SCHEMA
 from bakeoff.storage.blobs import Blobs
@@ -20,7 +20,6 @@ from bakeoff.storage.journal import hold_journal, read_line
 from bakeoff.storage.journal_lines import (
     Damage,
     Totals,
-    end_of_lines,
     line_end,
     lines_forwards,
     lost_newline,
@@ -28,6 +27,7 @@ from bakeoff.storage.journal_lines import (
 )
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.seal import Seal, write_seal
+from bakeoff.storage.segments import OpenJournal, open_journal, remove_segments
 
 ASIDE = "journal.damaged.jsonl"
 """The file of lines that were put aside. Nothing is ever removed from it."""
@@ -75,22 +75,28 @@ class _Lines:
 def repair_run(folder: RunFolder) -> Repair:
     """Repair the journal and the seal of a run, so that it can be read and resumed. No data is deleted."""
     plan, accepted = folder.plan_as_it_is()
-    with hold_journal(folder.journal_file), open_file(folder.journal_file) as file:
+    with hold_journal(folder.journal_file), open_journal(folder.journal_file) as journal:
+        if journal.unreadable:
+            raise RunFolderError(
+                f"run {folder.label} cannot be repaired now: {journal.unreadable[0]}. Its lines may be intact: make "
+                "the file readable, and repeat the command"
+            )
         around = list(folder.outer_damage())
-        lines = _sorted_out(file, Blobs(folder.path / "blobs"))
+        lines = _sorted_out(journal, Blobs(folder.path / "blobs"))
         missing = max(0, folder.sealed_lines(), *(kept.number for kept in lines.kept.values())) - lines.slots
         changed = bool(around or accepted or lines.places or missing > 0 or not lines.in_order)
         if changed:
-            _put_aside(folder.path / ASIDE, file, lines.places)
-            totals = _rewrite(folder.journal_file, file, lines, max(0, missing))
+            _put_aside(folder.path / ASIDE, journal.file, lines.places)
+            totals = _rewrite(folder.journal_file, journal.file, lines, max(0, missing))
+            remove_segments(folder.path)  # the new journal has all lines that can be read
             write_seal(folder.path, Seal(totals, (plan,)))
     return Repair(len(lines.kept), max(0, missing), tuple(lines.aside), accepted, changed)
 
 
-def _sorted_out(file: BinaryIO, blobs: Blobs) -> _Lines:
+def _sorted_out(journal: OpenJournal, blobs: Blobs) -> _Lines:
     found = _Lines()
     last = 0
-    for number, (place, end_place, raw) in enumerate(_with_ends(file), 1):
+    for number, (place, end_place, raw) in enumerate(_with_ends(journal), 1):
         entry, end = read_line(raw, number, blobs), line_end(raw) if raw is not None else None
         if isinstance(entry, Damage) and entry.newer:
             raise RunFolderError(f"the journal cannot be repaired: line {number}: {entry.reason}")
@@ -107,14 +113,14 @@ def _sorted_out(file: BinaryIO, blobs: Blobs) -> _Lines:
             found.in_order = found.in_order and due == last + 1
             found.kept[due] = _Kept(due, place, None)
         last = due
-    _take_last(file, found, last + 1)
+    _take_last(journal, found, last + 1)
     return found
 
 
-def _take_last(file: BinaryIO, found: _Lines, number: int) -> None:
+def _take_last(journal: OpenJournal, found: _Lines, number: int) -> None:
     """Keep a last line that only lost its newline. Put an incomplete one aside, which is no damage by itself."""
-    begin, size = end_of_lines(file.fileno()), os.fstat(file.fileno()).st_size
-    line = lost_newline(file.fileno())
+    begin, size = journal.end, journal.size
+    line = lost_newline(journal.tail.fileno())
     end = line_end(line) if line is not None else None
     due = end.number if end is not None else number
     if line is not None and due not in found.kept:
@@ -128,15 +134,15 @@ def _take_last(file: BinaryIO, found: _Lines, number: int) -> None:
         found.places.append((begin, size))
 
 
-def _with_ends(file: BinaryIO) -> Iterator[tuple[int, int, bytes | None]]:
+def _with_ends(journal: OpenJournal) -> Iterator[tuple[int, int, bytes | None]]:
     """Yield where each line begins and ends, and the line."""
     before: tuple[int, bytes | None] | None = None
-    for place, raw in lines_forwards(file):
+    for place, raw in lines_forwards(journal.file):
         if before is not None:
             yield before[0], place, before[1]
         before = place, raw
     if before is not None:
-        yield before[0], end_of_lines(file.fileno()), before[1]
+        yield before[0], journal.end, before[1]
 
 
 def _trial(raw: bytes | None) -> str | None:
@@ -155,6 +161,8 @@ def _put_aside(path: Path, file: BinaryIO, places: list[tuple[int, int]]) -> Non
     """Append parts of the journal to a file, durably and in small pieces."""
     if not places:
         return
+    if path.is_symlink():  # who made the run folder would choose what is appended to which file
+        raise RunFolderError(f"{path} is a link, which is not followed: rename it, and repeat the command")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
     with os.fdopen(descriptor, "ab") as into:
         for begin, end in places:

@@ -18,25 +18,28 @@ from bakeoff._kernel.bitmap import Bitmap
 from bakeoff._kernel.files import in_megabytes, open_file, read_file, sync_folder, write_atomically
 from bakeoff._kernel.locks import NoLocks, lock_file
 from bakeoff._kernel.model import first_problem
+from bakeoff._kernel.text import count_of
 from bakeoff.errors import RunFolderError
-from bakeoff.plan import Plan
+from bakeoff.plan import Plan, Trial
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.storage.damage_notes import note_damage
 from bakeoff.storage.journal import (
-    JOURNAL,
     Entry,
     Mark,
     Spent,
     read_journal_backwards,
     read_journal_with_places,
+    records_of,
 )
-from bakeoff.storage.journal_lines import Damage, end_of_lines, is_unsealed, line_end, lines_forwards
+from bakeoff.storage.journal_lines import Damage, is_unsealed, line_end, lines_forwards
 from bakeoff.storage.made_here import remember
 from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.old_plans import in_current_form
+from bakeoff.storage.places import OLDER, folders_of_runs
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import NAME as SEAL
 from bakeoff.storage.seal import Seal, plan_digest, read_seal, seal_plans
+from bakeoff.storage.segments import JOURNAL, SEGMENTS, list_segments, open_journal
 from bakeoff.storage.store_copy import fetch_run, results_folder, split_run_address, store_of, stored_runs
 
 LATEST = "latest"
@@ -72,6 +75,15 @@ class RunFolder:
         return self.path / JOURNAL
 
     @property
+    def segments(self) -> Path:
+        """Return the folder of earlier parts of the journal; it exists only if the run is long."""
+        return self.path / SEGMENTS
+
+    @property
+    def segment_files(self) -> list[Path]:
+        return [name.path for name in list_segments(self.path)]
+
+    @property
     def seal_file(self) -> Path:
         return self.path / SEAL
 
@@ -101,7 +113,7 @@ class RunFolder:
 
     def size(self) -> int:
         """Return how many bytes the journal and its blobs have."""
-        files = (self.journal_file, *(self.path / "blobs").rglob("*"))
+        files = (self.journal_file, *self.segment_files, *(self.path / "blobs").rglob("*"))
         return sum(file.stat().st_size for file in files if file.is_file())
 
     def write_plan(self, plan: Plan, redactor: Redactor, *, made_here: bool = True) -> None:
@@ -207,13 +219,13 @@ class RunFolder:
         if seal is None and self._begins_with_checksum():  # a seal is written before such a journal
             yield Damage(0, "the seal is gone: `bakeoff runs check --repair` makes a new one of what is there")
         elif seal is not None and seal.journal.lines and not self.started:
-            yield Damage(0, f"the journal is gone: it had {seal.journal.lines:,} lines when it was sealed")
+            yield Damage(0, f"the journal is gone: it had {count_of(seal.journal.lines, 'line')} when it was sealed")
 
     def _begins_with_checksum(self) -> bool:
         if not self.started:
             return False
-        with open_file(self.journal_file) as file:
-            _, first = next(lines_forwards(file), (0, None))
+        with open_journal(self.journal_file) as journal:
+            _, first = next(lines_forwards(journal.file), (0, None))
         return first is not None and line_end(first) is not None
 
     def entries(self) -> Iterator[Entry]:
@@ -254,6 +266,16 @@ class RunFolder:
                         yield entry
         note_damage(self.label, lines)
 
+    def latest_record(self, trial: Trial) -> Record | None:
+        """Return the record that counts for a trial, as `latest_records` does. Of a long journal, little is read."""
+        if not self.started:
+            return None
+        name = trial.case.id, trial.subject.name, trial.round
+        for record in records_of(self.journal_file, trial.attempt_key):
+            if (record.case, record.subject, record.round) == name:
+                return record if record.score_key == trial.score_key or not record.attempted else None
+        return None
+
     def spent(self) -> Usage:
         """Return all that the run has spent, including trials that were killed before they were recorded."""
         return next((entry.total for entry in self.newest_first() if isinstance(entry, Spent)), NO_USAGE)
@@ -267,28 +289,37 @@ class RunFolder:
         """Return how many lines the journal has, and how many of them an older bakeoff wrote without a checksum."""
         if not self.started:
             return 0, 0
-        with open_file(self.journal_file) as file:
-            old = [raw is not None and line_end(raw) is None and is_unsealed(raw) for _, raw in lines_forwards(file)]
-        return len(old), old.count(True)
+        lines = old = 0
+        with open_journal(self.journal_file) as journal:
+            for _, raw in lines_forwards(journal.file):
+                lines += 1
+                old += raw is not None and line_end(raw) is None and is_unsealed(raw)
+        return lines, old
 
     def has_torn_line(self) -> bool:
         """Return True if the journal ends in the middle of a line."""
         if not self.started:
             return False
-        with open_file(self.journal_file) as file:
-            return end_of_lines(file.fileno()) < os.fstat(file.fileno()).st_size
+        with open_journal(self.journal_file) as journal:
+            return journal.end < journal.size
 
     def is_being_written(self) -> bool:
         """Return True if a process is writing the journal now."""
         if not self.started:
             return False
         try:
-            with open_file(self.journal_file) as file:
-                return not lock_file(file.fileno(), self.journal_file, shared=True)
+            return not self._can_be_locked()
         except OSError as error:
             raise RunFolderError(f"{self.journal_file} cannot be read: {error.strerror}") from error
         except NoLocks:  # nothing can be written there either
             return False
+
+    def _can_be_locked(self) -> bool:
+        while True:
+            with open_file(self.journal_file) as file:
+                free = lock_file(file.fileno(), self.journal_file, shared=True)
+                if not free or os.path.samestat(os.fstat(file.fileno()), self.journal_file.stat()):
+                    return free  # otherwise it became a segment just now
 
     def delete(self) -> None:
         """Delete the folder, unless a process is writing it or it holds no plan."""
@@ -341,10 +372,8 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
 
 def run_folders(results: Path) -> list[RunFolder]:
     """Return all runs, oldest first. Those of the same second are in the order in which they started."""
-    runs = results / "runs"
-    if not runs.is_dir():
-        return []
-    found = [RunFolder(path) for path in sorted(runs.iterdir()) if (path / "plan.json").is_file()]
+    paths = [path for runs in folders_of_runs(results) if runs.is_dir() for path in runs.iterdir()]
+    found = [RunFolder(path) for path in sorted(paths, key=lambda path: path.name) if (path / "plan.json").is_file()]
     seconds = Counter(folder.name[:_STAMP_LENGTH] for folder in found)
 
     def order(folder: RunFolder) -> tuple[str, float]:
@@ -376,13 +405,16 @@ def find_run(results: Path, name: str) -> RunFolder:
     folders = run_folders(results)
     if name == LATEST:
         if not folders:
-            raise RunFolderError(f"there are no runs under {place_of_runs(results)} yet: `bakeoff demo` makes one")
+            way_out = "pytest keeps them in `results` now" if results.name == OLDER else "`bakeoff demo` makes one"
+            raise RunFolderError(f"there are no runs under {place_of_runs(results)} yet: {way_out}")
         return folders[-1]
-    for path in (results / "runs" / name, Path(name).resolve()):
+    for path in (*(place / name for place in folders_of_runs(results)), Path(name).resolve()):
         if (path / "plan.json").is_file():
             return RunFolder(path)
     near = [folder.name for folder in folders if name in folder.name]
     hint = f"; did you mean {', '.join(near[-3:])}?" if near else "; `bakeoff runs list` shows all runs"
+    if Path(name).exists():
+        hint = "; if it is a log of another tool, `bakeoff import` makes a run of it"
     raise RunFolderError(f"no run {json.dumps(name)} under {place_of_runs(results)}{hint}")
 
 

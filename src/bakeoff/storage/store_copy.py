@@ -3,7 +3,8 @@
 A folder in the user's state folder stands for the results at one address; its `store.json` names the address. Runs are
 written there as anywhere else, and uploaded beside the trials (`store_upload`). Reading a run first fetches what is
 missing here. In the store, a run has the same files, but for the journal: it lies in pieces `journal/<offset>-<lease>`.
-Of two pieces that begin at the same offset, that of the higher lease counts.
+Of two pieces that begin at the same offset, that of the higher lease counts. A compressed segment is a piece, too:
+`journal/<offset>-<lease>-<plain length>.zst`.
 
 Names of objects are not trusted: only those that a run has are fetched.
 """
@@ -12,26 +13,35 @@ import hashlib
 import json
 import os
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from bakeoff._kernel.files import PRIVATE, in_megabytes, read_file, write_atomically
+from bakeoff._kernel.locks import lock_file
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.storage.made_here import state_folder
 from bakeoff.storage.object_store import ObjectStore, StoreError, is_store_address, parse_address
+from bakeoff.storage.segments import DAMAGED_SEGMENTS, JOURNAL, open_journal, take_segment
 
 MARKER = "store.json"
 LARGEST_RUN = 64 << 30
+LARGEST_PIECE = 64 << 20
+"""A piece is held in memory, packed and unpacked. Ours have 4 MB; a segment has 16 MB of lines, or a batch more.
+
+A larger segment, such as the journal of an older version, is uploaded in plain pieces.
+"""
 _MOST_OBJECTS = 1_000_000
 _AT_ONCE = 32  # objects, and
 _BYTES_AT_ONCE = 64 << 20
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 _APPENDED = ("labels.jsonl", "journal.damaged.jsonl")
 _LIKE_AN_ADDRESS = re.compile(r"[a-z0-9]+:/[^/]|(s3|gs|gcs|az|abfs|file):", re.IGNORECASE)
-_PIECE = re.compile(r"journal/(\d{15})-(\d{6})")
+_PIECE = re.compile(r"journal/(\d{15})-(\d{6})(?:-(\d{15})\.zst)?")
 _FILE = re.compile(
-    r"plan\.json|seal\.json|signature\.json|labels\.jsonl|journal\.damaged\.jsonl"
+    r"plan\.json|seal\.json|signature\.json|labels\.jsonl|journal\.damaged(-\d{3})?\.jsonl(\.zst)?"
     r"|blobs/[0-9a-f]{2}/[0-9a-f]{64}|pictures/[A-Za-z0-9_-][A-Za-z0-9._-]{0,150}"
 )
 
@@ -42,10 +52,16 @@ class Piece(NamedTuple):
     begin: int
     lease: int
     size: int
+    segment: bool = False  # it is compressed; the length is that of its lines
 
     @property
     def name(self) -> str:
-        return f"journal/{self.begin:015d}-{self.lease:06d}"
+        length = f"-{self.size:015d}.zst" if self.segment else ""
+        return f"journal/{self.begin:015d}-{self.lease:06d}{length}"
+
+    @property
+    def end(self) -> int:
+        return self.begin + self.size
 
 
 def results_folder(results: Path) -> Path:
@@ -149,53 +165,110 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
         raise RunFolderError(
             f"{store.address}/{run} has {len(sizes):,} objects of {in_megabytes(sum(sizes.values()))}: that is too much"
         )
+    pieces = journal_pieces(sizes)
+    for piece in pieces:
+        if (size := max(piece.size, sizes[piece.name])) > LARGEST_PIECE:
+            raise RunFolderError(
+                f"{store.address}/{run}/{piece.name} is not fetched: it has {in_megabytes(size)}, and a piece of a "
+                f"journal at most {in_megabytes(LARGEST_PIECE)}. It was not written by bakeoff"
+            )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    behind = _fetch_journal(store, run, folder, journal_pieces(sizes))
-    wanted = [file for file in sizes if _FILE.fullmatch(file) and _is_new(folder, file, sizes[file], behind=behind)]
-    for group in in_groups(wanted, sizes):
-        for key, data in store.read_some([f"{run}/{file}" for file in group]).items():
-            path = folder / key.removeprefix(f"{run}/")
-            if path.name not in _APPENDED or not path.exists() or data.startswith(read_file(path)):
-                write_atomically(path, data, PRIVATE)
+    with _fetching(folder):
+        behind = _fetch_journal(store, run, folder, pieces)
+        wanted = [file for file in sizes if _FILE.fullmatch(file) and _is_new(folder, file, sizes[file], behind=behind)]
+        for group in in_groups(wanted, sizes):
+            for key, data in store.read_some([f"{run}/{file}" for file in group]).items():
+                path = folder / key.removeprefix(f"{run}/")
+                if path.name not in _APPENDED or not path.exists() or data.startswith(read_file(path)):
+                    write_atomically(path, data, PRIVATE)
+
+
+@contextmanager
+def _fetching(folder: Path) -> Iterator[None]:
+    """Wait until no other process fetches this run, and remove what a killed one has left.
+
+    The lock of the journal is not used for that: a run is not being written because someone reads it.
+    """
+    lock = folder / ".fetching"
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+    try:
+        lock_file(descriptor, lock, wait=True)
+        for part in folder.glob(".fetched-*"):
+            part.unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def journal_pieces(sizes: dict[str, int]) -> list[Piece]:
     """Return the pieces that make up a journal. Those of writers that lost their lease are left out."""
-    found = [(int(match[1]), int(match[2]), size) for file, size in sizes.items() if (match := _PIECE.fullmatch(file))]
-    by_begin = {piece.begin: piece for piece in sorted(Piece(*one) for one in found)}  # the highest lease is the last
+    found: dict[int, list[Piece]] = {}
+    for file, size in sizes.items():
+        if (match := _PIECE.fullmatch(file)) and size:
+            piece = Piece(int(match[1]), int(match[2]), int(match[3] or size), match[3] is not None)
+            found.setdefault(piece.begin, []).append(piece)
+    begins = sorted(found)
     pieces: list[Piece] = []
     end, lease = 0, 0
-    while (piece := by_begin.get(end)) is not None and piece.size and piece.lease >= lease:
-        pieces.append(piece)
-        end, lease = piece.begin + piece.size, piece.lease
+    while usable := [piece for piece in found.get(end, ()) if piece.size and not _is_stale(piece, found, begins)]:
+        best = max(usable, key=lambda piece: (piece.lease, piece.segment))
+        if best.lease < lease:
+            break
+        pieces.append(best)
+        end, lease = best.end, best.lease
     return pieces
+
+
+def _is_stale(piece: Piece, found: dict[int, list[Piece]], begins: list[int]) -> bool:
+    """Tell whether a segment is of a writer that lost its lease: a later one wrote other lines in its place."""
+    inside = begins[bisect_right(begins, piece.begin) : bisect_left(begins, piece.end)] if piece.segment else ()
+    return any(other.lease > piece.lease for begin in inside for other in found[begin])
 
 
 def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Piece]) -> bool:
     """Append what is missing of the journal. Return True if something was."""
-    journal = folder / "journal.jsonl"
+    journal = folder / JOURNAL
     if not pieces:
         return False
     descriptor = os.open(journal, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, PRIVATE)
-    with os.fdopen(descriptor, "rb+") as file:
-        size = os.fstat(descriptor).st_size
+    with os.fdopen(descriptor, "rb+") as tail:
+        with open_journal(journal) as local:
+            size = local.size
         for piece in pieces:
-            end = piece.begin + piece.size
-            if end < size and piece is not pieces[-1]:
+            if piece.end < size and piece is not pieces[-1]:
                 continue
-            data = store.read(f"{run}/{piece.name}") or b""
-            file.seek(piece.begin)
-            have = file.read(len(data))
-            if not data.startswith(have):
+            data: bytes | None = store.read(f"{run}/{piece.name}") or b""
+            if piece.segment and data is not None:
+                data = _take(journal, data, piece, f"{store.address}/{run}/{piece.name}")
+            if data is not None and not _append(tail, journal, piece.begin, data):
                 raise RunFolderError(
                     f"{folder} and {store.address}/{run} have different journals: trials were run here that the store "
                     f"does not have. Move {folder} away to use the store's; its trials stay in the moved folder"
                 )
-            file.seek(piece.begin + len(have))
-            file.write(data[len(have) :])
-        file.flush()
+        tail.flush()
         os.fsync(descriptor)
-    return size < pieces[-1].begin + pieces[-1].size
+    return size < pieces[-1].end
+
+
+def _take(journal: Path, data: bytes, piece: Piece, address: str) -> bytes | None:
+    try:
+        return take_segment(journal, data, piece.begin, piece.size)
+    except RunFolderError as error:
+        raise RunFolderError(f"{address} cannot be used: {error}") from error
+
+
+def _append(tail: BinaryIO, journal: Path, begin: int, data: bytes) -> bool:
+    """Append what is missing of a piece. Return False if the journal has other lines in its place."""
+    tail.flush()
+    with open_journal(journal) as local:
+        local.file.seek(begin)
+        have = local.file.read(len(data))
+        if not data.startswith(have):
+            return False
+        if len(have) < len(data):
+            tail.seek(begin + len(have) - local.begin)
+            tail.write(data[len(have) :])
+    return True
 
 
 def _is_new(folder: Path, file: str, size: int, *, behind: bool) -> bool:
@@ -231,6 +304,8 @@ def files_of(folder: Path) -> Iterator[str]:
                 and _FILE.fullmatch(file := path.relative_to(folder).as_posix())
             ):
                 yield file
+    aside = (path for path in folder.glob(DAMAGED_SEGMENTS) if path.is_file() and not path.is_symlink())
+    yield from sorted(path.name for path in aside if _FILE.fullmatch(path.name))
     for file in ("labels.jsonl", "journal.damaged.jsonl", "seal.json", "plan.json", "signature.json"):
         if (folder / file).is_file():
             yield file

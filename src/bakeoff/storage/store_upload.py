@@ -9,13 +9,22 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from bakeoff._kernel.files import LARGEST_FILE, open_file, read_file
+from bakeoff._kernel.files import LARGEST_FILE, read_file
 from bakeoff.errors import RunFolderError
-from bakeoff.storage.journal_lines import end_of_lines
 from bakeoff.storage.labels import append_missing
 from bakeoff.storage.object_store import ObjectStore, StoreError
 from bakeoff.storage.run_folder import LARGEST_PLAN
-from bakeoff.storage.store_copy import Piece, fetch_files, files_of, in_groups, journal_pieces, sizes_of
+from bakeoff.storage.segment_file import Segment
+from bakeoff.storage.segments import JOURNAL, OpenJournal, open_journal
+from bakeoff.storage.store_copy import (
+    LARGEST_PIECE,
+    Piece,
+    fetch_files,
+    files_of,
+    in_groups,
+    journal_pieces,
+    sizes_of,
+)
 from bakeoff.storage.store_lease import Lease, LeaseLost, lease_seconds
 
 PIECE_BYTES = 4 << 20
@@ -64,6 +73,9 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._stored: dict[str, int] = {}  # what the store has, with its sizes; blobs and pictures do not change
         self._content: dict[str, bytes] = {}  # of the small files that may change
         self._last = Piece(0, 0, 0)  # the piece of the journal that still grows
+        self._before = 0  # how much of the journal the store had
+        self._begins: set[int] = set()  # where pieces begin
+        self._segments: set[int] = set()  # where pieces begin that are segments
 
     def __enter__(self) -> "RunUpload":
         self._lease = Lease.acquire(self._store, self._run, lease_seconds(self._interval))
@@ -85,8 +97,12 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         if "labels.jsonl" in self._stored:  # those of two machines are joined
             append_missing(self._folder / "labels.jsonl", self._store.read(f"{self._run}/labels.jsonl") or b"")
         end = 0 if self._whole else self._journal_end()
-        begins = [piece.begin for piece in journal_pieces(self._stored) if piece.begin < end]
-        self._last = Piece(begins[-1] if begins else 0, self._lease.number, 0)
+        pieces = [piece for piece in journal_pieces(self._stored) if piece.begin < end]
+        self._segments = {piece.begin for piece in pieces if piece.segment}
+        last = pieces[-1] if pieces else Piece(0, 0, 0)
+        self._last = Piece(last.end if last.segment else last.begin, self._lease.number, 0)
+        self._begins = {piece.begin for piece in pieces} | {self._last.begin}
+        self._before = last.end
         self._upload()
 
     def __exit__(self, *_: object) -> None:
@@ -125,7 +141,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         try:
             self._unless_lost(work)
             self._failure = None
-        except (StoreError, OSError) as error:
+        except (RunFolderError, OSError) as error:  # of the store, or of the files of the run
             self._failure = str(error)
 
     def _unless_lost(self, work: Callable[[], None]) -> None:
@@ -168,21 +184,43 @@ class RunUpload(AbstractContextManager["RunUpload"]):
 
     def _journal_end(self) -> int:
         try:
-            with open_file(self._folder / "journal.jsonl") as file:
-                return end_of_lines(file.fileno())
+            with open_journal(self._folder / JOURNAL) as journal:
+                return journal.end
         except FileNotFoundError:
             return 0
 
     def _put_journal(self, end: int) -> None:
+        if end:
+            with open_journal(self._folder / JOURNAL) as journal:
+                for begin, segment in journal.compressed:
+                    fits = begin + segment.size <= end and segment.size <= LARGEST_PIECE
+                    if fits and begin in self._begins - self._segments:
+                        self._put_segment(journal, begin, segment, end)
+                self._put_pieces(journal, end)
+
+    def _put_segment(self, journal: OpenJournal, begin: int, segment: Segment, end: int) -> None:
+        """Upload a segment as it is. Readers use it in place of the pieces that had its lines before."""
+        piece = Piece(begin, self._lease.number, segment.size, segment=True)
+        if max(self._before, self._last.end) > piece.end:  # lines behind it must be found behind it, too
+            self._last = Piece(piece.end, self._lease.number, 0)
+            self._put_pieces(journal, end)
+        self._lease.check()
+        self._store.write(f"{self._run}/{piece.name}", read_file(segment.path, LARGEST_PIECE))
+        self._segments.add(begin)
+        self._begins.add(piece.end)
+        if self._last.begin < piece.end:
+            self._last = Piece(piece.end, self._lease.number, 0)
+
+    def _put_pieces(self, journal: OpenJournal, end: int) -> None:
         """Upload the piece that has grown, then further ones."""
-        while end > self._last.begin + self._last.size:
-            begin, lease, size = self._last
+        while end > self._last.end:
+            begin, lease, size, _ = self._last
             if size >= PIECE_BYTES:
                 begin, size = begin + size, 0
-            with open_file(self._folder / "journal.jsonl") as file:
-                file.seek(begin)
-                data = file.read(min(end - begin, PIECE_BYTES))
+            journal.file.seek(begin)
+            data = journal.file.read(min(end - begin, PIECE_BYTES))
             self._stop_if_lost()
             piece = Piece(begin, lease, len(data))
             self._store.write(f"{self._run}/{piece.name}", data)
+            self._begins.add(begin)
             self._last = piece

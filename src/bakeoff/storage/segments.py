@@ -1,0 +1,465 @@
+"""The files of a journal: `journal.jsonl`, to which lines are appended, and the segments of a long run before it.
+
+    segments/000001.jsonl.zst    lines that are complete, compressed (`segment_file`)
+    segments/000002.jsonl        the same, not compressed yet
+    journal.jsonl                the lines after them
+
+`open_journal` reads them as one file, so that readers need not know. When `journal.jsonl` has grown beyond
+`SEGMENT_BYTES`, its writer makes it a segment in steps, after each of which the process may be killed:
+
+    1. link journal.jsonl to segments/N.jsonl      readers ignore a segment with the lines of journal.jsonl
+    2. rename a new, empty file to journal.jsonl   it is locked before: no other process can write in between
+    3. compress N.jsonl, in a thread, and rename the result to N.jsonl.zst      of both, N.jsonl is read
+    4. remove N.jsonl
+
+The next writer finishes what a killed one has left.
+"""
+
+import errno
+import io
+import os
+import re
+import stat
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass
+from itertools import accumulate, count
+from pathlib import Path
+from typing import BinaryIO
+
+from bakeoff._kernel.files import PRIVATE, open_file, sync_folder, write_atomically
+from bakeoff._kernel.locks import lock_file
+from bakeoff.errors import RunFolderError
+from bakeoff.storage.journal_lines import (
+    DAMAGE_NOTE,
+    LONGEST_LINE,
+    Totals,
+    count_lines,
+    end_of_lines,
+    line_end,
+    lines_backwards,
+)
+from bakeoff.storage.segment_file import Counted, Segment, compress_segment, open_segment, read_segment
+
+JOURNAL = "journal.jsonl"
+SEGMENTS = "segments"
+DAMAGED_SEGMENTS = "journal.damaged-*"
+"""The segments that could not be read in full, as they were before a repair."""
+SEGMENT_BYTES = 16 << 20
+"""A longer `journal.jsonl` becomes a segment. One with instant trials has 38,000 of them."""
+_NAME = re.compile(r"(\d{6,9})\.jsonl(\.zst)?")
+_TRIES = 100  # a writer may replace a file while it is being opened
+_BUFFER = 256 << 10
+_STEP = 1 << 20
+_LONGEST_FIRST = 1 << 20  # bytes of the first line that are compared
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentName:
+    """The file of a segment."""
+
+    number: int
+    path: Path
+
+    @property
+    def compressed(self) -> bool:
+        return self.path.suffix == ".zst"
+
+
+def segment_path(folder: Path, number: int, *, compressed: bool = True) -> Path:
+    """Return the path of a segment of a run folder."""
+    return folder / SEGMENTS / f"{number:06d}.jsonl{'.zst' if compressed else ''}"
+
+
+def list_segments(folder: Path) -> list[SegmentName]:
+    """Return the segments of a run folder in order; of one that is there twice, the plain one."""
+    if _misplaced(folder):
+        return []
+    try:
+        paths = sorted((folder / SEGMENTS).iterdir(), reverse=True)  # a compressed one comes before its plain form
+    except FileNotFoundError:
+        return []
+    found = {int(match[1]): path for path in paths if (match := _NAME.fullmatch(path.name))}
+    return [SegmentName(number, found[number]) for number in sorted(found)]
+
+
+def _misplaced(folder: Path) -> bool:
+    """Tell whether something else has the name of the folder of segments, such as a link to those of another run."""
+    try:
+        return not stat.S_ISDIR((folder / SEGMENTS).lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+class _Part:
+    """A file of plain lines: a segment that is not compressed, or `journal.jsonl` itself."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self.file.fileno()).st_size
+
+    def read(self, offset: int, most: int) -> bytes:
+        return os.pread(self.file.fileno(), most, offset)
+
+
+class _Note(_Part):
+    """One line that stands for a segment that cannot be read: now, or because of what it is."""
+
+    def __init__(self, text: str, *, now: bool = False) -> None:
+        self.text, self.now = text, now
+        self._line = DAMAGE_NOTE + text.encode(errors="replace") + b"\n"
+        super().__init__(io.BytesIO(self._line))
+
+    @property
+    def size(self) -> int:
+        return len(self._line)
+
+    def read(self, offset: int, most: int) -> bytes:
+        return self._line[offset : offset + most]
+
+
+class _Compressed:
+    """A compressed segment, which is opened when it is read. The frame that was unpacked last is kept."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.segment = segment
+        self.size = segment.size
+        self._file: BinaryIO | None = None
+        self._kept: tuple[int, bytes] = (-1, b"")
+
+    @property
+    def file(self) -> BinaryIO:
+        if self._file is None:
+            self._file = open_segment(self.segment.path)
+        return self._file
+
+    def read(self, offset: int, most: int) -> bytes:
+        number = self.segment.frame_at(offset)
+        if self._kept[0] != number:
+            self._kept = number, self.segment.read_frame(self.file, number)
+        begin = offset - self.segment.plain[number]
+        return self._kept[1][begin : begin + most]
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file, self._kept = None, (-1, b"")
+
+
+class _Joined(io.RawIOBase):
+    """Several files read as one. The last one may grow."""
+
+    def __init__(self, parts: list[_Part | _Compressed]) -> None:
+        self._parts = parts
+        self.begins = list(accumulate((part.size for part in parts[:-1]), initial=0))
+        self._at = 0
+        self._current: _Part | _Compressed = parts[0]
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        end = self.begins[-1] + self._parts[-1].size if whence == os.SEEK_END else 0
+        self._at = max(0, offset + (end if whence == os.SEEK_END else self._at if whence == os.SEEK_CUR else 0))
+        return self._at
+
+    def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override] # what BufferedReader gives
+        number = bisect_right(self.begins, self._at) - 1
+        part = self._parts[number]
+        if part is not self._current and isinstance(self._current, _Compressed):
+            self._current.close()
+        self._current = part
+        data = part.read(self._at - self.begins[number], len(buffer))
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+class OpenJournal(AbstractContextManager["OpenJournal"]):
+    """A journal that is open for reading.
+
+    `file` has all its lines. `tail` is `journal.jsonl` alone, whose first byte is byte `begin` of `file`.
+    """
+
+    def __init__(self, tail: BinaryIO, parts: list[_Part | _Compressed], files: ExitStack) -> None:
+        self.tail = tail
+        self._parts, self._files = parts, files
+        self.file, self.begin = tail, 0
+        if parts:
+            joined = _Joined([*parts, _Part(tail)])
+            self.file, self.begin = io.BufferedReader(joined, _BUFFER), joined.begins[-1]
+
+    def __exit__(self, *_: object) -> None:
+        for part in self._parts:
+            if isinstance(part, _Compressed):
+                part.close()
+        self._files.close()
+
+    @property
+    def size(self) -> int:
+        return self.begin + os.fstat(self.tail.fileno()).st_size
+
+    @property
+    def end(self) -> int:
+        """Return the offset behind the last complete line."""
+        return self.begin + end_of_lines(self.tail.fileno())
+
+    @property
+    def compressed(self) -> list[tuple[int, Segment]]:
+        """Return the compressed segments, each with the offset at which it begins."""
+        begins = accumulate((part.size for part in self._parts), initial=0)
+        pairs = zip(begins, self._parts, strict=False)
+        return [(begin, part.segment) for begin, part in pairs if isinstance(part, _Compressed)]
+
+    @property
+    def unreadable(self) -> list[str]:
+        """Return which segments could not be opened, each with the reason. Later, their lines may be read."""
+        return [part.text for part in self._parts if isinstance(part, _Note) and part.now]
+
+    def count(self) -> tuple[Totals, int]:
+        """Return the totals of all lines, and the number of the last one. Segments with an index are not read."""
+        counted = [part.segment.counted if isinstance(part, _Compressed) else None for part in self._parts]
+        self.file.seek(0)
+        if not counted or None in counted:
+            return count_lines(self.file)
+        self.tail.seek(0)
+        totals, number = count_lines(self.tail)
+        before = [one for one in counted if one is not None]
+        lines = sum(one.totals.lines for one in before)
+        number = number or before[-1].number
+        return Totals(totals.lines + lines, (totals.sum + sum(one.totals.sum for one in before)) & 0xFFFFFFFF), number
+
+    def lines_with(self, key: bytes) -> Iterator[bytes]:
+        """Yield the lines that may be records of an attempt key, given as JSON; the last one first.
+
+        Of a segment with an index, only the frames with that key are read.
+        """
+        wanted = b'"attempt_key":' + key
+        yield from (line for line in lines_backwards(self.tail, _STEP) if line is not None and wanted in line)
+        begin = self.begin
+        for part in reversed(self._parts):
+            begin -= part.size
+            frames = part.segment.frames_with(part.file, key) if isinstance(part, _Compressed) else None
+            if isinstance(part, _Compressed) and frames is not None:
+                for frame in frames:
+                    lines = self._lines_in(begin + part.segment.plain[frame], begin + part.segment.plain[frame + 1])
+                    yield from reversed([line for line in lines if wanted in line])
+                part.close()
+            else:
+                file = part.file if isinstance(part, _Part) else io.BufferedReader(_Joined([part]), _BUFFER)
+                yield from (line for line in lines_backwards(file, _STEP) if line is not None and wanted in line)
+
+    def _lines_in(self, begin: int, end: int) -> Iterator[bytes]:
+        """Yield the lines that begin in a part of the journal. The last one may end behind it."""
+        self.file.seek(begin)
+        while begin < end and (line := self.file.readline(LONGEST_LINE)):
+            begin += len(line)
+            yield line
+
+
+def open_journal(path: Path) -> OpenJournal:
+    """Open a journal with its segments, whatever its writer does meanwhile. Raise OSError if it cannot be read."""
+    for _ in range(_TRIES):
+        with ExitStack() as files:
+            tail = files.enter_context(open_file(path))
+            if path.name == JOURNAL and _misplaced(path.parent):
+                return OpenJournal(tail, [_Note(f"{SEGMENTS} is a link or a file, not a folder")], files.pop_all())
+            if path.name != JOURNAL or not (names := list_segments(path.parent)):
+                return OpenJournal(tail, [], files.pop_all())
+            with suppress(FileNotFoundError):  # it was compressed just now
+                parts = [_open_part(name, files) for name in names[: len(names) - _repeated(tail, names)]]
+                if os.path.samestat(os.fstat(tail.fileno()), path.stat()):
+                    return OpenJournal(tail, parts, files.pop_all())
+    raise RunFolderError(f"{path} cannot be read: its segments change all the time")
+
+
+def _open_part(name: SegmentName, files: ExitStack) -> _Part | _Compressed:
+    try:
+        if name.compressed:
+            return _Compressed(read_segment(name.path))
+        return _Part(files.enter_context(open_segment(name.path)))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        return _Note(f"{SEGMENTS}/{name.path.name} cannot be read: {error.strerror}", now=True)
+    except RunFolderError as error:
+        return _Note(str(error))
+
+
+def _repeated(tail: BinaryIO, names: list[SegmentName]) -> int:
+    """Return how many of the last segments have lines that `journal.jsonl` has too, because a process was killed.
+
+    That is the last one, if it was being made; or all, if a repair had already written them to `journal.jsonl`.
+    """
+    first = tail.readline(_LONGEST_FIRST)
+    tail.seek(0)
+    end = line_end(first)
+    if end is not None and end.intact and end.number == 1:
+        return len(names)
+    if not first or names[-1].compressed:
+        return 0
+    try:
+        with open_segment(names[-1].path) as file:
+            return int(file.readline(_LONGEST_FIRST) == first)
+    except FileNotFoundError:
+        raise
+    except (OSError, RunFolderError):  # reading it reports it
+        return 0
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+def begin_segment(journal: Path) -> int:
+    """Make `journal.jsonl` a segment, and return the descriptor of a new one, which is locked.
+
+    The caller holds the lock of the old one, and has synced it. Raise OSError if a step fails; nothing has changed
+    then, nor after Ctrl-C.
+    """
+    folder, old = journal.parent, journal.stat()
+    number = _next_number(folder)
+    plain, new = segment_path(folder, number, compressed=False), folder / ".new-journal"
+    _make_place(folder)
+    new.unlink(missing_ok=True)
+    descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+    try:
+        lock_file(descriptor, new)
+        os.link(journal, plain)
+        sync_folder(plain.parent)
+        sync_folder(folder)
+        new.replace(journal)
+        with suppress(OSError):  # a crash of the machine leaves the old name, which is the same file as the segment
+            sync_folder(folder)
+    except BaseException:
+        _take_back(journal, plain, old)  # before others can lock the new one
+        os.close(descriptor)
+        new.unlink(missing_ok=True)
+        raise
+    return descriptor
+
+
+def _take_back(journal: Path, plain: Path, old: os.stat_result) -> None:
+    """Make a segment that was just begun the journal again: its writer goes on with it."""
+    with suppress(FileNotFoundError):
+        if os.path.samestat(plain.lstat(), old):
+            if os.path.samestat(journal.stat(), old):
+                plain.unlink()
+            else:
+                plain.replace(journal)
+
+
+def _make_place(folder: Path) -> Path:
+    """Make the folder of segments. Raise OSError if something else has its name."""
+    place = folder / SEGMENTS
+    place.mkdir(mode=0o700, exist_ok=True)
+    if _misplaced(folder):
+        raise NotADirectoryError(errno.ENOTDIR, "it is a link", str(place))
+    return place
+
+
+def finish_segments(names: list[SegmentName], counted: Counted | None = None) -> None:
+    """Compress the segments that are not yet. Raise OSError if that fails: they stay as they are.
+
+    `counted` is what the writer knows of the last one.
+    """
+    for name in names:
+        packed = segment_path(name.path.parent.parent, name.number)
+        with suppress(FileNotFoundError, RunFolderError):  # it was already done, or is damage, which readers report
+            known = counted if name is names[-1] else None
+            if not name.compressed and compress_segment(name.path, packed, known):
+                name.path.unlink()
+                sync_folder(name.path.parent)
+
+
+def drop_repeated(journal: Path) -> None:
+    """Remove what a killed writer or repair has left: segments whose lines are in `journal.jsonl`, and parts of files.
+
+    The caller holds the lock.
+    """
+    names = list_segments(journal.parent)
+    if names:
+        with open_file(journal) as tail:
+            repeated = _repeated(tail, names)
+        _remove(names[len(names) - repeated :])
+    parts = [] if _misplaced(journal.parent) else (journal.parent / SEGMENTS).glob(".new-*")
+    for part in (*parts, journal.parent / ".new-journal"):
+        part.unlink(missing_ok=True)
+
+
+def remove_segments(folder: Path) -> None:
+    """Remove all segments of a run folder, whose lines the journal has. What cannot be read in full is kept beside it.
+
+    Nothing is removed if something else has the name of their folder: that is kept, too. Raise OSError if a step fails.
+    """
+    _remove(list_segments(folder))
+    if _misplaced(folder):
+        _keep_damaged(folder / SEGMENTS, folder)
+
+
+def _remove(names: list[SegmentName]) -> None:
+    """Remove segments in both forms, the last one first: what is left is always the beginning of the journal.
+
+    Those that cannot be read in full are kept beside the journal. Raise OSError if that cannot be found out.
+    """
+    for name in reversed(names):
+        for path in {name.path, segment_path(name.path.parent.parent, name.number)}:
+            with suppress(FileNotFoundError):
+                if _is_whole(path):
+                    path.unlink()
+                else:
+                    _keep_damaged(path, path.parent.parent)
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        if path.suffix == ".zst":
+            return not read_segment(path).damaged()
+        open_segment(path).close()
+    except RunFolderError:
+        return False
+    return True
+
+
+def _keep_damaged(path: Path, folder: Path) -> None:
+    """Rename a file to the first free name beside the journal."""
+    end = "".join(path.suffixes)
+    names = (folder / (DAMAGED_SEGMENTS.replace("*", f"{number:03d}") + end) for number in count(1))
+    path.rename(next(name for name in names if not os.path.lexists(name)))
+    sync_folder(folder)
+
+
+def take_segment(journal: Path, data: bytes, begin: int, size: int) -> bytes | None:
+    """Add a compressed segment that another machine made, if the journal ends where it begins.
+
+    Return its plain lines instead if `journal.jsonl` already has some of them. Raise RunFolderError if it is damaged.
+    The caller keeps other processes from doing the same.
+    """
+    place = _make_place(journal.parent)
+    new = journal.parent / f".fetched-{os.urandom(8).hex()}.jsonl.zst"  # a writer removes `.new-*` among the segments
+    try:
+        write_atomically(new, data, PRIVATE)
+        segment = read_segment(new)
+        if segment.counted is None or segment.size != size or segment.damaged():
+            raise RunFolderError("it is damaged")
+        with open_journal(journal) as local:
+            if local.begin == local.size == begin:
+                new.rename(segment_path(journal.parent, _next_number(journal.parent)))
+                sync_folder(place)
+                return None
+        return segment.unpack()
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _next_number(folder: Path) -> int:
+    return max((name.number for name in list_segments(folder)), default=0) + 1

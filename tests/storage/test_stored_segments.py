@@ -1,0 +1,229 @@
+"""Segments of a journal in an object store: uploaded once, as they are, and fetched so."""
+
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from bakeoff.errors import RunFolderError
+from bakeoff.storage.object_store import ObjectStore
+from bakeoff.storage.run_folder import RunFolder
+from bakeoff.storage.segments import SEGMENTS, finish_segments, list_segments, open_journal, segment_path
+from bakeoff.storage.store_copy import LARGEST_PIECE, Piece, fetch_files, fetch_run, journal_pieces, sizes_of
+from bakeoff.storage.store_upload import RunUpload, upload_run
+
+from .damage import make_run
+from .s3_server import s3_server
+
+SMALL = 2000
+
+
+@dataclass(frozen=True)
+class CountingStore(ObjectStore):
+    """Note the names of the objects that are written."""
+
+    written: list[str] = field(default_factory=list)
+
+    def write(self, key: str, data: bytes) -> None:
+        self.written.append(key)
+        super().write(key, data)
+
+    def write_some(self, contents: Mapping[str, bytes]) -> None:
+        self.written.extend(contents)
+        super().write_some(contents)
+
+
+@dataclass(frozen=True)
+class MeetingStore(ObjectStore):
+    """Hold a reader of a segment for a moment, so that another one can read the same, and count those that meet."""
+
+    barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
+    met: list[str] = field(default_factory=list)
+
+    def read(self, key: str) -> bytes | None:
+        data = super().read(key)
+        with suppress(threading.BrokenBarrierError):
+            if key.endswith(".zst"):
+                self.barrier.wait(0.5)
+                self.met.append(key)
+        return data
+
+
+@dataclass(frozen=True)
+class RefusingStore(ObjectStore):
+    """Refuse a piece of the journal once, as a journal does that cannot be opened."""
+
+    refuse: threading.Event = field(default_factory=threading.Event)
+    refused: threading.Event = field(default_factory=threading.Event)
+    written: threading.Event = field(default_factory=threading.Event)
+
+    def write(self, key: str, data: bytes) -> None:
+        if "/journal/" in key and self.refuse.is_set():
+            self.refuse.clear()
+            self.refused.set()
+            raise RunFolderError("the journal cannot be read: its segments change all the time")
+        super().write(key, data)
+        if "/journal/" in key and self.refused.is_set():
+            self.written.set()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[dict[str, str]]:
+    with s3_server("bucket") as environment:
+        yield environment
+
+
+@pytest.fixture
+def store(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CountingStore:
+    for name, value in server.items():
+        monkeypatch.setenv(name, value)
+    return CountingStore(f"s3://bucket/{tmp_path.name}")
+
+
+def pieces_of(store: ObjectStore) -> list[Piece]:
+    return journal_pieces(sizes_of(store, "runs/run"))
+
+
+def plain_journal(folder: RunFolder) -> bytes:
+    with open_journal(folder.journal_file) as journal:
+        return journal.file.read()
+
+
+def test_segments_are_uploaded_once_and_fetched_as_they_are(store: CountingStore, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "here/runs/run", SMALL)
+    upload_run(store, run.path)
+    segments = [key for key in store.written if key.endswith(".zst")]
+    assert len(segments) == len(run.segment_files) > 3
+    assert [piece.segment for piece in pieces_of(store)] == [True] * len(segments) + [False]
+    store.written.clear()
+    upload_run(store, run.path)
+    assert not [key for key in store.written if key.endswith(".zst")]
+    assert fetch_run(store, tmp_path / "there", "run")
+    fetched = RunFolder(tmp_path / "there/runs/run")
+    assert list(fetched.entries()) == list(run.entries())
+    for one, other in zip(fetched.segment_files, run.segment_files, strict=True):
+        assert (one.name, one.read_bytes()) == (other.name, other.read_bytes())
+
+
+def test_lines_behind_a_segment_that_was_compressed_late_stay_in_the_store(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "here/runs/run")
+    data = run.journal_file.read_bytes()
+    half = data.index(b"\n", len(data) // 2) + 1
+    (run.path / SEGMENTS).mkdir()
+    segment_path(run.path, 1, compressed=False).write_bytes(data[:half])
+    run.journal_file.write_bytes(data[half:])
+    upload_run(store, run.path)
+    assert [(piece.begin, piece.end) for piece in pieces_of(store)] == [(0, len(data))], "it is not compressed yet"
+    finish_segments(list_segments(run.path))
+    upload_run(store, run.path)
+    assert [(piece.begin, piece.end) for piece in pieces_of(store)] == [(0, half), (half, len(data))]
+    order = [key for key in store.written if "/journal/" in key]
+    assert order[-1].endswith(".zst"), "the lines behind it come first: a reader never finds fewer than before"
+    assert fetch_run(store, tmp_path / "there", "run")
+    assert plain_journal(RunFolder(tmp_path / "there/runs/run")) == data
+
+
+def test_a_copy_that_is_behind_catches_up_with_a_segment(store: CountingStore, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "here/runs/run", SMALL)
+    upload_run(store, run.path)
+    behind = tmp_path / "there/runs/run"
+    shutil.copytree(run.path, behind, ignore=shutil.ignore_patterns(SEGMENTS))
+    data = plain_journal(run)
+    (behind / "journal.jsonl").write_bytes(data[:1000])
+    assert fetch_run(store, tmp_path / "there", "run")
+    assert plain_journal(RunFolder(behind)) == data
+    with (behind / "journal.jsonl").open("ab") as file:
+        file.write(b"more\n")
+    upload_run(store, behind)
+    assert fetch_run(store, tmp_path / "elsewhere", "run")
+    assert plain_journal(RunFolder(tmp_path / "elsewhere/runs/run")) == data + b"more\n"
+
+
+def test_readers_at_the_same_time_fetch_a_run_one_after_the_other(store: CountingStore, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "here/runs/run", SMALL)
+    upload_run(store, run.path)
+    meeting, there = MeetingStore(store.address), tmp_path / "there"
+    (there / "runs/run").mkdir(parents=True)
+    (there / "runs/run/.fetched-of-a-killed-process").touch()
+    with ThreadPoolExecutor(3) as readers:
+        assert all(readers.map(lambda _: fetch_run(meeting, there, "run"), range(3)))
+    assert meeting.met == []
+    fetched = RunFolder(there / "runs/run")
+    assert plain_journal(fetched) == plain_journal(run)
+    assert len(fetched.segment_files) == len(run.segment_files)
+    assert not list(there.rglob(".fetched-*"))
+
+
+def test_a_copy_with_other_trials_than_a_segment_is_not_overwritten(store: CountingStore, tmp_path: Path) -> None:
+    upload_run(store, make_run(tmp_path / "here/runs/run", SMALL).path)
+    copy = tmp_path / "there/runs/run"
+    copy.mkdir(parents=True)
+    (copy / "journal.jsonl").write_bytes(b"mine\n")
+    with pytest.raises(RunFolderError, match="have different journals"):
+        fetch_run(store, tmp_path / "there", "run")
+    assert (copy / "journal.jsonl").read_bytes() == b"mine\n"
+
+
+def test_an_upload_is_tried_again_after_the_journal_could_not_be_read(store: CountingStore, tmp_path: Path) -> None:
+    run, refusing = make_run(tmp_path / "here/runs/run"), RefusingStore(store.address)
+    with RunUpload(refusing, run.path, interval=0.05) as upload:
+        refusing.refuse.set()
+        with run.journal_file.open("ab") as file:
+            file.write(b"more\n")
+        assert refusing.refused.wait(30)
+        assert refusing.written.wait(30), "the thread goes on"
+    assert upload.problem is None
+    assert fetch_run(store, tmp_path / "there", "run")
+    assert plain_journal(RunFolder(tmp_path / "there/runs/run")) == plain_journal(run)
+
+
+def test_a_segment_that_was_damaged_in_the_store_is_named(store: CountingStore, tmp_path: Path) -> None:
+    upload_run(store, make_run(tmp_path / "here/runs/run", SMALL).path)
+    name = next(key for key in store.written if key.endswith(".zst"))
+    store.write(name, (store.read(name) or b"").replace(b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfe"))
+    with pytest.raises(RunFolderError, match=r"journal/0{15}-000001-\d{15}\.zst cannot be used: it is damaged"):
+        fetch_run(store, tmp_path / "there", "run")
+
+
+@pytest.mark.parametrize("name", ["", f"-{1000:015d}.zst", f"-{LARGEST_PIECE + 1:015d}.zst"])
+def test_a_piece_that_is_too_large_for_memory_is_named_and_not_read(name: str, tmp_path: Path) -> None:
+    piece = f"journal/{0:015d}-000001{name}"
+    sizes = {"plan.json": 10, piece: 1000 if str(LARGEST_PIECE + 1) in name else LARGEST_PIECE + 1}
+    nobody = ObjectStore("s3://bucket/of-nobody")  # reading it would fail otherwise
+    with pytest.raises(RunFolderError, match=rf"of-nobody/runs/run/{piece} is not fetched: it has 64 MB"):
+        fetch_files(nobody, tmp_path / "runs/run", sizes)
+
+
+def test_a_segment_that_is_too_large_for_a_piece_is_uploaded_in_plain_pieces(
+    store: CountingStore, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "here/runs/run")
+    (run.path / SEGMENTS).mkdir()
+    random = Random(0)
+    large = b"".join(random.randbytes(500).hex().encode() + b"\n" for _ in range(1000)) * 68
+    assert len(large) > LARGEST_PIECE
+    run.journal_file.write_bytes(b"more\n")
+    segment_path(run.path, 1, compressed=False).write_bytes(large)
+    finish_segments(list_segments(run.path))
+    assert list_segments(run.path)[0].compressed
+    upload_run(store, run.path)
+    assert not [key for key in store.written if key.endswith(".zst")]
+    assert fetch_run(store, tmp_path / "there", "run")
+    assert plain_journal(RunFolder(tmp_path / "there/runs/run")) == large + b"more\n"
+
+
+def test_a_segment_of_a_writer_that_was_replaced_does_not_count() -> None:
+    old, new = "journal/{:015d}-000001", "journal/{:015d}-000002"
+    sizes = {old.format(0): 100, old.format(100): 50, new.format(100): 70}
+    late = f"{old.format(0)}-{160:015d}.zst"
+    assert journal_pieces({**sizes, late: 30}) == [Piece(0, 1, 100), Piece(100, 2, 70)]
+    early = f"{old.format(0)}-{100:015d}.zst"
+    assert journal_pieces({**sizes, early: 30}) == [Piece(0, 1, 100, segment=True), Piece(100, 2, 70)]
