@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.choices import EXECUTORS, REPLAY_MODES, ExecutorName, ReplayMode, SandboxName
+from bakeoff._kernel.cores import default_jobs
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class RunOptions:
 
     results: Path = Path("results")  # or the address of an object store, such as Path("s3://bucket/results")
     folder: Path | None = None  # an existing run to resume; None starts a new one under `results`
-    jobs: int = 8  # trials in flight, over all cells of the plan
+    jobs: int = field(default_factory=default_jobs)  # trials in flight, over all cells of the plan
     retries: int = 2  # of infra failures only
     backoff_seconds: float = 1.0  # before the first retry; doubled each time, jittered
     longest_backoff_seconds: float = 60.0

@@ -136,6 +136,19 @@ class PassRule(FrozenModel):
     null_as_zero: bool = Field(default=False, description="a scorer that returns no number counts as 0")
 
 
+class ScorerSpec(FrozenModel):
+    """A scorer as data. `name` distinguishes two of one kind; the default is the kind."""
+
+    kind: Name
+    name: Name | None = None
+    options: CleanObject = {}
+    revision: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        return fingerprint(self.model_dump(exclude_defaults=True))
+
+
 class Case(FrozenModel):
     """One prompt with its files and its expected result. The subject sees `prompt` and `files` only."""
 
@@ -154,6 +167,12 @@ class Case(FrozenModel):
         default={}, description="the module whose default export a component gets for its picture; part of no key"
     )
     tags: dict[CleanText, CleanText] = {}
+    variables: CleanObject = Field(
+        default={}, description="values that scorers can read by name, such as those that a template was filled with"
+    )
+    scorers: tuple[ScorerSpec, ...] | None = Field(
+        default=None, description="score this case instead of the plan's; None: those of the plan"
+    )
     limits: Limits = Limits()
     pass_rule: PassRule | None = Field(
         default=None, description="None: every round must reach the plan's threshold; part of no key"
@@ -162,12 +181,21 @@ class Case(FrozenModel):
     @cached_property
     def attempt_digest(self) -> str:
         """Return a digest of what a subject can notice. Fields at their defaults do not count."""
-        return fingerprint(self._differing(_NOTICED), self.limits.attempt_digest)
+        return self.attempt_digest_within(self.limits)
+
+    def attempt_digest_within(self, limits: Limits) -> str:
+        """Return the digest that the case has with these limits."""
+        return fingerprint(self._differing(_NOTICED), limits.attempt_digest)
 
     @cached_property
     def score_digest(self) -> str:
         """Return a digest of what only graders can notice."""
-        return fingerprint(self._differing(_GRADED), self.limits.score_seconds)
+        return self.score_digest_within(self.limits)
+
+    def score_digest_within(self, limits: Limits) -> str:
+        """Return the digest that the case has with these limits."""
+        own = [] if self.scorers is None else [[scorer.digest for scorer in self.scorers]]
+        return fingerprint(self._differing(_GRADED), limits.score_seconds, *own)
 
     def _differing(self, names: set[str]) -> dict[str, Any]:
         """Return these fields as `model_dump` does, without those at their defaults, in less time for most cases."""
@@ -190,7 +218,7 @@ def _folders(files: Files) -> set[PurePosixPath]:
 
 
 _NOTICED = {"id", "prompt", "files", "collect", "answer_file"}
-_GRADED = {"hidden", "reference", "expected", "grading"}
+_GRADED = {"hidden", "reference", "expected", "grading", "variables"}
 
 
 class SubjectSpec(FrozenModel):
@@ -206,19 +234,6 @@ class SubjectSpec(FrozenModel):
     @cached_property
     def digest(self) -> str:
         return fingerprint(self.model_dump(exclude_defaults=True, exclude={"base", "treatment"}))
-
-
-class ScorerSpec(FrozenModel):
-    """A scorer as data. `name` distinguishes two of one kind; the default is the kind."""
-
-    kind: Name
-    name: Name | None = None
-    options: CleanObject = {}
-    revision: str = ""
-
-    @cached_property
-    def digest(self) -> str:
-        return fingerprint(self.model_dump(exclude_defaults=True))
 
 
 CONTROLS = frozenset({"nop", "oracle", "cheat"})
@@ -313,6 +328,26 @@ class Plan(FrozenModel):
         rules = {self.threshold if case.pass_rule is None else case.pass_rule.threshold for case in self.cases}
         return tuple(sorted(each for each in rules if each is not None))
 
+    @cached_property
+    def every_scorer(self) -> tuple[ScorerSpec, ...]:
+        """Return the scorers of the plan and those of single cases, once each."""
+        own = [scorer for case in self.cases for scorer in case.scorers or ()]
+        return tuple({scorer.digest: scorer for scorer in (*self.scorers, *own)}.values()) if own else self.scorers
+
+    @property
+    def scorer_names(self) -> list[str]:
+        """Return the names of scores as the plan has them: those of its own scorers, then those of single cases."""
+        names = [scorer.name or scorer.kind for scorer in self.scorers]
+        own = dict.fromkeys(scorer.name or scorer.kind for scorer in self.every_scorer)
+        return names + [name for name in own if name not in names]
+
+    def with_scorers(self, scorers: tuple[ScorerSpec, ...]) -> Self:
+        """Return the plan with these scorers for all cases."""
+        cases = tuple(
+            case if case.scorers is None else case.model_copy(update={"scorers": None}) for case in self.cases
+        )
+        return self.with_changes(scorers=scorers, cases=cases)
+
     @property
     def ends_when_decided(self) -> bool:
         """Tell whether a run of the plan can end early. In a sparse plan, which pytest makes, its sessions did."""
@@ -365,7 +400,7 @@ class Plan(FrozenModel):
         """Return the problems of the plan; subjects and scorers are checked when they are built."""
         found = [
             f"plan {self.name!r} has no {what}: add at least one"
-            for what, items in (("cases", self.cases), ("subjects", self.subjects), ("scorers", self.scorers))
+            for what, items in (("cases", self.cases), ("subjects", self.subjects), ("scorers", self.every_scorer))
             if not items
         ]
         for what, names in (
@@ -382,10 +417,17 @@ class Plan(FrozenModel):
             )
         return found + [problem for case in self.cases for problem in case.problems()]
 
-    def trial_of(self, case: Case, subject: SubjectSpec, round_: int, index: int) -> Trial:
-        """Return a trial of a case and a subject, with the keys that it has in this plan."""
-        attempt_key = _key(case.attempt_digest, subject.digest, str(round_), str(self.seed))
-        score_key = _key(attempt_key, case.score_digest, self._scorers_digest)
+    def trial_of(
+        self, case: Case, subject: SubjectSpec, round_: int, index: int, *, limits: Limits | None = None
+    ) -> Trial:
+        """Return a trial of a case and a subject, with the keys that it has in this plan.
+
+        `limits` are those that its keys are made with, where they are not those of the case.
+        """
+        attempt = case.attempt_digest if limits is None else case.attempt_digest_within(limits)
+        score = case.score_digest if limits is None else case.score_digest_within(limits)
+        attempt_key = _key(attempt, subject.digest, str(round_), str(self.seed))
+        score_key = _key(attempt_key, score, self._scorers_digest)
         return Trial(index, case, subject, round_, self.seed + round_, attempt_key, score_key)
 
     @cached_property

@@ -425,7 +425,9 @@ class Record(_WithTexts):
     @property
     def value(self) -> float | None:
         """Return the score: the mean over scorers that returned a number; 0 if the subject itself failed."""
-        failure = self.failure
+        return self._value(self.failure)
+
+    def _value(self, failure: Failure | None) -> float | None:
         if failure is not None:
             return 0.0 if failure.kind in ("subject", "timeout") else None
         values = [score.value for score in self.scores if score.value is not None]
@@ -440,10 +442,17 @@ class Record(_WithTexts):
     @property
     def verdict(self) -> Verdict:
         """Derive the verdict of this one round; `case_verdict` derives that of all rounds of a case."""
+        return self.judged().verdict
+
+    def judged(self) -> "Round":
+        """Return what the verdict of a case needs of this round."""
         failure = self.failure
+        value = self._value(failure)
+        return Round(self._verdict(failure, value), value, failure is not None)
+
+    def _verdict(self, failure: Failure | None, value: float | None) -> Verdict:
         if failure is not None:
             return Verdict.FAIL if failure.kind == "subject" else Verdict(failure.kind)
-        value = self.value
         if value is None:
             return Verdict.GRADER
         if self.threshold is None:
@@ -453,6 +462,11 @@ class Record(_WithTexts):
     @property
     def seconds(self) -> float:
         return sum(phase.seconds for phase in (self.prepare, self.attempt, self.score) if phase)
+
+    @property
+    def timed(self) -> bool:
+        """Tell whether its time is known; that of a trial in a log of another tool may not be."""
+        return self.attempt is not None or self.prepare is not None or self.score is not None
 
 
 class Round(NamedTuple):
@@ -465,7 +479,7 @@ class Round(NamedTuple):
     @classmethod
     def of(cls, record: Record) -> Self:
         """Take it from a record."""
-        return cls(record.verdict, record.value, record.failure is not None)
+        return cls(*record.judged())
 
 
 class CaseVerdict(NamedTuple):

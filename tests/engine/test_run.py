@@ -57,8 +57,9 @@ async def test_every_problem_of_a_plan_is_told_before_a_folder_is_made(tmp_path:
         "subject 'b' (cheat): no attack 'pray'; there are exit-early, forge-report, inject-prompt, replace-tests",
         "subject 'c' (function): module 'nowhere' cannot be imported: No module named 'nowhere'",
         "scorer 'regex': pattern '(' is not a regular expression: missing ), unterminated subpattern at position 0",
-        "scorer 'vibes': unknown kind 'vibes'; there are answer_relevance, command, contains, context_precision, "
-        "context_recall, conversation_completeness, cost, exact, factuality, faithfulness, function, json, judge, "
+        "scorer 'vibes': unknown kind 'vibes'; there are answer_relevance, checks, command, contains, "
+        "context_precision, context_recall, conversation_completeness, cost, exact, factuality, faithfulness, "
+        "function, json, judge, "
         "knowledge_retention, latency, preference, refusal, regex, role_adherence, rubric, semantic, spans, "
         "structured, tool_calls, trajectory",
     )

@@ -1,6 +1,6 @@
 """Know the kinds of subjects and scorers, and build those that a plan names."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
@@ -59,6 +59,7 @@ class ResolvedPlan:
         tools: make the tools of a case.
         rows: by case id, the cases that were written in Python; their values need not be JSON.
         source: the `source` of the registry that built it.
+        of_cases: by case id, the scorers of cases that have their own.
     """
 
     plan: Plan
@@ -68,11 +69,19 @@ class ResolvedPlan:
     tools: Tools = no_tools
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: str | None = None
+    of_cases: Mapping[str, Mapping[str, Scorer]] = field(default_factory=dict)
 
-    def may_run_commands(self) -> bool:
-        """Return whether some trial may need a workspace."""
-        files = any(case.files or case.hidden or case.reference or case.collect for case in self.plan.cases)
-        return files or any(needs_of(member).workspace for member in self._members())
+    def scorers_of(self, case: Case) -> Mapping[str, Scorer]:
+        """Return the scorers of a case by name: its own, or else those of the plan."""
+        return self.scorers if case.scorers is None else self.of_cases[case.id]
+
+    def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
+        """Return whether some trial, of these subjects if they are given, may need a workspace."""
+        if any(case.files or case.hidden or case.reference or case.collect for case in self.plan.cases):
+            return True
+        named = {**self.subjects, **self.bound}
+        left_out = [] if subjects is None else [id(one) for name, one in named.items() if name not in subjects]
+        return any(needs_of(member).workspace for member in self._members() if id(member) not in left_out)
 
     def resources(self) -> Iterable[Resource]:
         for member in self._members():
@@ -84,7 +93,8 @@ class ResolvedPlan:
         return {name: value for member in networked for name, value in member.secrets().items()}
 
     def _members(self) -> tuple[Subject | BoundSubject | Scorer, ...]:
-        return (*self.subjects.values(), *self.bound.values(), *self.scorers.values())
+        own = {id(scorer): scorer for scorers in self.of_cases.values() for scorer in scorers.values()}
+        return (*self.subjects.values(), *self.bound.values(), *self.scorers.values(), *own.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,22 +157,37 @@ class Registry:
             for name, subject in built.items()
             if not isinstance(subject, BoundSubject) and (subject is not None or not attempts)
         }
-        judges: dict[str, Scorer] = {}
-        for scorer_spec in plan.scorers:
-            scorer = _build(self.scorers, scorer_spec, problems, offline=offline)
-            name = scorer_spec.name or (scorer.name if scorer is not None else scorer_spec.kind)
-            if name in judges:
-                problems.append(f"two scorers are called {name!r}: give one of them a `name`")
-            elif scorer is not None:
-                judges[name] = scorer
-        for members in (free, bound, judges):
+        judges, of_cases = self._scorers_of(plan, problems, offline=offline)
+        for members in (free, bound):
             for name, member in members.items():
                 problems += _shortened(_case_problems(name, member, plan.cases))
-        problems += _shortened(_unscored_cases(judges, plan.cases))
-        problems += _self_judging_problems(judges, plan.subjects)
+        problems += _scoring_problems(judges, [case for case in plan.cases if case.scorers is None], plan.subjects)
+        for case in plan.cases:
+            if case.id in of_cases:
+                problems += _scoring_problems(of_cases[case.id], [case], plan.subjects)
         if problems:
-            raise PlanError(problems)
-        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source)
+            raise PlanError(list(dict.fromkeys(problems)))
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=of_cases)
+
+    def _scorers_of(
+        self, plan: Plan, problems: list[str], *, offline: bool
+    ) -> tuple[dict[str, Scorer], dict[str, dict[str, Scorer]]]:
+        """Build the scorers of the plan, and by case id those of single cases. Equal ones are built once."""
+        built = {spec.digest: _build(self.scorers, spec, problems, offline=offline) for spec in plan.every_scorer}
+
+        def named(specs: Iterable[ScorerSpec], where: str = "") -> dict[str, Scorer]:
+            found: dict[str, Scorer] = {}
+            for spec in specs:
+                scorer = built[spec.digest]
+                name = spec.name or (scorer.name if scorer is not None else spec.kind)
+                if name in found:
+                    problems.append(f"{where}two scorers are called {name!r}: give one of them a `name`")
+                elif scorer is not None:
+                    found[name] = scorer
+            return found
+
+        own = {case.id: named(case.scorers, f"case {case.id!r}: ") for case in plan.cases if case.scorers is not None}
+        return named(plan.scorers), own
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +218,7 @@ def default_registry() -> Registry:
         },
         scorers={
             "answer_relevance": scorers.AnswerRelevance.from_spec,
+            "checks": scorers.Checks.from_spec,
             "command": scorers.Command.from_spec,
             "contains": scorers.Contains.from_spec,
             "context_precision": scorers.ContextPrecision.from_spec,
@@ -261,6 +287,15 @@ def _case_problems(name: str, member: object, cases: Iterable[Case]) -> Iterator
     if isinstance(member, Checking):
         found = ((case, member.check(case)) for case in cases)
         yield from (f"case {case.id!r}, {name!r}: {problem}" for case, problem in found if problem)
+
+
+def _scoring_problems(
+    judges: Mapping[str, Scorer], cases: Sequence[Case], subjects: Iterable[SubjectSpec]
+) -> Iterator[str]:
+    for name, judge in judges.items():
+        yield from _shortened(_case_problems(name, judge, cases))
+    yield from _shortened(_unscored_cases(judges, cases))
+    yield from _self_judging_problems(judges, subjects)
 
 
 def _self_judging_problems(judges: Mapping[str, Scorer], subjects: Iterable[SubjectSpec]) -> list[str]:

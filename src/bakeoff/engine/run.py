@@ -1,12 +1,12 @@
 """RUN: run a plan, and yield each record once it can no longer be lost."""
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from bakeoff._kernel.garbage import existing_objects_frozen
 from bakeoff._kernel.processes import hide_our_memory
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.executors.local import open_local
@@ -170,7 +170,7 @@ class _Work:
             )
             self._pool = pool
             self._trials = asyncio.create_task(self._submit_all(jobs, pool))
-            with _existing_objects_frozen():
+            with existing_objects_frozen():
                 await self._trials
 
     def _executor(self) -> AbstractAsyncContextManager[Runner]:
@@ -196,18 +196,3 @@ class _Work:
         if self.control.decisions is not None:
             self.control.decisions.add(record)
         await self.journal.commit(record)
-
-
-@contextmanager
-def _existing_objects_frozen() -> Iterator[None]:
-    """Keep the garbage collector from searching the objects that exist before the first trial.
-
-    The libraries have hundreds of thousands; searching them would stop all trials for a tenth of a second.
-    """
-    ours = gc.get_freeze_count() == 0
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if ours:
-            gc.unfreeze()

@@ -41,13 +41,13 @@ class RunJournal(AbstractContextManager["RunJournal"]):
         self._writer.close()
 
     def start(self, plan: Plan, *, made_here: bool = True, **facts: Any) -> None:
-        """Write the plan, and a line that says which process works on it, with these facts."""
+        """Write the plan, and a line that says which process works on it, with these facts; `time` is the present."""
         self._folder.write_plan(plan, self._redactor, made_here=made_here)
-        self._writer.append("start", bakeoff=__version__, time=time.time(), **facts)
+        self._writer.append("start", **{"bakeoff": __version__, "time": time.time(), **facts})
 
-    def end(self, reason: str) -> None:
-        """Write a line that says why the process ended its work."""
-        self._writer.append("end", reason=reason, time=time.time())
+    def end(self, reason: str, **facts: Any) -> None:
+        """Write a line that says why the process ended its work, with these facts; `time` is the present."""
+        self._writer.append("end", **{"reason": reason, "time": time.time(), **facts})
 
     def add_usage(self, attempt_key: str, usage: Usage, total: Usage) -> None:
         """Write spending as it arrives, so that it counts even if the trial is killed."""

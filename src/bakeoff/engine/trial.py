@@ -15,7 +15,7 @@ from bakeoff._kernel.clock import Clock, Delay
 from bakeoff._kernel.spans import SPANS
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.threads import call
-from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Tracing
+from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Span, Tracing
 from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
 from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
@@ -135,6 +135,7 @@ class TrialRunner:
                 self.note_refusal(record)
                 if tracing is not OFF:
                     span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
+                    _tell_scores(span, record)
                     if record.failure is not None:
                         span.failed(record.failure.type)
             return record
@@ -295,7 +296,7 @@ class TrialRunner:
             artefacts=tried.artefacts,
             pristine=lambda: self._pristine(case, tried.artefacts),
             resources=self.resources,
-            row=self.resolved.rows.get(case.id, {}),
+            row=self.resolved.rows.get(case.id, case.variables),
             seconds=tried.attempt.working_seconds if tried.attempt else None,
             spend=partial(tally.add, judging=True),
         )
@@ -303,9 +304,9 @@ class TrialRunner:
         started = time.perf_counter()
         scores: list[Score] = []
         remarks: list[str] = []
-        for name, scorer in self.resolved.scorers.items():
+        for name, scorer in self.resolved.scorers_of(case).items():
             clock, shown = self._clock(trial, case.limits.score_seconds), given
-            if hasattr(type(scorer), "needs"):  # only a scorer with needs asks a model; its usage is counted apart
+            if getattr(scorer, "may_ask", hasattr(type(scorer), "needs")):  # only such a scorer asks a model
                 told: dict[str, Any] = {
                     "spend": given.spend,
                     "count": partial(tally.count, judging=True),
@@ -401,7 +402,8 @@ async def phase(
         late_kind: the kind of a failure by running out of time.
     """
     started = time.perf_counter()
-    cancellations = _cancellations()
+    task = asyncio.current_task()
+    cancellations = task.cancelling() if task else 0
     result = failure = None
     try:
         result = await clock.run(step())
@@ -409,18 +411,13 @@ async def phase(
         raise
     except BaseException as error:  # noqa: BLE001 - the trial boundary; some libraries raise CancelledError unasked
         failure = _failure(error, error_kind)
-    if _cancellations() > cancellations:
+    if task and task.cancelling() > cancellations:
         raise asyncio.CancelledError  # requested from outside, even if the step swallowed it
     if clock.expired:  # even if the step swallowed its cancellation and returned a result
         result = None
         failure = Failure(kind=late_kind, type="TimeoutError", message=f"not finished after {clock.seconds:g} s")
     seconds, remarks = time.perf_counter() - started, tuple(clock.remarks)
     return result, Phase(seconds=seconds, waited=clock.waited, failure=failure, remarks=remarks)
-
-
-def _cancellations() -> int:
-    task = asyncio.current_task()
-    return task.cancelling() if task else 0
 
 
 def _failure(error: BaseException, unknown: FailureKind) -> Failure:
@@ -435,3 +432,15 @@ def _failure(error: BaseException, unknown: FailureKind) -> Failure:
         permanent=isinstance(error, InfraError) and (error.permanent or error.exhausted),
         stops_subject=isinstance(error, InfraError) and error.stops_subject,
     )
+
+
+def _tell_scores(span: Span, record: Record) -> None:
+    """Add each score as the event that the conventions have for it. The reasons stay here: they quote answers."""
+    for score in record.scores:
+        label = None if score.value is not None else "unscored"
+        about: Attributes = {
+            "gen_ai.evaluation.name": score.name,
+            "gen_ai.evaluation.score.value": score.value,
+            "gen_ai.evaluation.score.label": label,
+        }
+        span.event("gen_ai.evaluation.result", about)

@@ -9,6 +9,7 @@ from bakeoff._kernel.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from bakeoff.scorers.asking import ask_judge
+    from bakeoff.scorers.checks import Check, Checks
     from bakeoff.scorers.command import Command
     from bakeoff.scorers.conversations import ConversationCompleteness, KnowledgeRetention, RoleAdherence
     from bakeoff.scorers.function import Function, function_scorer
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "bakeoff.scorers.asking": ("ask_judge",),
+    "bakeoff.scorers.checks": ("Check", "Checks"),
     "bakeoff.scorers.command": ("Command",),
     "bakeoff.scorers.conversations": ("ConversationCompleteness", "KnowledgeRetention", "RoleAdherence"),
     "bakeoff.scorers.function": ("Function", "function_scorer"),
@@ -46,6 +48,8 @@ _HOMES = {
 
 __all__ = [
     "AnswerRelevance",
+    "Check",
+    "Checks",
     "Command",
     "Contains",
     "ContextPrecision",

@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from types import FunctionType
 from typing import Any, Protocol, TypeAlias
 
 from pydantic import JsonValue
@@ -19,9 +20,9 @@ from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import Scored, ScoreInput
 from bakeoff.record import Score, ToolCall, Usage
-from bakeoff.sdk_results.plain_data import classes_of, named_in
 
 _Function = Callable[[ScoreInput], Any]
+_OURS = "bakeoff.scorers."  # modules of scorers that need no adapter
 
 
 class _Evaluator(Protocol):
@@ -51,6 +52,10 @@ ScorerLike: TypeAlias = Callable[[ScoreInput], Any] | _Evaluator | _Metric | _Au
 
 def as_scorer(given: Any) -> _Function:
     """Return the scorer for an object. Other callables are returned unchanged."""
+    if type(given).__module__.startswith(_OURS) or isinstance(given, FunctionType):
+        return given  # type: ignore[no-any-return]
+    from bakeoff.sdk_results.plain_data import classes_of, named_in
+
     bases = classes_of(given)
     if named_in(bases, "autoevals", "Scorer"):
         return AutoevalsScorer(given() if isinstance(given, type) else given)
@@ -116,6 +121,8 @@ def _evaluator_context(given: ScoreInput) -> Any:
 
 
 def _value_and_reason(result: Any) -> tuple[Any, str]:
+    from bakeoff.sdk_results.plain_data import classes_of, named_in
+
     if named_in(classes_of(result), "pydantic_evals", "EvaluationReason"):
         return result.value, result.reason or ""
     return result, ""

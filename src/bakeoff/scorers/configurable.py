@@ -23,11 +23,12 @@ class ConfigurableScorer:
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:
         """Build the scorer that a plan names. Raises UsageError with the names of all options."""
-        return cls(**dict(read_options(spec, cls._options())))
+        return cls(**dict(read_options(spec, cls.options_model())))
 
     @classmethod
     @cache
-    def _options(cls) -> type[FrozenModel]:
+    def options_model(cls) -> type[FrozenModel]:
+        """Return the model of the options that a plan may give."""
         hints = get_type_hints(cls, include_extras=True)
         options: dict[str, Any] = {
             field.name: (hints[field.name], ... if field.default is MISSING else field.default)
@@ -37,7 +38,7 @@ class ConfigurableScorer:
         return create_model(cls.__name__, __base__=FrozenModel, **options)
 
     def __post_init__(self) -> None:
-        model = self._options()
+        model = self.options_model()
         given = {name: getattr(self, name) for name in model.model_fields}
         for name, value in check_options(given, model, f"scorer {getattr(self, 'name', '')!r}"):
             object.__setattr__(self, name, value)

@@ -89,7 +89,7 @@ def _marked(options: RunOptions) -> Iterator[str | None]:
 def _portable_source(resolved: ResolvedPlan) -> str:
     """Return the name of the plan's registry. Raise PlanError for what only this process can build."""
     plan = resolved.plan
-    specs: tuple[SubjectSpec | ScorerSpec, ...] = (*plan.subjects, *plan.scorers)
+    specs: tuple[SubjectSpec | ScorerSpec, ...] = (*plan.subjects, *plan.every_scorer)
     problems = [
         f"{describe(spec)}: {target!r} cannot be imported on a Ray node: move the function out of the script into a "
         "module, and name it as `module:function`"

@@ -1,0 +1,1 @@
+"""The door of `bakeoff eval`: own prompts × own models × scorers, from one file."""

@@ -1,0 +1,258 @@
+"""Define the keys of `bakeoff.yaml`. Every problem names its file, line and key."""
+
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import (
+    Field,
+    JsonValue,
+    PositiveFloat,
+    PositiveInt,
+    Strict,
+    field_validator,
+    model_validator,
+)
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.mcp import ServerSpec
+from bakeoff.models.prices import PriceOptions
+
+CONFIG_NAME = "bakeoff.yaml"
+EMBEDDED = "local:smollm2"
+"""The model that is asked if a file names none. It runs on this machine and needs no key."""
+
+CONTROLS = ("oracle", "nop")
+FILE = "file:"
+
+Whole = Annotated[int, Strict()]
+Number = Annotated[float, Strict()]
+Truth = Annotated[bool, Strict()]
+Share = Annotated[Number, Field(ge=0, le=1)]
+Text = Annotated[str, Field(min_length=1)]
+Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=200)]
+
+EXAMPLES = {
+    "prompts": "write a text, `file:prompt.txt`, or a list of them",
+    "subjects": "list models, such as `- local:smollm2`",
+    "cases": "list cases, each with an `input` and an `expected`, or write `file:cases.csv`",
+    "scorers": "list scorers, such as `- contains`",
+    "vars": "write names and values, such as `{city: Oslo}`",
+    "tags": "write a list such as [smoke]",
+    "columns": "write names and columns, such as `{input: question}`",
+    "command": "write each word by itself, such as [python, my_app.py]",
+    "limits": "write {max_cost, max_total_tokens, max_seconds, jobs}",
+    "mcp": "list servers, each with a `name` and a `command` or `url`",
+    "env": "write `NAME: value`, such as `{API_KEY: '${API_KEY}'}`",
+}
+"""Correct values by the names of keys, for errors."""
+
+
+def path_in(text: str) -> str | None:
+    """Return the path of a text such as `file:prompts/*.txt`, or None if the text is no path."""
+    return text.removeprefix(FILE).removeprefix("//") if text.startswith(FILE) else None
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list) or value is None else [value]
+
+
+def _require_one(model: FrozenModel, *names: str) -> None:
+    given = [name for name in names if getattr(model, name) is not None]
+    if len(given) == 1:
+        return
+    some = ", ".join(f"`{name}`" for name in names[:-1]) + f" or `{names[-1]}`"
+    raise ValueError(f"has {' and '.join(given)}: keep one" if given else f"needs {some}")
+
+
+class PromptEntry(FrozenModel):
+    """A prompt: a text or a file, both of which may be Jinja templates. A text alone is short for `{text: …}`."""
+
+    name: Label | None = Field(default=None, description="shown in tables; the file's name, or a number, if absent")
+    text: Text | None = Field(default=None, description="the prompt; `{{ name }}` stands for a value of the case")
+    file: Text | None = Field(default=None, description="a file, or a pattern such as `prompts/*.txt`, one prompt each")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_short_form(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        path = path_in(value)
+        return {"text": value} if path is None else {"file": path}
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        _require_one(self, "text", "file")
+        return self
+
+
+class SubjectEntry(FrozenModel):
+    """What is compared: a model, a command, a function, a script or a control. A text alone is a model or a control."""
+
+    name: Label | None = Field(default=None, description="shown in tables; the model, command or function if absent")
+    model: Text | None = Field(default=None, description="`provider:model`, such as `local:smollm2`")
+    command: tuple[Text, ...] | None = Field(
+        default=None, min_length=1, description="a program and its arguments; what it prints is the answer"
+    )
+    function: Text | None = Field(default=None, description="`module:function`; it gets the prompt, returns the answer")
+    control: Literal["oracle", "nop"] | None = Field(
+        default=None, description="`oracle` gives the expected answer, `nop` none: both check the cases"
+    )
+    scripted: JsonValue = Field(default=None, description="the answer to everything, or `{answers: {case: answer}}`")
+    # of a model
+    system: Text | None = Field(default=None, description="the system prompt, or `file:system.txt`")
+    temperature: Annotated[Number, Field(ge=0)] | None = Field(default=None, description="the provider's if absent")
+    max_tokens: Annotated[Whole, Field(ge=1)] | None = Field(default=None, description="the longest answer")
+    seed: Whole | None = Field(default=None, description="the number of the round if absent")
+    send_seed: Truth = Field(default=True, description="false: the provider gets no seed")
+    timeout: Annotated[Number, Field(gt=0)] | None = Field(default=None, description="seconds for one answer")
+    stream: Truth = Field(default=False, description="read the answer as it is written")
+    output_schema: dict[str, JsonValue] | None = Field(default=None, description="JSON Schema that an answer must fit")
+    base_url: Text | None = Field(default=None, description="address of an OpenAI-compatible API for this provider")
+    key_variable: Text | None = Field(default=None, description="the variable that has the key for `base_url`")
+    price: PriceOptions | None = Field(default=None, description="USD per million tokens, if it is not known")
+    mcp: tuple[ServerSpec, ...] = Field(default=(), description="MCP servers whose tools the model may call")
+    max_steps: Annotated[Whole, Field(ge=1)] | None = Field(default=None, description="answers with tool calls; 10")
+    # of a command
+    input: Literal["stdin", "argument"] = Field(
+        default="stdin", description="how a command gets the prompt: `argument` adds it, or replaces `{prompt}`"
+    )
+    env: dict[str, str] = Field(default={}, description="variables of a command; `${NAME}` is a variable of yours")
+    sandbox: Literal["auto", "none"] = Field(
+        default="auto", description="where a command runs: in the sandbox of the run, or as you"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_short_form(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        return {"control": value} if value in CONTROLS else {"model": value}
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        _require_one(self, *KINDS)
+        return self
+
+
+KINDS = ("model", "command", "function", "control", "scripted")
+OF_KINDS = {
+    "model": (
+        *("system", "temperature", "max_tokens", "seed", "send_seed", "timeout", "stream", "output_schema"),
+        *("base_url", "key_variable", "price", "mcp", "max_steps"),
+    ),
+    "command": ("input", "env", "sandbox"),
+}
+"""The keys of a subject that only one kind has."""
+
+
+class ScorerEntry(FrozenModel):
+    """A scorer. `contains` is short for `{contains: {}}`: a kind, and its options."""
+
+    kind: Text
+    name: Label | None = Field(default=None, description="tells two of one kind apart")
+    options: JsonValue = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_short_form(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"kind": value}
+        if not isinstance(value, dict):
+            return value
+        kinds = [name for name in value if name != "name"]
+        if len(kinds) != 1:
+            told = f"has {', '.join(map(str, kinds))}" if kinds else "has no kind"
+            raise ValueError(f"a scorer is one kind with its options, and this {told}: write `- contains: {{…}}`")
+        return {"kind": kinds[0], "options": value[kinds[0]], **{k: v for k, v in value.items() if k == "name"}}
+
+
+class CaseEntry(FrozenModel):
+    """A case, or where cases come from: a file, a folder of a data set, or a function."""
+
+    name: Label | None = Field(default=None, description="the beginning of its input if absent")
+    input: JsonValue = Field(default=None, description="`{{ input }}` in prompts; without `prompts`, the prompt")
+    vars: dict[str, JsonValue] = Field(default={}, description="values for prompts; scorers can read them, too")
+    expected: JsonValue = Field(default=None, description="what scorers compare the answer with; models never see it")
+    scorers: tuple[ScorerEntry, ...] | None = Field(
+        default=None, min_length=1, description="of this case, instead of those of the file"
+    )
+    threshold: Share | None = Field(default=None, description="of this case, instead of that of the file")
+    tags: tuple[Text, ...] | dict[str, str] = Field(default=(), description="select cases with --case; tables by tag")
+    # of a source
+    file: Text | None = Field(
+        default=None, description="CSV, JSONL, JSON, YAML or Parquet; a pattern such as `cases/*.jsonl`"
+    )
+    dataset: Text | None = Field(default=None, description="the folder of a Hugging Face data set that is on disk")
+    split: Text | None = Field(default=None, description="of a `dataset`, such as `test`")
+    function: Text | None = Field(default=None, description="`module:function`, whose result yields objects")
+    columns: dict[str, str] = Field(default={}, description="other names of columns: `{input: question}`")
+    limit: Annotated[Whole, Field(ge=1)] | None = Field(default=None, description="only the first so many cases")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_short_form(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        path = path_in(value)
+        return {"input": value} if path is None else {"file": path}
+
+    @field_validator("scorers", mode="before")
+    @classmethod
+    def _list_scorers(cls, value: Any) -> Any:
+        return _listed(value)
+
+    @property
+    def source(self) -> str | None:
+        """Return the key that says where cases come from, or None if this is a case."""
+        return next((name for name in SOURCES if getattr(self, name) is not None), None)
+
+
+SOURCES = ("file", "dataset", "function")
+OF_A_SOURCE = ("split", "columns", "limit")
+OF_A_CASE = ("name", "input", "vars", "expected", "scorers", "threshold")
+"""The keys that make no sense where cases come from elsewhere. `tags` are added to each of its cases."""
+
+
+class LimitsConfig(FrozenModel):
+    """The limits of a run, and of one trial."""
+
+    max_cost: PositiveFloat | None = Field(default=None, description="USD of the whole run; --max-cost")
+    max_total_tokens: PositiveInt | None = Field(default=None, description="tokens of all trials; --max-total-tokens")
+    max_seconds: PositiveFloat | None = Field(default=None, description="time of the run; --max-seconds")
+    jobs: PositiveInt | None = Field(default=None, description="trials at the same time, 8 if absent; --jobs")
+    attempt_seconds: PositiveFloat | None = Field(default=None, description="time of one trial's answer; 300")
+    score_seconds: PositiveFloat | None = Field(default=None, description="time to score one answer; 120")
+
+
+class EvalConfig(FrozenModel):
+    """A whole configuration, with the keys of the file."""
+
+    name: Label | None = Field(default=None, description="of the runs; the folder's name if absent")
+    prompts: tuple[PromptEntry, ...] = Field(
+        default=(), min_length=1, description="a prompt or a list; each is tried with each case. Absent: `{{ input }}`"
+    )
+    subjects: tuple[SubjectEntry, ...] = Field(
+        default=(SubjectEntry(model=EMBEDDED),), min_length=1, description="what is compared; the embedded model"
+    )
+    cases: tuple[CaseEntry, ...] = Field(
+        default=(), min_length=1, description="cases, and files of cases. Absent: each prompt is one case"
+    )
+    scorers: tuple[ScorerEntry, ...] = Field(default=(), min_length=1, description="how answers are scored")
+    judge: Text | None = Field(default=None, description="the model of scorers that ask a model")
+    threshold: Share | None = Field(
+        default=1.0, description="the score that an answer needs to pass; null only records scores"
+    )
+    rounds: Annotated[Whole, Field(ge=1)] = Field(default=1, description="how often each subject gets each prompt")
+    seed: Whole = Field(default=0, description="of the first round; later rounds count up")
+    limits: LimitsConfig = LimitsConfig()
+
+    @field_validator("prompts", "subjects", "scorers", mode="before")
+    @classmethod
+    def _list(cls, value: Any) -> Any:
+        return _listed(value)
+
+    @field_validator("cases", mode="before")
+    @classmethod
+    def _list_cases(cls, value: Any) -> Any:
+        if isinstance(value, str):  # alone, a text is a file
+            return [{"file": path_in(value) or value}]
+        return _listed(value)

@@ -1,0 +1,228 @@
+"""Judge a program of the user: it gets the prompt, and what it prints is the output."""
+
+import asyncio
+import hashlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field
+
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.files import read_file
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.threads import call
+from bakeoff.errors import InfraError, SubjectError, SubjectTimeout, TrialError, UsageError
+from bakeoff.mcp.confinement import command_in
+from bakeoff.mcp.servers import ServerSpec
+from bakeoff.plan import SubjectSpec, describe, read_options
+from bakeoff.protocols import Command, Completed, Needs, Task
+from bakeoff.record import Transcript
+from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, judged
+from bakeoff.sandbox.process import ProcessSandbox
+from bakeoff.sandbox.supervisor_client import supervise
+from bakeoff.sandbox.workspaces import SandboxedWorkspace
+from bakeoff.storage.redaction import secrets_in
+from bakeoff.subjects.variables import filled, variables_in
+
+PROMPT = "{prompt}"
+"""Stands for the prompt in the arguments."""
+
+_LARGEST_SCRIPT = 16 * 1024 * 1024
+_LONGEST_WORD = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
+_LAST_WORDS = 2000
+_CHUNK = 1 << 16
+_NOT_FOUND = 127
+
+
+class CommandOptions(FrozenModel):
+    """The options of a command in a plan."""
+
+    argv: tuple[str, ...] = Field(min_length=1)
+    input: Literal["stdin", "argument"] = "stdin"
+    env: dict[str, str] = Field(default={}, description="`${NAME}` is that variable's value")
+    folder: Path = Field(default=Path(), description="the folder that it starts in")
+    sandbox: Literal["auto", "none"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSubject:
+    """A program that is started for each prompt, in a sandbox unless the plan says otherwise.
+
+    It reads the folder that it starts in and the paths that its arguments name, and has the network. It changes only
+    folders of its own, and sees no variables but those of `env`.
+    """
+
+    options: CommandOptions
+    environment: Mapping[str, str] = field(repr=False)
+    name: str
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(workspace=self.options.sandbox != "none")
+
+    @classmethod
+    def from_spec(cls, spec: SubjectSpec) -> Self:
+        options, environment = read_options(spec, CommandOptions), read_environment()
+        if missing := [name for name in variables_in(options.env.values()) if name not in environment]:
+            raise UsageError(
+                f"{describe(spec)}: ${{{missing[0]}}} is not set: set {missing[0]} in the environment, in .env or in "
+                ".env.local"
+            )
+        return cls(options, environment, spec.name)
+
+    def lacks(self) -> list[str]:
+        return []
+
+    def secrets(self) -> dict[str, str]:
+        named = variables_in(self.options.env.values())
+        return {**secrets_in(self._env()), **secrets_in({name: self.environment[name] for name in named})}
+
+    def offline(self) -> Self:
+        return self
+
+    async def attempt(self, task: Task) -> Transcript:
+        argv, stdin = self._input(task.prompt)
+        if self.options.sandbox == "none":
+            done = await self._unconfined(argv, stdin, task)
+        else:
+            done = await self._confined(argv, stdin, task)
+        output = done.stdout.decode(errors="replace")
+        if done.ok:
+            return Transcript(output=output.removesuffix("\n"))
+        failure = self._failure(argv, done, output)
+        failure.transcript = Transcript(output=output)
+        raise failure
+
+    def _failure(self, argv: Sequence[str], done: Completed, output: str) -> TrialError:
+        said = done.stderr.decode(errors="replace").strip()[-_LAST_WORDS:]
+        if done.stop == "timeout":
+            return SubjectTimeout(f"{argv[0]} did not end in time")
+        if done.exit_code == _NOT_FOUND and not output:
+            return InfraError(f"{argv[0]!r} cannot be started: {said or 'it was not found'}", permanent=True)
+        why = f"exit code {done.exit_code}" if done.stop == "exited" else f"ended by the {done.stop} limit"
+        return SubjectError(f"{argv[0]}: {why}: {said or 'it said nothing'}")
+
+    def _input(self, prompt: str) -> tuple[tuple[str, ...], bytes]:
+        """Return the arguments and the standard input for a prompt."""
+        argv = self.options.argv
+        if self.options.input == "stdin":
+            return argv, prompt.encode()
+        if "\0" in prompt or len(prompt.encode()) > _LONGEST_WORD:
+            raise SubjectError("the prompt cannot be an argument of a program: use `input: stdin`")
+        if any(PROMPT in word for word in argv):
+            return tuple(word.replace(PROMPT, prompt) for word in argv), b""
+        return (*argv, prompt), b""
+
+    def _env(self) -> dict[str, str]:
+        return {name: str(filled(value, self.environment)) for name, value in self.options.env.items()}
+
+    async def _confined(self, argv: tuple[str, ...], stdin: bytes, task: Task) -> Completed:
+        workspace = task.workspace
+        if not isinstance(workspace, SandboxedWorkspace):
+            raise InfraError("a command needs a sandboxed workspace", permanent=True)
+        seconds, sandbox = task.limits.attempt_seconds, workspace.sandbox
+        if not isinstance(sandbox, BubblewrapSandbox | ProcessSandbox):  # a container has programs of its own
+            return await workspace.run(argv, seconds=seconds, env=self._env(), network=True, stdin=stdin)
+        # The prompt is no path that may be shown: the words of the plan say what the program can read.
+        plan = self.options.argv
+        spec = ServerSpec(name=self.name, command=plan[0], args=plan[1:], env=self._env(), cwd=self.options.folder)
+        confined, command = await call(command_in, spec, sandbox, workspace.place)
+        started: Command = replace(
+            command,
+            argv=(command.argv[0], *argv[1:]),
+            seconds=seconds,
+            limits=task.limits,
+            stdin=stdin,
+        )
+        if started.place.uid is None and isinstance(confined, BubblewrapSandbox):
+            # As for MCP servers: a folder that only root can read is read by root without any capability.
+            return judged(await supervise(confined.order(started), started))
+        done: Completed = await confined.run(started)
+        return done
+
+    async def _unconfined(self, argv: tuple[str, ...], stdin: bytes, task: Task) -> Completed:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                cwd=self.options.folder,
+                env={**os.environ, **self._env()},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise InfraError(f"{argv[0]!r} cannot be started: {error.strerror or error}", permanent=True) from error
+        stdout, stderr = _Output(task.limits.output_kb * 1024), _Output(task.limits.output_kb * 1024)
+        try:
+            async with asyncio.timeout(task.limits.attempt_seconds):
+                await _exchange(process, stdin, stdout, stderr)
+        except TimeoutError:
+            return Completed(-signal.SIGKILL, b"", b"", task.limits.attempt_seconds, "timeout")
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        kept = bytes(stdout.kept), bytes(stderr.kept)
+        if stdout.is_full or stderr.is_full:
+            return Completed(-signal.SIGKILL, *kept, 0.0, "output")
+        return Completed(process.returncode or 0, *kept, 0.0)
+
+
+class _TooMuchOutput(Exception):
+    """A program writes more than is kept."""
+
+
+class _Output:
+    """Keep the output of a program, up to a number of bytes."""
+
+    def __init__(self, most: int) -> None:
+        self.kept, self._most = bytearray(), most
+        self.is_full = False
+
+    async def read(self, stream: asyncio.StreamReader | None) -> None:
+        """Read to the end. Raise `_TooMuchOutput` beyond the limit, so that the program is ended at once."""
+        while stream is not None and (chunk := await stream.read(_CHUNK)):
+            self.is_full = len(self.kept) + len(chunk) > self._most
+            self.kept += chunk[: self._most - len(self.kept)]
+            if self.is_full:
+                raise _TooMuchOutput
+
+
+async def _exchange(process: asyncio.subprocess.Process, stdin: bytes, stdout: _Output, stderr: _Output) -> None:
+    """Give a program its input, and read until it ends or one of the outputs is full."""
+    parts = (_feed(process.stdin, stdin), stdout.read(process.stdout), stderr.read(process.stderr), process.wait())
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        with suppress(_TooMuchOutput):
+            await asyncio.gather(*tasks)
+    finally:
+        for each in tasks:
+            each.cancel()
+
+
+async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
+    """Write the input of a program, which need not read it."""
+    if stream is None:
+        return
+    with suppress(BrokenPipeError, ConnectionResetError):
+        stream.write(data)
+        await stream.drain()
+    stream.close()
+
+
+def command_revision(argv: Sequence[str], folder: Path) -> str:
+    """Return a hash of the files that a command names: an edited script is another subject."""
+    hashed = hashlib.blake2b(digest_size=8)
+    found = False
+    for word in argv:
+        with suppress(OSError, ValueError):  # a word that no disk can have as a path
+            path = folder / word
+            if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
+                hashed.update(read_file(path, _LARGEST_SCRIPT))
+                found = True
+    return hashed.hexdigest() if found else ""
