@@ -1,13 +1,14 @@
 """Fingerprints, and data that cannot change."""
 
 import copy
+import threading
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff._kernel.model import fingerprint
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.plan import Case, Limits
 
 json_values = st.recursive(
@@ -50,3 +51,33 @@ def test_a_changed_copy_has_keys_of_its_own() -> None:
     before = case.attempt_digest
     assert case.model_copy(update={"prompt": "two"}).attempt_digest != before
     assert case.model_copy().attempt_digest == before
+
+
+def test_models_are_built_once_by_threads_that_use_them_first_at_the_same_time() -> None:
+    for _ in range(20):
+
+        class Inner(FrozenModel):
+            number: int = 0
+
+        class Outer(FrozenModel):
+            inner: Inner
+            numbers: dict[str, tuple[Inner, ...]] = {}
+
+        together = threading.Barrier(8)
+        made: list[Outer] = []
+
+        def make(
+            outer: type[Outer] = Outer,
+            inner: type[Inner] = Inner,
+            made: list[Outer] = made,
+            start: threading.Barrier = together,
+        ) -> None:
+            start.wait()
+            made.append(outer(inner=inner(number=3)))
+
+        threads = [threading.Thread(target=make) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [one.inner.number for one in made] == [3] * 8

@@ -57,7 +57,8 @@ asyncio.run(main(True))
 names = {span.context.span_id: span.name for span in exporter.get_finished_spans()}
 print(json.dumps([
     {"name": span.name, "inside": names.get(span.parent.span_id) if span.parent else None, "kind": span.kind.name,
-     "status": span.status.status_code.name, "attributes": dict(span.attributes), "events": len(span.events)}
+     "status": span.status.status_code.name, "attributes": dict(span.attributes),
+     "events": [[event.name, dict(event.attributes)] for event in span.events]}
     for span in exporter.get_finished_spans()
 ]))
 """
@@ -87,6 +88,9 @@ def test_a_trial_its_model_calls_and_its_tools_are_spans_inside_each_other(tmp_p
         "bakeoff.verdict": "pass",
         "bakeoff.tries": 1,
     }
+    score = {"gen_ai.evaluation.name": "exact", "gen_ai.evaluation.score.value": 1.0}
+    assert spans[-1]["events"] == [["gen_ai.evaluation.result", score]]
+    assert [span["events"] for span in spans[:-1]] == [[]] * 4
     answered = spans[3]["attributes"]
     assert answered["gen_ai.operation.name"] == "chat"
     assert answered["gen_ai.provider.name"] == "scripted"
@@ -150,6 +154,7 @@ def test_off_every_span_is_the_same_nothing() -> None:
     assert OFF.span("a", {}) is OFF.span("b", {"x": 1})
     with OFF.span("a", {}) as span:
         span.note({"x": 1})
+        span.event("e", {"x": 1})
         span.failed("so it is")
 
 

@@ -2,6 +2,9 @@
 
 from typing import Literal, TypeAlias, get_args
 
+RESULTS = "results"
+"""The folder of results, unless another is named. The runs of all doors are in its folder `runs`."""
+
 ReplayMode: TypeAlias = Literal["off", "auto", "record", "strict"]
 """`auto` replays and records what is missing, `record` records everything again, `strict` only replays."""
 
@@ -25,6 +28,22 @@ UNDECIDABLE_RULES: tuple[UndecidableRule, ...] = get_args(UndecidableRule)
 
 ExportFormat: TypeAlias = Literal["csv", "parquet", "inspect", "junit", "github", "markdown", "badge"]
 """The formats of `bakeoff export`."""
+
+StarterKind: TypeAlias = Literal["eval", "components", "agents", "mcp", "pytest"]
+"""The kinds of starts that `bakeoff init` writes."""
+
+LogFormat: TypeAlias = Literal[
+    "inspect",
+    "inspect-json",
+    "harbor",
+    "atif",
+    "promptfoo",
+    "promptfoo-lines",
+    "deepeval",
+    "pydantic-evals",
+    "swebench",
+]
+"""The formats of `bakeoff import`."""
 
 
 def shard_in(text: str) -> tuple[int, int]:

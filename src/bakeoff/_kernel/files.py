@@ -34,6 +34,26 @@ def open_file(path: Path, *, pipes: bool = False) -> BinaryIO:
         raise
 
 
+def open_to_append(path: Path) -> int:
+    """Open a file for reading and appending without ever waiting for it. Raise OSError if it is no regular file.
+
+    A link is refused: who made the folder would choose what is appended to which file.
+    """
+    how = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, how, PRIVATE)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a link, which is not followed", str(path)) from error
+        raise
+    try:
+        require_file(descriptor, path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 def require_file(descriptor: int, path: Path, *, pipes: bool = False) -> None:
     """Raise OSError if an open descriptor is not a regular file or, with `pipes`, a pipe or device."""
     mode = os.fstat(descriptor).st_mode

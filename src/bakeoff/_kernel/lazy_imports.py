@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from bakeoff._kernel.garbage import collection_paused
+
 
 def lazy_imports(
     package: str, homes: Mapping[str, Iterable[str]]
@@ -15,7 +17,8 @@ def lazy_imports(
     def get(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(home_of[name]), name)
+        with collection_paused():
+            return getattr(importlib.import_module(home_of[name]), name)
 
     def names() -> list[str]:
         listed: list[str] = sys.modules[package].__all__

@@ -39,6 +39,13 @@ def count_of(number: int, thing: str, things: str | None = None) -> str:
     return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
 
 
+def part_of(part: int, whole: int, thing: str, verbs: str = "") -> str:
+    """Return a part with its whole, such as `1 of 2 cases`. Of `verbs` (`is/are`), the first follows if either is 1."""
+    one, _, many = verbs.partition("/")
+    verb = f" {one if 1 in (part, whole) else many}" if verbs else ""
+    return f"{part:,} of {count_of(whole, thing)}{verb}"
+
+
 def free_name(name: str, taken: Container[str], form: str = "{} ({})") -> str:
     """Return the name, or the first numbered form of it that is not taken: `name (2)`, `name (3)` and so on."""
     numbered = (form.format(name, number) for number in count(2))

@@ -1,8 +1,8 @@
 """Emit OpenTelemetry spans by the conventions for generative AI. Nothing is imported when tracing is off.
 
 A program that has set up tracing receives the spans; otherwise they go to the collector that the usual
-`OTEL_EXPORTER_OTLP_*` variables name. Spans hold names, durations and usage, never prompts or answers. Models choose
-some of the names, so these are redacted.
+`OTEL_EXPORTER_OTLP_*` variables name. Spans hold names, durations, usage and scores, never prompts or answers. Models
+choose some of the names, so these are redacted.
 """
 
 import asyncio
@@ -35,6 +35,9 @@ class Span:
     def note(self, attributes: Attributes) -> None:
         """Set attributes; those that are None are left out."""
 
+    def event(self, name: str, attributes: Attributes) -> None:
+        """Add an event; attributes that are None are left out."""
+
     def failed(self, reason: str) -> None:
         """Mark the span as failed where no exception was raised."""
 
@@ -63,9 +66,13 @@ class _RealSpan(Span):
         self._span, self._redact = span, redact
 
     def note(self, attributes: Attributes) -> None:
-        self._span.set_attributes(
-            {name: _redacted(value, self._redact) for name, value in attributes.items() if value is not None}
-        )
+        self._span.set_attributes(self._kept(attributes))
+
+    def event(self, name: str, attributes: Attributes) -> None:
+        self._span.add_event(name, self._kept(attributes))
+
+    def _kept(self, attributes: Attributes) -> dict[str, Attribute]:
+        return {name: _redacted(value, self._redact) for name, value in attributes.items() if value is not None}
 
     def failed(self, reason: str) -> None:
         from opentelemetry.trace import StatusCode

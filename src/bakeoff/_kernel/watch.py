@@ -7,8 +7,9 @@ that report no changes, and needs no library: a look at a thousand files takes s
 
 import hashlib
 import os
+import sys
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -105,3 +106,19 @@ def source_files(root: Path, suffix: str | tuple[str, ...] = ".py", without: Con
             and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
         ]
         yield from (os.path.join(folder, name) for name in files if name.endswith(suffix) and is_watched(name))
+
+
+def forget_modules(changed: Sequence[str], sources: set[str]) -> bool:
+    """Forget the modules of these source files, if one of them has changed. Return whether one has."""
+    ours = {
+        name: file
+        for name, module in list(sys.modules.items())
+        if name != "__main__"
+        and name.partition(".")[0] != "bakeoff"
+        and (file := os.path.realpath(getattr(module, "__file__", None) or "")) in sources
+    }
+    if set(ours.values()).isdisjoint(changed):
+        return False
+    for name in ours:
+        del sys.modules[name]
+    return True

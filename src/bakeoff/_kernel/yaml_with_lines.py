@@ -5,7 +5,7 @@ Scalars follow YAML 1.2: `yes`, `on` and `2024-01-01` are texts. A file can only
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar, get_args
@@ -47,6 +47,12 @@ class PlacedYaml:
     file: Path
     value: JsonValue
     lines: dict[Key, int]
+    at: Key = ()  # the key of the value, if it is part of a larger one
+
+    def part(self, key: Key, value: JsonValue) -> "PlacedYaml":
+        """Return one value of the file by itself; `value` is what it stands for, such as for a short form."""
+        lines = {place[len(key) :]: line for place, line in self.lines.items() if place[: len(key)] == key}
+        return replace(self, value=value, lines=lines, at=(*self.at, *key))
 
     def where(self, key: Key) -> str:
         """Return `file:line` of the value, or of the nearest value around it that stands in the file."""
@@ -56,16 +62,17 @@ class PlacedYaml:
 
     def problem(self, key: Key, what: str) -> str:
         """Return a message with its place: file, line, key, then the problem."""
-        named = f"{written(key)}: " if key else ""
+        whole = (*self.at, *key)
+        named = f"{written(whole)}: " if whole else ""
         return f"{self.where(key)}: {named}{what}"
 
-    def read(self, model: type[Model], examples: Mapping[str, str] | None = None) -> Model:
+    def read(self, model: type[Model], examples: Mapping[str, str] | None = None, context: str | None = None) -> Model:
         """Return the value as the model declares it, or raise one error with all problems.
 
-        `examples` are correct values by the names of keys.
+        `examples` are correct values by the names of keys; `context` is for validators.
         """
         try:
-            return model.model_validate(self.value)
+            return model.model_validate(self.value, context=context)
         except ValidationError as error:
             items = _told(error.errors(include_url=False))
             raise ConfigError([self._unfit(item, model, examples or {}) for item in items]) from error
@@ -143,6 +150,7 @@ _WANTED = {
     "less_than_equal": "has to be at most {}",
     "less_than": "has to be less than {}",
     "path_type": _TEXT,
+    "finite_number": "has to be a finite number",
 }
 
 

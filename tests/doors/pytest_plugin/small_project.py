@@ -11,8 +11,11 @@ from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 
 # A session in this process forgets the modules that it was the first to load. Loaded here, they are loaded once.
-for _module in ("collecting", "run_writer", "to_eval", "reporting.ending", "reporting.terminal"):
+for _module in ("collecting", "lost", "run_loop", "run_writer", "to_eval"):
     import_module(f"bakeoff.doors.pytest_plugin.{_module}")
+for _module in ("ending", "eval_file", "gates", "terminal"):
+    import_module(f"bakeoff.doors.pytest_plugin.reporting.{_module}")
+import_module("bakeoff.report.comparisons")
 import_module("scipy.special")
 
 PLUGIN = ("-p", "bakeoff.doors.pytest_plugin.plugin")

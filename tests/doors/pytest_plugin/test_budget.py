@@ -41,12 +41,12 @@ def test_no_case_starts_once_the_evals_have_cost_the_limit(bakeoff: Bakeoff, pro
     ]
     assert f"could not be scored: {reason}" in seen.text
     assert f"evals: 2 cases are undecided (budget): {reason}" in seen.text
-    folder = find_run(project.path / ".bakeoff", "latest")
+    folder = find_run(project.path / "results", "latest")
     plan = folder.read_plan()
     verdicts = {record.case[-2]: record.verdict for record in folder.latest_records(plan)}
     assert verdicts == {"a": Verdict.PASS, "b": Verdict.PASS, "c": Verdict.BUDGET, "d": Verdict.BUDGET}
     assert not summarise(plan, folder.latest_records(plan)).complete
-    assert "budget" in bakeoff("runs", "show", "latest", "--results", ".bakeoff").stdout
+    assert "budget" in bakeoff("runs", "show", "latest").stdout
 
 
 def test_a_limit_on_tokens_counts_every_round(project: SmallProject) -> None:

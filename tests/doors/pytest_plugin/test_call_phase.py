@@ -209,7 +209,7 @@ def pytest_runtest_logreport(report):
         head="",
     )
     assert project.run_apart(record=()).result.ret == -signal.SIGKILL
-    folder = find_run(project.path / ".bakeoff", "latest")
+    folder = find_run(project.path / "results", "latest")
     assert not folder.is_being_written()
     lines = folder.journal_file.read_bytes().splitlines()
     # A write is due after 64 records or a second, so that a slow machine has written at another place before.

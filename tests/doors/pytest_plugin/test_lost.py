@@ -31,7 +31,7 @@ def merged(project: SmallProject, allow_undecided: str = "0") -> int:
 
 def kept(project: SmallProject) -> list[str]:
     """The verdicts in the kept run."""
-    [run] = run_folders(project.path / ".bakeoff")
+    [run] = run_folders(project.path / "results")
     return [record.verdict for record in run.latest_records(run.read_plan())]
 
 

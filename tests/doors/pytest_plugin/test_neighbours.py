@@ -56,7 +56,7 @@ def test_xdist_runs_each_case_once_and_the_controller_has_all(project: SmallProj
     plan = folder.read_plan()
     assert len(plan.cases) == 13
     assert len(list(folder.latest_records(plan))) == 13
-    assert list(project.path.glob(".bakeoff/*")) == []
+    assert list(project.path.glob("results/*")) == []
 
 
 @pytest.mark.parametrize("dist", ["load", "worksteal", "loadfile", "no"])
@@ -189,7 +189,7 @@ async def test_it(case):
 """)
     seen = project.run("--collect-only", "-q")
     assert seen.text.splitlines()[:2] == ["test_it.py::test_it[a]", "test_it.py::test_it[b]"]
-    assert not (project.path / ".bakeoff").exists()
+    assert not (project.path / "results").exists()
 
 
 def test_reruns_ask_the_task_again_and_count_once(project: SmallProject) -> None:
@@ -243,6 +243,7 @@ def pytest_unconfigure():
         "bakeoff",
         "bakeoff._kernel",
         "bakeoff._kernel.choices",
+        "bakeoff._kernel.garbage",
         "bakeoff._kernel.lazy_imports",
         "bakeoff._version",
         "bakeoff.doors",
@@ -255,7 +256,7 @@ def pytest_unconfigure():
         "bakeoff.doors.pytest_plugin.reporting.redacting",
         "bakeoff.errors",
     ]
-    assert not (project.path / ".bakeoff").exists()
+    assert not (project.path / "results").exists()
 
 
 def test_a_conftest_may_ask_of_every_item_what_functions_have(project: SmallProject) -> None:
@@ -299,6 +300,6 @@ def test_it(case):
         assert seen.counts() == {"passed": 1}
         assert "INTERNALERROR" not in seen.text + seen.result.stderr.str()
         assert "count(to=" in seen.text
-        kept = find_run(project.path / ".bakeoff", "latest")
+        kept = find_run(project.path / "results", "latest")
         [record] = kept.latest_records(kept.read_plan())
         assert record.value == 1.0

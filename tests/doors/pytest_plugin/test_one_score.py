@@ -55,7 +55,7 @@ def test_the_score_of_a_case_is_the_same_everywhere(
     cases = {case["case"]: case for suite in kept["suites"] for case in suite["cases"]}
     assert cases["a"]["score"] == score
 
-    shown = json.loads(bakeoff("runs", "show", "latest", "--results", ".bakeoff", "--json").stdout)
+    shown = json.loads(bakeoff("runs", "show", "latest", "--json").stdout)
     (subject,) = shown["summary"]["subjects"]
     scores = [one for one in (score, 1.0, 0.0) if one is not None]
     assert subject["cases"] == len(scores)
@@ -64,18 +64,18 @@ def test_the_score_of_a_case_is_the_same_everywhere(
     assert subject["interval"] == interval
 
     for run in ("latest", "evals.json"):
-        exported = bakeoff("export", run, "--results", ".bakeoff", "--format", "junit", "-o", "-").stdout
+        exported = bakeoff("export", run, "--format", "junit", "-o", "-").stdout
         (case,) = (
             case for case in ElementTree.fromstring(exported).iter("testcase") if case.attrib["name"].endswith("[a]")
         )
         told = {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
         assert told.get("score") == (None if score is None else f"{score:g}")
 
-    bakeoff("report", "latest", "--results", ".bakeoff", "-o", "page.html")
+    bakeoff("report", "latest", "-o", "page.html")
     text = "lost" if score is None else f"{100 * score:.0f}"
     row = Path("page.html").read_text().partition("test_it[a]</th>")[2].partition("</tr>")[0]
     assert re.search(rf'class="cell [^>]*>{text}<', row)
 
-    board = json.loads(bakeoff("leaderboard", "--results", ".bakeoff", "--json").stdout)
+    board = json.loads(bakeoff("leaderboard", "--json").stdout)
     (entry,) = board["entries"]
     assert entry["standing"]["score"] == subject["score"]

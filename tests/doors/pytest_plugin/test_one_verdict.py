@@ -45,11 +45,11 @@ def test_one_round_of_two_fails(
     assert seen.outcome("a").passed is passed
 
     _same_verdict_in_exports(bakeoff, verdict)
-    shown = bakeoff("runs", "show", "latest", "--results", ".bakeoff").stdout
+    shown = bakeoff("runs", "show", "latest").stdout
     counts = {"pass": "2/2", "fail": "1/2", "recorded": "1/1"}[verdict]
     assert re.search(rf"^evals .* {counts} ", shown, re.MULTILINE)
     assert ("fail " in shown) == (verdict == "fail")
-    told = json.loads(bakeoff("runs", "show", "latest", "--results", ".bakeoff", "--json").stdout)
+    told = json.loads(bakeoff("runs", "show", "latest", "--json").stdout)
     (subject,) = told["summary"]["subjects"]
     assert (subject["passed"], subject["judged"]) == tuple(map(int, counts.split("/")))
     assert subject["failed"] == (verdict == "fail")
@@ -60,7 +60,7 @@ def test_one_round_of_two_fails(
 
 def _same_verdict_in_exports(bakeoff: Bakeoff, verdict: str) -> None:
     def export(format_: str, run: str = "latest") -> str:
-        return bakeoff("export", run, "--results", ".bakeoff", "--format", format_, "-o", "-").stdout
+        return bakeoff("export", run, "--format", format_, "-o", "-").stdout
 
     for run in ("latest", "evals.json"):
         (suite,) = ElementTree.fromstring(export("junit", run)).findall("testsuite")
@@ -74,7 +74,7 @@ def _same_verdict_in_exports(bakeoff: Bakeoff, verdict: str) -> None:
 
 
 def _same_verdict_on_the_page(bakeoff: Bakeoff, verdict: str, counts: str) -> None:
-    bakeoff("report", "latest", "--results", ".bakeoff", "-o", "page.html")
+    bakeoff("report", "latest", "-o", "page.html")
     page = Path("page.html").read_text()
     assert re.search(rf">\s*{counts}\s*<", page)
     tone = {"recorded": "plain"}.get(verdict, verdict)

@@ -80,7 +80,7 @@ test_recorded = describe_eval("recorded", data=rows("c"), task=lambda input: "x"
     from bakeoff.report.html.run_page import write_run_page
     from bakeoff.storage.run_folder import find_run
 
-    kept = write_run_page(find_run(project.path / ".bakeoff", "latest")).read_text()
+    kept = write_run_page(find_run(project.path / "results", "latest")).read_text()
     assert "<dt>Pass threshold</dt><dd>0.5 to 0.9, by case; some cases have none</dd>" in kept
     assert "No threshold was set" not in kept
 
@@ -97,7 +97,7 @@ def test_it(case):
     assert run.returncode == 0, run.stdout
     assert "this run is not kept: runs cannot be kept on this platform: Python has no file locks here" in run.stdout
     assert (project.path / "evals.json").exists()
-    assert not (project.path / ".bakeoff").exists()
+    assert not (project.path / "results").exists()
 
 
 def test_control_characters_and_commands_in_errors_and_ids_are_harmless(project: SmallProject) -> None:

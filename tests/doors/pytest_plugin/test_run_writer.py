@@ -1,6 +1,8 @@
 """The evals of a session as a run that the other commands read."""
 
 import shutil
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -9,8 +11,9 @@ from bakeoff.doors.pytest_plugin.reporting.source import EvalFileReader
 from bakeoff.report.summary import summarise
 from bakeoff.storage.run_folder import find_run, run_folders
 
+from ...report.runs import plan_of, write_run
 from ...warm_bakeoff import Bakeoff
-from .small_project import SmallProject, project
+from .small_project import PLUGIN, SmallProject, project
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
@@ -34,7 +37,7 @@ def test_a_session_is_a_run_that_other_commands_show_and_compare(bakeoff: Bakeof
     project.write(EVALS)
     assert project.run("-v").text.count("evals: this run is kept in") == 1
     project.run()
-    folder = find_run(project.path / ".bakeoff", "latest")
+    folder = find_run(project.path / "results", "latest")
     plan = folder.read_plan()
     records = list(folder.latest_records(plan))
     assert sorted((record.case.partition("::")[2], record.round, record.value) for record in records) == [
@@ -46,10 +49,9 @@ def test_a_session_is_a_run_that_other_commands_show_and_compare(bakeoff: Bakeof
         ("test_one #2", 0, 1.0),
     ]
     assert plan.cases[0].tags == {"suite": "test_it"}
-    assert (project.path / ".bakeoff" / ".gitignore").read_text() == "*\n!recordings/\n!recordings/**\n"
-    shown = bakeoff("runs", "show", "latest", "--results", ".bakeoff")
+    shown = bakeoff("runs", "show", "latest")
     assert "test_it[b]" in shown.stdout
-    resumed = bakeoff("resume", "latest", "--results", ".bakeoff")
+    resumed = bakeoff("resume", "latest")
     assert resumed.returncode == 2
     assert "run pytest there to run them again" in resumed.stderr
 
@@ -78,7 +80,7 @@ def test_parameters_are_the_subjects_of_the_run_and_so_the_columns_of_its_matrix
 ) -> None:
     project.write(MODELS)
     project.run_apart(*workers, record=("--eval-json", "evals.json"))
-    folder = find_run(project.path / ".bakeoff", "latest")
+    folder = find_run(project.path / "results", "latest")
     plan = folder.read_plan()
     assert {subject.name for subject in plan.subjects} == {"small", "large", "evals"}
     assert sorted(case.id.partition("::")[2] for case in plan.cases) == [
@@ -100,7 +102,7 @@ def test_parameters_are_the_subjects_of_the_run_and_so_the_columns_of_its_matrix
         "large": (5, 1.0),
         "evals": (2, 1.0),
     }
-    arms = ("--subject-a", "small", "--subject-b", "large", "--results", ".bakeoff")
+    arms = ("--subject-a", "small", "--subject-b", "large")
     compared = bakeoff("compare", "latest", *arms).stdout
     assert "4 cases in pairs: 2 better, 2 the same, 0 worse" in compared
     assert "test_plain" not in compared  # which neither of them had
@@ -132,7 +134,7 @@ def test_it(case, number):
     return "<a>"
 """)
     project.run()
-    plan = find_run(project.path / ".bakeoff", "latest").read_plan()
+    plan = find_run(project.path / "results", "latest").read_plan()
     assert [subject.name for subject in plan.subjects] == ["evals"]
     assert plan.cases[20].id.endswith("test_it[20-a]")
 
@@ -142,23 +144,23 @@ def test_nothing_is_kept_where_that_is_not_wanted_or_there_are_no_evals(project:
     project.write("def test_plain(): pass", "test_plain.py")
     project.run("--eval-no-record")
     project.run("test_plain.py")
-    assert not (project.path / ".bakeoff").exists()
+    assert not (project.path / "results").exists()
 
 
 def test_only_the_last_twenty_stay_in_the_folder_that_nobody_chose(project: SmallProject) -> None:
     project.write(EVALS)
     project.run()
-    for results in (".bakeoff", "chosen"):
+    for results in ("results", "chosen"):
         for day in range(1, 26):
             shutil.copytree(
-                find_run(project.path / ".bakeoff", "latest").path,
+                find_run(project.path / "results", "latest").path,
                 project.path / results / "runs" / f"2020-01-{day:02}T00-00-00-evals",
             )
-    mine = project.path / ".bakeoff" / "runs" / "2020-01-01T00-00-00-mine"
+    mine = project.path / "results" / "runs" / "2020-01-01T00-00-00-mine"
     shutil.copytree(project.path / "chosen" / "runs" / "2020-01-01T00-00-00-evals", mine)
     project.run()
     project.run("--eval-results", "chosen")
-    assert len(run_folders(project.path / ".bakeoff")) == 21  # ours, and what is not ours to remove
+    assert len(run_folders(project.path / "results")) == 21  # ours, and what is not ours to remove
     assert mine.is_dir()
     assert len(run_folders(project.path / "chosen")) == 26
 
@@ -181,7 +183,7 @@ def test_an_address_is_refused_as_the_folder_of_results(project: SmallProject) -
 def test_a_run_that_was_cut_short_says_so(project: SmallProject) -> None:
     project.write(EVALS)
     project.run("-x")
-    folder = find_run(project.path / ".bakeoff", "latest")
+    folder = find_run(project.path / "results", "latest")
     assert '"reason":"interrupted"' in folder.journal_file.read_text().splitlines()[-1]
 
 
@@ -192,7 +194,61 @@ data = [{"input": f"use {os.environ['OPENAI_API_KEY']}", "name": name} for name 
 test_it = describe_eval("s", data=data, task=lambda input: f"said {input}", scorers=[lambda given: 1])
 """)
     project.run()
-    kept = find_run(project.path / ".bakeoff", "latest")
+    kept = find_run(project.path / "results", "latest")
     for path in kept.path.rglob("*"):
         assert path.is_dir() or b"very-secret" not in path.read_bytes()
     assert [record.value for record in kept.latest_records(kept.read_plan())] == [1.0, 1.0]
+
+
+def test_a_session_leaves_nothing_that_git_would_show_but_hides_nothing_of_others(project: SmallProject) -> None:
+    def untracked() -> str:
+        words = ["git", "-C", str(project.path), "status", "--porcelain", "--untracked-files=all", "results"]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+    subprocess.run(["git", "init", "-q", str(project.path)], check=True)
+    project.write(EVALS)
+    project.run()
+    assert len(run_folders(project.path / "results")) == 1
+    assert untracked() == ""
+    mine = project.path / "results" / "runs" / "2026-01-01T00-00-00-counter"
+    mine.mkdir()
+    (mine / "plan.json").touch()
+    (project.path / "results" / "latest.json").touch()
+    assert untracked().split() == ["??", "results/latest.json", "??", f"results/runs/{mine.name}/plan.json"]
+
+
+def test_tests_without_evals_write_no_run_and_no_folder(project: SmallProject) -> None:
+    project.write("def test_plain():\n    assert 1 + 1 == 2\n")
+    project.run()
+    assert not (project.path / "results").exists()
+    assert not (project.path / ".bakeoff").exists()
+
+
+def test_a_run_of_another_door_with_the_same_name_is_never_deleted(project: SmallProject) -> None:
+    project.write(EVALS)
+    project.run()
+    mine = write_run(project.path / "results" / "runs" / "2019-01-01T00-00-00-evals", plan_of(1, ["s"]), [])
+    damaged = project.path / "results" / "runs" / "2019-01-02T00-00-00-evals"
+    damaged.mkdir()
+    (damaged / "plan.json").write_text("{")
+    for day in range(1, 24):
+        latest = find_run(project.path / "results", "latest").path
+        shutil.copytree(latest, latest.parent / f"2020-01-{day:02}T00-00-00-evals")
+    assert "this run is not kept" not in project.run().text
+    assert mine.path.is_dir()
+    assert damaged.is_dir()
+    assert len(run_folders(project.path / "results")) == 22
+
+
+def test_sessions_at_the_same_time_keep_a_run_each(project: SmallProject) -> None:
+    project.write(EVALS)
+    words = [sys.executable, "-m", "pytest", "-q", *PLUGIN]
+    sessions = [subprocess.Popen(words, cwd=project.path, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for session in sessions:
+        told, _ = session.communicate(timeout=120)
+        assert "not kept" not in told
+    runs = run_folders(project.path / "results")
+    assert len(runs) == 3
+    for run in runs:
+        plan = run.read_plan()
+        assert len(list(run.latest_records(plan))) == 6

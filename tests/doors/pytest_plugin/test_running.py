@@ -374,7 +374,7 @@ def test_halves_of_surrogate_pairs_are_shown_and_break_nothing(
     seen.result.stdout.fnmatch_lines(["  input * half *d83d of it", "  output * said *d83d half *d83d of it"])
     assert r"half \\ud83d of it" in (project.path / "e.json").read_text()
     assert (project.path / "e.html").is_file()
-    kept = find_run(project.path / ".bakeoff", "latest")
+    kept = find_run(project.path / "results", "latest")
     assert len(list(kept.latest_records(kept.read_plan()))) == 4
 
 

@@ -256,7 +256,7 @@ def test_a_command_grades_the_answer_with_the_hidden_files_of_its_row(project: S
         "row-4": None,
         "nothing to grade with": None,
     }
-    kept = find_run(project.path / ".bakeoff", "latest")
+    kept = find_run(project.path / "results", "latest")
     assert len(list(kept.latest_records(kept.read_plan()))) == 5, "also those that could not be run"
     said = "'../x' does not stay inside the workspace: use a relative path without '..'"
     assert seen.outcome("row-3").problem == f"row 3: hidden: {said}"

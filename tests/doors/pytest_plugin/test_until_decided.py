@@ -73,7 +73,7 @@ def test_the_subjects_of_a_case_run_next_to_each_other_in_random_order(project: 
 def test_the_kept_run_says_that_its_intervals_promise_less(project: SmallProject, bakeoff: Bakeoff) -> None:
     project.write(COMPARED)
     project.run("--eval-until-decided")
-    shown = bakeoff("runs", "show", "latest", "--results", str(project.path / ".bakeoff"))
+    shown = bakeoff("runs", "show", "latest", "--results", str(project.path / "results"))
     assert shown.returncode == 0, shown.stderr
     assert "incomplete" not in shown.stdout
     assert "assume that the number of cases was fixed in advance" in " ".join(shown.stdout.split())

@@ -158,12 +158,17 @@ def test_a_file_belongs_to_the_module_that_reads_it(tmp_path: Path) -> None:
     module.write_text("def read(path): return path.read_text()\ndef names(path): return list(path.iterdir())\n")
     names: dict[str, Any] = {}
     exec(compile(module.read_text(), str(module), "exec"), names)
-    reads = Reads([tmp_path])
+    (tmp_path / "results" / "runs").mkdir(parents=True)
+    (tmp_path / "results" / "runs" / "plan.json").touch()
+    reads = Reads([tmp_path], tmp_path / "results" / "runs")
     reads.start()
     try:
         for name in ("prompt.txt", "both.txt", ".hidden"):
             names["read"](tmp_path / name)
         names["names"](tmp_path / "cases")
+        names["read"](tmp_path / "results" / "runs" / "plan.json")
+        names["names"](tmp_path / "results" / "runs")
+        names["names"](tmp_path / "results")
         (tmp_path / "both.txt").write_text("")
         read_rows("rows.jsonl", tmp_path)
         (tmp_path / "prompt.txt").read_text()
@@ -236,18 +241,18 @@ def test_a_cycle_with_xdist_runs_only_what_is_needed_and_reports_everything(proj
     seen.result.stdout.fnmatch_lines(["watch: 5 results are kept from earlier cycles"])
     outcomes = {outcome.case: outcome.passed for outcome in read_eval_file(project.path / "all.json").outcomes}
     assert outcomes == {"a": True, "b": False, "c": True, "d": True, "e": True}
-    run = run_folders(project.path / ".bakeoff")[-1]
+    run = run_folders(project.path / "results")[-1]
     plan = run.read_plan()
     assert {record.case for record in run.latest_records(plan)} == {case.id for case in plan.cases}
     assert len(plan.cases) == 5
-    assert 'data-cycle="2"' in (project.path / ".bakeoff" / "watch.html").read_text()
+    assert 'data-cycle="2"' in (project.path / "results" / "watch.html").read_text()
 
 
 def test_watching_in_a_terminal(project: SmallProject) -> None:
     write_project(project)
     command = [sys.executable, "-m", "pytest", *PLUGIN, "--eval-watch", "-k", "not other"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    waiting = "Waiting for changes; Ctrl-C ends. Page: .bakeoff/watch.html"
+    waiting = "Waiting for changes; Ctrl-C ends. Page: results/watch.html"
     with Terminal(command, project.path, environment) as terminal:
         terminal.sees("5 passed, 1 deselected")
         terminal.sees(waiting)
@@ -264,14 +269,14 @@ def test_watching_in_a_terminal(project: SmallProject) -> None:
         terminal.sees("watch: 3 results are kept from earlier cycles")  # a, c and the plain test
         terminal.sees("2 passed")
         terminal.sees(waiting)
-        assert (project.path / ".bakeoff" / "watch.html.svg").exists()
+        assert (project.path / "results" / "watch.html.svg").exists()
         project.write("!", "prompt.txt", head="")
         terminal.sees("5 passed")
         terminal.answer(waiting, CTRL_C)
         assert terminal.ends() == 0
         assert "Traceback" not in terminal.text.partition("^C")[2]
-    assert len(run_folders(project.path / ".bakeoff")) == 1
-    assert not (project.path / ".bakeoff" / "watch.html.svg").exists()
+    assert len(run_folders(project.path / "results")) == 1
+    assert not (project.path / "results" / "watch.html.svg").exists()
 
 
 def test_watching_refuses_what_needs_all_results_anew(project: SmallProject) -> None:

@@ -16,7 +16,6 @@ from bakeoff.engine.registry import NO_NEEDS
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
 from bakeoff.record import Transcript
-from bakeoff.sdk_results.provider_errors import provider_failure
 
 ENDS_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
 """Errors that would end the thread that all cases share."""
@@ -54,6 +53,8 @@ class EvalSubject:
             self.errors[task.case_id, task.round] = error if raised is None else _for_pytest(raised)
             if raised is not None:
                 raise SubjectError(f"the task raised {type(raised).__name__}: {raised}") from raised
+            from bakeoff.sdk_results.provider_errors import provider_failure
+
             if (failure := provider_failure(error)) is not None:
                 raise failure from error
             raise
@@ -150,6 +151,12 @@ class SuiteScorer:
     function: Callable[[ScoreInput], Any]
     name: str
     offline: bool = False  # only recordings may answer
+    calls_others: bool = field(init=False)  # code of the user's, or of other libraries
+    may_ask: bool = field(init=False)  # a model; its usage is then counted apart
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "calls_others", not _is_ours(self.function))
+        object.__setattr__(self, "may_ask", self.calls_others or hasattr(self.function, "needs"))
 
     def lacks(self) -> list[str]:
         """Return what is missing for the scorer to use the network, a sentence each."""
@@ -172,7 +179,7 @@ class SuiteScorer:
 
     async def __call__(self, given: ScoreInput) -> Scored:
         try:
-            if _is_ours(self.function):
+            if not self.calls_others:
                 scored: Scored = await call(self.function, given)
             else:
                 clock = CLOCK.get()

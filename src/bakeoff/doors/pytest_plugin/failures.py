@@ -11,7 +11,7 @@ import pytest
 from _pytest._io.wcwidth import wcswidth, wcwidth
 
 import bakeoff
-from bakeoff._kernel.text import escaped, without_command
+from bakeoff._kernel.text import count_of, escaped, without_command
 from bakeoff.doors.pytest_plugin.gather import gathering
 from bakeoff.doors.pytest_plugin.options import TERMINAL_WIDTH
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
@@ -69,7 +69,7 @@ def headline(outcome: EvalOutcome) -> str:
     score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
     against = "no threshold" if outcome.threshold is None else f"threshold {outcome.threshold:.2f}"
     single = outcome.rule.gate == "mean" and len(outcome.records) < 2
-    how = "" if single else f" ({outcome.rule.gate} of {len(outcome.records)} rounds)"
+    how = "" if single else f" ({outcome.rule.gate} of {count_of(len(outcome.records), 'round')})"
     failure = record.attempt.failure if record and record.attempt else None
     why = f": {escaped(_said(failure))}" if failure else ""
     return f"{score}, {against}{how}{why}"

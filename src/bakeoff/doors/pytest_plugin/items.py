@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +32,7 @@ _STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 """What a task may raise to tell pytest something, instead of returning an output."""
 
+_UNANNOUNCED = nullcontext()
 _JUDGED_IN_SETUP = ("skip", "skipif", "xfail")  # marks
 
 _FRAMES_OF_OTHERS = tuple(
@@ -271,18 +273,50 @@ class EvalItem(Eval):
         """
         if nextitem is None or nextitem.parent is not self.parent or not self._has_nothing_to_set_up():
             return False
-        hooks, session, announced = self.ihook, self.session, not self._is_silent()
-        if announced:
-            hooks.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
-        self.take_over()
-        if not self._report_finished():
-            self.stash[caplog_records_key] = {}  # pytest's setup phase would have added it
-            call_and_report(self, "call")
-        if session.shouldfail or session.shouldstop:
-            call_and_report(self, "teardown", nextitem=None)
-        if announced:
-            hooks.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
+        if not self.report_if_finished():
+            with self._announced():
+                self.take_over()
+                self.stash[caplog_records_key] = {}  # pytest's setup phase would have added it
+                call_and_report(self, "call")
+                self._end_alone()
         return True
+
+    def follows_unnoticed(self, nextitem: pytest.Item | None) -> bool:
+        """Tell whether the case needs nothing but its report, between two others of its suite."""
+        return nextitem is not None and nextitem.parent is self.parent and self._has_nothing_to_set_up()
+
+    def report_if_finished(self) -> bool:
+        """Report a case that has passed already and printed nothing; return False if there is more to do.
+
+        Nothing is left to happen in its call phase, so that the hooks around it have nothing to capture.
+        """
+        outcome = self._finished()
+        if outcome is None:
+            return False
+        if self.kept is not None:
+            self.take_over()
+        with self._announced():
+            gathering(self.config).replace(self.nodeid, outcome)
+            now = time.time()
+            self.ihook.pytest_runtest_logreport(report=self._passed("call", outcome.seconds, now, now))
+            self._end_alone()
+        return True
+
+    def _end_alone(self) -> None:
+        """Tear down what is left if no test follows."""
+        if self.session.shouldfail or self.session.shouldstop:
+            self.stash.setdefault(caplog_records_key, {})
+            call_and_report(self, "teardown", nextitem=None)
+
+    def _announced(self) -> AbstractContextManager[None]:
+        """Tell those who show it that the test begins and ends."""
+        return _UNANNOUNCED if self._is_silent() else self._announcement()
+
+    @contextmanager
+    def _announcement(self) -> Iterator[None]:
+        self.ihook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
+        yield
+        self.ihook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
 
     def _is_silent(self) -> bool:
         """Tell whether nobody shows that a test begins or ends: with -q, pytest does not."""
@@ -291,37 +325,29 @@ class EvalItem(Eval):
             quiet = config.get_verbosity() < 0 and config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) < 0
             live = config.getini("log_cli") or config.getoption("log_cli_level", None)
             both = (hooks.pytest_runtest_logstart, hooks.pytest_runtest_logfinish)
-            self.group.silent = quiet and not live and all(_all_known(hook, ("terminal", "logging")) for hook in both)
+            self.group.silent = quiet and not live and all(all_known(hook, ("terminal", "logging")) for hook in both)
         return self.group.silent
 
-    def _report_finished(self) -> bool:
-        """Report a case that has passed already and printed nothing; return False if there is more to do.
-
-        Nothing is left to happen in its call phase, so that the hooks around it have nothing to capture.
-        """
+    def _finished(self) -> EvalOutcome | None:
+        """Return the outcome of a case that has passed already and printed nothing; the session then forgets it."""
         kept = self.kept
         if kept is not None and (kept.get("user_properties") or kept.get("_report_sections")):
-            return False
+            return None
         session = session_of(self.config)
         case = session.finished(self)
         if case is None or not self._makes_reports():
-            return False
+            return None
         outcome = self._judged(case, session)
         if outcome.passed is False or outcome.problem:
-            return False
+            return None
         session.forget(self)
-        gathered, nodeid = gathering(self.config), self.nodeid
-        gathered.begin(nodeid)
-        gathered.add(nodeid, outcome)
-        now = time.time()
-        self.ihook.pytest_runtest_logreport(report=self._passed("call", outcome.seconds, now, now))
-        return True
+        return outcome
 
     def _has_nothing_to_set_up(self) -> bool:
         group = self.group
         if group.unnoticed is None:
             group.unnoticed = group.skipped is None and _nobody_would_notice(self)
-        if not group.unnoticed or super().may_be_skipped():
+        if not group.unnoticed or self.may_be_skipped():
             return False
         stack = self.session._setupstate.stack
         return next(reversed(stack), None) is self.parent and not any(failed for _, failed in stack.values())
@@ -339,7 +365,7 @@ class EvalItem(Eval):
     def _makes_reports(self) -> bool:
         if self.group.reports is None:
             makers = self.ihook.pytest_runtest_makereport
-            self.group.reports = _all_known(makers, _KNOWN["pytest_runtest_makereport"], wrappers=False)
+            self.group.reports = all_known(makers, _KNOWN["pytest_runtest_makereport"], wrappers=False)
         return self.group.reports
 
     def _passed(
@@ -360,7 +386,7 @@ class EvalItem(Eval):
             seconds,
             start,
             stop,
-            self.user_properties,
+            kept.get("user_properties"),
         )
 
 
@@ -407,12 +433,12 @@ def _nobody_would_notice(item: EvalItem) -> bool:
         return False
     if any(mark.name in _JUDGED_IN_SETUP for node in item.listchain()[:-1] for mark in node.own_markers):
         return False
-    return _all_known(hooks.pytest_runtest_protocol, ("runner",), wrappers=False) and all(
-        _all_known(getattr(hooks, name), known) for name, known in _KNOWN.items()
+    return all_known(hooks.pytest_runtest_protocol, ("runner",), wrappers=False) and all(
+        all_known(getattr(hooks, name), known) for name, known in _KNOWN.items()
     )
 
 
-def _all_known(hook: Any, known: tuple[str, ...], *, wrappers: bool = True) -> bool:
+def all_known(hook: Any, known: tuple[str, ...], *, wrappers: bool = True) -> bool:
     """Return whether each implementation of a hook is ours or in one of these modules of pytest."""
     modules = (
         each.function.__module__ for each in hook.get_hookimpls() if wrappers or not (each.wrapper or each.hookwrapper)

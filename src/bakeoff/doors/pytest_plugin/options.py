@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bakeoff._kernel.choices import REPLAY_MODES, SHARD_FORM, UNDECIDABLE_RULES, ReplayMode, shard_in
+from bakeoff._kernel.choices import REPLAY_MODES, RESULTS, SHARD_FORM, UNDECIDABLE_RULES, ReplayMode, shard_in
 
 if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.reporting.undecided import Allowance
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from bakeoff.options import RunOptions
 
 DEFAULT_CONCURRENCY = 10
-FOLDER = ".bakeoff"
+RECORDINGS = Path(".bakeoff/recordings")
+"""In the root folder of the project."""
+
 FIXTURES = frozenset({"to_eval", "run_eval"})
 """A test that uses one of these is an eval."""
 SPENDING_FILE, COLLECTED_FILE = "bakeoff_spending", "bakeoff_collected"
@@ -39,7 +41,7 @@ def add_options(group: pytest.OptionGroup) -> None:
     spent = "start no further case once the evals have"
     add("--eval-max-cost", type=_above_0, metavar="USD", help=f"{spent} cost this much; {rest}")
     add("--eval-max-total-tokens", type=_count, metavar="N", help=f"{spent} used this many tokens; {rest}")
-    kept = f"where runs are kept for `bakeoff report` and `compare` (default {FOLDER}, the last 20)"
+    kept = f"where runs are kept for `bakeoff report` and `compare` (default {RESULTS} in the root folder, the last 20)"
     add("--eval-results", type=_folder, metavar="DIR", help=kept)
     add("--eval-no-record", action="store_true", help="keep no run of these evals")
     modes = "auto records what is missing, record records all, strict records nothing (default BAKEOFF_REPLAY, or off)"
@@ -162,13 +164,13 @@ def run_options(config: pytest.Config) -> "RunOptions":
         max_cost=config.getoption("eval_max_cost"),
         max_total_tokens=config.getoption("eval_max_total_tokens"),
         replay=replay_mode(config),
-        recordings=config.rootpath / FOLDER / "recordings",
+        recordings=config.rootpath / RECORDINGS,
     )
 
 
 def results_folder(config: pytest.Config) -> Path:
     chosen: Path | None = config.getoption("eval_results")
-    return config.invocation_params.dir / chosen if chosen else config.rootpath / FOLDER
+    return config.invocation_params.dir / chosen if chosen else config.rootpath / RESULTS
 
 
 def replay_mode(config: pytest.Config) -> ReplayMode:

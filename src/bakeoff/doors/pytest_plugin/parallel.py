@@ -31,10 +31,9 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec, Trial
+from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox, Scorer, Subject
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
-from bakeoff.replay.store import recordings_resource
 
 EMPTY_PLAN = Plan(
     name=SUBJECT,
@@ -144,12 +143,13 @@ class SuiteTrials:
         """
         row = self.rows[case_id]
         own: dict[str, Any] = {"id": case_id, "prompt": row.shown_input, "expected": row.expected}  # clean already
-        trial = EMPTY_PLAN.trial_of(_PLAIN_CASE.model_copy(update=own), self.spec, round_, index)
         own |= {"limits": self.limits, "pass_rule": row.rule(self.settings.rule)}
-        files = graded_by(row.values)
-        case = Case(**own, **files) if files else _PLAIN_CASE.model_copy(update=own)
-        job = Trial(index, case, self.spec, round_, trial.seed, trial.attempt_key, trial.score_key)
-        return Job(job, self.prior, self.prior.spent if self.prior else NO_USAGE)
+        trial = EMPTY_PLAN.trial_of(
+            _PLAIN_CASE.model_copy(update=own), self.spec, round_, index, limits=_PLAIN_CASE.limits
+        )
+        if files := graded_by(row.values):
+            trial = replace(trial, case=Case(**own, **files))
+        return Job(trial, self.prior, self.prior.spent if self.prior else NO_USAGE)
 
     def resolve(self) -> ResolvedPlan:
         plan = EMPTY_PLAN.model_copy(update={"threshold": self.settings.rule.threshold})
@@ -163,8 +163,11 @@ class SuiteTrials:
         await preload(self.scorers)
         resolved = self.resolve()
         wanted = list(resolved.resources())
-        given = {**recordings_resource(self.options), BUDGET: self.budget}
-        given |= {ON_DEMAND: self.shared} if self.shared else {}
+        given: dict[str, Any] = {BUDGET: self.budget} | ({ON_DEMAND: self.shared} if self.shared else {})
+        if self.options.replay != "off":
+            from bakeoff.replay.store import recordings_resource
+
+            given |= recordings_resource(self.options)
         async with AsyncExitStack() as stack:
             if wanted and self.shared:
                 resources = await self.shared.open(wanted, given)

@@ -5,10 +5,12 @@ only pytest, and everything else when there is an eval.
 """
 
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bakeoff._kernel.garbage import collection_paused, existing_objects_frozen
 from bakeoff.doors.pytest_plugin.gather import FINAL, LOGGED, RUNNING, gathering
 from bakeoff.doors.pytest_plugin.options import (
     COLLECTED_FILE,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
     from bakeoff.doors.pytest_plugin.reporting.hooks import EvalReporter
     from bakeoff.doors.pytest_plugin.run_eval import RunEval
+    from bakeoff.doors.pytest_plugin.run_loop import TestLoop
     from bakeoff.doors.pytest_plugin.run_writer import RunWriter
     from bakeoff.doors.pytest_plugin.to_eval import ToEval
     from bakeoff.doors.pytest_plugin.watch.cycle import WatchCycle
@@ -37,12 +40,19 @@ _SUITE_MODULE = "bakeoff.doors.pytest_plugin.suite"  # imported by every file wi
 _SESSION_MODULE = "bakeoff.doors.pytest_plugin.session"
 _FAILURES_MODULE = "bakeoff.doors.pytest_plugin.failures"
 _MOST_REMARKS = 20
+_AT_THE_END = pytest.StashKey[ExitStack]()  # closed after pytest's last search for garbage
 _ASYNC_MARKS = ("asyncio", "anyio", "trio", "twisted", "tornado")
 """Marks of plugins that run async tests."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser.getgroup("bakeoff", "evals (bakeoff)"))
+
+
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Register what is done last: what is cleaned up before it was registered after it."""
+    until_end = early_config.stash[_AT_THE_END] = ExitStack()
+    early_config.add_cleanup(until_end.close)
 
 
 _ONLY_TELLS = ("help", "version", "collectonly", "showfixtures", "show_fixtures_per_test", "markers", "cacheshow")
@@ -82,9 +92,10 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
     suite = obj.__func__ if isinstance(obj, staticmethod) else obj
     if not isinstance(suite, suites.EvalSuite) or not collector.funcnamefilter(name):
         return None
-    from bakeoff.doors.pytest_plugin.collecting import collect
+    with collection_paused():
+        from bakeoff.doors.pytest_plugin.collecting import collect
 
-    return collect(collector, name, suite, static=static)
+        return collect(collector, name, suite, static=static)
 
 
 @pytest.fixture
@@ -147,6 +158,7 @@ class EvalHooks:
         self._seen: set[str] = set()  # tests that were reported, by node id
         self._crashed: dict[str, str] = {}  # what is known of tests whose worker crashed, by node id
         self._remarks: list[str] = []  # on evals that disturbed others
+        self._loop: TestLoop | None = None  # None: pytest or another plugin runs the tests
         self._over_budget = 0  # cases
         self._limit_reached = ""
 
@@ -181,7 +193,20 @@ class EvalHooks:
 
             printing_of(self._config).route()  # the streams between tests
         run = getattr(item, "run_call_phase_only", None)
-        return (run and run(nextitem)) or None
+        if not run or not run(nextitem):
+            return None
+        if self._loop is not None:
+            self._loop.report_following()
+        return True
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Run the tests, if there are evals among them and no other plugin has to see each."""
+        if _SUITE_MODULE not in sys.modules:
+            return None
+        from bakeoff.doors.pytest_plugin.run_loop import loop_for
+
+        self._loop = loop_for(session)
+        return None if self._loop is None else self._loop.run()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -292,6 +317,8 @@ class EvalHooks:
             from bakeoff.doors.pytest_plugin.collecting import warn_of_uncollected
 
             warn_of_uncollected()
+        if _SUITE_MODULE in sys.modules and (until_end := self._config.stash.get(_AT_THE_END, None)) is not None:
+            until_end.enter_context(existing_objects_frozen())
         collected = getattr(self._config, "workerinput", {}).get(COLLECTED_FILE)
         replays = replay_mode(self._config) != "off" and not self._config.option.collectonly
         if not (collected or replays) or not any(map(has_eval, session.items)):
@@ -348,7 +375,8 @@ class EvalHooks:
 
     def _add_lost(self, session: pytest.Session) -> None:
         """Add the evals that were collected and never reported."""
-        if not self._collected and (_SUITE_MODULE not in sys.modules or not any(map(has_eval, session.items))):
+        unseen = (item for item in session.items if item.nodeid not in self._seen and has_eval(item))
+        if not self._collected and (_SUITE_MODULE not in sys.modules or next(unseen, None) is None):
             return
         from bakeoff.doors.pytest_plugin.lost import STOPPED, all_lost
 

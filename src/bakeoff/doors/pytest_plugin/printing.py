@@ -10,9 +10,8 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field
-from logging.handlers import QueueHandler
-from queue import Queue
 from typing import Any
 from weakref import WeakSet
 
@@ -82,7 +81,7 @@ class CasePrinting:
         for handler in self._handlers:
             handler.addFilter(_of_no_case)
             self._restore.callback(handler.removeFilter, _of_no_case)
-        self._restore.enter_context(catching_logs(_CaseHandler(Queue()), level=plugin.log_level))
+        self._restore.enter_context(catching_logs(_CaseHandler(), level=plugin.log_level))
 
     def route(self) -> None:
         """Route the streams that are in place now: pytest exchanges them between and inside of tests."""
@@ -140,13 +139,18 @@ def _of_no_case(_: logging.LogRecord) -> bool:
     return _PRINTED.get() is None
 
 
-class _CaseHandler(QueueHandler):
+class _CaseHandler(logging.Handler):
     """Keeps the records that a case logs. Their texts are made at once: what they tell of may change."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        if _PRINTED.get() is not None:
-            super().emit(record)
-
-    def enqueue(self, record: logging.LogRecord) -> None:
-        if (printed := _PRINTED.get()) is not None:
-            printed.logged.append(record)
+        if (printed := _PRINTED.get()) is None:
+            return
+        try:
+            text = self.format(record)
+        except Exception:  # noqa: BLE001 - as every handler of `logging` does: an argument of the user's may raise
+            self.handleError(record)
+            return
+        kept = copy(record)
+        kept.msg = kept.message = text
+        kept.args = kept.exc_info = kept.exc_text = kept.stack_info = None  # the text has all of them
+        printed.logged.append(kept)

@@ -1,5 +1,7 @@
 """Keep the evals of a session as a run: a folder that `bakeoff report`, `compare` and `runs` read like any other."""
 
+import re
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,18 @@ from bakeoff.plan import Case, PassRule, SubjectSpec, UntilDecided
 from bakeoff.record import Record
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 
-_IGNORED = b"*\n!recordings/\n!recordings/**\n"  # recordings can be committed
+_IGNORED = """\
+# Made by pytest: its runs and the page of --eval-watch can be made again. Edit or delete this file as you like.
+/.gitignore
+/runs/*-{name}
+/runs/*-{name}-[0-9]*
+/watch.html*
+"""
+
+_OURS = re.compile(rf"-{re.escape(EMPTY_PLAN.name)}(-\d+)?$")
 
 MOST_KEPT = 20
-"""Runs that stay in the default folder."""
+"""Runs of pytest that stay in the default folder."""
 
 
 class RunWriter:
@@ -114,18 +124,18 @@ class RunWriter:
             self.problem = self.problem or str(error)
 
     def _delete_old_runs(self) -> None:
-        """Delete all but the last runs; those that people labelled stay, as labels cannot be made again."""
-        name = EMPTY_PLAN.name
-        runs = [run for run in run_folders(self._results) if run.name.endswith(name) or f"-{name}-" in run.name]
-        for run in runs[:-MOST_KEPT]:
-            if not run.is_being_written() and not run.labels_file.exists():
+        """Delete all but the last runs of pytest; labelled ones stay, as labels cannot be made again."""
+        for run in [run for run in run_folders(self._results) if _OURS.search(run.name)][:-MOST_KEPT]:
+            with suppress(RunFolderError, OSError):  # another session may be deleting it, and a damaged one stays
+                if run.is_being_written() or run.labels_file.exists() or run.read_plan().door != EMPTY_PLAN.door:
+                    continue
                 run.delete()
 
 
 def ignore_in_git(results: Path) -> None:
-    """Keep all but recordings out of git, unless the folder has rules already."""
+    """Keep what pytest writes out of git, and nothing else, unless the folder has rules already."""
     if not (ignored := results / ".gitignore").exists():
-        write_atomically(ignored, _IGNORED)
+        write_atomically(ignored, _IGNORED.format(name=EMPTY_PLAN.name).encode())
 
 
 def _case(outcome: EvalOutcome) -> bytes:

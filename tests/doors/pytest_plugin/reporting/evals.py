@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary, file_chunks, summary_of
+from bakeoff.doors.pytest_plugin.reporting.eval_file import file_chunks
 from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, Tallies
+from bakeoff.doors.pytest_plugin.reporting.session_summary import Summary, summary_of
 from bakeoff.plan import PassRule
 from bakeoff.record import Failure, Phase, Record, Score, Step, ToolCall, Transcript, Usage
 

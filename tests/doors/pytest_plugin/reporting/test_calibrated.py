@@ -70,5 +70,5 @@ def test_a_session_is_refused_and_its_run_can_be_labelled(pytester: pytest.Pytes
     merged = run_bakeoff(pytester, "merge", "evals.json", "--require-calibrated-judge")
     assert merged.ret == 3
     merged.stderr.fnmatch_lines(["*refused --require-calibrated-judge: the judge 'judge' (house:strict) has too few*"])
-    folder = find_run(pytester.path / ".bakeoff", "latest")
+    folder = find_run(pytester.path / "results", "latest")
     assert len(draw(folder, folder.read_plan(), None, None)) == 2

@@ -7,8 +7,8 @@ import pytest
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import gates_sentence
-from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult
 from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
+from bakeoff.doors.pytest_plugin.reporting.session_summary import GateResult
 from bakeoff.doors.pytest_plugin.reporting.undecided import Allowance
 
 from .evals import broken, outcome, suite, whole_summary

@@ -11,8 +11,8 @@ from tests.report.html.browser import Chromium
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.ending import write_html
-from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, summary_of
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
+from bakeoff.doors.pytest_plugin.reporting.session_summary import GateResult, summary_of
 from bakeoff.record import Score, ToolCall
 
 

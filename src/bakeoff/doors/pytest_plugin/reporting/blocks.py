@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, part_of
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import MOST_NOT_PASSED, MOST_WORST, Numbers, SuiteName, why_not
+from bakeoff.doors.pytest_plugin.reporting.session_summary import GateResult, Summary
 from bakeoff.record import NO_USAGE
 from bakeoff.report.blocks import (
     Block,
@@ -21,13 +21,12 @@ from bakeoff.report.blocks import (
     Value,
     Words,
     columns,
+    counted,
     heading,
     paragraph,
     text_blocks,
 )
-from bakeoff.report.comparisons import STOPPED_NOTE, describe_comparisons
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence, visible
-from bakeoff.report.scores import counted
 from bakeoff.stats.intervals import Interval
 
 WORST = 3
@@ -43,6 +42,8 @@ def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
     if summary.suites:
         yield from text_blocks([_without_drawings(_suites(summary))])
     if summary.comparisons is not None:
+        from bakeoff.report.comparisons import describe_comparisons  # most sessions compare nothing
+
         yield from text_blocks([describe_comparisons(summary.comparisons)])
     if (lowest := _worst(summary, worst, _MOST_WORST)).rows:
         yield paragraph("Worst cases:")
@@ -72,6 +73,8 @@ def page_sections(summary: Summary) -> Iterator[Section]:
     """Yield the sections that the HTML page has besides those of any run."""
     yield Section("suites", "Suites", (_suites(summary),))
     if summary.comparisons is not None:
+        from bakeoff.report.comparisons import describe_comparisons
+
         yield describe_comparisons(summary.comparisons)
     if summary.gates:
         rows = (
@@ -154,11 +157,14 @@ def notes(summary: Summary) -> Iterator[str]:
     """Yield notes on the numbers: how they were computed, and what they leave out."""
     total = summary.numbers
     rounds = f" in {count_of(total.rounds, 'round')}" if total.rounds > total.cases else ""
-    yield f"{total.scored:,} of {total.cases:,} cases{rounds} have a score; the mean is over cases"
+    verb = "has" if total.scored == 1 else "have"
+    yield f"{part_of(total.scored, total.cases, 'case')}{rounds} {verb} a score; the mean is over cases"
     methods = sorted({numbers.interval.method for numbers in summary.suites.values() if numbers.interval})
     if methods:
         yield f"interval: {'; '.join(methods)}"
     if summary.comparisons is not None:
+        from bakeoff.report.comparisons import STOPPED_NOTE
+
         yield STOPPED_NOTE.removesuffix(".")
     if any(numbers.interval is None for numbers in summary.suites.values()):
         yield "undefined: fewer than two cases were scored"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import step_blocks
-from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import file_part, why_not
+from bakeoff.doors.pytest_plugin.reporting.session_summary import Summary
 from bakeoff.report.formatting import visible
 
 Places = Mapping[str, tuple[Path, int | None]]

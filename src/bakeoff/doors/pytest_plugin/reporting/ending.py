@@ -13,15 +13,15 @@ from bakeoff.doors.pytest_plugin.options import results_folder
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import gates_sentence, not_passed, page_sections
 from bakeoff.doors.pytest_plugin.reporting.ci import Places, annotations, write_summary
-from bakeoff.doors.pytest_plugin.reporting.eval_file import Summary, file_chunks, read_eval_file, summary_of
-from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
 from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
+from bakeoff.doors.pytest_plugin.reporting.session_summary import GateResult, Summary, summary_of
 from bakeoff.doors.pytest_plugin.reporting.undecided import NONE
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.output_files import PUBLIC, refuse_unwritable, replace_file
 from bakeoff.storage.redaction import Redactor, known_secrets
 
 if TYPE_CHECKING:
+    from bakeoff.doors.pytest_plugin.reporting.gates import Gates
     from bakeoff.doors.pytest_plugin.until_decided import SessionDecisions
 
 _NOTHING_TO_COMPARE = (
@@ -37,7 +37,7 @@ class Requested:
     json: Path | None = None
     html: Path | None = None
     junit: bool = False
-    gates: Gates = Gates()  # noqa: RUF009 - frozen
+    gates: "Gates | None" = None
     decisions: "SessionDecisions | None" = None  # of a session that ends when its evals are decided
     cycle: int | None = None  # of `--eval-watch`
 
@@ -69,9 +69,11 @@ def read_options(config: pytest.Config) -> Requested:
                 refuse_unwritable(name, path)
         if option.eval_junit and not getattr(option, "xmlpath", None):
             raise UsageError("--eval-junit adds scores to the file of --junitxml: name one with --junitxml=FILE")
-        before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline).outcomes
+        before = None if option.eval_baseline is None else _outcomes_in(option.eval_baseline)
     except BakeoffError as error:
         raise pytest.UsageError(str(error)) from error
+    from bakeoff.doors.pytest_plugin.reporting.gates import Gates
+
     labelled = results_folder(config) if option.eval_require_calibrated_judge else None
     gates = Gates(
         option.eval_min_pass_rate,
@@ -85,6 +87,12 @@ def read_options(config: pytest.Config) -> Requested:
     watch = config.pluginmanager.getplugin("bakeoff-watch")
     number = None if watch is None else watch.number
     return Requested(option.eval_json, option.eval_html, option.eval_junit, gates, _decisions(config, before), number)
+
+
+def _outcomes_in(file: Path) -> Sequence[EvalOutcome]:
+    from bakeoff.doors.pytest_plugin.reporting.eval_file import read_eval_file
+
+    return read_eval_file(file).outcomes
 
 
 def _refuse_misleading(config: pytest.Config, name: str) -> None:
@@ -124,8 +132,7 @@ def end(
     """Judge, then write: a file that cannot be written does not change the verdict."""
     summary = summary_of(tallies, complete=not stopped)
     compared = requested.decisions.comparisons() if requested.decisions else None
-    decided = requested.decisions.against_baseline() if requested.decisions else {}
-    gates = judge_gates(replace(requested.gates, decided=decided), outcomes, summary)
+    gates = () if requested.gates is None else _judged(requested, requested.gates, outcomes, summary)
     summary = replace(summary, gates=gates, comparisons=compared)
     notes: list[str] = []
     if requested.decisions is not None and compared is None and summary.suites:
@@ -155,10 +162,21 @@ def end(
     )
 
 
+def _judged(
+    requested: Requested, gates: "Gates", outcomes: Iterable[EvalOutcome], summary: Summary
+) -> tuple[GateResult, ...]:
+    from bakeoff.doors.pytest_plugin.reporting.gates import judge_gates
+
+    decided = requested.decisions.against_baseline() if requested.decisions else {}
+    return judge_gates(replace(gates, decided=decided), outcomes, summary)
+
+
 def write_json(
     outcomes: Iterable[EvalOutcome], summary: Summary, target: Path, redact: Callable[[EvalOutcome], EvalOutcome]
 ) -> str:
     """Write the file of `--eval-json`; return a note about it."""
+    from bakeoff.doors.pytest_plugin.reporting.eval_file import file_chunks
+
     with replace_file(target) as path, path.open("wb") as file:
         file.writelines(file_chunks(outcomes, summary, redact))
     return f"wrote {target}"

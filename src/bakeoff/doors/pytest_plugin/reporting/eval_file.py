@@ -18,7 +18,8 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, Tallies, suite_of
+from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, suite_of
+from bakeoff.doors.pytest_plugin.reporting.session_summary import GateResult, Summary
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Gate, PassRule
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict
@@ -78,14 +79,6 @@ class SuiteResult(FrozenModel):
     cases: tuple[CaseResult, ...]
 
 
-class GateResult(FrozenModel):
-    """The result of one gate on the whole run. `met` None: it refuses to decide, which is not met either."""
-
-    option: str
-    met: bool | None
-    sentence: str
-
-
 class EvalFile(FrozenModel):
     """The evals of one pytest run, or of its shards."""
 
@@ -104,28 +97,6 @@ class EvalFile(FrozenModel):
     def outcomes(self) -> list[EvalOutcome]:
         """Return all cases, each judged again from its records."""
         return [_outcome(suite, case) for suite in self.suites for case in suite.cases]
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The numbers of a run: the head of the file."""
-
-    tallies: Tallies
-    suites: dict[SuiteName, Numbers]
-    numbers: Numbers
-    gates: tuple[GateResult, ...] = ()
-    complete: bool = True
-    shards: int = 1
-    comparisons: Comparisons | None = None
-
-
-def summary_of(
-    tallies: Tallies, gates: Sequence[GateResult] = (), *, complete: bool = True, shards: int = 1
-) -> Summary:
-    """Return the numbers of every suite and of all together."""
-    numbers = {name: tally.numbers() for name, tally in tallies.suites.items()}
-    total = next(iter(numbers.values())) if len(numbers) == 1 else tallies.whole().numbers()
-    return Summary(tallies, numbers, total, tuple(gates), complete, shards)
 
 
 def file_chunks(

@@ -8,8 +8,8 @@ from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-from bakeoff.doors.pytest_plugin.reporting.eval_file import GateResult, Summary
 from bakeoff.doors.pytest_plugin.reporting.numbers import Numbers, SuiteName, cell_of, suite_of
+from bakeoff.doors.pytest_plugin.reporting.session_summary import GateResult, Summary
 from bakeoff.doors.pytest_plugin.reporting.undecided import NONE, Allowance, refusal
 from bakeoff.record import reaches
 from bakeoff.report.formatting import percent, visible

@@ -61,12 +61,19 @@ class EvalReporter:
         """Add score and time to pytest's own words; with -q, colour its letters by score."""
         if not (outcomes := self._gathered.of(report)) or not _is_result(report):
             return None
+        if self._verbosity <= 0 and report.passed and self._is_full(outcomes):
+            return report.outcome, "" if self._verbosity == 0 else ".", ("PASSED", {"green": True})
         from bakeoff.doors.pytest_plugin.reporting.terminal import colour_of, score_words
 
         word, letter = ("PASSED", ".") if report.passed else ("FAILED", "F")
         if self._verbosity > 0:
             word = f"{word} {score_words(outcomes)}"
         return report.outcome, "" if self._verbosity == 0 else letter, (word, {colour_of(outcomes): True})
+
+    @staticmethod
+    def _is_full(outcomes: "Sequence[EvalOutcome]") -> bool:
+        """Tell whether all scores are 1: most are, and their colour is known without loading more."""
+        return all(outcome.score == 1 and not outcome.problem for outcome in outcomes)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":

@@ -8,16 +8,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from statistics import fmean
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import shorten
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
 from bakeoff.stats.cells import Cell
-from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import Interval, interval_of_passes, score_interval
-from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
+
+if TYPE_CHECKING:
+    from bakeoff.stats.unequal_losses import UnequalLosses
 
 MOST_WORST = 50
 """Cases of a suite that are kept by name."""
@@ -171,7 +172,9 @@ class Tallies:
 
     def add(self, outcome: EvalOutcome) -> None:
         """Count one case in its suite."""
-        self.suites.setdefault(suite_of(outcome), Tally()).add(outcome)
+        suite = suite_of(outcome)
+        tally = self.suites.get(suite) or self.suites.setdefault(suite, Tally())
+        tally.add(outcome)
         if outcome.parameters:
             rounds = self.rounds.setdefault(outcome.parameters, Counter())
             rounds.update(record.verdict for record in outcome.records)
@@ -182,8 +185,13 @@ class Tallies:
         elif outcome.score is None and len(self.unscored) < MOST_NOT_PASSED:
             self.unscored.append(outcome.nodeid)
 
-    def unequal_losses(self) -> tuple[UnequalLosses, ...]:
+    def unequal_losses(self) -> "tuple[UnequalLosses, ...]":
         """Return the subjects, by their parameters, that lost unequal shares of their rounds."""
+        if len(self.rounds) < 2:
+            return ()
+        from bakeoff.stats.gates import Losses
+        from bakeoff.stats.unequal_losses import unequal_losses
+
         unpaid = (Verdict.INFRA, Verdict.GRADER)
         lost = {name: sum(found[verdict] for verdict in unpaid) for name, found in self.rounds.items()}
         return unequal_losses({name: Losses(found.total(), lost[name]) for name, found in self.rounds.items()})

@@ -12,7 +12,7 @@ import pytest
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from bakeoff._kernel.text import without_command
+from bakeoff._kernel.text import count_of, without_command
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
 from bakeoff.doors.pytest_plugin.reporting.blocks import WORST, gate_word, summary_blocks
 from bakeoff.doors.pytest_plugin.reporting.ending import Ending
@@ -109,7 +109,7 @@ def _spent(outcomes: Sequence[EvalOutcome]) -> Iterator[str]:
     used = sum((outcome.used for outcome in outcomes), NO_USAGE)
     calls = sum(len(calls) for outcome in outcomes for calls in _calls(outcome))
     if used.tokens:
-        yield f"{used.tokens:,} tokens"
+        yield count_of(used.tokens, "token")
     if calls:
         yield f"{calls} {'tool' if calls == 1 else 'tools'}"
     if used.cost is not None:

@@ -58,7 +58,7 @@ class WatchCycle:
         self._config = config
         self._told_file = told_file(cycle_file)
         self._cycle = Cycle.model_validate_json(cycle_file.read_bytes())
-        self._reads = Reads([config.rootpath, config.invocation_params.dir])
+        self._reads = Reads([config.rootpath, config.invocation_params.dir], results_folder(config) / "runs")
         self._reads.start()
         self._failed: dict[str, bool] = {}  # the tests that were run
         self._collected_all = True

@@ -52,6 +52,7 @@ class Watching:
         self._command, self._arguments = _command(config)
         self._folder = config.invocation_params.dir
         self._root = config.rootpath
+        self._without = {str(results_folder(config) / "runs")}
         self._test_files: list[str] = config.getini("python_files")
         self._file = folder / "cycle.json"
         self._page = page
@@ -65,7 +66,7 @@ class Watching:
         self._number = 0
 
     def _look(self) -> dict[str, str]:
-        return self._states(sorted({*source_files(self._root), *self._used}))
+        return self._states(sorted({*source_files(self._root, without=self._without), *self._used}))
 
     def run(self) -> int:
         code = 0

@@ -28,8 +28,10 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 class Reads:
     """The data files of a project that this process reads and writes."""
 
-    def __init__(self, roots: Sequence[Path]) -> None:
+    def __init__(self, roots: Sequence[Path], without: Path) -> None:
         self._roots = [str(root) for root in roots]
+        self._written_by_us = {str(without), str(without.parent)}  # folders of runs, which are synced to disk
+        self._without = f"{without}{os.sep}"
         self._ours: dict[str, bool] = {}
         self._written: set[str] = set()
         self._found: dict[str, set[str]] = {}
@@ -85,7 +87,9 @@ class Reads:
         if known is None:
             inside = next((path[len(root) + 1 :] for root in self._roots if path.startswith(root + os.sep)), "")
             parts = [part for part in inside.split(os.sep) if part != ".env"]
-            known = self._ours[path] = bool(inside) and all(map(is_watched, parts))
+            known = bool(inside) and all(map(is_watched, parts))
+            known = known and path not in self._written_by_us and not path.startswith(self._without)
+            self._ours[path] = known
         return known
 
     def _reader(self, frame: FrameType | None) -> str:
