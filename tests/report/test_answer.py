@@ -66,6 +66,15 @@ def test_subjects_that_share_one_case_cannot_be_compared(names: str, who: str) -
     assert sentence.startswith(f"{who} cannot be compared: they share too few cases (")
 
 
+def test_cases_that_controls_show_to_be_broken_are_named() -> None:
+    plan = plan_of(6, ["a", "oracle", "nop"])
+    names = [case.id for case in plan.cases]
+    sentence = told(plan, {"a": under(6), "oracle": under(5), "nop": under(2)})
+    assert f"`oracle` has the answers and fails 1 case ({names[5]}): broken." in sentence
+    assert f"`nop` does nothing and passes 2 cases ({names[0]}, {names[1]}): nothing is measured there." in sentence
+    assert "oracle" not in told(plan, {"a": under(3), "oracle": under(6), "nop": under(0)})
+
+
 def test_a_case_whose_reference_fails_tests_is_said_to_be_unfit() -> None:
     plan = plan_of(2, ["a"])
     metadata: dict[str, Any] = {BROKEN: ["t4", "t5"], UNIT_TESTS: {"passed": 1, "total": 6}}
@@ -253,15 +262,13 @@ def test_tags_that_say_something_have_scores_with_intervals() -> None:
     assert all(one.interval for one in found)
 
 
-def test_the_page_has_the_answer_the_tags_and_a_filter_for_them(tmp_path: Path) -> None:
+def test_the_page_has_the_answer_and_the_tags(tmp_path: Path) -> None:
     plan = tagged()
     run = write_run(tmp_path / "run", plan, [record_of(trial, 1.0) for trial in plan.trials()])
     page = write_run_page(run).read_text()
     assert "Those of all tags are too small to promise." in page
     assert "a scored 100.0 % (" in page
     assert 'id="tags"' in page
-    assert '<select name="tag">' in page
     plain = plan_of(3, ["a"])
     bare = write_run_page(write_run(tmp_path / "bare", plain, [record_of(t, 1.0) for t in plain.trials()])).read_text()
     assert 'id="tags"' not in bare
-    assert '<select name="tag">' not in bare

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bakeoff.cli.flags import OutputFlags
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, PassRule, Plan, Trial
 from bakeoff.record import Record, Round, Score, Transcript, Verdict, case_verdict
+from bakeoff.report import ci
 from bakeoff.report.badges import badge, run_badge, score_badge
 from bakeoff.report.blocks import paragraph
 from bakeoff.report.ci import CiOutputs, CiRun, write_ci_outputs
@@ -248,7 +250,7 @@ def test_a_pull_request_comment_says_how_many_answers_were_recordings() -> None:
     records = [record_of(plan.trial(0), transcript=replayed), record_of(plan.trial(1))]
     with RunRecords(plan, records) as shelf:
         text = to_markdown(describe_run("the-run", shelf))
-    assert "- 1 of 2 trials were answered from recordings" in text
+    assert "- 1 of 2 trials was answered from recordings" in text
 
 
 def test_badges_say_the_score_with_its_interval_or_what_passed() -> None:
@@ -276,12 +278,12 @@ def ci_run(tmp_path: Path) -> tuple[RunFolder, Plan]:
 def test_a_run_of_any_door_leaves_what_was_asked_for_and_says_where(tmp_path: Path) -> None:
     run, plan = ci_run(tmp_path)
     out, summary = io.StringIO(), tmp_path / "summary.md"
-    wanted = CiOutputs(junit=tmp_path / "new" / "x.xml", markdown=tmp_path / "x.md", github=True)
+    wanted = CiOutputs(junit=tmp_path / "new" / "x.xml", github=True)
     written = write_ci_outputs([CiRun(run, plan)], wanted, out, {"GITHUB_STEP_SUMMARY": str(summary)})
-    assert written == (wanted.junit, wanted.markdown)
+    assert written == (wanted.junit,)
     [suite] = junitparser.JUnitXml.fromfile(str(wanted.junit))
     assert (suite.name, suite.tests, suite.failures) == ("s", 3, 1)
-    assert (tmp_path / "x.md").read_text() == summary.read_text()
+    assert ci.markdown_of([CiRun(run, plan)]) == summary.read_text()
     assert summary.read_text().startswith("## Bakeoff: `one`")
     assert out.getvalue() == "::error title=s%3A case-0 (round 1)::fail: exact: not case-0\n"
 
@@ -300,6 +302,8 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_anything_runs(tmp_p
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"--junit .* is a folder: name a file"):
         CiOutputs(junit=tmp_path)
-    with pytest.raises(UsageError, match=r"--markdown .*x.md cannot be written: .*file is not a folder"):
-        CiOutputs(markdown=tmp_path / "file" / "x.md")
+    with pytest.raises(UsageError, match=r"--junit .*x.xml cannot be written: .*file is not a folder"):
+        CiOutputs(junit=tmp_path / "file" / "x.xml")
+    with pytest.raises(UsageError, match=r"-o .*x.md cannot be written: .*file is not a folder"):
+        OutputFlags(markdown=True, output=tmp_path / "file" / "x.md").outputs()
     assert CiOutputs(junit=tmp_path / "a" / "b" / "x.xml")

@@ -36,7 +36,29 @@ def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = 
     found = _as_scored(summary, cells_of)
     corrected = None if judgements is None else _corrected(summary, judgements)
     scored = found if corrected is None else f"{corrected} As the judge scored: {found}"
-    return " ".join(filter(None, (scored, what_is_missing(summary), what_is_unfit(summary))))
+    about_cases = (what_is_unfit(summary), what_controls_show(summary, cells_of))
+    return " ".join(filter(None, (scored, what_is_missing(summary), *about_cases)))
+
+
+def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:
+    """Name the cases that `oracle` fails although it has the answer, and those that `nop` passes with none."""
+    planned = sum(one.planned for one in summary.subjects)
+    if not summary.thresholds or planned > _MOST_CELLS:
+        return ""
+    low, high = summary.thresholds[0], summary.thresholds[-1]  # which of them a case has is not known here
+    controls = {one.subject for one in summary.subjects if one.control}
+    failed = [case for case, cell in cells_of("oracle").items() if cell.mean < low] if "oracle" in controls else []
+    passed = [case for case, cell in cells_of("nop").items() if cell.mean >= high] if "nop" in controls else []
+    found = (
+        f"`oracle` has the answers and fails {_named(failed)}: broken." if failed else "",
+        f"`nop` does nothing and passes {_named(passed)}: nothing is measured there." if passed else "",
+    )
+    return " ".join(filter(None, found))
+
+
+def _named(cases: Sequence[str]) -> str:
+    named = ", ".join(visible(case, _NAME) for case in cases[:_MOST_NAMED])
+    return f"{count_of(len(cases), 'case')} ({named}{', …' if len(cases) > _MOST_NAMED else ''})"
 
 
 def what_is_unfit(summary: Summary) -> str:
@@ -211,7 +233,7 @@ def _of_two(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str
         return f"{_name(better)} and {_name(other)} cannot be told apart ({same}, p = {chance:.2g}{unpaired})"
     points = f"+{100 * abs(compared.difference):.1f} points"
     if compared.difference < 0:  # each also has cases that the other has not
-        common = f"{points} over the {compared.cases:,} cases that both have"
+        common = f"{points} over the {count_of(compared.cases, 'case')} that both have"
         return f"{_name(other)} is better than {_name(better)} ({common}, p = {chance:.2g})"
     return f"{_name(better)} is better than {_name(other)} ({same}, {points}, p = {chance:.2g}{unpaired})"
 

@@ -64,7 +64,7 @@ def describe_audit(audit: Audit) -> Report:
         sections=tuple(sections),
         badge="fit" if not audit.excluded else "not fit",
         tone="pass" if not audit.excluded else "fail",
-        headline=f"{fit} of {len(audit.cases)} cases are fit for use.",
+        headline=f"{fit} of {count_of(len(audit.cases), 'case')} {'is' if fit == 1 else 'are'} fit for use.",
         tiles=tuple((name, value, "") for name, value in _totals(audit)),
     )
 
@@ -111,7 +111,7 @@ def _totals(audit: Audit) -> Iterator[tuple[str, str]]:
     tests, unproven = sum(case.tests for case in cases), sum(len(case.without_twin) for case in cases)
     rounds, failed = sum(case.rounds for case in cases), sum(len(case.oracle_failures) for case in cases)
     killed, survived = audit.count("killed"), audit.count("survived")
-    yield "fit for use", f"{len(cases) - len(audit.excluded)} of {len(cases)} cases"
+    yield "fit for use", f"{len(cases) - len(audit.excluded)} of {count_of(len(cases), 'case')}"
     if tests:
         yield "tests with a twin", f"{tests - unproven} of {tests} ({percent(1 - unproven / tests)})"
     if rounds:

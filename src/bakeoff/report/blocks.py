@@ -16,6 +16,8 @@ from math import isfinite
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from bakeoff.report.marks import Mark
+
 Tone = Literal["plain", "muted", "strong", "pass", "partial", "fail", "timeout", "lost", "none"]
 """The meaning of a value. Each tone has a colour and, where it stands alone, a shape: colour is never the only sign."""
 
@@ -70,6 +72,7 @@ class Datum:
     trail: tuple[float, ...] = ()  # shares over time, oldest first, drawn as a small line
     note: str = ""  # a tooltip, also read aloud
     short: str = ""  # the text on a narrow terminal; the whole text then follows below the table
+    mark: Mark | None = None  # of the subject that is named, on pages
 
     def __post_init__(self) -> None:
         _check_link(self.href)
@@ -161,6 +164,7 @@ class Difference:
     interval: tuple[float, float] | None = None
     inner: tuple[float, float] | None = None
     verdict: str = ""
+    mark: Mark | None = None  # of the subject that the label names
     shown: bool | None = None  # whether the verdict is that there is a difference; None: the interval tells
 
 
@@ -177,6 +181,7 @@ class ForestPlot:
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
     text: str
+    sort: float | None = None
     tone: Tone = "none"
     note: str = ""
     href: str | None = None
@@ -190,7 +195,7 @@ class Matrix:
     """Rows × columns of small coloured cells, each with a text and a shape of its own."""
 
     corner: str
-    columns: tuple[str, ...]
+    columns: tuple[str | Datum, ...]
     rows: tuple[tuple[str, tuple[MatrixCell | None, ...]], ...]
     caption: str
 
@@ -246,6 +251,7 @@ class Section:
     lead: str = ""
     page_only: bool = False
     in_menu: bool = True
+    folded: bool | None = None  # on a page: whether it is closed at first; None if it cannot be closed
 
     def __post_init__(self) -> None:
         _check_id(self.id)
@@ -335,7 +341,7 @@ def _text_table(table: Table) -> Iterator[Block]:
 
 
 def _matrix_table(matrix: Matrix) -> Table:
-    titles = (Column(matrix.corner), *(Column(name, align="end") for name in matrix.columns))
+    titles = (Column(matrix.corner), *(Column(joined(as_datum(name).text), align="end") for name in matrix.columns))
     rows: list[tuple[Value, ...]] = []
     for name, cells in matrix.rows:
         rows.append((Quote(name), *("–" if cell is None else cell.text for cell in cells)))
@@ -359,15 +365,20 @@ def as_datum(value: Value) -> Datum:
             return Datum(f"{value:,.4g}", sort=value)
 
 
+def counted(number: int) -> Datum:
+    """Return a count that should be 0."""
+    return Datum(f"{number:,}", sort=number, tone="lost" if number else "muted")
+
+
 def sparkline(shares: Sequence[float]) -> str:
     """Draw the last twenty shares between 0 and 1 as small bars, always on the whole scale so that rows compare."""
     return "".join(_BARS[min(7, max(0, int(8 * share)))] for share in shares[-_LONGEST_SPARKLINE:])
 
 
-def frontier(points: tuple[Point, ...], excluded: frozenset[str] = frozenset()) -> tuple[Point, ...]:
+def frontier(points: tuple[Point, ...]) -> tuple[Point, ...]:
     """Return the same points, marking those that no other beats in both y (higher) and x (lower)."""
     # A score of 0 is never efficient, however little it costs.
-    candidates = [point for point in points if point.label not in excluded and point.y > 0]
+    candidates = [point for point in points if point.y > 0]
 
     def beaten(point: Point) -> bool:
         return any(

@@ -8,7 +8,7 @@ from bakeoff.plan import Case, Plan
 from bakeoff.report.blocks import Column, Datum, Quote, Section, Table, Value
 from bakeoff.report.formatting import UNKNOWN, percent, span
 from bakeoff.report.scores import interval_datum
-from bakeoff.stats.cells import Cell
+from bakeoff.stats.cells import CLUSTER_TAG, Cell
 from bakeoff.stats.intervals import TOO_SMALL, Interval, score_interval
 
 _NUMBERED = re.compile(r"tag \d+")  # the key of a tag that is only a word
@@ -39,7 +39,8 @@ def useful_tags(plan: Plan) -> dict[str, list[str]]:
     """Return the cases of each tag that says something: not one of a single case, nor one that every case has."""
     found: dict[str, list[str]] = {}
     for case in plan.cases:
-        for tag in dict.fromkeys(tags_of(case)):
+        # A cluster says which cases belong together, and not what they are about.
+        for tag in dict.fromkeys(label_of(key, value) for key, value in case.tags.items() if key != CLUSTER_TAG):
             found.setdefault(tag, []).append(case.id)
     return {tag: cases for tag, cases in sorted(found.items()) if 1 < len(cases) < len(plan.cases)}
 

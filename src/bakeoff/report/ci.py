@@ -23,16 +23,14 @@ class CiOutputs:
     """The outputs that were asked for. Created before a run starts, so that unwritable files are refused in time."""
 
     junit: Path | None = None
-    markdown: Path | None = None
     github: bool = False
 
     def __post_init__(self) -> None:
-        for option, target in (("--junit", self.junit), ("--markdown", self.markdown)):
-            if target is not None:
-                refuse_unwritable(option, target)
+        if self.junit is not None:
+            refuse_unwritable("--junit", self.junit)
 
     def __bool__(self) -> bool:
-        return bool(self.junit or self.markdown or self.github)
+        return bool(self.junit or self.github)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +43,13 @@ class CiRun:
 
     def records(self) -> RunRecords:
         return RunRecords(self.plan, self.folder.latest_records(self.plan))
+
+
+def markdown_of(runs: Sequence[CiRun]) -> str:
+    """Return the summaries of runs as Markdown, such as for a pull request."""
+    with ExitStack() as stack:
+        found = [(run.folder.name, stack.enter_context(run.records())) for run in runs]
+        return to_markdown([block for name, records in found for block in describe_run(name, records)])
 
 
 def write_ci_outputs(
@@ -75,13 +80,7 @@ def _written(
         with replace_text(outputs.junit) as file:
             write_junit_of_all("bakeoff" if several else runs[0][0], prefixed, file)
         yield outputs.junit
-    if not outputs.markdown and not outputs.github:
-        return
-    blocks = [block for name, records in runs for block in describe_run(name, records)]
-    if outputs.markdown:
-        with replace_text(outputs.markdown) as file:
-            file.write(to_markdown(blocks))
-        yield outputs.markdown
     if outputs.github:
+        blocks = [block for name, records in runs for block in describe_run(name, records)]
         stream.writelines(f"{line}\n" for name, records in runs for line in annotations(records, places[name]))
         write_step_summary(blocks, stream, environment)

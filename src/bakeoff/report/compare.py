@@ -23,10 +23,10 @@ from bakeoff.record import Record, Verdict
 from bakeoff.report.calibrated_pairs import CalibratedPair, by_labels, calibrated_pairs, refusal
 from bakeoff.report.calibration import NO_LABELS, Judgements
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, case_change, case_detail
-from bakeoff.report.formatting import visible
+from bakeoff.report.formatting import count_of, visible
 from bakeoff.report.readers import Circumstances, Source
 from bakeoff.report.run_records import RunRecords
-from bakeoff.report.summary import SubjectSummary
+from bakeoff.report.summary import SubjectSummary, is_control
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
 from bakeoff.stats.gates import GateVerdict, Losses, Ruling, decide, exit_code_of, judge, judge_all
@@ -291,13 +291,14 @@ def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, s
         )
     if named is not None:
         return [(named, named)]
-    if one_run and len(ours) != 2:
-        raise UsageError(
-            f"{baseline.name} is one run with {len(ours)} subjects ({_names(baseline)}): "
-            "choose two with --subject-a and --subject-b"
-        )
     if one_run:
-        return [(ours[0], ours[1])]
+        judged = [spec.name for spec in baseline.plan.subjects if not is_control(spec, bound=False)]
+        two = judged if len(judged) == 2 else ours
+        if len(two) != 2:
+            way_out = "choose two with --subject-a and --subject-b" if len(ours) > 1 else "add a second run"
+            told = f"{baseline.name} is one run with {count_of(len(ours), 'subject')} ({_names(baseline)})"
+            raise UsageError(f"{told}: {way_out}")
+        return [(two[0], two[1])]
     if common := [name for name in ours if name in theirs]:
         return [(name, name) for name in common]
     if len(theirs) == len(ours) == 1:

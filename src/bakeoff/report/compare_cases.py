@@ -86,11 +86,12 @@ def case_detail(case: str, baseline: RunRecords, before: str, candidate: RunReco
 
 def _side(case: str, records: RunRecords, subject: str) -> Side:
     verdicts: Counter[Verdict] = Counter()
-    usage, seconds, calls, reason = NO_USAGE, 0.0, 0, ""
+    usage, seconds, timed, calls, reason = NO_USAGE, 0.0, 0, 0, ""
     for record in records.rounds(subject, case):
         verdicts[record.verdict] += 1
         usage += record.used
         seconds += record.seconds
+        timed += record.timed
         calls += len(record.transcript.tool_calls) if record.transcript else 0
         if not reason and record.verdict is not Verdict.PASS:
             reason = why(record)
@@ -100,7 +101,7 @@ def _side(case: str, records: RunRecords, subject: str) -> Side:
         score=records.case_verdict(subject, case).score,
         verdicts=dict(verdicts),
         cost=None if usage.cost is None or not rounds else usage.cost / rounds,
-        seconds=seconds / rounds if rounds else None,
+        seconds=seconds / timed if timed else None,
         tokens=usage.tokens // rounds if rounds else 0,
         tool_calls=calls / rounds if rounds else 0.0,
         why=reason,

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, part_of
 from bakeoff.report.blocks import (
     Block,
     Code,
@@ -26,6 +26,7 @@ from bakeoff.report.calibrated_pairs import CalibratedPair
 from bakeoff.report.compare import ArmFacts, CompareReport, PairReport
 from bakeoff.report.compare_cases import CaseChange, CaseDetail, Outcome, Side
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, replay_note, sentence, visible
+from bakeoff.report.marks import Mark, mark_of
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells
 from bakeoff.stats.gates import GateVerdict
 from bakeoff.stats.intervals import Interval
@@ -44,6 +45,8 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
 }
 _GATES = {0: "open", 1: "shut", 3: "refused"}
 _POWER = "with a power of 80 %"
+_MOST_OPEN = 2  # pairs whose sections are open on a page; of more, only regressions are
+_MOST_IN_MENU = 4  # pairs
 _MOST_CASES = 50  # that text shows
 
 
@@ -71,7 +74,7 @@ def describe_comparison(report: CompareReport) -> Report:
     chapters = [_Chapter(pair, number, several) for number, pair in enumerate(report.pairs, 1)]
     sections = (
         *([_differences(report)] if several else []),
-        *(section for chapter in chapters for section in _pair_sections(report, chapter)),
+        *(section for chapter in chapters for section in _chapter(report, chapter)),
         *(_details(chapter) for chapter in chapters if chapter.pair.details),
     )
     return _overview(report, sections) if several else _single(report.pairs[0], sections)
@@ -113,7 +116,8 @@ def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
     if len(judged) != 1:
         headline = f"{len(judged):,} subjects are in both; p-values and intervals are adjusted by Holm's method."
     if controls := len(report.pairs) - len(judged):
-        headline += f" {controls:,} more are controls, which do not influence the gate."
+        more = count_of(controls, "more is a control", "more are controls")
+        headline += f" {more}, without influence on the gate."
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.items())
     headline = f"{sentence(counts)} The gate is {_GATES[report.exit_code]}: exit code {report.exit_code}. {headline}"
     tiles = [(verdict.value.capitalize(), f"{verdicts[verdict]:,}", "") for verdict in GateVerdict]
@@ -174,7 +178,7 @@ def _differences(report: CompareReport) -> Section:
 def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
     compared = pair.comparison
     return (
-        Datum(Quote(pair.candidate.subject), href=f"#pair-{number}"),
+        Datum(Quote(pair.candidate.subject), href=f"#pair-{number}", mark=_mark(pair.candidate)),
         Datum(_verdict(pair), tone=VERDICT_TONES[pair.ruling.verdict]),
         Datum(points(compared.difference), sort=compared.difference),
         Datum(ends_text(compared.interval) if compared.interval else "undefined"),
@@ -184,8 +188,12 @@ def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
     )
 
 
+def _mark(facts: ArmFacts) -> Mark:
+    return mark_of(facts.subject, control=facts.summary.control)
+
+
 def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> ForestPlot:
-    paired = all(pair.comparison.paired for pair in report.pairs)
+    paired, several_pairs = all(pair.comparison.paired for pair in report.pairs), len(pairs) > 1
     shaded = f" Shaded: within ±{100 * report.margin:g} points." if report.margin else ""
     several = (
         " over all subjects, adjusted by Holm's method" if sum(not pair.control for pair in report.pairs) > 1 else ""
@@ -199,6 +207,7 @@ def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> Fores
                 interval=ends(pair.comparison.interval),
                 inner=ends(pair.comparison.inner),
                 verdict=_verdict(pair),
+                mark=_mark(pair.candidate) if several_pairs else None,
                 shown=pair.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
             )
             for pair, label in pairs
@@ -210,6 +219,17 @@ def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> Fores
 
 def ends(interval: Interval | None) -> tuple[float, float] | None:
     return (interval.low, interval.high) if interval else None
+
+
+def _chapter(report: CompareReport, chapter: _Chapter) -> Iterator[Section]:
+    """Yield the sections of a pair; where there are several pairs, all in one that can be closed."""
+    first, *others = _pair_sections(report, chapter)
+    if not chapter.several:
+        yield from (first, *others)
+        return
+    regressed = chapter.pair.ruling.verdict is GateVerdict.REGRESSED
+    closed = len(report.pairs) > _MOST_OPEN and not regressed
+    yield replace(first, blocks=(*first.blocks, *others), folded=closed, in_menu=len(report.pairs) <= _MOST_IN_MENU)
 
 
 def _pair_sections(report: CompareReport, chapter: _Chapter) -> Iterator[Section]:
@@ -241,7 +261,7 @@ def _sides(report: CompareReport, chapter: _Chapter) -> Section:
 def _side(role: str, facts: ArmFacts) -> tuple[Value, ...]:
     return (
         Datum(f"{role} *" if facts.bound else role, tone="strong"),
-        Quote(facts.subject),
+        Datum(Quote(facts.subject), mark=_mark(facts)),
         *score_cells(facts.summary, facts.threshold),
         Datum(Quote(facts.source), source=facts.path),
     )
@@ -252,7 +272,7 @@ def _how_compared(pair: PairReport) -> Iterator[str]:
     yield _pairing(pair)
     if compared.paired:
         scores = f"the baseline scored {percent(compared.baseline)}, the candidate {percent(compared.candidate)}"
-        yield f"over the {compared.cases} compared cases {scores}"
+        yield f"over the {count_of(compared.cases, 'compared case')} {scores}"
     if compared.interval is not None:
         yield f"interval: {compared.interval.method}; test: {compared.test}"
     if compared.paired and pair.detectable is None:
@@ -264,7 +284,7 @@ def _how_compared(pair: PairReport) -> Iterator[str]:
         yield pair.advice
     yield from map(_by_labels, pair.calibrated)
     if pair.by_id_alone:
-        yield "cases were paired by their ids only, because a journal without a plan does not have their content"
+        yield "cases were paired by their ids only, because a journal or a log does not have their content"
     for role, facts in (("baseline", pair.baseline), ("candidate", pair.candidate)):
         yield from _caveats(role, facts)
 
@@ -297,11 +317,12 @@ def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
     if facts.damaged:
         yield f"not counted: {count_of(facts.damaged, 'damaged line')} of the {role}'s journal"
     if summary.missing:
-        yield f"{summary.missing} of the {role}'s {summary.planned} trials were not run"
+        yield f"{part_of(summary.missing, summary.planned, 'trial', 'was/were')} not run for the {role}"
     if summary.not_needed:
+        left = part_of(summary.not_needed, summary.planned, "trial")
         yield (
-            f"the {role}'s run ended when it was decided, without {summary.not_needed} of {summary.planned} trials: p "
-            "and interval assume a fixed number of cases; the anytime-valid intervals are in that run's own report"
+            f"the {role}'s run ended when it was decided, without {left}: p and interval assume a fixed number of "
+            "cases; the anytime-valid intervals are in that run's own report"
         )
     if summary.replayed:
         yield f"of the {role}, {replay_note(summary.replayed, summary.finished)}"
@@ -389,7 +410,8 @@ def _details(chapter: _Chapter) -> Section:
         _detail(detail, cases[detail.case], chapter.detail_id(at)) for at, detail in enumerate(chapter.pair.details)
     )
     lead = "For each case, the first round that ended differently. The largest losses come first."
-    return chapter.section("changes", "What changed", *blocks, lead=lead)
+    section = chapter.section("changes", "What changed", *blocks, lead=lead)
+    return replace(section, folded=True) if chapter.several else section
 
 
 def _detail(detail: CaseDetail, case: CaseChange, place: str) -> Section:

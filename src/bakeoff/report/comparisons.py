@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from bakeoff._kernel.text import part_of
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, Value
 from bakeoff.report.formatting import UNKNOWN, cost, percent, sentence
 from bakeoff.report.summary import Comparisons
@@ -88,4 +89,5 @@ def _saved(compared: Comparisons) -> str:
         return "No trial was saved."
     share = percent(compared.trials_saved / compared.trials_planned)
     money = "" if compared.cost_saved is None else f", which saved about {cost(compared.cost_saved)}"
-    return f"{compared.trials_saved:,} of {compared.trials_planned:,} trials ({share}) were not needed{money}."
+    saved = part_of(compared.trials_saved, compared.trials_planned, "trial")
+    return f"{saved} ({share}) {'was' if compared.trials_saved == 1 else 'were'} not needed{money}."

@@ -102,7 +102,7 @@ def _spec(name: str, plan: Plan, subject: SubjectSpec, span: _Span) -> Json:
         "model": _model(subject),
         "config": {"epochs": plan.rounds},
         "packages": {"bakeoff": __version__},
-        "scorers": [{"name": name} for name in _score_names([spec.name or spec.kind for spec in plan.scorers])],
+        "scorers": [{"name": name} for name in _score_names(plan.scorer_names)],
         "metadata": {
             "bakeoff_run": name,
             "bakeoff_subject": subject.name,

@@ -134,7 +134,7 @@ def rows_of(name: str, run_records: RunRecords) -> Iterator[dict[str, Value]]:
 
 
 def _scorers(plan: Plan) -> list[str]:
-    return [scorer.name or scorer.kind for scorer in plan.scorers]
+    return plan.scorer_names
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

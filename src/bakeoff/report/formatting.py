@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of as count_of  # reports import all their words from here
+from bakeoff._kernel.text import part_of as part_of
 from bakeoff._kernel.text import visible as visible
 
 if TYPE_CHECKING:
@@ -93,9 +94,9 @@ def utc(seconds: float | None) -> datetime | None:
 
 def judging_note(tokens: int, usd: float | None) -> str:
     """Say what the judges used. It is paid for, but belongs to no subject."""
-    return f"judges used {tokens:,} tokens ({cost(usd)}), which are in no subject's cost"
+    return f"judges used {count_of(tokens, 'token')} ({cost(usd)}), which are in no subject's cost"
 
 
 def replay_note(replayed: int, finished: int) -> str:
     """Say how many trials made no requests, which matters for costs and times."""
-    return f"{replayed:,} of {finished:,} trials were answered from recordings"
+    return f"{part_of(replayed, finished, 'trial', 'was/were')} answered from recordings"

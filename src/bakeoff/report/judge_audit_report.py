@@ -26,7 +26,7 @@ def describe_judge_audit(audit: JudgeAudit) -> Report:
     around = f"95 %: {span(flips.interval)}" if flips and flips.interval else "" if flips else "not asked twice"
     tiles += (
         ("Flips", percent(flips.rate if flips else None), around),
-        ("Labels", f"{audit.labels:,}", f"of {audit.trials:,} answers"),
+        ("Labels", f"{audit.labels:,}", f"of {count_of(audit.trials, 'answer')}"),
     )
     sections = (
         Section("quality", "Judge against labels", (_quality(audit), *_warnings(audit))),

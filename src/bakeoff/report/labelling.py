@@ -76,7 +76,7 @@ def judge_of(found: Judgements, plan: Plan, wanted: str | None, run: str) -> str
     if wanted is not None:
         others = f"; its judges are {names}" if judges else ""
         raise UsageError(f"--scorer {visible(repr(wanted), 60)} has scored nothing in run {run}{others}")
-    scorers = ", ".join(visible(repr(spec.name or spec.kind), 60) for spec in plan.scorers)
+    scorers = ", ".join(visible(repr(name), 60) for name in plan.scorer_names)
     hint = f" (--scorer names another one of {scorers})" if scorers else ""
     raise UsageError(f"no model judged anything in run {run}, so that there is nothing to calibrate{hint}")
 

@@ -74,6 +74,10 @@ class Leaderboard(FrozenModel):
         return tuple(entry for entry in self.entries if entry.board == number)
 
 
+class NothingToRank(UsageError):
+    """No run has a scored trial of a subject that is no control."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """One subject in one source."""
@@ -128,7 +132,7 @@ def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: 
     if not counted:
         found = f" (left out: {visible(', '.join([*left_out][:5]), 200)})" if left_out else ""
         first = f"; not read: {unreadable[0]}" if unreadable else ""
-        raise UsageError(
+        raise NothingToRank(
             f"nothing to rank: no subject besides controls has a scored trial{found}; "
             f"`bakeoff runs list` lists all runs{first}"
         )

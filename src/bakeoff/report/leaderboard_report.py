@@ -8,11 +8,19 @@ from bakeoff.report.answer import what_was_lost_unequally
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
 from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc, visible
 from bakeoff.report.leaderboard import Entry, Leaderboard
+from bakeoff.report.marks import mark_of
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells, tradeoff_plots
 
 _WHY_LEFT_OUT = "a control, or without a scored trial"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MOST_NAMED = 20
+RANK_COLUMNS = (
+    Column("Rank", align="end", help="every place that is consistent with the data"),
+    Column("Group", help="subjects that share a letter cannot be told apart"),
+)
+RANK_NOTE = (
+    "Subjects that share a letter cannot be told apart; the rank is every place that is consistent with the data."
+)
 
 
 def describe_leaderboard(board: Leaderboard) -> Report:
@@ -87,11 +95,12 @@ def _tiles(board: Leaderboard) -> tuple[tuple[str, str, str], ...]:
     spent = [entry.summary.spent.cost for entry in entries if entry.summary.spent.cost is not None]
     groups = {(entry.board, group) for entry in entries for group in entry.standing.groups}
     subjects = {entry.standing.subject for entry in entries}
+    scored = sum(entry.summary.scored for entry in entries)
     return (
         ("Subjects", f"{len(subjects):,}", f"{len(board.left_out):,} left out"),
         ("Groups", f"{len(groups):,}", "of tied subjects"),
         ("Runs", f"{len({entry.path for entry in entries}):,}", "the latest of each subject"),
-        ("Scored", f"{sum(entry.summary.scored for entry in entries):,}", "trials"),
+        ("Scored", f"{scored:,}", "trial" if scored == 1 else "trials"),
         ("Spent", cost(sum(spent)) if spent else UNKNOWN, "by these subjects in these runs"),
         ("Updated", max((day(entry.updated) for entry in entries if entry.updated), default=UNKNOWN), "UTC"),
     )
@@ -105,8 +114,7 @@ def _names(names: list[str]) -> str:
 def _ranking(entries: Sequence[Entry], notes: Sequence[Phrase]) -> Section:
     titles = (
         Column("Subject"),
-        Column("Rank", align="end", help="every place that is consistent with the data"),
-        Column("Group", help="subjects that share a letter cannot be told apart"),
+        *RANK_COLUMNS,
         *SCORE_COLUMNS,
         Column("Per trial", align="end", help="the mean cost of a finished trial", short="Per\ntrial", drop=7),
     )
@@ -116,14 +124,26 @@ def _ranking(entries: Sequence[Entry], notes: Sequence[Phrase]) -> Section:
 
 
 def _row(entry: Entry) -> tuple[Value, ...]:
+    return (
+        Datum(
+            Quote(entry.standing.subject),
+            sort=entry.standing.subject,
+            tone="strong",
+            mark=mark_of(entry.standing.subject),
+        ),
+        *rank_cells(entry),
+        *score_cells(entry.summary, entry.threshold),
+        Datum(cost(entry.summary.cost_per_trial), sort=entry.summary.cost_per_trial),
+    )
+
+
+def rank_cells(entry: Entry, note: str = "") -> tuple[Value, Value]:
+    """Return the rank of a subject, and the groups that it shares with others, as every leaderboard shows them."""
     standing = entry.standing
     groups = " ".join(map(letter, standing.groups)) or UNKNOWN
     return (
-        Datum(Quote(standing.subject), sort=standing.subject, tone="strong"),
-        Datum(entry.rank, sort=standing.best),
+        Datum(entry.rank, sort=standing.best, note=note),
         Datum(groups, sort=standing.groups[0] if standing.groups else None),
-        *score_cells(entry.summary, entry.threshold),
-        Datum(cost(entry.summary.cost_per_trial), sort=entry.summary.cost_per_trial),
     )
 
 
@@ -159,11 +179,11 @@ def unfinished_notes(entries: Sequence[Entry]) -> Iterator[Phrase]:
 
 
 def _common_notes(board: Leaderboard) -> Iterator[Phrase]:
-    yield "Subjects that share a letter cannot be told apart; the rank is every place that is consistent with the data."
+    yield RANK_NOTE
     skipped = f" ({board.selfchecks:,} self-check{'s' * (board.selfchecks != 1)} left out)" if board.selfchecks else ""
     yield f"The latest complete run of each subject counts{skipped}."
     if board.by_id_alone:
-        yield "Some cases were paired by their ids only, because a journal without a plan does not have their content."
+        yield "Some cases were paired by their ids only, because a journal or a log does not have their content."
     if board.left_out:
         names = [part for name in board.left_out[:10] for part in (Quote(name), ", ")][:-1]
         yield (f"Left out ({_WHY_LEFT_OUT}): ", *names)

@@ -24,7 +24,8 @@ _BLOCK = 4096
 
 def cache_key(folder: RunFolder) -> str:
     """Return a key that changes whenever the plan, the journal, the labels or the pictures do."""
-    files = (folder.plan_file, folder.journal_file, folder.seal_file, folder.labels_file, folder.pictures)
+    parts = folder.segment_files
+    files = (folder.plan_file, *parts, folder.journal_file, folder.seal_file, folder.labels_file, folder.pictures)
     return fingerprint(_FORMAT, __version__, *map(file_state, files))
 
 

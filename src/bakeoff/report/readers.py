@@ -27,6 +27,7 @@ from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
 
 GROUP = "bakeoff.readers"
+_FOREIGN_LOGS = EntryPoint("foreign-logs", "bakeoff.foreign_logs.reader:ForeignLogReader", GROUP)
 _MOST_WORDS = 5  # sandboxes or versions that are listed
 _LONGEST_REASON = 300
 _BREAKS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -232,10 +233,10 @@ class InstalledReader:
 
 
 def known_readers() -> tuple[Reader, ...]:
-    """Return our readers, then those of installed packages by name, without importing them."""
+    """Return our readers, those of installed packages by name, and that of foreign logs; only ours are imported."""
     points = () if os.environ.get("BAKEOFF_NO_PLUGINS") else entry_points(group=GROUP)
     installed = map(InstalledReader, sorted(points, key=lambda point: point.name))
-    return (RunFolderReader(), JournalReader(), *installed)
+    return (RunFolderReader(), JournalReader(), *installed, InstalledReader(_FOREIGN_LOGS))
 
 
 def open_source(path: Path, readers: tuple[Reader, ...] | None = None) -> Source:
@@ -260,6 +261,11 @@ def find_source(results: Path, name: str, readers: tuple[Reader, ...] | None = N
     if name.endswith((".jsonl", ".json", ".eval")) or "/" in name.rstrip("/"):
         return open_source(Path(name), readers)  # for its error message
     return Source(find_run(results, name).path, RunFolderReader())
+
+
+def is_log(path: Path) -> bool:
+    """Tell whether a path is a file, or a folder that is not a run, such as that of another tool."""
+    return path.is_file() or (path.is_dir() and not (path / "plan.json").is_file())
 
 
 def _circumstances(entries: Iterator[Entry]) -> Circumstances:

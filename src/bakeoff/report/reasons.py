@@ -1,10 +1,24 @@
 """Say in a few words why a trial did not pass."""
 
+import re
+
 from bakeoff._kernel.text import shorten
 from bakeoff.record import Record, Score
 from bakeoff.report.formatting import visible
 
 _LONGEST = 300
+
+# What differs between two messages of one cause, each with the sign that stands for it.
+_VARYING = (
+    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "ID"),
+    (re.compile(r"'[^'\n]{1,200}'"), "'…'"),
+    (re.compile(r'"[^"\n]{1,200}"'), '"…"'),
+    (re.compile(r"`[^`\n]{1,200}`"), "`…`"),
+    (re.compile(r"(?<![\w.])(?:/[\w.@+-]{1,100})+/"), "…/"),
+    (re.compile(r"\b(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,64}\b", re.IGNORECASE), "ID"),
+    (re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}\b"), "ADDRESS"),
+    (re.compile(r"(?<!HTTP )(?<!status )(?<!code )(?<!errno )(?<!\d)\d+(?:[.,]\d+)*"), "N"),
+)
 
 
 def why(record: Record) -> str:
@@ -33,6 +47,13 @@ def failure_message(record: Record) -> str:
     if record.failure:
         return visible(record.failure.message, 200)
     return visible(next((score.reason for score in _low(record) or record.scores if score.reason), ""), 200)
+
+
+def normalised(message: str) -> str:
+    """Return a message without what differs between two of one cause: numbers, ids, paths and quoted texts."""
+    for varying, sign in _VARYING:
+        message = varying.sub(sign, message)
+    return " ".join(message.split())
 
 
 def _low(record: Record) -> list[Score]:

@@ -6,7 +6,19 @@ from itertools import islice
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Verdict
 from bakeoff.report.answer import CellsOf, answer
-from bakeoff.report.blocks import Block, Column, Datum, Quote, Section, Table, Text, columns, heading, paragraph
+from bakeoff.report.blocks import (
+    Block,
+    Column,
+    Datum,
+    Quote,
+    Section,
+    Table,
+    Text,
+    columns,
+    counted,
+    heading,
+    paragraph,
+)
 from bakeoff.report.by_tag import tag_section
 from bakeoff.report.calibration import Judgements
 from bakeoff.report.comparisons import STOPPED_NOTE, describe_comparisons
@@ -14,6 +26,7 @@ from bakeoff.report.formatting import (
     UNKNOWN,
     count_of,
     judging_note,
+    part_of,
     percent,
     replay_note,
     sentence,
@@ -29,7 +42,6 @@ from bakeoff.report.scores import (
     SHARE_COLUMNS,
     UNIT_TESTS_COLUMN,
     best_first,
-    counted,
     name_datum,
     score_cells,
     share_cells,
@@ -158,7 +170,8 @@ def _notes(summary: Summary) -> Iterator[str]:
     if summary.replayed:
         yield _replays(summary)
     if summary.recorded:
-        yield f"{summary.recorded:,} of {summary.finished:,} trials were answered live and recorded for replays."
+        recorded = part_of(summary.recorded, summary.finished, "trial", "was/were")
+        yield f"{recorded} answered live and recorded for replays."
     if summary.judging != NO_USAGE:
         yield sentence(judging_note(summary.judging.tokens, summary.judging.cost))
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Section, Span, Value, frontier
+from bakeoff._kernel.text import count_of
+from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Section, Span, Value, counted, frontier
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, span, visible
+from bakeoff.report.marks import mark_of
 from bakeoff.report.summary import SubjectSummary
 from bakeoff.report.usage_intervals import Range
 from bakeoff.stats.intervals import Interval
@@ -52,14 +54,16 @@ def unit_tests_datum(summary: SubjectSummary) -> Datum:
     """Return the share of unit tests that passed."""
     found = summary.unit_tests
     share = found.share if found else None
-    return Datum(percent(share), sort=share, note=f"{found.passed:,} of {found.total:,} tests" if found else "")
+    return Datum(
+        percent(share), sort=share, note=f"{found.passed:,} of {count_of(found.total, 'test')}" if found else ""
+    )
 
 
 def share_cells(summary: SubjectSummary) -> tuple[Value, ...]:
     """Return a subject's values for `SHARE_COLUMNS`."""
     tests, difference = summary.tests, summary.hidden_difference
-    visible_note = f"{tests.visible_passed:,} of {tests.visible_total:,} tests" if tests else ""
-    hidden_note = f"{tests.hidden_passed:,} of {tests.hidden_total:,} tests" if tests else ""
+    visible_note = f"{tests.visible_passed:,} of {count_of(tests.visible_total, 'test')}" if tests else ""
+    hidden_note = f"{tests.hidden_passed:,} of {count_of(tests.hidden_total, 'test')}" if tests else ""
     points = UNKNOWN if difference is None else f"{100 * difference:+.1f}"
     return (
         Datum(percent(summary.visible_score), sort=summary.visible_score, note=visible_note),
@@ -77,7 +81,8 @@ def name_datum(summary: SubjectSummary) -> Datum:
     """Return a subject's name; an asterisk marks subjects that were given the answers."""
     note = BOUND_NOTE[2:-1] if summary.bound else ""
     mark = " *" if summary.bound else " (control)" if summary.control else ""
-    return Datum((Quote(summary.subject), mark), sort=summary.subject, tone="strong", note=note)
+    drawn = mark_of(summary.subject, control=summary.control)
+    return Datum((Quote(summary.subject), mark), sort=summary.subject, tone="strong", note=note, mark=drawn)
 
 
 def interval_datum(score: float | None, interval: Interval | None) -> Datum:
@@ -106,24 +111,19 @@ def losses(summary: SubjectSummary) -> Datum:
     return Datum(kinds, sort=total, tone="lost", short=f"{total:,}")
 
 
-def counted(number: int) -> Datum:
-    """Return a count that should be 0."""
-    return Datum(f"{number:,}", sort=number, tone="lost" if number else "muted")
-
-
-def score_plots(priced: tuple[Point, ...], timed: tuple[Point, ...], bound: frozenset[str]) -> Section | None:
-    """Plot scores against cost and time, each with its frontier; subjects in `bound` are not on the frontier."""
+def score_plots(priced: tuple[Point, ...], timed: tuple[Point, ...], left_out: Sequence[str] = ()) -> Section | None:
+    """Plot scores against cost and time, each with its frontier; the lead names the controls that are left out."""
     score = Axis("score", "percent")
     plots = (
-        Plot("Score and cost", Axis("cost of a trial", "usd"), score, frontier(priced, bound)),
-        Plot("Score and time", Axis("time of a trial", "seconds"), score, frontier(timed, bound)),
+        Plot("Score and cost", Axis("cost of a trial", "usd"), score, frontier(priced)),
+        Plot("Score and time", Axis("time of a trial", "seconds"), score, frontier(timed)),
     )
     blocks = tuple(plot for plot in plots if len(plot.points) > 1 and any(point.x for point in plot.points))
     if not blocks:
         return None
     lead = "The line joins the efficient subjects: no other scored as much for less. Whiskers are 95 % intervals."
-    if bound:
-        lead += " Subjects that know the answers are not on it."
+    if left_out:
+        lead += f" Not drawn: {', '.join(left_out)}, which only {'tests' if len(left_out) == 1 else 'test'} the cases."
     if blocks[0].x.unit != "usd":
         lead += _why_no_costs([point.x for point in priced], len(timed))
     return Section("tradeoffs", "Score, cost and time", blocks, lead)
@@ -139,13 +139,18 @@ def _why_no_costs(known: Sequence[float], subjects: int) -> str:
 
 
 def tradeoff_plots(
-    subjects: Iterable[tuple[SubjectSummary, Range | None, Range | None]], bound: frozenset[str] = frozenset()
+    subjects: Iterable[tuple[SubjectSummary, Range | None, Range | None]],
 ) -> Section | None:
-    """Plot the scores of subjects, each with the intervals of its cost and time."""
-    known = list(subjects)
+    """Plot the scores of subjects, each with the intervals of its cost and time.
+
+    Controls take no time and no money, and would squeeze the others into a corner.
+    """
+    everyone = list(subjects)
+    known = [row for row in everyone if not row[0].control]
+    controls = [visible(row[0].subject, 60) for row in everyone if row[0].control]
     priced = tuple(_point(one, paid, around) for one, around, _ in known if (paid := one.cost_per_trial) is not None)
     timed = tuple(_point(one, one.seconds, around) for one, _, around in known if one.seconds is not None)
-    return score_plots(priced, timed, bound)
+    return score_plots(priced, timed, controls)
 
 
 def _point(subject: SubjectSummary, x: float, x_interval: Range | None) -> Point:

@@ -319,6 +319,7 @@ class _Tally:
         self.judged: Counter[Verdict] = Counter()  # of trials, and of cases with a rule of their own
         self.scored = 0
         self.seconds = 0.0
+        self.timed = 0  # scored trials whose time is known
         self.spent = _Spending()
         self.judging = _Spending()
         self.bound = False
@@ -359,6 +360,7 @@ class _Tally:
         if scored:
             self.scored += 1
             self.seconds += record.seconds
+            self.timed += record.timed
             if 0 <= record.round < len(self.rounds):
                 self.rounds[record.round][0] += value or 0.0
                 self.rounds[record.round][1] += 1
@@ -469,7 +471,7 @@ class RunTally:
             cases=len(cells),
             score=fmean(cell.mean for cell in cells) if cells else None,
             interval=score_interval(cells),
-            seconds=tally.seconds / tally.scored if tally.scored else None,
+            seconds=tally.seconds / tally.timed if tally.timed else None,
             spent=tally.spent.total(),
             judging=tally.judging.total(),
             estimated=tally.estimated,

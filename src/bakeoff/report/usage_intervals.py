@@ -59,5 +59,5 @@ class CostsAndTimes:
         """Add the cost of any trial, and the time of a scored one."""
         cost_and_time, unit = self.by_subject[record.subject], self._units[record.case]
         cost_and_time.costs.add(unit, record.used.cost or 0.0)
-        if record.verdict.counts and record.value is not None:
+        if record.verdict.counts and record.value is not None and record.timed:
             cost_and_time.times.add(unit, record.seconds)

@@ -48,6 +48,8 @@ CANARY = (
     f'"\'><script>{DEED}</script></script></style></title></textarea><img src=x onerror="{DEED}">'
     f'<svg onload="{DEED}"><a href="javascript:{DEED}">x</a>{{{{7*7}}}}{{%print(7*7)%}}${{{DEED}}}<!--<script>'
 )
+ACTIVE = "#trial-body :is(img, script, iframe, [onload], [onerror], [href^='javascript'], svg:not(.timeline, .swatch))"
+"""What no text may become; the lines of time are ours."""
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x00\x08\x9b31m \u202egnp.exe \u2028 \u2066 \x7f"
 
 
@@ -246,7 +248,7 @@ def test_a_hostile_journal_gives_a_harmless_page_or_a_sentence(name: str, tmp_pa
             await page.locator("#trial-body h3").first.wait_for()
             await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
             await page.wait_for_timeout(50)
-            fine = fine and await unharmed(page) and await page.locator("#trial-body img, #trial-body svg").count() == 0
+            fine = fine and await unharmed(page) and await page.locator(ACTIVE).count() == 0
         return fine
 
     assert chromium(look)

@@ -71,7 +71,7 @@ def test_a_report_over_20_000_trials_stays_responsive(chromium: Chromium, large_
 
     elements, found, filtering, title = chromium(look)
     assert elements < 5_000
-    assert found == "40 of 20,000 recorded trials"
+    assert found.startswith("40 of 20,000 recorded trials")  # what was said is searched in the background
     assert filtering < 500  # milliseconds
     assert title == "case-04999"
 
@@ -147,7 +147,7 @@ def test_a_page_lists_the_newest_trials_only_and_counts_all(tmp_path: Path) -> N
         lines.append(as_line(line_of(passed.model_copy(update={**trial.identity, **failed}))))
     page = write_run_page(write_lines(tmp_path / "run", plan, lines), tmp_path / "run.html")
     html = page.read_text()
-    assert f"{rounds - 3 - MOST_LISTED:,} trials are not listed" in html
+    assert f"the newest {MOST_LISTED:,} of {rounds - 3:,} that passed" in html
     assert f"{rounds - 3} of {rounds} passed" in html, "the matrix counts every trial"
     found = re.search(r'data-chunk="trials">([^<]*)<', html)
     assert found is not None

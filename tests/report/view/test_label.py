@@ -192,7 +192,7 @@ def test_a_second_labeller_gets_the_same_answers_and_the_agreement_is_printed(ru
     done = subprocess.run([*command, "--labeller", "ann"], capture_output=True, text=True, check=True, timeout=60)
     assert "ann and bob       10" in done.stdout
     assert "Krippendorff's alpha over all labellers: 1.00" in done.stdout
-    assert "ann has labelled all 20 answers: draw more with --count" in done.stderr
+    assert "ann has labelled 20 of 20 answers: draw more with --count" in done.stderr
 
 
 def post(viewer: Viewer, path: str, body: str, **headers: str) -> Answer:

@@ -86,14 +86,55 @@ def test_a_run_is_seen_to_move_and_to_be_killed(viewer: Viewer, chromium: Chromi
             process.kill()
             await until(page, "document.documentElement.dataset.live === 'stopped'")
             words = await page.locator("#live-words").inner_text()
-            await page.get_by_role("button", name="Show the new numbers").click()
-            await page.wait_for_selector("html[data-ready=yes]", state="attached")
             return first, second, words, await page.locator("#trial-count").inner_text()
 
         first, second, words, count = chromium(look)
     assert 0 < first < second
     assert "stopped before its end; continue with `bakeoff resume live`" in words
     assert "recorded trials" in count
+
+
+def test_everything_on_the_page_of_a_run_moves_and_nobody_is_disturbed(viewer: Viewer, chromium: Chromium) -> None:
+    listed = "Number(document.querySelector('#trial-count').textContent.match(/of ([\\d,]+)/)[1].replaceAll(',', ''))"
+    scored = "Number(document.querySelectorAll('.tiles dd')[1].firstChild.textContent.replaceAll(',', ''))"
+    overview = "document.querySelector('#overview tbody tr').textContent"
+
+    async def look(page: Page) -> tuple[str, str]:
+        await page.goto(viewer.address)
+        with started_run(viewer.results / "runs" / "live", 3_000) as process:
+            await page.goto(f"http://{viewer.host}/runs/live")
+            await page.wait_for_selector("html[data-ready=yes]", state="attached")
+            await page.locator("#trial-filters [name=text]").fill("case")
+            await page.locator("#settings details summary").first.click()
+            before = [await page.evaluate(each) for each in (listed, scored, overview)]
+            await until(page, f"{listed} > {before[0]} && {scored} > {before[1]}", 120)
+            assert await page.evaluate(overview) != before[2]
+            assert await page.locator("#trial-filters [name=text]").input_value() == "case", "the search stays"
+            assert await page.locator("#settings details[open]").count() == 1, "what was opened stays open"
+            process.kill()
+        await until(page, "document.documentElement.dataset.live === 'stopped'")
+        # The numbers of the last trials come without a click too.
+        await until(page, f"{listed} === {finished(viewer.results / 'runs' / 'live')}", 120)
+        return await page.evaluate("location.hash"), await page.locator(".title .badge").first.inner_text()
+
+    address, badge = chromium(look)
+    assert address == "#q=case"
+    assert badge == "incomplete"
+
+
+def test_the_leaderboard_is_served_and_links_to_the_runs(viewer: Viewer, chromium: Chromium) -> None:
+    write_run(viewer.results / "runs" / "two", plan_of(4), seed=1)
+
+    async def look(page: Page) -> tuple[str, str]:
+        await page.goto(viewer.address)
+        await page.get_by_role("link", name="Leaderboard").click()
+        await page.wait_for_selector("html[data-ready=yes]", state="attached")
+        title = await page.locator("h1").inner_text()
+        await page.locator("main a", has_text="two").first.click()
+        await page.wait_for_selector("#trial-table tbody tr", state="attached")
+        return title, page.url
+
+    assert chromium(look) == ("Leaderboard", f"http://{viewer.host}/runs/two")
 
 
 def index_address(viewer: Viewer) -> str:

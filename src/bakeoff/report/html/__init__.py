@@ -3,11 +3,12 @@
 render       blocks as HTML, compressed data, the security policy      drawing   the places of marks on plots
 run_data     one pass over a journal                                   detail    one record as JSON for a page
 run_sections a run's numbers as sections                               entries   the index's summary of a run
-run_page     index_page
+run_page     index_page    leaderboard_page
 """
 
 from bakeoff.report.html.entries import Entry, read_entries, read_file_entries
 from bakeoff.report.html.index_page import write_index
+from bakeoff.report.html.leaderboard_page import write_leaderboard
 from bakeoff.report.html.render import write_cycle, write_report_page
 from bakeoff.report.html.run_page import write_run_page, write_source_page
 
@@ -17,6 +18,7 @@ __all__ = [
     "read_file_entries",
     "write_cycle",
     "write_index",
+    "write_leaderboard",
     "write_report_page",
     "write_run_page",
     "write_source_page",

@@ -45,9 +45,15 @@ def as_text(value: JsonValue) -> str | None:
 
 
 def case_detail(case: Case) -> Json:
-    """Return what a subject was given. Hidden files are only named, because pages are passed on."""
+    """Return what a subject was given. Hidden files are only named, because pages are passed on.
+
+    The expected answer of a case with hidden files or a reference is as hidden as these.
+    """
+    hidden = bool(case.hidden or case.reference)
     return _filled(
         prompt=shown(case.prompt),
+        expected=None if hidden else as_text(case.expected),
+        expected_hidden=hidden and case.expected is not None,
         files={visible(name, NAME): shown(text) for name, text in case.files.items()},
         hidden=[visible(name, NAME) for name in (*case.hidden, *case.reference)],
         tags={visible(key, NAME): visible(value, NAME) for key, value in case.tags.items()},

@@ -8,10 +8,10 @@ from pydantic import JsonValue
 
 from bakeoff.report.blocks import Axis, Difference, ForestPlot, Fragment, Plot, Point, Unit
 from bakeoff.report.formatting import UNKNOWN, cost, duration, utc, visible
+from bakeoff.report.marks import Mark, mark_of
 
 WIDTH, HEIGHT = 480.0, 310.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 16.0, 14.0, 44.0
-SERIES = 8  # colours and shapes before they repeat
 _LABEL = 26  # characters beside a mark
 MOST_LABELS = 9  # names beside marks; with more, or where two would collide, marks have numbers and a legend
 _LEGEND = 80  # characters of a name in the legend
@@ -35,7 +35,7 @@ class Spot:
 
     x: float
     y: float
-    series: int
+    mark: Mark
     label: str
     label_x: float
     label_y: float
@@ -205,7 +205,7 @@ def _spots(
         if (ends := _whisker(point.x_interval, across))
     ]
     spots = []
-    for number, (point, label) in enumerate(zip(plot.points, labels, strict=True)):
+    for point, label in zip(plot.points, labels, strict=True):
         x, y = across(point.x), up(point.y)
         place = _label_place(x, y, label, taken)
         if place is None and not always:
@@ -215,7 +215,7 @@ def _spots(
             Spot(
                 x=x,
                 y=y,
-                series=number % SERIES,
+                mark=mark_of(point.label),
                 label=label,
                 label_x=label_x,
                 label_y=label_y,
@@ -298,6 +298,7 @@ def forest(plot: ForestPlot) -> Fragment:
                 "interval": ends(row.interval),
                 "inner": ends(row.inner),
                 "kind": _kind(row),
+                "mark": list(row.mark) if row.mark else None,
             }
             for place, row in enumerate(drawn)
         ],

@@ -50,7 +50,11 @@ def read_entries(results: Path) -> Iterator[Entry | Unreadable]:
     clean_up()
     for folder in run_folders(results):
         try:
-            yield read_entry(folder)
+            entry = read_entry(folder)
+            if entry.page is not None and folder.path.parent.parent != results:  # an older place of runs
+                elsewhere = Path(os.path.relpath(folder.path.parent.parent, results)).as_posix()
+                entry = entry.model_copy(update={"page": f"{quote(elsewhere)}/{entry.page}"})
+            yield entry
         except BakeoffError as error:
             yield Unreadable(run=visible(folder.name), reason=visible(str(error), 500))
 

@@ -10,12 +10,17 @@ from bakeoff.report.blocks import Column, IndexColumn, Section, Table, Text
 from bakeoff.report.formatting import visible
 from bakeoff.report.html.entries import Entry, Unreadable
 from bakeoff.report.html.render import NAME, Page, Served, chunk, datum_json, menu, write_page
+from bakeoff.report.marks import mark_of
 from bakeoff.report.output_files import PUBLIC
 from bakeoff.report.summary import SubjectSummary
 
 INDEX_NAME = "index.html"
+LEADERBOARD_NAME = "leaderboard.html"
 _RUN = "name title state started cases page size"  # the columns of the page's data
-_ROW = "run subject model bound score low high method passed scored units lost missing cost seconds tokens estimated"
+_ROW = (
+    "run subject mark control model bound score low high method passed scored units lost missing cost seconds tokens "
+    "estimated"
+)
 
 
 def write_index(
@@ -40,10 +45,18 @@ def write_index(
         runs=len(shown.runs),
         rows=len(shown.rows),
         sections=more,
+        leaderboard=_leaderboard(path, served),
     )
     data = {**shown.data(), "columns": [_column(column) for column in columns]}
     write_page(path, (before, chunk("index", data), *page.data(), after), mode=PUBLIC)
     return path
+
+
+def _leaderboard(index: Path, served: Served | None) -> str | None:
+    """Return the link to the leaderboard: the server makes one, on disk it must be there."""
+    if served is not None:
+        return served.leaderboard
+    return LEADERBOARD_NAME if index.with_name(LEADERBOARD_NAME).is_file() else None
 
 
 def index_rows(entries: Iterable[Entry], served: Served) -> dict[str, Any]:
@@ -90,6 +103,8 @@ def _row(run: int, subject: SubjectSummary, entry: Entry) -> dict[str, Any]:
         "run": run,
         "subject": visible(subject.subject, NAME),
         "model": visible(entry.models.get(subject.subject, ""), NAME),
+        "mark": mark_of(subject.subject, control=subject.control),
+        "control": int(subject.control),
         "bound": int(subject.bound),
         "score": subject.score,
         "low": interval.low if interval else None,

@@ -24,6 +24,7 @@ from bakeoff.report.blocks import Datum, Fragment, Phrase, Quote, Report, Sectio
 from bakeoff.report.formatting import count_of, shown, visible
 from bakeoff.report.html.drawing import draw, forest, interval_words, written
 from bakeoff.report.output_files import PUBLIC, replace_file
+from bakeoff.storage.run_folder import RunFolder
 
 PAGE_NAME = "report.html"
 """The name of a run's page, beside its journal."""
@@ -44,12 +45,18 @@ _LEVEL = 4  # of compression: two thirds of the time of the usual 6 for 4 % more
 _DATA = "<!--DATA-->"  # the place of the chunks; no data can contain this, because all data is escaped
 _LONGEST_TITLE = 300
 PageKind = Literal["run", "index", "label", "sections"]
+_SCRIPTS: dict[PageKind, tuple[str, ...]] = {
+    "run": ("place.js", "markdown.js", "trial.js", "beside.js", "trials.js", "run.js"),
+    "index": ("place.js", "index.js"),
+    "label": ("label.js",),
+    "sections": ("sections.js",),
+}
 
 
-def write_report_page(path: Path, report: Report) -> Path:
+def write_report_page(path: Path, report: Report, *, served: "Served | None" = None) -> Path:
     """Write a report as a self-contained page."""
     title = visible(words(report.title), _LONGEST_TITLE)
-    page = Page("sections", "sections.html", path)
+    page = Page("sections", "sections.html", path, served)
     before, after = page.halves(
         title=f"{title} · bakeoff",
         heading=title,
@@ -76,6 +83,7 @@ class Served:
     home: str
     events: str | None = None  # the address of a run's progress
     reports: str | None = None  # the place of run pages, instead of beside the index
+    leaderboard: str | None = None  # the address of the leaderboard
 
 
 @dataclass(slots=True)
@@ -91,9 +99,9 @@ class Page:
     )
     long_tables: dict[str, Table] = field(default_factory=dict)
 
-    def halves(self, **content: Any) -> tuple[bytes, bytes]:
-        """Return the page before and after its data."""
-        names = ["core.js", f"{self.kind}.js", *(["live.js"] if self.served else [])]
+    def halves(self, first: bytes = b"", **content: Any) -> tuple[bytes, bytes]:
+        """Return the page before and after its data. The chunk `first` is read before the rest is there."""
+        names = ["core.js", *_SCRIPTS[self.kind], *(["live.js"] if self.served else [])]
         names += ["cycle.js"] if self.cycle is not None else []
         style, script = _static("style.css"), "\n".join(map(_static, names))
         html = (
@@ -104,6 +112,7 @@ class Page:
                 css=Markup(style),  # noqa: S704 - ours, from the package
                 js=Markup(script),  # noqa: S704
                 policy=policy(style, script, live=self.served is not None, watched=self.cycle is not None),
+                first=Markup(first.decode()),  # noqa: S704 - base64
                 page=self.kind,
                 version=__version__,
                 home=self.served.home if self.served else None,
@@ -130,6 +139,8 @@ class Page:
         return name
 
     def _link(self, source: str | None) -> str | None:
+        if source is not None and self.served and self.served.reports:
+            return f"{self.served.reports}{quote(RunFolder(Path(source)).label)}"
         return None if source is None else file_link(self.path, source)
 
 
@@ -143,6 +154,7 @@ def datum_json(datum: Datum, link: str | None = None) -> dict[str, Any]:
     span = datum.span and {"value": datum.span.value, "low": datum.span.low, "high": datum.span.high}
     sort = visible(datum.sort, NAME) if isinstance(datum.sort, str) else datum.sort
     optional = {"sort": sort, "href": datum.href or link, "span": span, "trail": datum.trail, "note": datum.note}
+    optional["mark"] = datum.mark
     said = {name: value for name, value in optional.items() if value not in (None, "", ())}
     return {"text": words(datum.text), "tone": datum.tone, **said}
 

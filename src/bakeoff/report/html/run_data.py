@@ -23,8 +23,8 @@ from bakeoff.record import Record, Verdict
 from bakeoff.report.calibration import NO_LABELS, Judgements
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source
-from bakeoff.report.reasons import failure_class, failure_message
-from bakeoff.report.summary import RunTally, Summary
+from bakeoff.report.reasons import failure_class, failure_message, normalised
+from bakeoff.report.summary import RunTally, Summary, is_control
 from bakeoff.report.usage_intervals import CostsAndTimes
 from bakeoff.stats.cells import Cell
 from bakeoff.storage.damage_notes import note_damage
@@ -81,11 +81,14 @@ class FailureClass:
 
     verdict: Verdict
     name: str
+    reason: str  # normalised
+    control: bool  # of subjects that only test the cases
 
 
 @dataclass(slots=True)
 class FailureCount:
     subjects: Counter[str] = field(default_factory=Counter)
+    cases: set[str] = field(default_factory=set)
     example: str = ""
     trial: int = 0  # of the example
 
@@ -196,11 +199,14 @@ class RunData:
         return self
 
     def _note_failure(self, index: int, record: Record) -> None:
-        kind = FailureClass(record.verdict, failure_class(record))
+        spec, message = self.plan.subjects[index % len(self.plan.subjects)], failure_message(record)
+        control = is_control(spec, bound=record.bound)
+        kind = FailureClass(record.verdict, failure_class(record), normalised(message), control)
         if kind not in self.failures and len(self.failures) >= _MOST_CLASSES:
-            kind = FailureClass(record.verdict, "others")
-        count = self.failures.setdefault(kind, FailureCount(example=failure_message(record), trial=index))
+            kind = FailureClass(record.verdict, "others", "", control)
+        count = self.failures.setdefault(kind, FailureCount(example=message, trial=index))
         count.subjects[record.subject] += 1
+        count.cases.add(record.case)
 
     def _price(self, record: Record) -> Price | None:
         found: JsonValue = record.transcript.metadata.get("price") if record.transcript else None

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bakeoff._kernel.files import PRIVATE
+from bakeoff._kernel.text import count_of
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Answers, Record, Verdict
 from bakeoff.report.answer import answer
-from bakeoff.report.blocks import DoorParts, Matrix, MatrixCell, Section
+from bakeoff.report.blocks import Datum, DoorParts, Matrix, MatrixCell, Section
 from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
 from bakeoff.report.formatting import cost, duration, token_count, visible
 from bakeoff.report.html.detail import case_detail, record_detail
@@ -21,6 +22,7 @@ from bakeoff.report.html.pictures import NO_PICTURE, PagePictures
 from bakeoff.report.html.render import NAME, PAGE_NAME, ChunkWriter, Page, Served, chunk, menu, write_page
 from bakeoff.report.html.run_data import CellCounts, RunData, Sink, read_run, read_source, readable_errors
 from bakeoff.report.html.run_sections import comparisons, costs, failures, overview, settings, tone_of, tradeoffs
+from bakeoff.report.marks import Mark, mark_of
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
 from bakeoff.report.scores import best_first
@@ -74,12 +76,24 @@ class TrialTable:
         """Return how many trials are recorded, but not listed."""
         return self._found.total() - len(self.trial)
 
+    def what_is_listed(self) -> str:
+        """Say which trials the page lists, if it does not list all of them."""
+        if not self.left_out:
+            return ""
+        kinds = ((False, "that did not pass"), (True, "that passed"))
+        parts = [
+            f"the newest {MOST_LISTED:,} of {found:,} {which}" if found > MOST_LISTED else f"all {found:,} {which}"
+            for ok, which in kinds
+            if (found := self._found[ok])
+        ]
+        return f"This page lists {len(self.trial):,} of {self._found.total():,} trials: {' and '.join(parts)}."
+
     def add(self, trial: int, record: Record, chunk: int, place: int, picture: int = NO_PICTURE) -> None:
         value, spent = record.value, record.used
         self.trial.append(trial)
         self.verdict.append(VERDICTS.index(record.verdict))
         self.score.append(_NONE if value is None else round(value, 4))
-        self.seconds.append(round(record.seconds, 4))
+        self.seconds.append(round(record.seconds, 4) if record.timed else _NONE)
         self.cost.append(_NONE if spent.cost is None else spent.cost)
         self.tokens.append(min(spent.tokens, 2**53) or int(_NONE))
         self.chunk.append(chunk)
@@ -92,8 +106,8 @@ class TrialTable:
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns in the order of the plan."""
         order = sorted(range(len(self.trial)), key=self.trial.__getitem__)
-        plain = ("trial", "verdict", "seconds", "chunk", "place", "answers", "picture", "estimated", "why")
-        unknown = ("score", "cost", "tokens")
+        plain = ("trial", "verdict", "chunk", "place", "answers", "picture", "estimated", "why")
+        unknown = ("score", "cost", "tokens", "seconds")
         return {name: [getattr(self, name)[row] for row in order] for name in plain} | {
             name: [None if (value := getattr(self, name)[row]) == _NONE else value for row in order] for name in unknown
         }
@@ -150,10 +164,10 @@ def _write(
             places = [cases.add(case_detail(case)) for case in run.plan.cases]
             cases.close()
             shown = pictures.write(data)
-            data.write(chunk("trials", {**_trials(run, trials, places), **shown}))
+            first = chunk("trials", {**_trials(run, trials, places), **shown})
             content = _content(run, trials, parts(run))
         page = Page("run", "run.html", path, served, cycle)
-        halves = page.halves(**content)
+        halves = page.halves(first, **content)
         data.writelines(page.data())
         write_page(path, halves, data, mode)
     return path
@@ -163,6 +177,7 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
     plan = run.plan
     return {
         "subjects": [visible(spec.name, NAME) for spec in plan.subjects],
+        "marks": _marks(run),
         "best_first": _subject_order(run),
         "cases": [visible(case.id, NAME) for case in plan.cases],
         "rounds": plan.rounds,
@@ -191,11 +206,9 @@ def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, 
         "badges": [*_badges(run)][:_MOST_BADGES],
         "tiles": _tiles(run),
         "before": before,
-        "tagged": bool(useful_tags(run.plan)),
         "after": after,
         "matrix": _matrix(run, trials),
-        "left_out": trials.left_out,
-        "most_listed": MOST_LISTED,
+        "left_out": trials.what_is_listed(),
         "settings": settings(run),
         "menu": [
             *menu(before),
@@ -268,7 +281,11 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
         ("Scored", f"{scored:,}", f"of {run.summary.planned:,} planned"),
         ("Lost", f"{lost.total():,}", ", ".join(f"{count:,} {verdict}" for verdict, count in lost.items())),
         ("Not run", f"{missing:,}", ""),
-        ("Spent", cost(spent.cost, estimated=guessed), f"{token_count(spent.tokens, estimated=guessed)} tokens"),
+        (
+            "Spent",
+            cost(spent.cost, estimated=guessed),
+            f"{token_count(spent.tokens, estimated=guessed)} tokens",
+        ),
         ("Started", moment(started) if isfinite(started) else "–", f"UTC, {took}" if took else "UTC"),
     ]
 
@@ -291,14 +308,24 @@ def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
     rows.sort(key=lambda row: all(cell is None or cell.tone in ("pass", "plain") for cell in _at(row[1], counts)))
     return Matrix(
         corner="Case",
-        columns=tuple(visible(plan.subjects[at].name, NAME) for at in order),
+        columns=tuple(_head(name := plan.subjects[at].name, control=name not in judged) for at in order),
         rows=tuple((name, _at(cells, order)) for name, cells in rows),
         caption="Score by case and subject",
     )
 
 
+def _head(subject: str, *, control: bool) -> Datum:
+    return Datum(visible(subject, NAME), tone="muted" if control else "plain", mark=mark_of(subject, control=control))
+
+
 def _at(cells: Sequence[MatrixCell | None], places: Sequence[int]) -> tuple[MatrixCell | None, ...]:
     return tuple(cells[place] for place in places)
+
+
+def _marks(run: RunData) -> list[Mark]:
+    """Return the mark of each subject, in the order of the plan."""
+    control = {one.subject: one.control for one in run.summary.subjects}
+    return [mark_of(spec.name, control=control[spec.name]) for spec in run.plan.subjects]
 
 
 def _subject_order(run: RunData) -> list[int]:
@@ -327,7 +354,7 @@ def _cell(
         return None
     losses = f", {lost} lost" if lost else ""
     if verdict is not None:
-        rounds = f"{passed} of {scored} rounds passed{losses}"
+        rounds = f"{passed} of {count_of(scored, 'round')} passed{losses}"
         tone, note = tone_of(verdict), "recorded" if verdict is Verdict.RECORDED else f"{verdict}: {rounds}"
     elif score is None:
         tone, note = "lost", f"{lost} lost"
@@ -336,4 +363,5 @@ def _cell(
         tone = "pass" if all_passed else "partial" if score > 0 else "timeout" if timeouts == scored else "fail"
         note = f"{passed} of {scored} passed{losses}"
     href = None if first is None else f"#t={first}"
-    return MatrixCell(text="lost" if score is None else f"{100 * score:.0f}", tone=tone, note=note, href=href)
+    text = "lost" if score is None else f"{100 * score:.0f}"
+    return MatrixCell(text=text, sort=score, tone=tone, note=note, href=href)

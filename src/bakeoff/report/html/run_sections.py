@@ -11,7 +11,7 @@ from bakeoff._kernel.text import count_of
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Verdict
-from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Quote, Section, Table, Text, Tone, Value, columns
+from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Section, Table, Text, Tone, Value, columns
 from bakeoff.report.calibration import calibration_table
 from bakeoff.report.comparisons import describe_comparisons
 from bakeoff.report.formatting import UNKNOWN, cost, shown, token_count, visible
@@ -19,7 +19,7 @@ from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.render import NAME
 from bakeoff.report.html.run_data import Bill, FailureClass, FailureCount, RunData
 from bakeoff.report.run_summary import summary_table
-from bakeoff.report.scores import tradeoff_plots
+from bakeoff.report.scores import name_datum, tradeoff_plots
 from bakeoff.report.summary import SubjectSummary
 
 _LONG_OPTIONS = 20_000
@@ -57,10 +57,10 @@ def comparisons(data: RunData) -> Section | None:
 def _warnings(data: RunData) -> list[Block]:
     found = []
     if data.damaged:
-        lines = "line" if data.damaged == 1 else "lines"
         why = f": {data.first_damage}" if data.first_damage else ""
+        verb = "is" if data.damaged == 1 else "are"
         where = "journal" if data.marks or why else "file"
-        found.append(f"{data.damaged:,} {lines} of the {where} cannot be read and are left out{why}")
+        found.append(f"{count_of(data.damaged, 'line')} of the {where} cannot be read and {verb} left out{why}")
     if data.torn:
         found.append("The journal ends in the middle of a line: a process was killed while writing.")
     if data.unscored:
@@ -78,7 +78,7 @@ def tradeoffs(data: RunData) -> Section | None:
     scored = [subject for subject in data.summary.subjects if subject.score is not None]
     spent = [data.costs_and_times.by_subject[one.subject] for one in scored]
     rows = [(one, its.costs.interval(), its.times.interval()) for one, its in zip(scored, spent, strict=True)]
-    return tradeoff_plots(rows, frozenset(visible(one.subject, NAME) for one in scored if one.bound))
+    return tradeoff_plots(rows)
 
 
 def costs(data: RunData) -> Section | None:
@@ -112,7 +112,7 @@ def _cost_row(subject: SubjectSummary, bill: Bill) -> tuple[Value, ...]:
     share = f" ({100 * saving / bill.total:.0f} %)" if bill.total else ""
     saved = f"{'−' if saving < 0 else ''}{format_cost(abs(saving))}{share}"
     return (
-        Datum(Quote(subject.subject), tone="strong"),
+        name_datum(subject),
         Datum(cost(spent.cost, estimated=guessed), sort=spent.cost, tone="strong"),
         Datum(cost(subject.cost_per_trial, estimated=guessed), sort=subject.cost_per_trial),
         *(
@@ -138,13 +138,22 @@ def _price_row(name: str, price: Price) -> tuple[Value, ...]:
 
 
 def failures(data: RunData) -> Section:
-    if not data.failures:
+    """Group the trials that did not pass by their reason. Controls fail on purpose: they are listed if alone."""
+    only_controls = not data.summary.judged
+    found = {kind: count for kind, count in data.failures.items() if only_controls or not kind.control}
+    controls = sum(count.subjects.total() for kind, count in data.failures.items() if kind not in found)
+    lead = f"{count_of(controls, 'more is', 'more are')} of controls, which only test the cases." if controls else ""
+    if not found:
         text = "Nothing failed." if data.summary.complete else "Nothing failed so far."
-        return Section("failures", "Failures", (Text(text),))
-    ordered = sorted(data.failures.items(), key=lambda item: -item[1].subjects.total())
-    titles = columns("Outcome", "Class", "Cause", "Trials>", "Subjects", "Example")
-    table = Table(titles, tuple(starmap(_failure_row, ordered)), "Trials that did not pass, by class")
-    return Section("failures", "Failures", (table,))
+        return Section("failures", "Failures", (Text(text),), lead)
+    ordered = sorted(found.items(), key=lambda item: -item[1].subjects.total())
+    titles = (
+        *columns("Outcome", "Class"),
+        Column("Reason", help="without what differs between trials: numbers, ids, paths and quoted texts"),
+        *columns("Cause", "Trials>", "Cases>", "Subjects", "Example"),
+    )
+    rows = tuple(starmap(_failure_row, ordered))
+    return Section("failures", "Failures", (Table(titles, rows, "Trials that did not pass, by reason"),), lead)
 
 
 def _failure_row(kind: FailureClass, count: FailureCount) -> tuple[Value, ...]:
@@ -153,8 +162,10 @@ def _failure_row(kind: FailureClass, count: FailureCount) -> tuple[Value, ...]:
     return (
         Datum(kind.verdict, tone=tone_of(kind.verdict)),
         kind.name,
+        kind.reason or UNKNOWN,
         _CAUSES.get(kind.verdict, "subject"),
         count.subjects.total(),
+        len(count.cases),
         ", ".join(f"{visible(name, 40)} ({number:,})" for name, number in most) + more,
         Datum(count.example or "open a trial", href=f"#t={count.trial}"),
     )
@@ -174,7 +185,7 @@ def settings(data: RunData) -> Section:
     )
     blocks: list[Block] = [Facts(pairs)]
     blocks += [_spec("subject", spec) for spec in plan.subjects[:_MOST_SPECS]]
-    blocks += [_spec("scorer", spec) for spec in plan.scorers[:_MOST_SPECS]]
+    blocks += [_spec("scorer", spec) for spec in plan.every_scorer[:_MOST_SPECS]]
     if len(plan.subjects) > _MOST_SPECS:
         blocks.append(Text(f"{len(plan.subjects) - _MOST_SPECS:,} more subjects are in plan.json.", tone="muted"))
     return Section("settings", "Settings", tuple(blocks))

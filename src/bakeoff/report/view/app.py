@@ -17,7 +17,7 @@ from starlette.routing import Route
 from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.threads import call
 from bakeoff.errors import BakeoffError, RunFolderError
-from bakeoff.report.html import read_entries, write_index, write_run_page
+from bakeoff.report.html import read_entries, write_index, write_leaderboard, write_run_page
 from bakeoff.report.html.render import Served
 from bakeoff.report.html.run_page import Parts, no_parts
 from bakeoff.report.view.guard import Guard
@@ -25,6 +25,7 @@ from bakeoff.report.view.live import Progress
 from bakeoff.report.view.watch import RUNS, Look, Watch, look_at, look_into
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
+LEADERBOARD = "/leaderboard"
 POLL_SECONDS = 0.5
 INDEX_POLL_SECONDS = 1.0  # a look at a thousand runs takes a twentieth of that
 _HEARTBEAT = 20  # polls without news, after which a sign of life is sent
@@ -40,6 +41,7 @@ class Pages:
         self._parts = parts
         self._made: dict[str, tuple[Look, Path]] = {}
         self._seen: dict[str, dict[str, Look]] = {}  # what each index page shows
+        self._ranked: dict[str, Look] | None = None  # what the leaderboard shows
         self._numbers = itertools.count()
         self._making = asyncio.Lock()  # one at a time: a large run takes all of one core
 
@@ -51,10 +53,21 @@ class Pages:
             self._seen[number] = seen
             if len(self._seen) > _MOST_PAGES:
                 del self._seen[next(iter(self._seen))]
-            served = Served(home="/", reports=RUNS, events=f"/events?page={number}")
+            served = Served(home="/", reports=RUNS, events=f"/events?page={number}", leaderboard=LEADERBOARD)
             path = self._folder / "index.html"
             made: Path = await call(partial(write_index, path, read_entries(self._results), served=served))
             return made
+
+    async def leaderboard(self) -> Path:
+        """Return the leaderboard over all readable runs, made again when a run has changed."""
+        async with self._making:
+            seen = await call(look_at, self._results)
+            path = self._folder / "leaderboard.html"
+            if seen != self._ranked:
+                served = Served(home="/", reports=RUNS)
+                await call(partial(write_leaderboard, self._results, path, served=served))
+                self._ranked = seen
+            return path
 
     async def run(self, name: str) -> Path:
         folder = self.find(name)
@@ -78,6 +91,9 @@ class Pages:
 
     async def show_index(self, request: Request) -> Response:  # noqa: ARG002 - starlette's shape
         return FileResponse(await self.index(), media_type="text/html")
+
+    async def show_leaderboard(self, request: Request) -> Response:  # noqa: ARG002 - starlette's shape
+        return FileResponse(await self.leaderboard(), media_type="text/html")
 
     async def show_run(self, request: Request) -> Response:
         return FileResponse(await self.run(request.path_params["name"]), media_type="text/html")
@@ -105,6 +121,7 @@ def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -
     routes = [
         Route("/", pages.show_index),
         Route("/events", pages.index_events),
+        Route(LEADERBOARD, pages.show_leaderboard),
         Route("/runs/{name}", pages.show_run),
         Route("/runs/{name}/events", pages.run_events),
     ]

@@ -43,7 +43,7 @@ class Labelling:
     def __init__(self, drawn: Sequence[Drawn], plan: Plan, labels_file: Path, labeller: str) -> None:
         self._drawn = drawn
         self._cases = {case.id: case for case in plan.cases}
-        self._criteria = {name: text for name, text in map(_criteria, plan.scorers) if text}
+        self._criteria = {name: text for name, text in map(_criteria, plan.every_scorer) if text}
         self._file = labels_file
         self._labeller = labeller
         earlier = read_labels(labels_file).by_labeller.get(labeller, {})

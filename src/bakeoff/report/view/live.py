@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from bakeoff._kernel.files import open_file
 from bakeoff._kernel.text import count_of
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record, Round, Verdict, case_score
@@ -14,6 +13,7 @@ from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal import Entry, Mark, Spent, read_line
 from bakeoff.storage.journal_lines import Damage, lines_forwards
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.storage.segments import open_journal
 
 State = Literal["running", "ended", "incomplete", "stopped"]
 _ONE_BY_ONE = PassRule(gate="share")  # of cases without a rule of their own
@@ -39,7 +39,7 @@ class Progress:
         if (planned := self.folder.plan_file.stat().st_mtime_ns) != self._planned:
             self._planned, self.plan = planned, read_plan(self.folder)
             self._forget()  # what was scored otherwise no longer counts
-        if self.folder.started and self.folder.journal_file.stat().st_size < self._at:
+        if self.folder.started and self._journal_size() < self._at:
             self._forget()  # another journal stands in its place
         for raw in self._new_lines():
             self._take(read_line(raw, 0, Blobs(self.folder.path / "blobs")))
@@ -52,11 +52,15 @@ class Progress:
         """Return complete lines only: the last one may be incomplete."""
         if not self.folder.started:
             return
-        with open_file(self.folder.journal_file) as file:
-            file.seek(self._at)
-            for _, raw in lines_forwards(file):
-                self._at = file.tell()
+        with open_journal(self.folder.journal_file) as journal:
+            journal.file.seek(self._at)
+            for _, raw in lines_forwards(journal.file):
+                self._at = journal.file.tell()
                 yield raw
+
+    def _journal_size(self) -> int:
+        with open_journal(self.folder.journal_file) as journal:
+            return journal.size
 
     def _take(self, entry: Entry) -> None:
         match entry:

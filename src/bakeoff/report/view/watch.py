@@ -68,8 +68,8 @@ class Watch:
             return None
         self._seen[name] = look
         try:
-            entry = read_entry(RunFolder(self._results / "runs" / name))
-        except BakeoffError:  # the page names it when it is loaded again
+            entry = read_entry(next(run for run in run_folders(self._results) if run.name == name))
+        except (BakeoffError, StopIteration):  # the page names it when it is loaded again; or it is deleted just now
             return None
         self._rest[name] = monotonic() + _REST * (monotonic() - began)
         return entry

@@ -62,12 +62,18 @@ function chunk(name) {
   }
   return decoded.get(name);
 }
-async function decode(name) {
-  const block = document.querySelector(`script[data-chunk="${name}"]`);
+const decode = async (name) => JSON.parse(await chunkText(name));
+const parsed = new Promise((resolve) => { if (document.readyState === "loading") addEventListener("DOMContentLoaded", resolve); else resolve(); });
+const chunkBlock = (name) => document.querySelector(`script[data-chunk="${name}"]`);
+
+/** The text of a chunk, not kept. A page can be used while its last chunks are still being read. */
+async function chunkText(name) {
+  if (!chunkBlock(name)?.nextElementSibling) await parsed;
+  const block = chunkBlock(name);
   const letters = atob(block.textContent);
   const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+  return new Response(stream).text();
 }
 
 // ---- windowed tables ----
@@ -80,7 +86,7 @@ const PHONE = matchMedia("(max-width: 40rem)");
 class WindowedTable {
   constructor(host, columns, caption, tableClass = "") {
     this.columns = columns;
-    this.rows = [];
+    this.given = this.rows = [];
     this.drawn = new Map();
     this.sorted = null;
     this.body = h("tbody");
@@ -89,7 +95,7 @@ class WindowedTable {
     this.heads = columns.map((column) => this.head(column));
     this.cards = tableClass !== "matrix"; // on a phone
     this.table = h("table", { class: tableClass || "cards" }, h("caption", {}, caption), h("thead", {}, h("tr", {}, this.heads)), this.body);
-    this.window = h("div", { class: "window", role: "region", "aria-label": caption, tabindex: "0" }, this.table);
+    this.window = h("div", { class: "window", role: "region", "aria-label": `${caption}, table`, tabindex: "0" }, this.table);
     host.replaceChildren(this.window);
     this.window.addEventListener("scroll", () => this.later(), { passive: true });
     this.window.addEventListener("keydown", (event) => this.move(event));
@@ -98,21 +104,35 @@ class WindowedTable {
     addEventListener("afterprint", () => this.draw());
   }
   head(column) {
-    const button = column.sort && h("button", { type: "button", class: "sort", onclick: () => this.sortBy(column) }, column.title);
-    return h("th", { scope: "col", class: column.align || "start", title: column.help }, button || column.title);
+    const title = [column.mark && subjectMark(column.mark), column.title];
+    const button = column.sort && h("button", { type: "button", class: "sort", onclick: () => this.sortBy(column) }, title);
+    return h("th", { scope: "col", class: column.align || "start", title: column.help }, button || title);
   }
   sortBy(column, descending = this.sorted === column ? !this.descending : column.align === "end") {
+    this.orderBy(column, descending);
+    this.onsort?.(column, descending);
+  }
+  /** Show the rows in this order; without a column, in the order in which they were given. */
+  orderBy(column, descending) {
     this.sorted = column;
     this.descending = descending;
     this.columns.forEach((other, place) => {
       if (other === column) this.heads[place].setAttribute("aria-sort", descending ? "descending" : "ascending");
       else this.heads[place].removeAttribute("aria-sort");
     });
-    this.show(this.rows);
+    this.show(this.given);
+  }
+  /** Let `change` show other data; who reads the rows stays where they are. */
+  staying(change) {
+    const top = this.window.scrollTop, link = this.window.contains(document.activeElement) && document.activeElement.getAttribute("href");
+    change();
+    this.window.scrollTop = top;
+    this.draw();
+    if (link) this.window.querySelector(`a[href="${CSS.escape(link)}"]`)?.focus({ preventScroll: true });
   }
   /** Show these rows, in the order that was asked for. */
   show(rows) {
-    this.rows = rows;
+    this.given = this.rows = rows;
     if (this.sorted) {
       const keys = new Map(rows.map((row) => [row, this.sorted.sort(row)]));
       const sign = this.descending ? -1 : 1;
@@ -207,8 +227,7 @@ function makeSortable(table) {
   const body = table.tBodies[0];
   if (body.rows.length < 2) return;
   [...table.tHead.rows[0].cells].forEach((head, place) => {
-    const title = head.textContent;
-    const button = h("button", { type: "button", class: "sort" }, title);
+    const button = h("button", { type: "button", class: "sort" }, ...head.childNodes);
     head.replaceChildren(button);
     button.addEventListener("click", () => {
       const now = head.getAttribute("aria-sort");
@@ -240,7 +259,7 @@ async function showLongTable(host) {
 }
 const CHIPS = ["pass", "partial", "fail", "timeout"];
 function datum(value) {
-  const drawn = (value.span && track(value.span.value, value.span.low, value.span.high)) || (value.trail && spark(value.trail));
+  const drawn = (value.mark && subjectMark(value.mark)) || (value.span && track(value.span.value, value.span.low, value.span.high)) || (value.trail && spark(value.trail));
   if (value.href) return [drawn, h("a", { href: value.href }, value.text)];
   if (CHIPS.includes(value.tone)) return chip(value.text, value.tone);
   if (value.tone === "plain" && !value.note && !drawn) return value.text;
@@ -265,6 +284,12 @@ function track(value, low, high) {
 }
 
 const chip = (verdict, tone) => h("span", { class: `chip tone-${tone}` }, verdict);
+
+/** The mark of a subject: the same on every page. */
+function subjectMark([colour, shape]) {
+  const drawn = svg("use", { href: `#mark-${shape}`, x: -8, y: -8, width: 16, height: 16 });
+  return svg("svg", { class: `subject series-${colour}`, viewBox: "-8 -8 16 16", "aria-hidden": "true", focusable: "false" }, drawn);
+}
 
 // ---- light and dark ----
 function remembered(key, value) {
@@ -292,10 +317,46 @@ function setUpTheme() {
   button.hidden = false;
 }
 
+// ---- chapters that can be closed ----
+/** A link into a closed chapter opens it. */
+function openTarget() {
+  const found = /^#([\w-]+)$/.exec(location.hash), target = found && byId(found[1]);
+  const closed = target && (target.querySelector(":scope > details.chapter:not([open])") || target.closest("details.chapter:not([open])"));
+  if (!closed) return;
+  closed.open = true;
+  target.scrollIntoView();
+}
+function setUpChapters() {
+  const chapters = [...document.querySelectorAll("details.chapter")];
+  addEventListener("hashchange", openTarget);
+  openTarget();
+  if (chapters.length < 2) return;
+  const button = h("button", { type: "button", class: "all-chapters", onclick: () => {
+    const open = chapters.some((one) => !one.open);
+    chapters.forEach((one) => { one.open = open; });
+  } });
+  const label = () => { button.textContent = chapters.some((one) => !one.open) ? "Open all" : "Close all"; };
+  chapters.forEach((one) => one.addEventListener("toggle", label));
+  label();
+  chapters[0].closest("section").before(button);
+}
+
+/** Landmarks are told apart by their names: the second "Both sides" becomes "Both sides (2)". */
+function nameRegions(root = document) {
+  const seen = new Map();
+  for (const region of root.querySelectorAll('[role="region"][aria-label]')) {
+    const name = region.getAttribute("aria-label"), number = (seen.get(name) ?? 0) + 1;
+    seen.set(name, number);
+    if (number > 1) region.setAttribute("aria-label", `${name} (${number})`);
+  }
+}
+
 function setUpPage() {
   setUpTheme();
+  nameRegions();
+  setUpChapters();
   document.querySelectorAll("table.sortable").forEach(makeSortable);
-  addEventListener("beforeprint", () => document.querySelectorAll("details.numbers").forEach((one) => { one.open = true; }));
+  addEventListener("beforeprint", () => document.querySelectorAll("details.numbers, details.chapter").forEach((one) => { one.open = true; }));
   return Promise.all([...document.querySelectorAll(".virtual[data-table]")].map(showLongTable));
 }
 const whole = setUpPage();

@@ -4,11 +4,13 @@ class Index {
   constructor(data) {
     Object.assign(this, data); // runs, rows, columns
     this.gone = new Set();
+    this.live = Boolean(document.body.dataset.live);
     this.order();
   }
   order() {
     const rows = this.rows.run.map((_, row) => row);
-    this.all = rows.filter((row) => !this.gone.has(this.run(row, "name"))).reverse(); // newest first
+    const shown = rows.filter((row) => !this.gone.has(this.run(row, "name"))); // newest run first, controls last in it
+    this.all = shown.sort((one, other) => this.rows.run[other] - this.rows.run[one] || this.rows.control[one] - this.rows.control[other] || one - other);
   }
   /** What the server says of some runs: known ones in their places, new ones after the others. */
   take(news) {
@@ -42,14 +44,14 @@ function runColumns(index, ticked, tick) {
   return [
     { title: "Compare", cell: (row) => h("input", { type: "checkbox", "aria-label": `Compare ${rows.subject[row]} of ${name(row)}`, checked: ticked.includes(row), onchange: (event) => tick(row, event.target) }) },
     { title: "Run", head: true, cell: (row) => (index.run(row, "page") ? h("a", { href: index.run(row, "page") }, name(row)) : name(row)), sort: name },
-    { title: "Plan", cell: (row) => index.run(row, "title"), sort: (row) => index.run(row, "title") },
-    { title: "Subject", cell: (row) => rows.subject[row] + (rows.bound[row] ? " *" : ""), sort: (row) => rows.subject[row] },
+    { title: "Plan", cell: (row) => h("span", { title: index.run(row, "title") }, index.run(row, "title")), sort: (row) => index.run(row, "title") },
+    { title: "Subject", cell: (row) => [subjectMark(rows.mark[row]), h("span", { title: rows.subject[row] }, rows.subject[row] + (rows.bound[row] ? " *" : ""))], sort: (row) => rows.subject[row] },
     { title: "Score", align: "end", cell: (row) => h("strong", {}, percent(rows.score[row])), sort: (row) => rows.score[row] },
     { title: "95 % interval", cell: (row) => h("span", { title: rows.method[row] }, track(rows.score[row], rows.low[row], rows.high[row]), index.interval(row)), sort: (row) => rows.low[row] },
     { title: "Passed/scored", align: "end", cell: (row) => `${count(rows.passed[row])}/${count(rows.scored[row])}`, sort: (row) => rows.scored[row] },
     ...(rows.units.some((share) => share !== null) ? [{ title: "Unit tests", align: "end", cell: (row) => percent(rows.units[row]), sort: (row) => rows.units[row] }] : []),
     { title: "Lost", align: "end", cell: (row) => rows.lost[row] || "0", sort: (row) => rows.lost[row] || null },
-    { title: "Not run", align: "end", cell: (row) => count(rows.missing[row]), sort: (row) => rows.missing[row] },
+    ...(rows.missing.some(Boolean) || index.live ? [{ title: "Not run", align: "end", cell: (row) => count(rows.missing[row]), sort: (row) => rows.missing[row] }] : []),
     { title: "Cost", align: "end", cell: (row) => roughly(money(rows.cost[row]), rows.estimated[row]), sort: (row) => rows.cost[row] },
     { title: "Time", align: "end", cell: (row) => duration(rows.seconds[row]), sort: (row) => rows.seconds[row] },
     { title: "State", cell: (row) => h("span", { class: `badge state-${index.run(row, "state")}` }, index.run(row, "state")), sort: (row) => index.run(row, "state") },
@@ -70,13 +72,19 @@ function options(select, values) {
   }
 }
 
+/** A row by its run and subject, as the address names it. */
+const rowName = (index, row) => `${index.run(row, "name")}\n${index.rows.subject[row]}`;
+
 function setUpRuns(index) {
   const ticked = [];
+  const compare = () => showComparison(index, ticked, () => { ticked.length = 0; keep(); table.show(table.given); });
+  const keep = () => writePlace({ tick: ticked.map((row) => rowName(index, row)) }, true);
   const tick = (row, box) => {
     if (box.checked) ticked.push(row);
     else ticked.splice(ticked.indexOf(row), 1);
-    if (ticked.length > 2) { ticked.shift(); table.show(table.rows); }
-    showComparison(index, ticked, () => { ticked.length = 0; table.show(table.rows); });
+    if (ticked.length > 2) { ticked.shift(); table.show(table.given); }
+    keep();
+    compare();
   };
   const table = new WindowedTable(byId("run-table"), runColumns(index, ticked, tick), "Subjects of runs");
   const form = byId("run-filters");
@@ -89,7 +97,7 @@ function setUpRuns(index) {
       (subject.value === "" || index.rows.subject[row] === subject.value) &&
       (state.value === "" || index.run(row, "state") === state.value) &&
       wanted.every((word) => words[row].includes(word)));
-    const found = `${count(rows.length)} of ${count(index.all.length)} rows`;
+    const found = `${count(rows.length)} of ${countOf(index.all.length, "row")}`;
     if (byId("run-count").textContent !== found) byId("run-count").textContent = found; // it is read aloud
     table.show(rows);
   };
@@ -100,16 +108,43 @@ function setUpRuns(index) {
     words = index.rows.run.map((_, row) => [index.run(row, "name"), index.run(row, "title"), index.rows.subject[row], index.rows.model[row]].join(" ").toLowerCase());
     filter();
   };
-  form.addEventListener("input", filter);
+  const follow = () => {
+    if (text.value.trim() !== (placeNow.get("q") ?? "")) text.value = placeNow.get("q") ?? "";
+    for (const select of [title, subject, state]) {
+      select.value = placeNow.get(select.name) ?? "";
+      if (select.selectedIndex < 0) select.value = "";
+    }
+    const wanted = placeNow.getAll("tick");
+    ticked.splice(0, ticked.length, ...index.all.filter((row) => wanted.includes(rowName(index, row))).sort((one, other) => wanted.indexOf(rowName(index, one)) - wanted.indexOf(rowName(index, other))));
+    filter();
+    compare();
+  };
+  form.addEventListener("input", (event) => {
+    writePlace({ q: text.value.trim(), title: title.value, subject: subject.value, state: state.value }, event.target !== text);
+    filter();
+  });
   form.addEventListener("submit", (event) => event.preventDefault());
   refresh();
-  return refresh;
+  sortInPlace(table);
+  onPlace(follow);
+  follow();
+  return () => table.staying(refresh);
 }
 
 // ---- two side by side ----
 const points = (share) => `${(100 * share).toFixed(1)} points`;
+/** The interval of the difference of two scores, from their own intervals (Zou and Donner's method). */
+function scoreInterval(index, one, other) {
+  const { score, low, high } = index.rows;
+  if ([one, other].some((row) => score[row] === null || low[row] === null)) return "";
+  const change = score[other] - score[one];
+  const below = Math.hypot(score[other] - low[other], high[one] - score[one]);
+  const above = Math.hypot(high[other] - score[other], score[one] - low[one]);
+  const signed = (share) => `${share < 0 ? "−" : "+"}${Math.abs(100 * share).toFixed(1)}`;
+  return `95 %: ${signed(Math.max(-1, change - below))} to ${signed(Math.min(1, change + above))}`;
+}
 const FIELDS = [
-  ["Score", (index, row) => index.rows.score[row], percent, points],
+  ["Score", (index, row) => index.rows.score[row], percent, points, scoreInterval],
   ["95 % interval", (index, row) => index.interval(row)],
   ["Passed/scored", (index, row) => `${count(index.rows.passed[row])}/${count(index.rows.scored[row])}`],
   ["Lost", (index, row) => index.rows.lost[row] || "0"],
@@ -138,11 +173,11 @@ function showComparison(index, ticked, clear) {
     return;
   }
   const [one, other] = ticked;
-  const heads = [one, other].map((row) => h("th", { scope: "col", class: "end" }, index.rows.subject[row], h("br"), h("small", {}, index.run(row, "name"))));
-  const rows = FIELDS.map(([title, read, write, writeChange]) => {
+  const heads = [one, other].map((row) => h("th", { scope: "col", class: "end" }, subjectMark(index.rows.mark[row]), index.rows.subject[row], h("br"), h("small", {}, index.run(row, "name"))));
+  const rows = FIELDS.map(([title, read, write, writeChange, around]) => {
     const values = [read(index, one), read(index, other)];
     const written = values.map((value) => h("td", { class: "end" }, write && value !== null ? write(value) : value ?? UNKNOWN));
-    return h("tr", {}, h("th", { scope: "row" }, title), written, h("td", { class: "end" }, write ? difference(...values, writeChange || write) : ""));
+    return h("tr", {}, h("th", { scope: "row" }, title), written, h("td", { class: "end" }, write ? difference(...values, writeChange || write) : "", around && h("small", { class: "around" }, around(index, one, other))));
   });
   const table = h("table", {}, h("caption", {}, "Two subjects side by side"), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "What"), heads, h("th", { scope: "col", class: "end" }, "Difference"))), h("tbody", {}, rows));
   const same = index.run(one, "cases") === index.run(other, "cases");
@@ -152,6 +187,7 @@ function showComparison(index, ticked, clear) {
     h("header", {}, h("h3", {}, "Side by side"), clearButton),
     same ? "" : h("p", { class: "text tone-lost" }, "These two were tried on different cases: their scores are not comparable."),
     h("div", { class: "scroll", role: "region", "aria-label": "Side by side", tabindex: "0" }, table),
+    h("p", { class: "notes" }, "The interval of the difference takes the two as independent. Where both tried the same cases, the command below compares case by case, which is sharper."),
     h("p", { class: "command" }, "To test whether the difference is real: ", h("code", {}, command), navigator.clipboard ? copy : ""));
 }
 
@@ -165,8 +201,8 @@ function comparison(index, one, other) {
 
 // ---- history ----
 function histories(index) {
-  const groups = new Map();
-  for (const row of [...index.all].reverse()) {
+  const groups = new Map(), { rows } = index;
+  for (const row of [...index.all].sort((one, other) => rows.run[one] - rows.run[other] || one - other)) { // oldest first
     if (index.rows.score[row] === null || index.when(row) === null) continue;
     const key = JSON.stringify([index.run(row, "title"), index.rows.subject[row]]);
     if (!groups.has(key)) groups.set(key, []);
@@ -180,7 +216,7 @@ function setUpHistory(index) {
   const last = (group) => group[group.length - 1];
   const change = (group) => (group.length > 1 ? rows.score[last(group)] - rows.score[group[group.length - 2]] : null);
   const columns = [
-    { title: "Subject", cell: (group) => h("button", { type: "button", class: "link", onclick: () => showHistory(index, group) }, rows.subject[group[0]]), sort: (group) => rows.subject[group[0]] },
+    { title: "Subject", cell: (group) => [subjectMark(rows.mark[group[0]]), h("button", { type: "button", class: "link", onclick: () => showHistory(index, group) }, rows.subject[group[0]])], sort: (group) => rows.subject[group[0]] },
     { title: "Plan", cell: (group) => index.run(group[0], "title"), sort: (group) => index.run(group[0], "title") },
     { title: "Runs", align: "end", cell: (group) => count(group.length), sort: (group) => group.length },
     { title: "Over time", cell: (group) => spark(group.map((row) => index.rows.score[row])) },
@@ -190,9 +226,11 @@ function setUpHistory(index) {
     { title: "Latest run", cell: (group) => moment(index.when(last(group))), sort: (group) => index.when(last(group)) },
   ];
   const table = new WindowedTable(byId("history-table"), columns, "Subjects over time");
-  const refresh = () => table.show(histories(index).sort((one, other) => index.when(last(other)) - index.when(last(one))));
+  const controls = (group) => rows.control[last(group)];
+  const refresh = () => table.show(histories(index).sort((one, other) => controls(one) - controls(other) || index.when(last(other)) - index.when(last(one))));
   refresh();
-  return refresh;
+  sortInPlace(table, "order");
+  return () => table.staying(refresh);
 }
 
 function showHistory(index, rows) {
@@ -213,9 +251,10 @@ function showHistory(index, rows) {
   drawing.append(grid, svg("polyline", { class: "line", points: rows.map((row) => `${x(index.when(row))},${y(index.rows.score[row])}`).join(" ") }));
   for (const row of rows) {
     const at = x(index.when(row));
-    const spot = svg("g", { class: "spot best series-0" }, svg("title", {}, `${index.run(row, "name")}: ${percent(index.rows.score[row])} (${index.interval(row)})`));
+    const spot = svg("g", { class: `spot best series-${index.rows.mark[row][0]}` }, svg("title", {}, `${index.run(row, "name")}: ${percent(index.rows.score[row])} (${index.interval(row)})`));
     if (index.rows.low[row] !== null) spot.append(svg("line", { class: "whisker", x1: at, x2: at, y1: y(index.rows.low[row]), y2: y(index.rows.high[row]) }));
-    spot.append(svg("circle", { class: "mark", cx: at, cy: y(index.rows.score[row]), r: rows.length > 60 ? 2 : 4 }));
+    const size = rows.length > 60 ? 6 : 14;
+    spot.append(svg("use", { class: "mark", href: `#mark-${index.rows.mark[row][1]}`, x: at - size / 2, y: y(index.rows.score[row]) - size / 2, width: size, height: size }));
     drawing.append(spot);
   }
   const numbers = rows.map((row) => h("tr", {}, h("th", { scope: "row" }, index.run(row, "name")), h("td", { class: "end" }, percent(index.rows.score[row])), h("td", { class: "end" }, index.interval(row)), h("td", { class: "end" }, roughly(money(index.rows.cost[row]), index.rows.estimated[row]))));

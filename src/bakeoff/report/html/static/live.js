@@ -6,7 +6,7 @@ function showProgress(news) {
   bar.value = news.finished;
   bar.textContent = `${news.finished} of ${news.planned}`;
   const spent = news.cost === null ? "" : `, ${money(news.cost)} spent`;
-  byId("live-words").textContent = `${count(news.finished)} of ${count(news.planned)} trials${spent}. ${news.words}`;
+  byId("live-words").textContent = `${count(news.finished)} of ${countOf(news.planned, "trial")}${spent}. ${news.words}`;
   const head = h("thead", {}, h("tr", {}, ["Subject", "Finished", "Passed", "Lost", "Score so far"].map((title, place) => h("th", { scope: "col", class: place ? "end" : "" }, title))));
   const rows = news.subjects.map((subject) => h("tr", {},
     h("th", { scope: "row" }, subject.name),
@@ -17,9 +17,73 @@ function showProgress(news) {
   badge.className = `badge state-${news.state}`;
 }
 
+// ---- everything else on the page ----
+const LEAST_PAUSE = 2000; // milliseconds between two updates
+const PAUSE_FACTOR = 4; // times as long as an update took, the next one waits: the server makes a large page slowly
+
+/** Fetch the page again and put its new parts in place; what is searched, sorted and opened stays. */
+async function refreshPage() {
+  const answer = await fetch(location.pathname, { cache: "no-store" });
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html"); // its scripts do not run
+  document.querySelectorAll("script[data-chunk]").forEach((one) => one.remove());
+  document.body.append(...fresh.querySelectorAll("script[data-chunk]"));
+  decoded.clear();
+  for (const part of [".title", ".headline", ".tiles", ".top nav"]) swap(document.querySelector(part), fresh.querySelector(part));
+  swapSections(fresh);
+  await (await runTakes)();
+}
+function swap(old, fresh) { if (old && fresh && old.textContent !== fresh.textContent) old.replaceWith(fresh); }
+function swapSections(fresh) {
+  const kept = ["live", "trials"], main = byId("main");
+  const order = [...fresh.querySelectorAll("main > section")].filter((one) => !kept.includes(one.id));
+  for (const section of order) {
+    const old = byId(section.id);
+    if (section.querySelector("#matrix-table") && old?.querySelector("#matrix-table .window")) continue; // drawn by its script
+    carryOver(old, section);
+    if (old) old.replaceWith(section);
+    else main.insertBefore(section, byId("trials"));
+    section.querySelectorAll("table.sortable").forEach(makeSortable);
+    section.querySelectorAll(".virtual[data-table]").forEach(showLongTable);
+    resort(section, old);
+  }
+  const names = new Set(order.map((one) => one.id));
+  for (const old of [...main.querySelectorAll(":scope > section")]) if (!kept.includes(old.id) && !names.has(old.id)) old.remove();
+}
+/** What a reader opened stays open. */
+function carryOver(old, fresh) {
+  const opened = old ? [...old.querySelectorAll("details")].map((one) => one.open) : [];
+  fresh.querySelectorAll("details").forEach((one, place) => { if (opened[place]) one.open = true; });
+}
+function resort(section, old) {
+  const tables = old ? [...old.querySelectorAll("table.sortable")] : [];
+  section.querySelectorAll("table.sortable").forEach((table, place) => {
+    const sorted = tables[place]?.querySelector("th[aria-sort]"), button = sorted && table.tHead.rows[0].cells[sorted.cellIndex]?.querySelector("button");
+    if (!button) return;
+    button.click();
+    if (button.parentElement.getAttribute("aria-sort") !== sorted.getAttribute("aria-sort")) button.click();
+  });
+}
+/** Call this after each change; updates never overlap, and the last change is always shown. */
+const updates = { due: false, running: false };
+async function updatePage() {
+  updates.due = true;
+  if (updates.running) return;
+  updates.running = true;
+  while (updates.due) {
+    updates.due = false;
+    const began = performance.now();
+    try { await refreshPage(); } catch { /* the server has stopped, or is making the page: the next change tries again */ }
+    document.documentElement.dataset.updates = Number(document.documentElement.dataset.updates ?? 0) + 1;
+    const pause = Math.max(LEAST_PAUSE, PAUSE_FACTOR * (performance.now() - began));
+    await new Promise((resolve) => { setTimeout(resolve, pause); });
+  }
+  updates.running = false;
+}
+
 function followRun(address) {
   const source = new EventSource(address);
-  let wasRunning = false;
+  let wasRunning = document.querySelector(".title .badge").textContent === "running";
   source.addEventListener("progress", (event) => {
     const news = JSON.parse(event.data);
     wasRunning ||= news.state === "running";
@@ -27,10 +91,7 @@ function followRun(address) {
     byId("live").hidden = false;
     document.documentElement.dataset.live = news.state;
     showProgress(news);
-    if (news.state !== "running") {
-      const again = h("button", { type: "button", onclick: () => location.reload() }, "Show the new numbers");
-      byId("live-words").append(" ", again);
-    }
+    updatePage();
   });
 }
 

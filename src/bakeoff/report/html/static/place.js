@@ -1,0 +1,51 @@
+// What is searched, filtered, sorted and opened, kept in the address: it can be passed on, and the back button works.
+
+const placeListeners = [];
+/** The state in the address; null where the address names a section, which changes nothing. */
+function readPlace() {
+  const text = location.hash.slice(1);
+  return text === "" || text.includes("=") ? new URLSearchParams(text) : null;
+}
+let placeNow = readPlace() ?? new URLSearchParams();
+
+/** Change some of the state. A step that one may want to take back is pushed; letters typed in a row are not. */
+function writePlace(changes, push) {
+  const next = new URLSearchParams(placeNow);
+  for (const [key, value] of Object.entries(changes)) {
+    next.delete(key);
+    for (const one of [value ?? []].flat()) if (one !== "") next.append(key, one);
+  }
+  if (String(next) === String(placeNow)) return;
+  placeNow = next;
+  history[push ? "pushState" : "replaceState"](null, "", `#${next}`);
+}
+function onPlace(listener) { placeListeners.push(listener); }
+const tellPlace = () => placeListeners.forEach((listener) => listener());
+
+addEventListener("hashchange", () => {
+  const found = readPlace();
+  if (!found) return;
+  placeNow = found;
+  tellPlace();
+});
+// A link to a trial keeps the filters of the list.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.('a[href^="#t="]');
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || event.button) return;
+  event.preventDefault();
+  const wanted = new URLSearchParams(link.hash.slice(1));
+  writePlace({ t: wanted.get("t"), with: wanted.get("with") }, true);
+  tellPlace();
+});
+
+/** Keep the order of a table in the address, and take it from there. */
+function sortInPlace(table, key = "sort") {
+  const apply = () => {
+    const [, sign, title] = /^(-?)(.*)$/s.exec(placeNow.get(key) ?? "");
+    const column = table.columns.find((one) => one.sort && one.title === title) ?? null;
+    if (column !== table.sorted || (column && Boolean(sign) !== table.descending)) table.orderBy(column, Boolean(sign));
+  };
+  table.onsort = (column, descending) => writePlace({ [key]: `${descending ? "-" : ""}${column.title}` }, true);
+  onPlace(apply);
+  apply();
+}
