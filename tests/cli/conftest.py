@@ -17,7 +17,7 @@ def demo_once(
 ) -> tuple[Path, "subprocess.CompletedProcess[str]"]:
     def make(folder: Path) -> tuple[list[str], int, str, str]:
         environment = {**os.environ, **answered_once, "NO_COLOR": "1"}
-        done = warm_bakeoff.run("demo", "--sandbox", "process", cwd=folder, env=environment)
+        done = warm_bakeoff.run("demo", "--quick", "--sandbox", "process", cwd=folder, env=environment)
         return done.args, done.returncode, done.stdout, done.stderr
 
     folder, done = made_once(shared_folder / "demo", make)

@@ -1,6 +1,7 @@
 """`bakeoff demo` and what can be done with the run it leaves."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -23,15 +24,74 @@ def test_the_demo_exits_0_and_prints_every_denominator(demo: "subprocess.Complet
 
 
 def test_a_dry_run_prints_the_plan_and_makes_no_folder(bakeoff: Bakeoff, tmp_path: Path) -> None:
-    done = bakeoff("demo", "--dry-run")
+    done = bakeoff("demo", "--quick", "--dry-run")
     assert done.returncode == 0
     assert "80 trials = 10 cases × 4 subjects × 2 rounds" in done.stdout
     assert "capital-of-france" in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_of_the_whole_demo_prints_commands_that_exist_and_makes_no_folder(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    done = bakeoff("demo", "--dry-run")
+    assert done.returncode == 0
+    commands = [shlex.split(line) for line in done.stdout.splitlines()]
+    assert [command[1] for command in commands[:4]] == ["eval", "run", "agents", "mcp"]
+    assert commands[4][0] == "pytest"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_outputs_of_one_run_are_refused_for_the_whole_demo(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    done = bakeoff("demo", "--json")
+    assert (done.returncode, "--json is for one run" in done.stderr) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["eval", "components", "agents", "mcp", "pytest"])
+def test_a_start_is_written_once_and_overwritten_only_by_force(bakeoff: Bakeoff, tmp_path: Path, kind: str) -> None:
+    done = bakeoff("init", kind, "start")
+    assert (done.returncode, "Now try:\n  cd start" in done.stdout) == (0, True)
+    written = {path: path.read_bytes() for path in (tmp_path / "start").rglob("*") if path.is_file()}
+    assert written
+    assert bakeoff("init", kind, "start").returncode == 0, "nothing has changed"
+    changed = next(iter(written))
+    changed.write_text("mine")
+    refused = bakeoff("init", kind, "start")
+    assert (refused.returncode, changed.read_text()) == (2, "mine")
+    assert f"{changed.relative_to(tmp_path)} would be overwritten" in refused.stderr
+    assert bakeoff("init", kind, "start", "--force").returncode == 0
+    assert changed.read_bytes() == written[changed]
+
+
+def test_an_unknown_start_is_refused_with_those_that_exist(bakeoff: Bakeoff) -> None:
+    done = bakeoff("init", "everything")
+    assert done.returncode == 2
+    assert "'pytest'" in done.stderr
+
+
+def test_the_embedded_model_is_served_to_a_command_that_is_told_where(bakeoff: Bakeoff) -> None:
+    script = (
+        "import json, os, urllib.request as r; u = os.environ['OPENAI_BASE_URL'] + '/models'; "
+        "h = {'Authorization': 'Bearer ' + os.environ['OPENAI_API_KEY']}; "
+        "print(json.load(r.urlopen(r.Request(u, headers=h)))['data'][0]['object']); raise SystemExit(7)"
+    )
+    done = bakeoff("models", "serve", "--", sys.executable, "-c", script)
+    assert (done.returncode, "model" in done.stdout) == (7, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [(("--model", "nosuch"), "nosuch"), (("--", "no-such-program"), "'no-such-program' cannot be started")],
+)
+def test_what_cannot_be_served_is_named(bakeoff: Bakeoff, words: tuple[str, ...], problem: str) -> None:
+    done = bakeoff("models", "serve", *words)
+    assert (done.returncode, problem in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_json_output_is_json_and_nothing_else(bakeoff: Bakeoff, answered_once: dict[str, str]) -> None:
-    done = bakeoff("demo", "--sandbox", "process", "--json", **answered_once)
+    done = bakeoff("demo", "--quick", "--sandbox", "process", "--json", **answered_once)
     told = json.loads(done.stdout)
     assert [subject["subject"] for subject in told["summary"]["subjects"]] == ["oracle", "scripted", "nop", "smollm2"]
     assert told["summary"]["subjects"][1]["verdicts"] == {"pass": 9, "fail": 11}

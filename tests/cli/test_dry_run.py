@@ -88,6 +88,6 @@ def test_a_mistake_in_the_command_line_is_told_in_one_line(bakeoff: Bakeoff, wor
 
 
 def test_a_dry_run_tells_the_least_difference_it_could_find(bakeoff: Bakeoff) -> None:
-    done = bakeoff("demo", "--dry-run")
+    done = bakeoff("demo", "--quick", "--dry-run")
     assert "find a difference of" in done.stdout.replace("\n", " ")
     assert "10 cases × 2 rounds" in done.stdout.replace("\n", " ")

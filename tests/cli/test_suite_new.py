@@ -36,7 +36,7 @@ def test_a_new_suite_verifies(bakeoff: Bakeoff) -> None:
     assert bakeoff("suite", "new", "mine", "--framework", "python").returncode == 0
     done = bakeoff("verify")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 of 1 suites are fit for use" in done.stdout
+    assert "1 of 1 suite is fit for use" in done.stdout
     again = bakeoff("suite", "new", "mine")
     assert again.returncode == 2
     assert "tests/mine exists already" in again.stderr
@@ -47,12 +47,12 @@ def test_an_edited_suite_is_verified_again_until_ctrl_c(tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER)
     environment = {**os.environ, "BAKEOFF_CACHE": str(tmp_path / "cache")}
     with Terminal([str(PROGRAM), "verify", "--watch"], tmp_path, environment) as terminal:
-        terminal.sees("1 of 1 suites are fit for use")
+        terminal.sees("1 of 1 suite is fit for use")
         terminal.sees("Waiting for changes; Ctrl-C ends.")
         (tmp_path / "tests" / "adder" / "reference.py").write_text("def add(a, b):\n    return a - b\n")
-        terminal.sees("0 of 1 suites are fit for use")
+        terminal.sees("0 of 1 suite is fit for use")
         (tmp_path / "tests" / "adder" / "reference.py").write_text(ADDER["reference.py"])
-        terminal.sees("1 of 1 suites are fit for use")
+        terminal.sees("1 of 1 suite is fit for use")
         terminal.answer("Waiting for changes; Ctrl-C ends.", CTRL_C)
         assert terminal.ends() == 0
         assert "Traceback" not in terminal.text

@@ -18,9 +18,9 @@ import sys
 from pathlib import Path
 import typer.main
 from bakeoff.cli.main import app
-from bakeoff.cli.wizard import choose_command
+from bakeoff.cli.welcome import choose_aim
 
-words = choose_command(typer.main.get_command(app), Path("results"))
+words = choose_aim(typer.main.get_command(app), Path("results"))
 print("CHOSEN", words)
 sys.exit(0 if words else 130)
 """
@@ -34,9 +34,12 @@ def choose(tmp_path: Path) -> Iterator[Choose]:
     unwanted = ("CI", "COLUMNS", "LINES")  # the terminal's own size counts
     environment = {name: value for name, value in os.environ.items() if name not in unwanted} | {"NO_COLOR": "1"}
 
-    def start(columns: int = 100, words: tuple[str, ...] = ("-c", CHOOSE)) -> Terminal:
+    def start(columns: int = 100, words: tuple[str, ...] = ("-c", CHOOSE), *, commands: bool = True) -> Terminal:
         opened.append(Terminal([sys.executable, *words], tmp_path, environment, columns))
-        return opened[-1].__enter__()
+        terminal = opened[-1].__enter__()
+        if commands:
+            terminal.answer("Something else: all commands", UP, ENTER)
+        return terminal
 
     yield start
     for terminal in opened:
@@ -71,12 +74,14 @@ def test_the_jobs_are_the_commands_there_are_and_the_usual_ones_come_first(choos
 def test_without_results_only_what_needs_none_is_offered(choose: Choose) -> None:
     terminal = choose(columns=60)
     terminal.sees("\n   doctor")
-    menu, jobs = terminal.text.splitlines(), offered(terminal)
+    aims, _, menu = terminal.text.partition("? What would you like to do?")
+    jobs = offered(terminal)
     terminal.answer("", CTRL_C)
     assert terminal.ends() == 130
     assert "demo" in jobs
     assert not {"view", "compare", "runs", "resume"} & set(jobs)
-    assert max(map(len, menu)) <= 60
+    first = aims.partition("all commands")[0]  # the next lines of the transcript overwrite these
+    assert max(map(len, [*first.splitlines(), *menu.splitlines()])) <= 60
 
 
 def test_a_group_of_commands_is_asked_into_and_what_cannot_be_left_out_is_asked_for(
@@ -105,18 +110,44 @@ def test_runs_to_compare_are_picked_newest_first(choose: Choose, tmp_path: Path)
 
 
 @pytest.mark.parametrize("key", [CTRL_C, CTRL_D, ESC])
-def test_leaving_the_menu_is_130_in_one_line(choose: Choose, key: str) -> None:
-    terminal = choose()
-    terminal.answer("\n   doctor", UP, key)
+def test_leaving_the_first_question_is_130_in_one_line(choose: Choose, key: str) -> None:
+    terminal = choose(commands=False)
+    terminal.answer("Something else", UP, key)
     terminal.sees("cancelled; nothing was run\nCHOSEN None")
     assert terminal.ends() == 130
     assert terminal.is_as_before
 
 
-def test_bare_bakeoff_in_a_terminal_offers_the_jobs_there_are(choose: Choose) -> None:
-    terminal = choose(words=("-m", "bakeoff"))
-    terminal.answer("\n   doctor", CTRL_C)
+def test_bare_bakeoff_in_a_terminal_asks_what_to_find_out(choose: Choose) -> None:
+    terminal = choose(words=("-m", "bakeoff"), commands=False)
+    terminal.answer("? What do you want to find out?", CTRL_C)
     assert terminal.ends() == 130
+    assert "recent runs" not in terminal.text
+
+
+def test_an_aim_becomes_a_command_that_is_shown(choose: Choose) -> None:
+    terminal = choose(words=("-m", "bakeoff"), commands=False)
+    terminal.answer("Do models understand my MCP server?", DOWN, DOWN, DOWN, ENTER)
+    terminal.sees("bakeoff init mcp\n")
+    terminal.sees("bakeoff mcp evaluate")
+    assert terminal.ends() == 0
+
+
+def test_what_is_here_is_evaluated_instead_of_written_again(choose: Choose, tmp_path: Path) -> None:
+    (tmp_path / "mcp-testing-framework.yaml").write_text("")
+    terminal = choose(commands=False)
+    terminal.answer("Do models understand", DOWN, DOWN, DOWN, ENTER)
+    terminal.sees("CHOSEN ['mcp', 'evaluate']")
+    assert terminal.ends() == 0
+
+
+def test_recent_runs_stand_above_the_question_and_a_broken_one_is_said_to_be(choose: Choose, tmp_path: Path) -> None:
+    make_runs(tmp_path, *(f"2026-01-0{day}-x" for day in (1, 2, 3, 4)))
+    terminal = choose(commands=False)
+    terminal.answer("Look at past runs in the browser", CTRL_C)
+    assert terminal.ends() == 130
+    listed = [line.split()[0] for line in terminal.text.splitlines() if "cannot be read" in line]
+    assert listed == ["2026-01-04-x", "2026-01-03-x", "2026-01-02-x"]
 
 
 def test_without_a_terminal_bare_bakeoff_prints_help_and_asks_nothing(bakeoff: Bakeoff) -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import count_of
 from bakeoff.cli.components import gradable_suites
 from bakeoff.cli.console import err, out, say, warn
 from bakeoff.cli.exercises import gradable
@@ -66,10 +67,12 @@ def run_audit(
 
 
 def _found(paths: Sequence[Path] | None) -> Iterator[Case]:
-    """Yield the cases of suites and exercises at these paths, or the bundled ones."""
+    """Yield the cases at these paths; without any, those of the suites in `tests`, or else all bundled ones."""
     if not paths:
-        yield from _suite_cases(suite_files.discover(suite_files.bundled_folder()))
-        yield from _exercise_cases(None)
+        found = suite_files.find_suites(None)
+        yield from _suite_cases(found)
+        if found.folder == suite_files.bundled_folder():
+            yield from _exercise_cases(None)
     for path in paths or ():
         if not path.is_dir():
             raise UsageError(f"{visible(str(path))} is not a folder: name a suite, an exercise, or a folder of them")
@@ -119,7 +122,7 @@ async def _audit(
 
         def on_run(case: str) -> None:
             runs[case] += 1
-            bars.update(bar, description=f"{runs.total():,} runs of tests, now {visible(case, 28)}")
+            bars.update(bar, description=f"{count_of(runs.total(), 'run')} of tests, now {visible(case, 28)}")
 
         async with open_resources((References("bakeoff verify --suite"), *toolchains)) as resources:
             async for found in audit_cases(cases, settings, resources, options.jobs, on_run):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, part_of
 from bakeoff.cli.console import out, print_json
 from bakeoff.errors import RunFolderError
 from bakeoff.record import Record
@@ -123,8 +123,8 @@ def _notes(found: _Found) -> list[str]:
         notes.append(f"it is signed: `bakeoff runs verify {folder.label}` says whether anything changed since")
     if found.without_checksum:
         notes.append(
-            f"{found.without_checksum:,} of {found.lines:,} lines have no checksum, because an older bakeoff wrote "
-            "them: not every damage to them can be noticed"
+            f"{part_of(found.without_checksum, found.lines, 'line', 'has/have')} no checksum, because an older bakeoff "
+            "wrote them: not every damage to them can be noticed"
         )
     return notes
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import count_of
 from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import err, out, say
 from bakeoff.cli.flags import CompareFlags, ReportFlags, SelfCheckFlags
@@ -50,18 +51,20 @@ def run_compare(*, baseline: str, wanted: CompareFlags, shown_as: ReportFlags) -
 
 def show(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> None:
     """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
-    if shown_as.as_json and shown_as.markdown:
-        raise UsageError("--json and --markdown both print to stdout: use only one of them")
+    shown_as.check()
     if shown_as.html:
         from bakeoff.report.html import write_report_page  # takes long to import
 
         say(f"wrote {write_report_page(shown_as.html, report)}")
-    console = out()
+    files: tuple[Path, ...] = ()
     if shown_as.as_json:
-        console.file.write(harmless_json(to_json(indent=2)) + "\n")
+        files = shown_as.write(harmless_json(to_json(indent=2)) + "\n")
     elif shown_as.markdown:
-        console.file.write(harmless_in_logs(to_markdown(report)))
-    else:
+        files = shown_as.write(harmless_in_logs(to_markdown(report)))
+    for path in files:
+        say(f"wrote {path}")
+    if shown_as.prints_table:
+        console = out()
         with console.capture() as printed:  # a page has everything else
             print_blocks(console, replace(report, sections=()) if shown_as.html else report)
         console.file.write(harmless_in_logs(printed.get()))
@@ -166,4 +169,4 @@ def _findings(check: SelfCheck) -> list[str]:
 def _rate(flips: FlipRate | None) -> str:
     if flips is None:
         return "an unknown share"
-    return f"{percent(flips.rate)} (95 % interval {span(flips.interval)}, {flips.cases} cases)"
+    return f"{percent(flips.rate)} (95 % interval {span(flips.interval)}, {count_of(flips.cases, 'case')})"

@@ -138,26 +138,27 @@ def _with_browser(suites: Sequence[Suite]) -> Sequence[Suite]:
     return suites
 
 
-def verify(*, wanted: SuiteFlags, flags: VerifyFlags, watch: bool) -> int:
+def verify(*, wanted: SuiteFlags, flags: VerifyFlags, as_json: bool, watch: bool) -> int:
     """Check suites; return 1 if one of them is not fit for use, or cannot be read."""
     request = ComponentsRequest(**wanted.values())
     found = find_suites(request.suites, request.only)
     warn(found.warnings)
     suites = found.suites
-    code = _verified(suites, flags) or int(bool(found.left_out))
+    code = _verified(suites, flags, as_json=as_json) or int(bool(found.left_out))
     if not watch:
         return code
     from bakeoff.cli.verify import changed_suites
 
     with suppress(KeyboardInterrupt):
         for changed in changed_suites(lambda: find_suites(request.suites, request.only), suites):
-            code = _verified(changed, flags)
+            code = _verified(changed, flags, as_json=as_json)
     return code
 
 
-def _verified(suites: Sequence[Suite], flags: VerifyFlags) -> int:
+def _verified(suites: Sequence[Suite], flags: VerifyFlags, *, as_json: bool) -> int:
     from bakeoff.cli.verify import print_checks
     from bakeoff.doors.components.verify import verify_suites
 
-    checks = asyncio.run(verify_suites(gradable_suites(suites), sandbox_of(flags.options()), flags.jobs))
-    return print_checks(checks, "suite", ("reference", "empty", "wrong"))
+    options = flags.options()
+    checks = asyncio.run(verify_suites(gradable_suites(suites), sandbox_of(options), options.jobs))
+    return print_checks(checks, "suite", ("reference", "empty", "wrong"), as_json=as_json)

@@ -46,7 +46,7 @@ def plan_json(checked: CheckedPlan) -> dict[str, Any]:
         "subjects": [{"name": spec.name, "kind": spec.kind} for spec in plan.subjects],
         "rounds": plan.rounds,
         "threshold": plan.threshold,
-        "scorers": [scorer.kind for scorer in plan.scorers],
+        "scorers": list(dict.fromkeys(scorer.kind for scorer in plan.every_scorer)),
         "estimates": [
             {"subject": one.subject, **one.usage.model_dump(), "basis": one.basis}
             for one in _estimates(plan, checked.options.results)
@@ -73,7 +73,7 @@ def print_plan(console: Console, checked: CheckedPlan) -> None:
         )
     threshold = "none, scores are only recorded" if plan.threshold is None else f"{plan.threshold:g}"
     console.print(f"pass threshold: {threshold}")
-    console.print(f"scorers: {', '.join(scorer.kind for scorer in plan.scorers)}")
+    console.print(f"scorers: {', '.join(dict.fromkeys(scorer.kind for scorer in plan.every_scorer))}")
     console.print(f"subjects: {', '.join(visible(subject.name) for subject in plan.subjects)}")
     cases = table("case", "files", "hidden", "prompt")
     for case in plan.cases[:_CASES_SHOWN]:

@@ -102,15 +102,16 @@ def _print_prompts(exercises: Sequence[Exercise], request: ExercisesRequest) -> 
             out().print(Text(visible(line.replace("\t", "    "), 100_000)), soft_wrap=True)
 
 
-def verify(*, wanted: ExerciseFlags, flags: VerifyFlags) -> int:
+def verify(*, wanted: ExerciseFlags, flags: VerifyFlags, as_json: bool = False) -> int:
     """Check exercises; return 1 if one of them is not fit for use."""
     from bakeoff.cli.verify import print_checks
     from bakeoff.doors.exercises.verify import verify_exercises
 
     request = ExercisesRequest(**wanted.values())
     exercises = gradable(_exercises_of(request), request)
-    checks = asyncio.run(verify_exercises(exercises, request, sandbox_of(flags.options()), flags.jobs))
-    return print_checks(checks, "exercise", ("example", "stub"))
+    options = flags.options()
+    checks = asyncio.run(verify_exercises(exercises, request, sandbox_of(options), options.jobs))
+    return print_checks(checks, "exercise", ("example", "stub"), as_json=as_json)
 
 
 def list_agents(*, agent_files: Sequence[Path] | None, sandbox: SandboxName, as_json: bool) -> None:
@@ -144,8 +145,7 @@ def list_agents(*, agent_files: Sequence[Path] | None, sandbox: SandboxName, as_
 
 def show_leaderboard(*, files: Sequence[Path] | None, results: Path, shown_as: ReportFlags) -> None:
     """Rank result files of agents."""
-    if shown_as.as_json and shown_as.markdown:
-        raise UsageError("--json and --markdown both print to stdout: use only one of them")
+    shown_as.check()
     found = [file for file in (_named(files) if files else _found(results)) if _has_readable_run(file)]
     if not found:
         places = ", ".join(visible(str(path)) for path in files or [results])

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Argument, CallbackParam, Context, Option
 
 from bakeoff._kernel.choices import (
     SHARD_FORM,
@@ -14,6 +14,7 @@ from bakeoff._kernel.choices import (
     UndecidableRule,
     shard_in,
 )
+from bakeoff._kernel.cores import JOBS_RULE
 from bakeoff.cli.declare import Flags, flag
 from bakeoff.errors import UsageError
 
@@ -21,14 +22,46 @@ if TYPE_CHECKING:
     from bakeoff.plan import Plan
     from bakeoff.report.ci import CiOutputs
 
-Results = Annotated[
-    Path, Option(metavar="DIR", help="The folder that holds the runs, or s3://, gs:// or az://bucket/folder.")
+_RESULTS_HELP = "The folder that holds the runs, or s3://, gs:// or az://bucket/folder."
+
+
+def _nearest_results(context: Context, parameter: CallbackParam, value: Path) -> Path:
+    """Return the folder that was named or, by default, the nearest one here or above that holds runs."""
+    source = context.get_parameter_source(parameter.name or "")
+    if source is not None and source.name != "DEFAULT":
+        return value
+    from bakeoff.storage.places import nearest_results
+
+    return nearest_results(value)
+
+
+Results = Annotated[Path, Option(metavar="DIR", help=_RESULTS_HELP, callback=_nearest_results)]
+NewResults = Annotated[Path, Option(metavar="DIR", help=_RESULTS_HELP)]
+
+
+def _complete_run(incomplete: str) -> list[str]:
+    """Return the names of runs for the shell, the latest first."""
+    from bakeoff.storage.places import nearest_results
+    from bakeoff.storage.run_folder import LATEST, run_folders
+
+    names = [LATEST, *(folder.label for folder in reversed(run_folders(nearest_results())))]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+RunName = Annotated[
+    str,
+    Argument(metavar="RUN", help="The folder, name or address of a run, or `latest`.", autocompletion=_complete_run),
 ]
-RunName = Annotated[str, Argument(help="The folder, name or address of a run, or `latest`.")]
-Jobs = Annotated[int, Option(min=1, metavar="N", help="How many trials to run at the same time.")]
+Jobs = Annotated[
+    int | None,
+    Option(min=1, metavar="N", help=f"How many trials to run at the same time. Default: {JOBS_RULE}."),
+]
 Sandbox = Annotated[SandboxName, Option(help="The sandbox that commands run in.")]
 Refresh = Annotated[bool, Option("--refresh", help="Fetch the AI Gateway's list of models again.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
+Markdown = Annotated[bool, Option("--markdown", help="Print Markdown instead of a table.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
+Port = Annotated[int, Option(min=0, max=65535, metavar="N", help="The port to listen on; 0 picks a free one.")]
 MaxCost = Annotated[float | None, Option(metavar="USD", help="Stop at this cost; trials in flight are cut short.")]
 Trust = Annotated[
     bool,
@@ -62,7 +95,7 @@ SuitesPath = Annotated[
 ]
 
 
-MARGIN = flag(None, "The largest difference that does not matter, such as 0.05.", min=0, max=1)
+MARGIN = flag(None, "The largest difference that does not matter, such as 0.05.", min=0, max=1, metavar="SHARE")
 UNDECIDABLE = flag("pass", "The result of the gate if neither a regression nor its absence is shown.")
 HIDDEN_TESTS = flag(
     0.0, "Hide this share of the tests from subjects, and score both parts.", min=0, max=0.9, metavar="SHARE"
@@ -79,27 +112,37 @@ WITH_TEXT = flag(
 HIDDEN_SEED = flag(0, "Decides which tests are hidden.", metavar="N")
 
 
+HTML = flag(None, "Also write a self-contained page to this file.", metavar="FILE")
+CONFIG = flag(None, "The configuration. Default: the nearest one.", "--config", metavar="FILE")
+ROUNDS = flag(1, "How often to try each case.", min=1)
+MIN_COVERAGE = flag(
+    None,
+    "Fail if the cases exercise less of all tools, parameters and enum values. Default: minCoverage.",
+    min=0,
+    max=1,
+    metavar="SHARE",
+)
 HEADERS = flag(None, "A header for servers at a URL: 'Authorization: Bearer ${TOKEN}'.", "--header", metavar="TEXT")
 
 
 class PlanFlags(Flags):
     """The options of every command that runs a plan."""
 
-    results: Results = Path("results")
+    results: NewResults = Path("results")
     dry_run: bool = flag(False, "Print the plan and run nothing.")
     max_cost: MaxCost = None
     max_total_tokens: int | None = flag(None, "Start no more trials once this many tokens are used.", min=1)
     max_seconds: float | None = flag(None, "Start no more trials after this time.", metavar="SECONDS")
     replay: ReplayMode = flag(
         "off",
-        "auto: use recorded model calls and record new ones; record: record all again; strict: no new calls.",
+        "Answer model calls from recordings: auto records new calls, record records all again, strict makes none.",
         envvar="BAKEOFF_REPLAY",
     )
     recordings: Path = flag(
         Path(".bakeoff/recordings"), "The folder of recorded model calls.", metavar="DIR", envvar="BAKEOFF_RECORDINGS"
     )
     upload_interval: float = flag(
-        10.0, "With --results in an object store: seconds between uploads.", min=0.1, metavar="SECONDS"
+        10.0, "With --results in an object store: the time between uploads.", min=0.1, metavar="SECONDS"
     )
     trace: bool = flag(False, "Send OpenTelemetry spans (needs the extra `otel`).")
     executor: ExecutorName = flag("local", "Run trials here, or on the nodes of a Ray cluster (needs the extra `ray`).")
@@ -115,8 +158,8 @@ class SelectionFlags(Flags):
 
     until_decided: bool = flag(False, "Compare subjects in pairs after every case; run no trial that decides nothing.")
     margin: float | None = flag(
-        None, "With --until-decided: a pair is equivalent within this difference, such as 0.05.", metavar="SHARE"
-    )
+        None, "The largest difference that does not matter, such as 0.05.", metavar="SHARE"
+    )  # `applied` says what is wrong with one that is out of range
     shard: str | None = flag(
         None,
         "Run only part I of N of the cases, such as 2/4; `bakeoff merge` joins the runs of all parts.",
@@ -147,7 +190,7 @@ def parse_shard(text: str) -> tuple[int, int]:
 class JobFlags(PlanFlags):
     """The options of commands that run a plan in workspaces."""
 
-    jobs: Jobs = 8
+    jobs: Jobs = None
     keep_workspaces: bool = flag(False, "Keep the folder of each trial.")
 
 
@@ -160,6 +203,7 @@ class RunFlags(JobFlags):
 class ResumeFlags(JobFlags):
     """The options of `bakeoff resume`."""
 
+    results: Results = Path("results")
     sandbox: SandboxName | None = flag(None, "The sandbox that commands run in. Default: the one of the run.")
     trust: Trust = False
 
@@ -175,7 +219,7 @@ class RescoreFlags(Flags):
         metavar="SCORER",
     )
     rescore_all: bool = flag(False, "Also score attempts that these scorers have scored before.", "--all")
-    jobs: Jobs = 8
+    jobs: Jobs = None
     sandbox: Sandbox = "auto"
     trust: Trust = False
 
@@ -183,7 +227,7 @@ class RescoreFlags(Flags):
 class VerifyFlags(Flags):
     """The options of commands that check cases."""
 
-    jobs: Jobs = 2
+    jobs: Jobs = None
     sandbox: Sandbox = "auto"
 
 
@@ -201,19 +245,58 @@ class AuditFlags(Flags):
     output: Path = flag(Path("results/audit"), "The folder to write to.", "--output", "-o", metavar="DIR")
 
 
-class OutputFlags(Flags):
-    """Choose the output of a run at its end, besides its own files."""
+class PrintFlags(Flags):
+    """Choose what is printed instead of a table, and where it goes."""
 
     as_json: AsJson = False
-    junit: Path | None = flag(None, "Also write JUnit XML.", metavar="FILE")
-    markdown: Path | None = flag(None, "Also write Markdown, for a pull request.", metavar="FILE")
+    markdown: Markdown = False
+    output: Path | None = flag(
+        None, "Write the JSON or Markdown to this file, and print the table too.", "--output", "-o", metavar="FILE"
+    )
+
+    @property
+    def prints_table(self) -> bool:
+        """Return whether the table goes to stdout: nothing else does."""
+        return self.output is not None or not (self.as_json or self.markdown)
+
+    def check(self) -> None:
+        """Raise an error if what is asked for cannot be written."""
+        if self.as_json and self.markdown:
+            raise UsageError("--json and --markdown both print to stdout: use only one of them")
+        if self.output is None:
+            return
+        if not (self.as_json or self.markdown):
+            raise UsageError(f"-o {self.output} is for JSON or Markdown: add --json or --markdown")
+        from bakeoff.report.output_files import refuse_unwritable
+
+        refuse_unwritable("-o", self.output)
+
+    def write(self, text: str) -> tuple[Path, ...]:
+        """Write the JSON or Markdown to stdout or the file; return the files that were written."""
+        if self.output is None:
+            from bakeoff.cli.console import out
+
+            out().file.write(text)
+            return ()
+        from bakeoff.report.output_files import replace_text
+
+        with replace_text(self.output) as file:
+            file.write(text)
+        return (self.output,)
+
+
+class OutputFlags(PrintFlags):
+    """Choose the output of a run at its end, besides its own files."""
+
+    junit: Path | None = flag(None, "Also write JUnit XML to this file.", metavar="FILE")
     github: bool = flag(False, "Also write GitHub annotations and a step summary.")
 
     def outputs(self) -> "CiOutputs":
-        """Return the files for continuous integration; raise if one of them could not be written."""
+        """Return the outputs for continuous integration; raise if something could not be written."""
         from bakeoff.report.ci import CiOutputs
 
-        return CiOutputs(self.junit, self.markdown, self.github)
+        self.check()
+        return CiOutputs(self.junit, self.github)
 
 
 class EndingFlags(OutputFlags):
@@ -223,18 +306,18 @@ class EndingFlags(OutputFlags):
     exit_zero: ExitZero = False
 
 
-class ReportFlags(Flags):
+class ReportFlags(PrintFlags):
     """How a report is shown."""
 
-    as_json: AsJson = False
-    markdown: bool = flag(False, "Print Markdown instead of a table.")
-    html: Path | None = flag(None, "Write a self-contained page to this file.", metavar="FILE")
+    html: Path | None = HTML
 
 
 class CompareFlags(Flags):
     """The options of `bakeoff compare`."""
 
-    candidate: Annotated[str | None, Argument(help="The same. Leave it out to compare two subjects of one run.")] = None
+    candidate: Annotated[
+        str | None, Argument(metavar="CANDIDATE", help="The same. Leave it out to compare two subjects of one run.")
+    ] = None
     results: Results = Path("results")
     subject_a: str | None = flag(None, "The subject to take from the baseline.", metavar="NAME")
     subject_b: str | None = flag(None, "The subject to take from the candidate.", metavar="NAME")
@@ -257,7 +340,7 @@ class LabelFlags(Flags):
     count: int | None = flag(
         None, "Answers to label, with those of earlier sessions. Default: 30 of each subject.", min=1
     )
-    port: int = flag(0, "The port to listen on; 0 picks a free one.", min=0, max=65535)
+    port: Port = 0
     no_open: NoOpen = False
 
 
@@ -288,15 +371,13 @@ class VersionFlags(Flags):
 class TuneFlags(Flags):
     """The options of `bakeoff mcp tune`."""
 
-    path: Path | None = flag(None, "The configuration. Default: the nearest one.", "--config", metavar="FILE")
-    descriptions: list[str] | None = flag(
-        None, "A description to try. Repeat it for more.", "--description", metavar="TEXT"
-    )
+    path: Path | None = CONFIG
+    descriptions: list[str] | None = flag(None, "A description to try.", "--description", metavar="TEXT")
     versions: Path | None = flag(None, "A file of descriptions, with lines of --- between them.", metavar="FILE")
     propose: int = flag(0, "Let a model propose this many.", min=0, max=20, metavar="N")
     proposer: str | None = flag(None, "The model that proposes. Default: the model under test.", metavar="NAME")
     model: str | None = flag(None, "The model under test. Default: the first of modelsToTest.", metavar="NAME")
-    rounds: int | None = flag(None, "Overrides testRound.", min=1)
+    rounds: int | None = flag(None, "How often to try each case. Default: testRound.", min=1)
     hold_out: float = flag(0.5, "The share of cases that confirm the winner.", min=0.1, max=0.9, metavar="SHARE")
     patch: Path | None = flag(None, "Write the patch of a confirmed winner to this file.", metavar="FILE")
 
@@ -304,11 +385,13 @@ class TuneFlags(Flags):
 class SelfCheckFlags(Flags):
     """The options of `bakeoff selfcheck`."""
 
-    run: Annotated[str | None, Argument(help="The run whose plan to use. Default: the plan of the demo.")] = None
-    results: Results = Path("results")
+    run: Annotated[
+        str | None, Argument(metavar="RUN", help="The run whose plan to use. Default: the plan of the demo.")
+    ] = None
+    results: NewResults = Path("results")
     subject: str | None = flag(None, "The subject of the plan to run.", metavar="NAME")
-    rounds: int | None = flag(None, "The rounds of each of the two runs.", min=1)
-    jobs: Jobs = 4
+    rounds: int | None = flag(None, "How often to try each case. Default: as often as the run.", min=1)
+    jobs: Jobs = None
     sandbox: Sandbox = "auto"
     max_cost: MaxCost = None
     trust: Trust = False
@@ -324,18 +407,18 @@ class MergeFlags(Flags):
         "-o",
         metavar="PATH",
     )
-    html: Path | None = flag(None, "Also write a self-contained page.", metavar="FILE")
+    html: Path | None = HTML
     shards: int | None = flag(None, "How many shards there are; refuse if one is missing.", min=1, metavar="N")
-    min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1)
-    min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1)
+    min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1, metavar="SHARE")
+    min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1, metavar="SCORE")
     baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
     allow_undecided: str = flag("0", "Like --eval-allow-undecided of pytest.", metavar="N")
     margin: float | None = MARGIN
     undecidable: UndecidableRule = UNDECIDABLE
-    require_calibrated_judge: bool = flag(False, "Refuse (exit 3) if a judge has too few labels in the kept runs.")
-    results: Path = flag(
-        Path(".bakeoff"), "The folder of runs that --require-calibrated-judge looks for labels in.", metavar="DIR"
+    require_calibrated_judge: bool = flag(
+        False, "Refuse (exit 3) if a judge has too few labels in the runs of --results."
     )
+    results: Results = Path("results")
 
 
 class SuiteFlags(Flags):
@@ -352,7 +435,7 @@ class ComponentsFlags(SuiteFlags):
 
     models: list[str] | None = flag(None, "A model, such as local:smollm2, oracle or nop.", "--model")
     mcp: list[str] | None = flag(
-        None, "none, http[:URL], stdio[:COMMAND], or several joined by ` + `.", metavar="SERVER"
+        None, "Servers to use: none, http[:URL], stdio[:COMMAND], or several joined by ` + `.", metavar="SERVER"
     )
     treatments: list[str] | None = WITH_TEXT
     test_tool: bool = flag(True, "Let models run the tests before they submit.")
@@ -360,11 +443,13 @@ class ComponentsFlags(SuiteFlags):
     hide_tests: bool = flag(False, "Leave the tests out of the prompt.")
     hidden_tests: float = HIDDEN_TESTS
     hidden_seed: int = HIDDEN_SEED
-    rounds: int = flag(1, "How often to try each suite.", min=1)
+    rounds: int = ROUNDS
     max_steps: int | None = flag(None, "Replies of a model per trial. Default: 10, or 2 for a local model.", min=1)
-    temperature: float | None = flag(None, "The temperature of the models. Default: their own.", min=0)
+    temperature: float | None = flag(
+        None, "The temperature of the models. Default: their own.", min=0, metavar="NUMBER"
+    )
     seed: int | None = flag(None, "The seed of the first round; later rounds count up.")
-    max_tokens: int | None = flag(None, "The longest reply of a model, in tokens.", min=1)
+    max_tokens: int | None = flag(None, "The longest reply of a model, in tokens; a run has --max-total-tokens.", min=1)
     pictures: bool = flag(False, "Take a picture of each component in Chromium, after grading.")
 
 
@@ -393,7 +478,7 @@ class AgentFlags(ExerciseFlags):
     providers: list[str] | None = flag(None, "A provider for every agent. Default: the agent's own.", "--provider")
     agent_files: AgentFiles = None
     treatments: list[str] | None = WITH_FILES
-    rounds: int = flag(1, "How often to try each exercise.", min=1)
+    rounds: int = ROUNDS
     hidden_tests: float = HIDDEN_TESTS
     hidden_seed: int = HIDDEN_SEED
     timeout: float = flag(300.0, "The time limit of an agent on one exercise.", min=1, max=604_800, metavar="SECONDS")
@@ -405,6 +490,30 @@ class AgentFlags(ExerciseFlags):
     show_progress: bool = flag(False, "Show what agents change while they work.")
 
 
+class EvalFlags(Flags):
+    """Which part of a configuration of prompts. The fields are those of `EvalRequest`."""
+
+    path: Annotated[
+        Path | None,
+        Argument(
+            metavar="FILE",
+            help="A bakeoff.yaml, pyproject.toml or promptfooconfig.yaml, or a folder with one. Default: this folder.",
+        ),
+    ] = None
+    prompts: list[str] | None = flag(None, "Only this prompt.", "--prompt")
+    subjects: list[str] | None = flag(None, "Only this subject.", "--subject")
+    cases: list[str] | None = flag(None, "Only cases with this name or tag.", "--case")
+    rounds: int | None = flag(None, "Overrides `rounds`.", min=1)
+
+
+class EvalRunFlags(PlanFlags):
+    """How a configuration of prompts is run. Without them, the `limits` of the file count."""
+
+    jobs: Jobs = None
+    keep_workspaces: bool = flag(False, "Keep the folder of each trial.")
+    sandbox: Sandbox = "auto"
+
+
 class EvaluationFlags(Flags):
     """Which part of a configuration. The fields are those of `EvaluationRequest`."""
 
@@ -412,11 +521,9 @@ class EvaluationFlags(Flags):
     prompts: list[str] | None = flag(None, "Only cases with this text in the prompt.", "--prompt", metavar="TEXT")
     models: list[str] | None = flag(None, "Only this model of modelsToTest.", "--model")
     cases: list[str] | None = flag(None, "Only cases with this name, number or tag.", "--case")
-    rounds: int | None = flag(None, "Overrides testRound.", min=1)
-    jobs: int | None = flag(None, "Overrides concurrencyLimit.", min=1)
-    min_coverage: float | None = flag(
-        None, "Fail if the cases exercise less of all tools, parameters and enum values.", min=0, max=1, metavar="SHARE"
-    )
+    rounds: int | None = flag(None, "How often to try each case. Default: testRound.", min=1)
+    jobs: int | None = flag(None, "How many trials to run at the same time. Default: concurrencyLimit, or 5.", min=1)
+    min_coverage: float | None = MIN_COVERAGE
     report: Path = flag(Path("mcp-report"), "The folder of the reports.", metavar="DIR")
     headers: list[str] | None = HEADERS
 
@@ -442,6 +549,4 @@ class ServerFlags(DirectFlags):
 class ServerOptions(DirectFlags):
     """Which servers, with the configuration as an option."""
 
-    path: Path | None = flag(
-        None, "The configuration of the servers. Default: the nearest one.", "--config", metavar="FILE"
-    )
+    path: Path | None = CONFIG

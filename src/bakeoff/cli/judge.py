@@ -5,7 +5,7 @@ import getpass
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, part_of
 from bakeoff._kernel.threads import call
 from bakeoff.cli.compare import show
 from bakeoff.cli.console import out, say
@@ -46,13 +46,14 @@ def label_run(*, run: str, wanted: LabelFlags) -> None:
     labeller = _labeller(wanted.labeller)
     work = Labelling(drawn, plan, folder.labels_file, labeller)
     if work.place is None:
-        say(f"{visible(labeller)} has labelled all {len(drawn):,} answers: draw more with --count")
+        say(f"{visible(labeller)} has labelled {part_of(len(drawn), len(drawn), 'answer')}: draw more with --count")
     else:
 
         def ready(address: str) -> None:
             out().file.write(f"{address}\n")
             out().file.flush()
-            say(f"{work.left:,} of {len(drawn):,} answers are left for {visible(labeller)}; press Ctrl-C to stop")
+            left = part_of(work.left, len(drawn), "answer", "is/are")
+            say(f"{left} left for {visible(labeller)}; press Ctrl-C to stop")
             if not wanted.no_open:
                 open_address(address)
 
@@ -133,7 +134,7 @@ async def _ask_again(
 def _judge(plan: Plan, scorer: str, times: int) -> Scorer:
     """Build the judge of a plan. One that asks a model is told to ask it several times for each score."""
     registry = door_of(plan).registry(plan, RunOptions())
-    for spec in plan.scorers:
+    for spec in plan.every_scorer:
         factory = registry.scorers.get(spec.kind)
         built = factory(spec) if factory else None
         if factory and built and scorer == (spec.name or built.name):

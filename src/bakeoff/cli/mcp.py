@@ -3,22 +3,24 @@
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-import typer
 from typer import Argument
 
-from bakeoff.cli.declare import command, flag
+from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import (
+    MIN_COVERAGE,
     AsJson,
     EndingFlags,
     EvaluationFlags,
     NoOpen,
     PlanFlags,
+    Port,
     ReportFlags,
     SelectionFlags,
     ServerFlags,
     ServerOptions,
     TuneFlags,
     VersionFlags,
+    Yes,
 )
 
 FailOn: TypeAlias = Literal["error", "warning", "never"]
@@ -29,13 +31,11 @@ _LOOK = "bakeoff.cli.mcp_look"
 _SNAPSHOT = "bakeoff.cli.mcp_snapshot"
 _LOGIN = "bakeoff.cli.mcp_login"
 ServerName = Annotated[
-    str | None, Argument(metavar="[SERVER]", help="A server of the configuration. Default: the only one at a URL.")
+    str | None, Argument(metavar="SERVER", help="A server of the configuration. Default: the only one at a URL.")
 ]
 
-mcp = typer.Typer(
-    help="Test how well models use the tools of MCP servers.", rich_markup_mode=None, no_args_is_help=True
-)
-imports = typer.Typer(help="Import cases of other formats.", rich_markup_mode=None, no_args_is_help=True)
+mcp = group_of("Test how well models use the tools of MCP servers.", "bakeoff mcp evaluate")
+imports = group_of("Import cases of other formats.", "bakeoff mcp import bfcl questions.json answers.json -o bfcl.yaml")
 mcp.add_typer(imports, name="import")
 
 
@@ -45,8 +45,9 @@ def evaluate(
     wanted: EvaluationFlags,
     flags: PlanFlags,
     selection: SelectionFlags,
-    html: bool = flag(False, "Accepted for older scripts: the page is always written."),
-    opened: bool = flag(True, "Show the page in the browser, where there is one.", "--open/--no-open"),
+    html: bool = flag(False, "Accepted for older scripts: the page is always written.", hidden=True),
+    opened: bool = flag(False, "Accepted for older scripts: the page is shown anyway.", "--open", hidden=True),
+    no_open: NoOpen = False,
     watch: bool = flag(
         False, "After every save, ask the cases whose tools changed and those that failed, until Ctrl-C."
     ),
@@ -55,27 +56,33 @@ def evaluate(
     """Ask every model every prompt, and compare the tools it calls with the expected calls.
 
     --dry-run checks everything except the servers.
+
+    Example: bakeoff mcp evaluate mcp-testing-framework.yaml --watch
     """
 
 
 @command(mcp, "compare", "bakeoff.cli.mcp_compare")
 def compare(
     *,
-    baseline: Annotated[str | None, Argument(help="The earlier run. Default: the last two runs.")] = None,
-    candidate: Annotated[str | None, Argument(help="The later run.")] = None,
+    baseline: Annotated[
+        str | None, Argument(metavar="BASELINE", help="The earlier run. Default: the last two runs.")
+    ] = None,
+    candidate: Annotated[str | None, Argument(metavar="CANDIDATE", help="The later run.")] = None,
     wanted: VersionFlags,
     shown_as: ReportFlags,
 ) -> None:
     """Show what changed in the servers between two runs, and the points that each tool won or lost.
 
     Exit codes: 0 no regression is shown, 1 a regression is shown, 3 too much is missing to compare.
+
+    Example: bakeoff mcp compare --markdown
     """
 
 
 @command(mcp, "tune", "bakeoff.cli.mcp_tune")
 def tune(
     *,
-    tool: Annotated[str, Argument(help="The tool, as `tool` or `server/tool`.")],
+    tool: Annotated[str, Argument(metavar="TOOL", help="The tool, as `tool` or `server/tool`.")],
     wanted: TuneFlags,
     flags: PlanFlags,
     shown_as: ReportFlags,
@@ -83,6 +90,8 @@ def tune(
     """Try several descriptions of a tool: some cases choose the best, and others confirm that it is better.
 
     Exit codes: 0 a better description is confirmed or the present one is best, 1 the winner is not confirmed.
+
+    Example: bakeoff mcp tune get_weather --description "Return the weather of a city." --propose 3
     """
 
 
@@ -95,7 +104,10 @@ def lint(
     fail_on: FailOn = flag("error", "The lowest level of a finding that makes the exit code 1."),
     notes: bool = flag(True, "Show notes, the lowest level of findings."),
 ) -> None:
-    """Find what makes tools hard for a model to understand or to use. Needs no model."""
+    """Find what makes tools hard for a model to understand or to use. Needs no model.
+
+    Example: bakeoff mcp lint --command "python server.py" --fail-on warning
+    """
 
 
 @command(mcp, "generate", _TOOLS)
@@ -110,7 +122,10 @@ def generate(
         None, "The configuration to add the cases to. Default: stdout.", "--output", "-o", metavar="FILE"
     ),
 ) -> None:
-    """Draft test cases from the schemas of the tools."""
+    """Draft test cases from the schemas of the tools.
+
+    Example: bakeoff mcp generate --command "python server.py" -o mcp-testing-framework.yaml
+    """
 
 
 @command(mcp, "coverage", _TOOLS)
@@ -118,31 +133,40 @@ def coverage(
     *,
     servers: ServerFlags,
     as_json: AsJson = False,
-    min_coverage: float | None = flag(
-        None, "Exit with 1 if less is exercised. Overrides minCoverage.", min=0, max=1, metavar="SHARE"
-    ),
+    min_coverage: float | None = MIN_COVERAGE,
 ) -> None:
-    """Find the tools, parameters and enum values that no case exercises. Needs no model."""
+    """Find the tools, parameters and enum values that no case exercises. Needs no model.
+
+    Example: bakeoff mcp coverage --min-coverage 0.8
+    """
 
 
 @command(mcp, "serve", _IMPORT)
 def serve(
     *,
     file: Annotated[Path, Argument(metavar="SNAPSHOT", help="What servers offer, as `snapshot` writes it.")],
-    name: Annotated[str | None, Argument(help="The server of the snapshot. Default: the only one.")] = None,
+    name: Annotated[
+        str | None, Argument(metavar="SERVER", help="The server of the snapshot. Default: the only one.")
+    ] = None,
 ) -> None:
-    """Serve the tools of a snapshot over stdio, without doing anything when they are called."""
+    """Serve the tools of a snapshot over stdio, without doing anything when they are called.
+
+    Example: bakeoff mcp serve mcp-snapshot.json
+    """
 
 
 @command(imports, "bfcl", _IMPORT)
 def bfcl(
     *,
-    files: Annotated[list[Path], Argument(metavar="FILE...", help="Files with questions, and with possible answers.")],
+    files: Annotated[list[Path], Argument(metavar="FILE", help="Files with questions, and with possible answers.")],
     models: list[str] | None = flag(None, "A model to test. Default: local:smollm2.", "--model"),
     output: Path = flag(Path("bfcl.yaml"), "The configuration to write.", "--output", "-o", metavar="FILE"),
     force: bool = flag(False, "Overwrite existing files."),
 ) -> None:
-    """Import questions of the Berkeley Function Calling Leaderboard: simple, multiple, parallel, irrelevance."""
+    """Import questions of the Berkeley Function Calling Leaderboard: simple, multiple, parallel, irrelevance.
+
+    Example: bakeoff mcp import bfcl questions.json answers.json -o bfcl.yaml
+    """
 
 
 @command(mcp, "init", _TOOLS)
@@ -151,27 +175,36 @@ def init(
     directory: Annotated[Path, Argument(metavar="DIR", help="The folder to write to.")] = Path(),
     example: str = flag(
         "getting-started",
-        "getting-started, several-servers, custom-provider or directory-suite.",
+        "Which one: getting-started, several-servers, custom-provider or directory-suite.",
         metavar="NAME",
     ),
     force: bool = flag(False, "Overwrite existing files."),
 ) -> None:
-    """Write an example that runs as it is."""
+    """Write an example that runs as it is.
+
+    Example: bakeoff mcp init my-evals --example several-servers
+    """
 
 
 @command(mcp, "schema", _TOOLS)
 def print_schema() -> None:
-    """Print the JSON Schema of a configuration, for editors."""
+    """Print the JSON Schema of a configuration, for editors.
+
+    Example: bakeoff mcp schema > mcp-testing-framework.schema.json
+    """
 
 
 @command(mcp, "list", _LOOK)
 def list_offers(
     *,
-    server: Annotated[str | None, Argument(metavar="[SERVER]", help="Show this server whole. Default: all.")] = None,
+    server: Annotated[str | None, Argument(metavar="SERVER", help="Show this server whole. Default: all.")] = None,
     servers: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Show what servers offer: tools with their parameters, resources and prompts."""
+    """Show what servers offer: tools with their parameters, resources and prompts.
+
+    Example: bakeoff mcp list --command "python server.py"
+    """
 
 
 @command(mcp, "call", _LOOK)
@@ -179,16 +212,19 @@ def call(
     *,
     tool: Annotated[str, Argument(metavar="TOOL", help="The name of a tool, or server/name.")],
     words: Annotated[
-        list[str] | None, Argument(metavar="[NAME=VALUE]...", help="Arguments; a repeated name makes a list.")
+        list[str] | None, Argument(metavar="NAME=VALUE", help="Arguments; a repeated name makes a list.")
     ] = None,
     servers: ServerOptions,
     args: str | None = flag(None, "All arguments as one JSON object; `-` reads stdin.", metavar="JSON"),
     timeout: float = flag(60.0, "How long to wait for the result.", min=0.1, metavar="SECONDS"),
     check: bool = flag(True, "Check the arguments against the tool's schema first."),
-    yes: bool = flag(False, "Call a destructive tool without asking."),
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Call one tool and print its result. The exit code is 1 if the tool reports an error."""
+    """Call one tool and print its result. The exit code is 1 if the tool reports an error.
+
+    Example: bakeoff mcp call get_weather city=Paris --command "python server.py"
+    """
 
 
 @command(mcp, "snapshot", _SNAPSHOT)
@@ -203,7 +239,10 @@ def snapshot(
         metavar="FILE",
     ),
 ) -> None:
-    """Write the tools, resources and prompts of servers to a file that can be committed."""
+    """Write the tools, resources and prompts of servers to a file that can be committed.
+
+    Example: bakeoff mcp snapshot -o mcp-snapshot.json
+    """
 
 
 @command(mcp, "diff", _SNAPSHOT)
@@ -211,17 +250,20 @@ def diff(
     *,
     before: Annotated[
         Path | None,
-        Argument(metavar="[BEFORE]", help="A snapshot. Default: mcp-snapshot.json beside the configuration."),
+        Argument(metavar="BEFORE", help="A snapshot. Default: mcp-snapshot.json beside the configuration."),
     ] = None,
     after: Annotated[
-        Path | None, Argument(metavar="[AFTER]", help="Another snapshot. Default: what the servers offer now.")
+        Path | None, Argument(metavar="AFTER", help="Another snapshot. Default: what the servers offer now.")
     ] = None,
     servers: ServerOptions,
     as_json: AsJson = False,
     sarif: Path | None = flag(None, "Also write SARIF, for code hosts.", metavar="FILE"),
     fail_on: FailOnChange = flag("breaking", "The lowest level of a change that makes the exit code 1."),
 ) -> None:
-    """Show what changed since a snapshot: breaking, risky or cosmetic."""
+    """Show what changed since a snapshot: breaking, risky or cosmetic.
+
+    Example: bakeoff mcp diff mcp-snapshot.json --fail-on risky
+    """
 
 
 @command(mcp, "login", _LOGIN)
@@ -231,13 +273,19 @@ def login(
     servers: ServerOptions,
     scope: str | None = flag(None, "The scopes to ask for. Default: those that the server names.", metavar="TEXT"),
     client_id: str | None = flag(None, "A client that is registered already. Default: register one.", metavar="NAME"),
-    port: int = flag(0, "The port of the local callback; 0 picks a free one.", min=0, max=65535),
+    port: Port = 0,
     timeout: float = flag(300.0, "How long to wait for the login.", min=1, metavar="SECONDS"),
     no_open: NoOpen = False,
 ) -> None:
-    """Log in at a server that uses OAuth. The tokens are kept in a file that only you can read."""
+    """Log in at a server that uses OAuth. The tokens are kept in a file that only you can read.
+
+    Example: bakeoff mcp login --url https://mcp.example.com/mcp
+    """
 
 
 @command(mcp, "logout", _LOGIN)
 def logout(*, server: ServerName = None, servers: ServerOptions) -> None:
-    """Forget the tokens of a server."""
+    """Forget the tokens of a server.
+
+    Example: bakeoff mcp logout --url https://mcp.example.com/mcp
+    """

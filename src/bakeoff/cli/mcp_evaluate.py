@@ -29,7 +29,8 @@ def evaluate(
     flags: PlanFlags,
     selection: SelectionFlags,
     html: bool,  # noqa: ARG001 - the page is always written
-    opened: bool,
+    opened: bool,  # noqa: ARG001 - so is whether it is shown
+    no_open: bool,
     watch: bool,
     ending: EndingFlags,
 ) -> int:
@@ -45,7 +46,7 @@ def evaluate(
     if watch:
         from bakeoff.cli.mcp_watch import watch_suites
 
-        return watch_suites(request, flags, selection, ending, opened=opened)
+        return watch_suites(request, flags, selection, ending, opened=not no_open)
     read = read_suites(request, options)
     suites = [replace(selected, plan=selection.applied(selected.plan)) for selected in read.suites]
     if problems := [problem for selected in suites for problem in selected.plan.problems()]:
@@ -58,13 +59,13 @@ def evaluate(
         return _WRONG_CONFIGURATION if wrong else PASSED
     files = [*wrong, *(selected.suite.file for selected in suites)]
     ended = _run_each(suites, wrong, ending, alone=len(files) == 1)
-    if len(files) > 1 and not ending.as_json:
+    if len(files) > 1 and ending.prints_table:
         _print_states(files, ended, ending)
     combined: Iterable[Path] = ()
     if len(files) > 1 and ended:
         written = [one.results for one in ended.values() if isinstance(one.results, McpResults)]
         combined = write_combined(written, [str(file) for file in sorted(files) if file not in ended], request.report)
-    code = conclude(list(ended.values()), ending, opened=opened, planned=len(files), more_files=combined)
+    code = conclude(list(ended.values()), ending, opened=not no_open, planned=len(files), more_files=combined)
     return _WRONG_CONFIGURATION if wrong and code != INTERRUPTED else code
 
 
@@ -78,7 +79,7 @@ def _run_each(
             if prepared is None:
                 continue
             checked = check_plan(prepared.plan, prepared.options, prepared.door)
-            if not (alone or ending.as_json):
+            if ending.prints_table and not alone:
                 out().print(f"\n{visible(str(selected.suite.file))}")
             one = ended[selected.suite.file] = run_checked(checked, ending, runner=runner)
         if one.interrupted:

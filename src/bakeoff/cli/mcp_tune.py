@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bakeoff._kernel.files import read_file, write_atomically
+from bakeoff._kernel.text import count_of
 from bakeoff.cli.compare import show
 from bakeoff.cli.console import err, say
 from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags
@@ -114,7 +115,7 @@ def _from_file(file: Path | None) -> list[str]:
 
 def _tuned(selected: SelectedSuite, label: str, versions: tuple[Version, ...], plans: list[Plan]) -> TuneReport:
     training, held_out = plans
-    say(f"{len(versions)} descriptions on {len(training.cases)} cases, until one is ahead")
+    say(f"{count_of(len(versions), 'description')} on {count_of(len(training.cases), 'case')}, until one is ahead")
     first, records = _run(selected, training)
     ranked = best_version(training, versions, records)
     winner = ranked[0].name

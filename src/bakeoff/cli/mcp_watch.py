@@ -3,16 +3,17 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
-from bakeoff._kernel.watch import WAITING, FileStates, Watch
+from bakeoff._kernel.watch import WAITING, FileStates, Watch, forget_modules
 from bakeoff.cli.console import err, out, say
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
 from bakeoff.cli.pages import show
 from bakeoff.cli.run_plan import PASSED, UNDECIDED, EndedRun, check_plan, watch, worst_of
+from bakeoff.cli.warm_models import WarmModels, warm_models
 from bakeoff.doors import DoorResults, FinishedRun
 from bakeoff.doors.mcp_suite.confusion import confusions
 from bakeoff.doors.mcp_suite.outcome import outcome_of
@@ -21,13 +22,11 @@ from bakeoff.doors.mcp_suite.results.cycles import cycle_blocks
 from bakeoff.doors.mcp_suite.results.report import failure_reason
 from bakeoff.doors.mcp_suite.results.sections import page_parts, state_with
 from bakeoff.doors.mcp_suite.selection import EarlierRun, Selection, select
-from bakeoff.doors.mcp_suite.sources import DATA_SUFFIXES, forget_modules, suite_sources
+from bakeoff.doors.mcp_suite.sources import DATA_SUFFIXES, suite_sources
 from bakeoff.doors.mcp_suite.suites import SelectedSuite, find_suites, prepare, read_suites
 from bakeoff.doors.mcp_suite.versions import compare_with_run_before
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError, InfraError, UsageError
-from bakeoff.models.embedded import EmbeddedServer
-from bakeoff.models.providers import parse_model_name
 from bakeoff.options import RunOptions
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict
 from bakeoff.report.formatting import visible
@@ -57,7 +56,7 @@ def watch_suites(
     if names := [name for name, given in refused.items() if given]:
         raise UsageError(f"{names[0]} is for one evaluation, and --watch makes many: leave one of them out")
     files = find_suites(request.path)  # a wrong path is an error at once
-    with asyncio.Runner() as runner, _warm_models(runner) as warm:
+    with asyncio.Runner() as runner, warm_models(runner) as warm:
         watching = _Watching(request, flags.options(), ending, runner, warm, files, opened=opened)
         try:
             with suppress(KeyboardInterrupt):
@@ -65,31 +64,6 @@ def watch_suites(
         finally:
             watching.end()
         return watching.code
-
-
-@dataclass(slots=True)
-class _WarmModels:
-    """Keep the servers of embedded models running between cycles."""
-
-    runner: asyncio.Runner
-    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-    kept: set[str] = field(default_factory=set)
-
-    def keep(self, names: Sequence[str]) -> None:
-        for name in map(parse_model_name, names):
-            if name.provider == "local" and name.model not in self.kept:
-                self.kept.add(name.model)
-                with suppress(BakeoffError):  # the cycle tells
-                    self.runner.run(self.stack.enter_async_context(EmbeddedServer(name.model).open()))
-
-
-@contextmanager
-def _warm_models(runner: asyncio.Runner) -> Iterator[_WarmModels]:
-    warm = _WarmModels(runner)
-    try:
-        yield warm
-    finally:
-        runner.run(warm.stack.aclose())
 
 
 class _Watching:
@@ -101,7 +75,7 @@ class _Watching:
         options: RunOptions,
         ending: EndingFlags,
         runner: asyncio.Runner,
-        warm: _WarmModels,
+        warm: WarmModels,
         files: Sequence[Path],
         *,
         opened: bool,

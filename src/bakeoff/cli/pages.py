@@ -11,12 +11,23 @@ from pathlib import Path
 from bakeoff.cli.console import out, say
 from bakeoff.doors import parts_of
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.report.html import read_entries, read_file_entries, write_index, write_run_page, write_source_page
+from bakeoff.report.html import (
+    read_entries,
+    read_file_entries,
+    write_index,
+    write_leaderboard,
+    write_run_page,
+    write_source_page,
+)
 from bakeoff.report.html.entries import page_is_current, read_entry, write_current_page
-from bakeoff.report.html.index_page import INDEX_NAME
-from bakeoff.report.readers import Source, find_source, known_readers
+from bakeoff.report.html.index_page import INDEX_NAME, LEADERBOARD_NAME
+from bakeoff.report.leaderboard import NothingToRank
+from bakeoff.report.readers import Source, find_source, is_log, known_readers
 from bakeoff.storage.run_folder import LATEST, RunFolder, run_folders
 from bakeoff.storage.store_copy import fetch_all
+
+_QUICKLY_RANKED = 32_000_000
+"""The bytes of all journals up to which each run updates the leaderboard; `bakeoff build` always does."""
 
 
 def report_runs(*, runs: Sequence[str] | None, results: Path, output: Path | None, no_open: bool) -> None:
@@ -32,8 +43,9 @@ def report_runs(*, runs: Sequence[str] | None, results: Path, output: Path | Non
 
 
 def _page_of(source: Source, target: Path | None) -> Path:
-    if not source.path.is_dir():
-        return write_source_page(source, target or source.path.with_suffix(".html"), parts=parts_of)
+    if is_log(source.path):
+        beside = source.path.with_suffix(".html") if source.path.is_file() else Path(f"{source.path}.html")
+        return write_source_page(source, target or beside, parts=parts_of)
     folder = RunFolder(source.path)
     if target is not None:
         return write_run_page(folder, target, parts=parts_of)
@@ -45,14 +57,37 @@ def write_pages_of(folder: RunFolder) -> tuple[Path, Path]:
     page = write_current_page(folder, parts=parts_of)
     read_entry(folder)  # keeps the summary, so that the index does not read the journal again
     results = folder.path.parent.parent
-    return page, write_index(results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
+    if _is_quickly_ranked(results):
+        _write_leaderboard(results)
+    return page, write_index_of(results)
+
+
+def _write_leaderboard(results: Path) -> None:
+    """Write the leaderboard beside the index, or remove an old one if there is nothing to rank any more."""
+    path = results / LEADERBOARD_NAME
+    try:
+        write_leaderboard(results, path)
+    except NothingToRank:
+        path.unlink(missing_ok=True)
+
+
+def _is_quickly_ranked(results: Path) -> bool:
+    folders = [folder for folder in run_folders(results) if folder.started]
+    if any(folder.segment_files for folder in folders):
+        return False
+    return sum(folder.journal_file.stat().st_size for folder in folders) <= _QUICKLY_RANKED
+
+
+def write_index_of(results: Path, target: Path | None = None) -> Path:
+    """Write the page that lists all runs and result files of a folder."""
+    return write_index(target or results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
 
 
 def index_results(*, results: Path, output: Path | None, no_open: bool) -> None:
     """Write the index of all runs."""
     _refuse_missing(results)
     fetch_all(results, say)
-    page = write_index(output or results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
+    page = write_index_of(results, output)
     out().file.write(f"{page}\n")
     if not no_open:
         show(page)
@@ -72,6 +107,7 @@ def build_results(*, results: Path, no_open: bool) -> int:
             say(f"{folder.name}: {error}")
     for path in sorted(results.glob("*.json")):
         refused += not _build_file(path)
+    _write_leaderboard(results)
     index_results(results=results, output=None, no_open=no_open)
     return 1 if refused else 0
 

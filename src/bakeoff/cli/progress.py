@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
 from bakeoff._kernel.clock import Delay
+from bakeoff._kernel.text import count_of, part_of
 from bakeoff.engine.run_control import RunControl
 from bakeoff.plan import Plan
 from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
@@ -82,7 +83,7 @@ class RunProgress:
         if self.spent.cost is not None:
             parts.append(cost(self.spent.cost))
         if (decisions := self.control.decisions) is not None:
-            parts.append(f"{decisions.decided} of {decisions.pairs} pairs decided")
+            parts.append(f"{part_of(decisions.decided, decisions.pairs, 'pair')} decided")
         if left := self.seconds_left:
             parts.append(f"{'about' if decisions is None else 'at most'} {duration(left)} left")
         return ", ".join(parts)
@@ -217,4 +218,5 @@ class Lines:
     def _print(self, more: str = "") -> None:
         self._next = time.monotonic() + self._seconds
         progress = self._progress
-        self._console.print(f"{progress.finished}/{progress.total} trials, {progress.details()}{more}", markup=False)
+        done = f"{progress.finished}/{count_of(progress.total, 'trial')}"
+        self._console.print(f"{done}, {progress.details()}{more}", markup=False)

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from bakeoff._kernel.choices import SandboxName
+from bakeoff._kernel.text import part_of
 from bakeoff.cli.console import out, tell_of_signature
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import EndingFlags, RescoreFlags, ResumeFlags
@@ -29,7 +30,7 @@ def resume_run(*, run: str, flags: ResumeFlags, no_open: bool, ending: EndingFla
     if flags.dry_run:
         left = trials_left(plan, read_progress(folder, plan, options))
         if not ending.as_json:
-            out().print(Text(f"run {visible(folder.name)}: {left:,} of {plan.size:,} trials are left to do"))
+            out().print(Text(f"run {visible(folder.name)}: {part_of(left, plan.size, 'trial', 'is/are')} left to do"))
         print_dry_run(check_plan(plan, options), ending, run=folder.name, left=left)
         return PASSED
     if flags.sandbox is None and why_unknown(folder.path, folder.read_plan_bytes()) is None:
@@ -45,7 +46,7 @@ def rescore_run(*, run: str, flags: RescoreFlags, ending: EndingFlags) -> int:
     folder = find_run(flags.results, run)
     plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff rescore")
     if flags.scorers:
-        plan = plan.model_copy(update={"scorers": tuple(map(_read_scorer, flags.scorers))})
+        plan = plan.with_scorers(tuple(map(_read_scorer, flags.scorers)))
     options = replace(flags.options(rescore_only=True), results=results_of(folder, flags.results))
     checked = check_plan(plan, options)
     tell_of_signature(folder)

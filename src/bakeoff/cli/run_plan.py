@@ -25,15 +25,16 @@ from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
+from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.answer import answer, what_was_lost_unequally
 from bakeoff.report.blocks import paragraph
 from bakeoff.report.by_tag import scores_by_tag
 from bakeoff.report.calibration import Judgements
-from bakeoff.report.ci import CiRun, write_ci_outputs
+from bakeoff.report.ci import CiRun, markdown_of, write_ci_outputs
 from bakeoff.report.comparisons import describe_comparisons
-from bakeoff.report.formatting import cost
+from bakeoff.report.formatting import cost, visible
+from bakeoff.report.github import harmless_in_logs
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import RunTally, Summary, tallied
 from bakeoff.report.terminal import print_blocks
@@ -43,6 +44,8 @@ from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_fol
 from bakeoff.storage.store_copy import store_of
 
 PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
+REUSED = "carried_over"
+"""The key of the run that an answer is from, in the metadata of its transcript."""
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 _STATES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
 
@@ -137,7 +140,7 @@ def finish_run(
     if not stopped:
         door.illustrate(finished, say)
     ended = EndedRun(finished, door, door.finish(finished), tally, interrupted)
-    if not ending.as_json:
+    if ending.prints_table:
         text, compared = ended.results.text, finished.summary.comparisons
         if text is None:
             text = summary_blocks(plan, finished.summary, tally.cells)
@@ -169,9 +172,10 @@ def conclude(
     files += [*more_files, *write_ci_outputs(told, ending.outputs())]
     if ending.as_json:
         reports = [_json(one) for one in runs]
-        text = json.dumps(reports[0] if planned == 1 else reports, indent=2, ensure_ascii=False)
-        out().file.write(text + "\n")
-    else:
+        files += ending.write(json.dumps(reports[0] if planned == 1 else reports, indent=2, ensure_ascii=False) + "\n")
+    elif ending.markdown:
+        files += ending.write(harmless_in_logs(markdown_of(told)))
+    if ending.prints_table or ending.markdown:
         from bakeoff.cli.pages import show, write_pages_of
 
         pages = [path for path in files if path.suffix == ".html"]
@@ -261,12 +265,16 @@ async def watch(
     """
     control, line_of = RunControl(), line_of or checked.door.line_of
     progress = RunProgress.of(checked.plan, control)
+    scored, ran = False, set[str]()  # subjects that were started now, and not only scored again
     control.on_delay = notes = DelayNotes(console)
     with _ctrl_c(control, console):
         async with show_progress(console, progress) as update:
             async for record in run(checked.resolved, options, control=control):
                 progress.before = control.finished_before
                 progress.add(record)
+                scored = True
+                if record.transcript is None or REUSED not in record.transcript.metadata:
+                    ran.add(record.subject)
                 if (line := line_of(record)) is not None:
                     console.print(control.redact(line), markup=False, highlight=False)
                 update()
@@ -276,10 +284,16 @@ async def watch(
         say(_upload_problem(control.upload_problem, options.folder, taken_over=control.taken_over))
     for place, problem in control.left_behind.items():
         say(f"the folder of a trial is left in {place}, which changes no result: {problem}")
-    if control.sandbox:
+    if control.sandbox and scored and checked.resolved.may_run_commands(ran):
         held = f": {control.guarantees}" if control.guarantees else ""
         console.print(f"commands ran in the {control.sandbox} sandbox{held}", highlight=False)
+    if names := [visible(spec.name) for spec in checked.plan.subjects if spec.name in ran and _is_unconfined(spec)]:
+        console.print(f"without a sandbox, as you: {', '.join(names)}", markup=False, highlight=False)
     return control.draining
+
+
+def _is_unconfined(spec: SubjectSpec) -> bool:
+    return spec.kind == "command" and spec.options.get("sandbox") == "none"
 
 
 def _upload_problem(problem: str, folder: Path, *, taken_over: bool) -> str:

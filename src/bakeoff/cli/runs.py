@@ -12,6 +12,7 @@ from rich.text import Text
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.cli.run_plan import print_spending, summary_facts, summary_json
+from bakeoff.cli.show_trial import show_trial
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
@@ -19,7 +20,7 @@ from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
 from bakeoff.report.calibration import Judgements, calibration_table
 from bakeoff.report.formatting import cost, percent, visible
 from bakeoff.report.html.entries import Unreadable, read_entries
-from bakeoff.report.readers import Source, find_source
+from bakeoff.report.readers import Source, find_source, is_log
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.report.terminal import print_blocks
@@ -99,9 +100,14 @@ def _overviews(results: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def show_run(*, run: str, results: Path, as_json: bool) -> None:
-    """Print the summary of a run or of a result file, and the trials that did not pass."""
-    if run != LATEST and (Path(run).is_file() or run.endswith(_FILES)):
+def show_run(*, run: str, results: Path, case: str | None, subject: str | None, round_: int, as_json: bool) -> None:
+    """Print the summary of a run or of a result file and the trials that did not pass, or one trial of a run."""
+    if case is not None:
+        show_trial(find_run(results, run), case, subject, round_, as_json=as_json)
+        return
+    if subject is not None or round_ != 1:
+        raise UsageError("--subject and --round name a trial: add --case")
+    if run != LATEST and (run.endswith(_FILES) or is_log(Path(run))):
         _show_file(find_source(results, run), as_json=as_json)
         return
     folder = find_run(results, run)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.errors import RunFolderError
 from bakeoff.report.formatting import visible
@@ -32,7 +33,8 @@ def run_sign(*, run: str, results: Path, key: Path, new_key: bool) -> None:
         private = read_private_key(key)
     signed = sign_run(folder, private)
     where = folder.signature_file.name
-    out().print(Text(f"signed {folder.label}: {len(signed.files):,} files with key {signed.key_id} in {where}"))
+    files = count_of(len(signed.files), "file")
+    out().print(Text(f"signed {folder.label}: {files} with key {signed.key_id} in {where}"))
 
 
 def run_verify(*, run: str, results: Path, key: Path | None, as_json: bool) -> int:

@@ -19,7 +19,8 @@ _LONGEST_LINE = 1000
 # These run nothing that the plan names, and reach nothing but this process, unless an option names a function.
 _HARMLESS = frozenset(
     {"nop", "oracle", "cheat", "scripted"}
-    | {"contains", "cost", "exact", "json", "latency", "regex", "spans", "structured", "tool_calls", "trajectory"}
+    | {"checks", "contains", "cost", "exact", "json", "latency", "regex", "spans", "structured", "tool_calls"}
+    | {"trajectory"}
 )
 _FUNCTION = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 _VARIABLE = re.compile(r"\$\{(\w+)")
@@ -70,7 +71,7 @@ def warn_of_forgotten_run(folder: RunFolder, plan: Plan) -> None:
 
 def what_runs(plan: Plan) -> list[str]:
     """Return, once each, the commands, functions, addresses, models and secrets that running a plan would use."""
-    specs: list[SubjectSpec | ScorerSpec] = [*plan.subjects, *plan.scorers]
+    specs: list[SubjectSpec | ScorerSpec] = [*plan.subjects, *plan.every_scorer]
     return list(dict.fromkeys(chain(*map(_of_spec, specs), _named(plan.settings), _of_cases(plan.cases))))
 
 

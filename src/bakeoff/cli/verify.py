@@ -1,11 +1,13 @@
 """Print the checks of `bakeoff verify` and `bakeoff agents verify`."""
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from rich.text import Text
 
+from bakeoff._kernel.text import part_of
 from bakeoff._kernel.watch import WAITING, Watch
-from bakeoff.cli.console import add_row, out, say, table
+from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.doors.components.suites import FoundSuites, Suite
 from bakeoff.errors import UsageError
 from bakeoff.grading.verify import Check
@@ -40,8 +42,8 @@ def changed_suites(find: Callable[[], FoundSuites], checked: Sequence[Suite]) ->
         yield [watch.known[name] for name in changed]
 
 
-def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str]) -> int:
-    """Print a table of checks, with the problems and the tests without twins below it.
+def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str], *, as_json: bool = False) -> int:
+    """Print checks as JSON, or as a table with the problems and the tests without twins below it.
 
     Return 1 if a case is not fit for use, else 0.
 
@@ -50,6 +52,9 @@ def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str]) -> 
         noun: The users' word for a case.
         answers: The names of the answers, in the order of their columns. The first is the reference.
     """
+    if as_json:
+        print_json([_as_json(check) for check in checks])
+        return int(not all(check.ok for check in checks))
     tracks = any("track" in check.case.tags for check in checks)
     headings = (noun, *(["track"] if tracks else []), "tests", "twins", *answers, "time", "")
     shown = table(*headings, right=("tests", "twins", "time"))
@@ -71,5 +76,21 @@ def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str]) -> 
             names = ", ".join(visible(name) for name in check.reference.flipped)
             out().print(Text(f"{visible(check.case.id)}: twins that only negate, which an answer could tell: {names}"))
     unfit = sum(not check.ok for check in checks)
-    out().print(f"{len(checks) - unfit} of {len(checks)} {noun}s are fit for use")
+    out().print(f"{part_of(len(checks) - unfit, len(checks), noun, 'is/are')} fit for use")
     return int(unfit > 0)
+
+
+def _as_json(check: Check) -> dict[str, Any]:
+    known = check.reference
+    return {
+        "case": check.case.id,
+        "ok": check.ok,
+        "problems": list(check.problems),
+        "answers": {
+            name: {"passed": grade.passed.total(), "tests": grade.total} for name, grade in check.grades.items()
+        },
+        "twins": len(known.proven) if known else 0,
+        "without_twin": list(known.unproven) if known else [],
+        "negated_only": list(known.flipped) if known else [],
+        "seconds": round(check.seconds, 3),
+    }

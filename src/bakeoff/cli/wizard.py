@@ -33,7 +33,7 @@ _RUN_ARGUMENTS = {"run", "baseline", "candidate"}
 _SAME_RUN = ""
 _RUNS_SHOWN = 30
 _MOST_JOBS = 256
-_CANCELLED = "cancelled; nothing was run"
+CANCELLED = "cancelled; nothing was run"
 
 ShowPlan = Callable[["ComponentsRequest"], None]
 
@@ -46,21 +46,8 @@ class Answers:
     jobs: int
 
 
-def choose_command(group: object, results: Path) -> list[str] | None:
-    """Ask for a command of a group and for its arguments. Return the words to type after `bakeoff`.
-
-    Return None if the person leaves with Ctrl-C or Ctrl-D, or with Esc at the first question.
-    """
-    try:
-        words = with_going_back(lambda: _ask_words(group, results))
-    except KeyboardInterrupt:
-        say(_CANCELLED)
-        return None
-    out().print(Text(f"{shown(shlex.join(['bakeoff', *words]))}\n", style="cyan"), soft_wrap=True)
-    return words
-
-
-def _ask_words(command: object, results: Path) -> list[str]:
+def ask_words(command: object, results: Path) -> list[str]:
+    """Ask for a command of a group, and for its arguments."""
     words: list[str] = []
     while isinstance(command, TyperGroup):
         words.append(_ask_command(command, results, first=not words))
@@ -114,7 +101,7 @@ def ask_for_run(
     except KeyboardInterrupt:
         answers = None
     if answers is None:
-        say(_CANCELLED)
+        say(CANCELLED)
     return answers
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from bakeoff.errors import UsageError
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:  # every pytest run loads this module, so it imports nothing h
 
 _DOORS = {
     "components": "bakeoff.doors.components.door:ComponentsDoor",
+    "eval": "bakeoff.doors.prompt_suite.door:EvalDoor",
     "exercises": "bakeoff.doors.exercises.door:ExercisesDoor",
+    "imported": "bakeoff.doors.imported:ImportedDoor",
     "mcp": "bakeoff.doors.mcp_suite.door:McpDoor",
     "pytest": "bakeoff.doors.pytest_plugin.door:PytestDoor",
 }
@@ -33,8 +35,7 @@ _DOORS = {
 RunState: TypeAlias = Literal["passed", "failed", "undecided"]
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
+class FinishedRun(NamedTuple):
     """A run that has ended, with everything that its results are computed from."""
 
     folder: "RunFolder"

@@ -202,4 +202,4 @@ def test_verify_has_a_row_for_each_suite_and_fails_with_one_that_is_not_fit(bake
     done = bakeoff("verify")
     assert done.returncode == 1
     assert "broken: the reference does not pass" in done.stdout
-    assert "1 of 2 suites are fit for use" in done.stdout
+    assert "1 of 2 suites is fit for use" in done.stdout

@@ -53,6 +53,6 @@ async def test_each_way_of_measuring_nothing_is_told(tmp_path: Path) -> None:
     assert (partly.passed.total(), partly.total) == (1, 2), "its reference passes one of its two tests"
     assert "an empty answer passes" in told["lenient"]
     assert "the wrong answer passes" in told["lenient"]
-    assert "the reference does not pass: 1 of 1 tests passed; the validator objects: it uses upper" in told["refusing"]
+    assert "the reference does not pass: 1 of 1 test passed; the validator objects: it uses upper" in told["refusing"]
     assert "the validator must return" in told["torn"]
     assert not any(check.ok for check in checks.values())

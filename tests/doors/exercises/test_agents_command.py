@@ -168,7 +168,7 @@ def test_verify_finds_examples_that_fail_and_stubs_that_pass(agents: Bakeoff, tm
     assert "lame: the stub that agents start from passes already" in done.stdout
     assert "wrong: the example does not pass: failed: test_one" in done.stdout
     assert "without: it has no example" in done.stdout
-    assert "1 of 4 exercises are fit for use" in done.stdout
+    assert "1 of 4 exercises is fit for use" in done.stdout
 
 
 def test_a_track_nobody_can_test_needs_a_command(agents: Bakeoff, tmp_path: Path) -> None:

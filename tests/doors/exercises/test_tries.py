@@ -74,7 +74,7 @@ async def test_an_agent_that_solves_it_at_once_is_not_asked_again(track: Path, t
 async def test_what_hidden_tests_say_is_not_shown(track: Path, tmp_path: Path) -> None:
     record = await tried(track, tmp_path, f'echo "$1" | sed -n "/# Another try/,\\$p"\n{WRONG}', hidden_tests=0.5)
     assert record.verdict is Verdict.FAIL
-    assert "0 of 1 tests passed." in said(record)
+    assert "0 of 1 test passed." in said(record)
 
 
 def test_one_try_says_nothing_of_tries_and_changes_no_key(track: Path, tmp_path: Path) -> None:

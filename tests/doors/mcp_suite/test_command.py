@@ -36,7 +36,7 @@ def test_a_failure_is_1_and_a_run_that_is_taken_up_again_is_judged_by_its_suite(
     bakeoff: Bakeoff, write_suite: Callable[..., Path], script: Callable[..., str]
 ) -> None:
     write_suite(modelsToTest=[script(("", "null"))], testRound=2)
-    done = bakeoff("mcp", "evaluate", "--junit", "junit.xml", "--markdown", "pull-request.md")
+    done = bakeoff("mcp", "evaluate", "--junit", "junit.xml", "--markdown", "-o", "pull-request.md")
     assert done.returncode == 1, done.stderr
     assert "0.0 % (0/2)" in done.stdout
     assert "no tool was called, expected 'health / calculate-bmi'" in Path("pull-request.md").read_text()
@@ -280,7 +280,7 @@ def test_one_junit_file_and_one_markdown_file_tell_of_all_suites_by_their_cells(
     model = script(("always", call(**BMI)), ("", "null"))
     write_suite("suites/one.yaml", testCases=cases, modelsToTest=[model])
     write_suite("suites/two.yaml", testCases=cases, modelsToTest=[model], passThreshold=0)
-    done = bakeoff("mcp", "evaluate", "suites", "--junit", "all.xml", "--markdown", "all.md", "--github")
+    done = bakeoff("mcp", "evaluate", "suites", "--junit", "all.xml", "--markdown", "-o", "all.md", "--github")
     assert done.returncode == 1, done.stderr
     suites = {suite.name: suite for suite in junitparser.JUnitXml.fromfile("all.xml")}
     assert {name: (suite.tests, suite.failures) for name, suite in suites.items()} == {

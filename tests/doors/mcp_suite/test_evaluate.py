@@ -94,7 +94,7 @@ def test_a_sequence_has_to_be_called_whole_and_in_its_order(evaluated: Evaluate,
     )
     assert [result.passRate for result in report.results[0].modelResults] == [1.0, 0.0, 0.0]
     assert "call 1: serverName is 'notes'" in (details(report, model=1)[0].error or "")
-    assert "1 calls were made" in (details(report, model=2)[0].error or "")
+    assert "1 call was made" in (details(report, model=2)[0].error or "")
 
 
 def test_extra_parameters_and_strict_json_are_as_the_suite_says(

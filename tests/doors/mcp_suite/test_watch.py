@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from bakeoff._kernel.watch import forget_modules
 from bakeoff.doors.mcp_suite.api import evaluate
 from bakeoff.doors.mcp_suite.plan import EvaluationRequest, settings_of
 from bakeoff.doors.mcp_suite.selection import (
@@ -25,7 +26,7 @@ from bakeoff.doors.mcp_suite.selection import (
     select,
     wanted_tools,
 )
-from bakeoff.doors.mcp_suite.sources import forget_modules, suite_sources
+from bakeoff.doors.mcp_suite.sources import suite_sources
 from bakeoff.doors.mcp_suite.suites import prepare, read_suites
 from bakeoff.mcp import ServerSpec
 from bakeoff.options import RunOptions

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.text import shorten
+from bakeoff._kernel.text import count_of, shorten
 from bakeoff.doors.exercises.tampering import find_tampering, listed
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.grades import Grade, first_line, grade_answer, share_metadata
@@ -54,7 +54,7 @@ class Outcome(FrozenModel):
         """Return the outcome in one line, empty for a success."""
         if self.overall_success:
             return ""
-        counts = f"{self.tests_passed} of {self.tests_total} tests passed"
+        counts = f"{self.tests_passed} of {count_of(self.tests_total, 'test')} passed"
         error = self.test_error and first_line(self.test_error)
         also = self.touched and f"it also touched {listed(self.touched)}"
         parts = [part for part in (self.attack, *self.tampering[:5], self.agent_error, counts, error, also) if part]

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.text import part_of
 from bakeoff.doors.exercises.scoring import accepted_files
 from bakeoff.grading.cases import graded_case
 from bakeoff.grading.runners import run_tests, type_errors
@@ -37,7 +38,8 @@ def try_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:
 def _output(run: TestRun, types: str | None) -> str:
     failed = [f"{test.name}: {test.message}".strip() for test in run.tests if test.state == "failed"]
     passed = sum(test.state == "passed" for test in run.tests)
-    said = [f"{passed} of {len(run.tests)} tests passed.", *filter(None, (types, run.error)), *failed[:_MOST_FAILURES]]
+    counts = f"{part_of(passed, len(run.tests), 'test')} passed."
+    said = [counts, *filter(None, (types, run.error)), *failed[:_MOST_FAILURES]]
     return "\n\n".join(said)[:_LONGEST]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.text import visible
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.mcp_suite.calls import ExpectedCall, tool_label
 from bakeoff.doors.mcp_suite.cases import SuiteCase
 from bakeoff.doors.mcp_suite.lint.schemas import Schema, pointed_at
@@ -55,7 +55,8 @@ class Coverage(FrozenModel):
     @property
     def sentence(self) -> str:
         """Return the figures as a sentence, without its full stop."""
-        counts = f"{self.tools} tools, {self.parameters} parameters, {self.enumValues} enum values"
+        found = ((self.tools, "tool"), (self.parameters, "parameter"), (self.enumValues, "enum value"))
+        counts = ", ".join(f"{one.covered} of {count_of(one.total, thing)}" for one, thing in found)
         needed = "" if self.minimum is None else f"; {percent(self.minimum)} needed"
         return f"Coverage {percent(self.share)}: {counts}{needed}"
 

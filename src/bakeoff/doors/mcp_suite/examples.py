@@ -164,7 +164,11 @@ EXAMPLES: dict[str, Example] = {
 
 def write_example(name: str, folder: Path, *, force: bool = False) -> list[Path]:
     """Write all files of an example, or none. Existing files are overwritten only with `force`."""
-    contents = find_example(name).contents
+    return write_example_files(find_example(name).contents, folder, force=force)
+
+
+def write_example_files(contents: Mapping[str, str], folder: Path, *, force: bool = False) -> list[Path]:
+    """Write all files, by their paths in a folder, or none. Other files there are overwritten only with `force`."""
     paths = {folder / relative: text for relative, text in contents.items()}
     taken = [path for path, text in paths.items() if path.exists() and not _is(path, text)]
     if taken and not force:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp_suite.calls import Call, CallRules, Expected, ExpectedCall
 from bakeoff.scorers.matchers import parameter_differences
 
@@ -13,7 +14,8 @@ async def call_differences(expected: Expected, actual: Sequence[Call], *, extra_
     """
     most = expected.rules.maxCalls
     if most is not None and len(actual) > most:
-        return [f"{len(actual)} calls were made, at most {most} are allowed: {_labels(actual)}"]
+        made = count_of(len(actual), "call was", "calls were")
+        return [f"{made} made, at most {most} are allowed: {_labels(actual)}"]
     first: list[str] | None = None
     for wanted in (expected.calls, *expected.alternatives):
         found = await _differences(wanted or (), actual, expected.rules, extra_allowed=extra_allowed)
@@ -50,7 +52,8 @@ async def _differences(
 
 async def _one_by_one(wanted: Sequence[ExpectedCall], actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
     if len(wanted) != len(actual):
-        return [f"{len(actual)} calls were made ({_labels(actual)}), expected {len(wanted)} ({_labels(wanted)})"]
+        made = count_of(len(actual), "call was", "calls were")
+        return [f"{made} made ({_labels(actual)}), expected {len(wanted)} ({_labels(wanted)})"]
     found: list[str] = []
     for at, (want, call) in enumerate(zip(wanted, actual, strict=True)):
         place = f"call {at + 1}: " if len(wanted) > 1 else ""

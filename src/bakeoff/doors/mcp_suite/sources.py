@@ -1,7 +1,5 @@
 """Find the files whose change may change what a server offers: the source beside a suite and what its commands name."""
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -46,19 +44,3 @@ def _named_files(server: ServerSpec, folder: Path) -> Iterator[str]:
             path = place / word
             if path.is_file():
                 yield str(path.resolve())
-
-
-def forget_modules(changed: Sequence[str], sources: set[str]) -> bool:
-    """Forget the modules of a suite, such as its providers, if one of them has changed. Return whether one has."""
-    ours = {
-        name: file
-        for name, module in list(sys.modules.items())
-        if name != "__main__"
-        and name.partition(".")[0] != "bakeoff"
-        and (file := os.path.realpath(getattr(module, "__file__", None) or "")) in sources
-    }
-    if set(ours.values()).isdisjoint(changed):
-        return False
-    for name in ours:
-        del sys.modules[name]
-    return True

@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from bakeoff._kernel.text import count_of
 from bakeoff.doors.result_files import END_OF_TIME, LARGEST_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
 from bakeoff.plan import Name
 from bakeoff.record import UnitTests, Verdict
@@ -194,7 +195,7 @@ class Verification(FileObject):
         counts = (
             "the validator refused it"
             if self.validation_failed
-            else f"{self.num_passed} of {self.num_tests} tests passed"
+            else f"{self.num_passed} of {count_of(self.num_tests, 'test')} passed"
         )
         return f"{counts}; {why}" if why else counts
 

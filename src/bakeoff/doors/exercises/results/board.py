@@ -33,7 +33,13 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, visible
 from bakeoff.report.leaderboard import Entry, rank_sources
-from bakeoff.report.leaderboard_report import unfinished_notes, unranked_sentence
+from bakeoff.report.leaderboard_report import (
+    RANK_COLUMNS,
+    RANK_NOTE,
+    rank_cells,
+    unfinished_notes,
+    unranked_sentence,
+)
 from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
 from bakeoff.report.scores import SHARE_COLUMNS, interval_datum, score_plots
 from bakeoff.stats.ranking import Standing
@@ -292,11 +298,11 @@ def _named(keys: Sequence[str]) -> str:
 def _ranking(board: Sequence[Ranked]) -> Section:
     split = any(one.hidden_tests for one in board)
     titles = (
-        Column("Rank", align="end", help="one more than the number of better agents; = marks ties"),
         Column("Agent"),
         Column("Version", drop=3),
         Column("Model"),
         Column("Provider", drop=2),
+        *RANK_COLUMNS,
         Column("Success", align="end", help="of all attempts"),
         Column("95 % interval", align="end", short="95 %\ninterval"),
         Column("Solved", align="end", help="exercises, in every attempt"),
@@ -307,8 +313,7 @@ def _ranking(board: Sequence[Ranked]) -> Section:
         Column("Run", help="patches and logs of every attempt", page_only=True),
     )
     notes = (
-        "A rank is one more than the number of agents that are better; = marks agents that cannot be told apart from "
-        "another, case by case, with p-values adjusted by Holm's method.",
+        RANK_NOTE,
         "An exercise is solved if every attempt at it was. The time is the mean of an attempt, the cost that of all.",
         *unfinished_notes([one.entry for one in board]),
     )
@@ -319,18 +324,14 @@ def _ranking(board: Sequence[Ranked]) -> Section:
 def _row(one: Ranked, *, split: bool) -> tuple[Value, ...]:
     about, summary = one.result.metadata, one.result.summary
     rate, seconds = summary.success_rate, one.seconds
-    rank = one.standing.best if one.entry.ranked else None
+    tied = f"cannot be told apart from {_named(one.tied_with)}" if one.tied_with else ""
     planned = "" if one.entry.whole else f" of {one.planned:,}"
     return (
-        Datum(
-            UNKNOWN if rank is None else f"={rank}" if one.tied_with else str(rank),
-            sort=rank,
-            note=f"cannot be told apart from {_named(one.tied_with)}" if one.tied_with else "",
-        ),
         Datum(Quote(about.agent), tone="strong"),
         Quote(about.version or "unknown"),
         Quote(about.model or "default"),
         Quote(about.provider),
+        *rank_cells(one.entry, tied),
         Datum(f"{rate:.1f} %", sort=rate, tone="strong"),
         interval_datum(min(1.0, rate / 100), one.standing.interval),
         Datum(f"{summary.success_count:,}/{summary.total_count:,}{planned}", sort=summary.success_count),
@@ -365,7 +366,7 @@ def _run(one: Ranked) -> Value:
 def _tradeoffs(board: Sequence[Ranked]) -> Section | None:
     priced = tuple(_point(one, paid) for one in board if (paid := _cost_per_attempt(one)) is not None)
     timed = tuple(_point(one, one.seconds) for one in board if one.seconds)
-    return score_plots(priced, timed, frozenset())
+    return score_plots(priced, timed)
 
 
 def _cost_per_attempt(one: Ranked) -> float | None:
@@ -419,4 +420,4 @@ def _cell(result: ExerciseResult | None) -> MatrixCell | None:
     solved, tries = _solved(result)
     tone: Tone = "pass" if solved == tries else "partial" if solved else "fail"
     why = result.agent_error or result.test_error or ""
-    return MatrixCell(f"{solved}/{tries}", tone, "" if solved == tries else visible(why, 300))
+    return MatrixCell(f"{solved}/{tries}", solved / tries, tone, "" if solved == tries else visible(why, 300))

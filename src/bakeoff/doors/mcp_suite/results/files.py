@@ -187,7 +187,7 @@ def _failures(report: Report) -> Iterator[Block]:
     yield heading("What did not pass", level=4)
     yield BulletList(tuple(found[:_MOST_FAILURES]))
     if len(found) > _MOST_FAILURES:
-        yield paragraph(f"{len(found) - _MOST_FAILURES:,} more are in the JSON report.")
+        yield paragraph(f"{count_of(len(found) - _MOST_FAILURES, 'more is', 'more are')} in the JSON report.")
 
 
 def log_lines(report: Report) -> Iterator[str]:

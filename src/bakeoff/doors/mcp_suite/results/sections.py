@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, part_of
 from bakeoff.doors.mcp_suite.confusion import Confusion, called_in, most_confused, pooled
 from bakeoff.doors.mcp_suite.coverage import Coverage
 from bakeoff.doors.mcp_suite.end_state import EndResult, end_results_in
@@ -212,7 +212,8 @@ def _matrix(one: Confusion, *, folded: bool = False) -> Block:
 def _count(one: Confusion, wanted: str, called: str) -> JsonValue:
     count, total = one.counts.get((wanted, called), 0), one.rounds[wanted]
     tone = "none" if not count else "pass" if wanted == called else "fail" if 2 * count >= total else "partial"
-    note = f"{visible(called, _NAME)} was called in {count} of {total} rounds that wanted {visible(wanted, _NAME)}"
+    rounds = part_of(count, total, "round")
+    note = f"{visible(called, _NAME)} was called in {rounds} that wanted {visible(wanted, _NAME)}"
     return {"text": str(count) if count else "·", "tone": tone, "note": note}
 
 
@@ -222,7 +223,8 @@ def _answers_section(plan: Plan, outcome: Outcome) -> Iterator[Section]:
     if not wrong:
         return
     more = len(wrong) - _MOST_ANSWERS
-    notes = (Text(text=f"{more:,} more are in the JSON report.", tone="muted"),) if more > 0 else ()
+    rest = f"{count_of(more, 'more is', 'more are')} in the JSON report."
+    notes = (Text(text=rest, tone="muted"),) if more > 0 else ()
     block = Fragment(package=_PACKAGE, template="answers.html", data={"answers": wrong[:_MOST_ANSWERS]})
     lead = (
         "Each wrong answer once, with its rounds and the reason. Lines that differ are marked, even if the "

@@ -100,7 +100,7 @@ def _tools(report: VersionReport) -> Section:
                 ends(one.comparison.interval),
                 ends(one.comparison.inner),
                 one.ruling.verdict.value,
-                one.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
+                shown=one.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
             )
             for one in ranked
             if one.comparison.interval is not None

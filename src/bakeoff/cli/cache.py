@@ -1,0 +1,76 @@
+"""Carry out `bakeoff cache`: show and clear what can be downloaded or built again."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.files import in_megabytes
+from bakeoff._kernel.text import count_of
+from bakeoff.cli.console import add_row, out, print_json, say, table
+from bakeoff.errors import UsageError
+from bakeoff.report.formatting import visible
+
+PARTS = {
+    "models": "weights of models that run on this machine",
+    "toolchains": "packages that graders run with",
+    "references": "how references of suites and exercises were graded",
+    "gateway": "the list of models and their prices",
+    "mcp": "folders of confined MCP servers",
+    "runs": "summaries of runs, for pages",
+}
+"""The folders of the cache."""
+
+
+def cache_size(*, as_json: bool) -> None:
+    """Print how much each part of the cache takes."""
+    folder = cache_folder()
+    sizes = {part: _size(folder / part) for part in PARTS}
+    if as_json:
+        parts = [{"part": part, "bytes": size, "files": files} for part, (size, files) in sizes.items()]
+        print_json({"folder": str(folder), "bytes": sum(size for size, _ in sizes.values()), "parts": parts})
+        return
+    shown = table("part", "size", "files", "what", right=("size", "files"))
+    for part, (size, files) in sizes.items():
+        add_row(shown, part, in_megabytes(size), f"{files:,}", PARTS[part])
+    out().print(shown)
+    out().print(f"{in_megabytes(sum(size for size, _ in sizes.values()))} in {visible(str(folder), 1000)}")
+
+
+def cache_clear(*, parts: Sequence[str] | None, yes: bool) -> None:
+    """Delete parts of the cache, by default all, after asking for confirmation."""
+    if unknown := [part for part in parts or () if part not in PARTS]:
+        raise UsageError(f"the cache has no part {unknown[0]!r}: choose from {', '.join(PARTS)}")
+    folder = cache_folder()
+    wanted = [folder / part for part in parts or PARTS if (folder / part).exists() or (folder / part).is_symlink()]
+    if not wanted:
+        say(f"nothing to clear in {folder}")
+        return
+    size = in_megabytes(sum(_size(path)[0] for path in wanted))
+    names = ", ".join(path.name for path in wanted)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"deleting {names} in {folder} needs confirmation: add --yes where there is no terminal")
+        typer.confirm(f"Delete {names} in {visible(str(folder), 1000)} ({size})?", abort=True)
+    for path in wanted:
+        _delete(path)
+    say(f"cleared {size} in {count_of(len(wanted), 'part')}: {names}")
+
+
+def _size(path: Path) -> tuple[int, int]:
+    """Return the bytes and the number of files below a folder. Links are not followed."""
+    files = [Path(folder) / name for folder, _, names in os.walk(path) for name in names]
+    return sum(file.lstat().st_size for file in files), len(files)
+
+
+def _delete(path: Path) -> None:
+    if path.is_symlink():
+        path.unlink()  # what it leads to is not ours
+        return
+    for folder, _, _ in os.walk(path):
+        Path(folder).chmod(0o700)  # some package managers write-protect what they unpack
+    shutil.rmtree(path)
