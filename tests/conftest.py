@@ -62,6 +62,7 @@ MARKS = {
         "doors/mcp_suite/test_examples.py",
         "doors/mcp_suite/test_native.py",
         "doors/mcp_suite/test_reports.py",
+        "doors/prompt_suite/test_eval_watch.py",
         "doors/test_canaries.py",
         "doors/pytest_plugin/reporting/test_page.py",
         "doors/pytest_plugin/reporting/test_session_files.py",

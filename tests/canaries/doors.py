@@ -35,7 +35,7 @@ def keep_spans(world: World, door: str, provider: Provider) -> None:
         world.outputs.append(Output(door, "spans", bytes(request.body)))
 
 
-REPORTS = ("--junit", "junit.xml", "--markdown", "summary.md", "--github", "--no-open")
+REPORTS = ("--junit", "junit.xml", "--markdown", "-o", "summary.md", "--github", "--no-open")
 
 
 def run_door(world: World) -> None:
@@ -139,7 +139,7 @@ def mcp_door(world: World) -> None:
             port = stack.enter_context(serving_mcp(world.said(), loud=loud))
             _write_suite(world, name, [_on_stdio(server), _on_web(port)])
         world.ignore_files()
-        reports = ("--junit", "junit.xml", "--markdown", "summary.md", "--github")
+        reports = ("--junit", "junit.xml", "--markdown", "-o", "summary.md", "--github")
         world.run("mcp", *EVALUATE, *reports, "--trace", "--replay", "auto", codes=(1,), env=given)
         world.run("mcp", *EVALUATE, "--json", codes=(1,), env=given)
         world.run("mcp", "mcp", "evaluate", "loud", "--no-open", codes=(2,), name="a refused plan", env=given)
@@ -305,7 +305,7 @@ def pytest_door(world: World, options: Sequence[str] = PYTEST) -> None:
             "pytest", *command, "--eval-replay=strict", "-p", "no:cacheprovider", name="replay", codes=(1,), env=given
         )
         world.run("pytest", *command, "-s", "--tb=native", name="pytest -s", codes=(1,), env=given)
-    after_run(world, "pytest", ".bakeoff")
+    after_run(world, "pytest", "results")
     world.run("pytest", "merge", "evals.json", "--output", "merged.json", "--html", "merged.html", codes=(0, 1, 2, 3))
 
 

@@ -73,7 +73,7 @@ def test_a_report_has_the_numbers_of_every_case_and_of_all() -> None:
     assert interval is not None
     assert interval.low <= 0.1 <= interval.high
     text = to_markdown(describe_audit(whole))
-    assert "1 of 2 cases are fit for use." in text
+    assert "1 of 2 cases is fit for use." in text
     assert "| `adder` | 4 | 3/4 | 5/5 |" in text
     assert "1 of 10: 10.0 %" in text
     assert "6 of 8 (75.0 %)" in text

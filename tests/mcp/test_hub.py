@@ -91,6 +91,55 @@ async def test_a_traced_run_has_a_span_of_each_call_to_a_server(tmp_path: Path, 
     ]
 
 
+@pytest.mark.parametrize("whose", ["the application's", "our own"])
+async def test_a_server_is_told_the_trace_that_a_call_belongs_to(tmp_path: Path, raw: Raw, whose: str) -> None:
+    program = textwrap.dedent("""\
+        import asyncio, json, os, sys, threading
+        from http.server import BaseHTTPRequestHandler, HTTPServer
+        from opentelemetry import trace
+        from opentelemetry.sdk.trace import TracerProvider
+        from bakeoff.mcp import McpHub, ServerSpec
+        from bakeoff.engine.resources import open_resources
+        from bakeoff._kernel.tracing import OpenTelemetry, active_tracing
+
+        class Collector(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(200)
+                self.end_headers()
+
+        async def main():
+            hub = McpHub([ServerSpec.model_validate_json(sys.argv[1])])
+            async with open_resources([OpenTelemetry(), hub]) as resources:
+                with active_tracing().span("outer", {}):
+                    trace_id = f"{trace.get_current_span().get_span_context().trace_id:032x}"
+                    result = await resources[hub.key].call("raw", "echo", {"text": "_meta"})
+            print(json.dumps([trace_id, json.loads(result.text)]))
+
+        with HTTPServer(("127.0.0.1", 0), Collector) as server:
+            os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{server.server_port}"
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            if sys.argv[2] != "our own":
+                trace.set_tracer_provider(TracerProvider())
+            asyncio.run(main())
+            server.shutdown()
+        """)
+    command = [sys.executable, "-c", program, raw().model_dump_json(), whose]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    trace_id, meta = json.loads(done.stdout)
+    assert meta["traceparent"].split("-")[1] == trace_id
+    assert int(trace_id, 16) != 0
+
+
+async def test_an_untraced_call_tells_a_server_nothing_about_a_trace(raw: Raw, opened: Opening) -> None:
+    async with opened(raw()) as hub:
+        told = await hub.call("raw", "echo", {"text": "_meta"})
+    assert "traceparent" not in told.text
+
+
 def test_two_servers_of_one_name_are_refused(raw: Raw) -> None:
     with pytest.raises(UsageError, match="two MCP servers are called 'raw'"):
         McpHub([raw(), raw("noise")])

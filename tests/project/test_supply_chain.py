@@ -13,16 +13,20 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-PIN = re.compile(r"(?m)^([a-z0-9-]+)==(\S+)(?: ; ([^\\]+))? \\\n((?:    --hash=\S+(?: \\)?\n)+)")
+PIN = re.compile(r"(?m)^([a-z0-9-]+)(?:\[[^\]]*\])?==(\S+)(?: ; ([^\\]+))? \\\n((?:    --hash=\S+(?: \\)?\n)+)")
 
 
-def pins() -> dict[str, str]:
+FILES = ["constraints.txt", "constraints-demo.txt"]
+
+
+def pins(file: str = "constraints.txt") -> dict[str, str]:
     """The lines of each pinned package."""
-    return {match[1]: match[0] for match in PIN.finditer((ROOT / "constraints.txt").read_text("utf-8"))}
+    return {match[1]: match[0] for match in PIN.finditer((ROOT / file).read_text("utf-8"))}
 
 
-def test_every_constraint_is_an_exact_version_with_hashes() -> None:
-    text = (ROOT / "constraints.txt").read_text("utf-8")
+@pytest.mark.parametrize("file", FILES)
+def test_every_constraint_is_an_exact_version_with_hashes(file: str) -> None:
+    text = (ROOT / file).read_text("utf-8")
     rest = PIN.sub("", text)
     assert [line for line in rest.splitlines() if not line.startswith("#")] == []
     hashes = re.findall(r"--hash=(\S+)", text)
@@ -37,12 +41,45 @@ def test_everything_that_the_project_names_is_pinned() -> None:
     assert {canonicalize_name(Requirement(each).name) for each in named} <= set(pins())
 
 
-def test_setup_checks_hashes_and_builds_with_what_it_has_installed() -> None:
-    done = subprocess.run(["make", "-n", "-B", "setup"], cwd=ROOT, capture_output=True, text=True, check=True)
-    installs = [line for line in done.stdout.splitlines() if re.search(r"pip .*install", line)]
-    assert len(installs) == 2
-    assert "--require-hashes -r constraints.txt" in installs[0]
-    assert "--no-deps --no-build-isolation -e ." in installs[1]
+def test_the_demo_installs_a_part_of_what_development_does_and_no_tools() -> None:
+    texts = [(ROOT / file).read_text("utf-8") for file in FILES]
+    development, demo = ({match.group(1, 2) for match in PIN.finditer(text)} for text in texts)
+    assert demo < development
+    assert not {"mypy", "ruff", "playwright", "ray"} & set(pins("constraints-demo.txt"))
+
+
+@pytest.mark.parametrize(("target", "file"), [("setup", FILES[0]), ("demo", FILES[1])])
+def test_setup_installs_by_the_pins(target: str, file: str) -> None:
+    done = subprocess.run(["make", "-n", "-B", target], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert re.findall(r"install\.py (.*)", done.stdout) == [f"{file} ."]
+    assert not re.search(r"pip\s.*install", done.stdout)
+
+
+@pytest.fixture
+def empty_environment(tmp_path: Path) -> Path:
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    return tmp_path / "venv" / "bin" / "python"
+
+
+def installing(python: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run `scripts/install.py` where only the wheels of a folder can be had."""
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder), "PIP_CONFIG_FILE": os.devnull, "PATH": os.defpath}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    command = [str(python), str(ROOT / "scripts" / "install.py"), *words]
+    return subprocess.run(command, env={**kept, **offline}, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_what_was_exchanged_in_the_registry_stops_the_setup_and_is_named(
+    tmp_path: Path, empty_environment: Path
+) -> None:
+    wheel(tmp_path, "idna", pins()["idna"].split("==")[1].split()[0])
+    wanted = tmp_path / "wanted.txt"
+    wanted.write_text(pins()["idna"])
+    done = installing(empty_environment, tmp_path, str(wanted))
+    assert done.returncode != 0
+    assert "DO NOT MATCH THE HASHES" in done.stderr
+    assert "idna" in done.stderr
 
 
 def wheel(folder: Path, name: str, version: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from bakeoff._kernel.tasks import both
-from bakeoff._kernel.text import shorten
+from bakeoff._kernel.text import count_of, shorten
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
 from bakeoff.grading.runners import run_tests, run_validator, type_errors
@@ -80,7 +80,7 @@ class Grade:
 
     def summary(self) -> str:
         """Return the grade in one line."""
-        counts = f"{self.passed.total()} of {self.total} tests passed"
+        counts = f"{self.passed.total()} of {count_of(self.total, 'test')} passed"
         notes = [first_line(text) for text in (self.problem, self.error) if text]
         if self.refused and self.validation is not None:
             notes.append(f"the validator objects: {'; '.join(self.validation.errors) or 'it gives no reason'}")

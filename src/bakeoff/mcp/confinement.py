@@ -92,6 +92,15 @@ async def confined(spec: ServerSpec) -> AsyncIterator[Confined]:
 
 
 def _confined(spec: ServerSpec, sandbox: LocalSandbox, place: Place, downloads: Path | None) -> Confined:
+    sandbox, command = command_in(spec, sandbox, place, downloads)
+    shared = {path: may for path, may in command.shared.items() if path != downloads}
+    return Confined(sandbox.order(command), sandbox.name, shared)
+
+
+def command_in(
+    spec: ServerSpec, sandbox: LocalSandbox, place: Place, downloads: Path | None = None
+) -> tuple[LocalSandbox, Command]:
+    """Return the command of a program that the user named, and the sandbox that hides keys from it."""
     folder = (spec.cwd or Path()).resolve()
     if not folder.is_dir():
         raise InfraError(f"server {spec.name!r} cannot start in {folder}: there is no such folder", permanent=True)
@@ -109,7 +118,7 @@ def _confined(spec: ServerSpec, sandbox: LocalSandbox, place: Place, downloads: 
         shared={**shared, **({downloads: True} if downloads else {})},
         cwd=folder if starts_there else None,
     )
-    return Confined(replace(sandbox, hidden=(*hidden, PRIVATE_CERTIFICATES)).order(command), sandbox.name, shared)
+    return replace(sandbox, hidden=(*sandbox.hidden, *hidden, PRIVATE_CERTIFICATES)), command
 
 
 def find_sandbox(wanted: str) -> LocalSandbox:

@@ -117,7 +117,7 @@ def system_options() -> Iterator[str]:
 
 
 def hidden_options(roots: list[Path], hidden: Iterable[Path]) -> Iterator[str]:
-    for path in (*our_packages(roots), *hidden):
+    for path in outermost((*our_packages(roots), *hidden)):  # what is hidden already cannot be covered again
         if not _is_below(path, roots):
             continue
         if path.is_dir():

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import count_of
 from bakeoff.stats.comparison import REVERSAL, Comparison
 from bakeoff.stats.several import Key, holm
 
@@ -61,7 +62,7 @@ class Losses:
         return self.lost / self.trials if self.trials else 0.0
 
     def __str__(self) -> str:
-        return f"{self.lost} of {self.trials} trials ({100 * self.share:.1f} %)"
+        return f"{self.lost} of {count_of(self.trials, 'trial')} ({100 * self.share:.1f} %)"
 
 
 def judge(

@@ -95,7 +95,10 @@ def call(request: int, params: dict[str, Any]) -> None:
     if name == "reject":
         say({"id": request, "error": {"code": -32602, "message": "text must not be empty"}})
         return
-    action = ACTIONS.get(name, lambda: text_result(params.get("arguments", {}).get("text", "")))
+    text = params.get("arguments", {}).get("text", "")
+    if text == "_meta":
+        text = json.dumps(params.get("_meta"))
+    action = ACTIONS.get(name, lambda: text_result(text))
     say({"id": request, "result": action()})
 
 

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bakeoff._kernel.cores import usable_cores
 from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, UsageError
@@ -44,17 +45,12 @@ def _tell(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def _processors() -> int:
-    """Return how many processors this process may use: in a container, fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @dataclass(frozen=True, slots=True)
 class EmbeddedServer:
     """The resource of an embedded model: a known name such as `smollm2`, or the path of a `.gguf` file."""
 
     model: str
-    slots: int = field(default_factory=lambda: min(_MAX_SLOTS, _processors()))  # requests at the same time
+    slots: int = field(default_factory=lambda: min(_MAX_SLOTS, usable_cores()))  # requests at the same time
     context: int | None = None  # tokens per request, the answer included
     start_seconds: float = 120.0
     say: Say = _tell
@@ -99,7 +95,7 @@ class EmbeddedServer:
             model_name=self.model if known else path.stem,
             slots=self.slots,
             context=self.context or (known.context if known else _DEFAULT_CONTEXT),
-            threads=_processors(),
+            threads=usable_cores(),
             template=known.template if known else None,
             changed=path.stat().st_mtime_ns,
         )
