@@ -8,32 +8,34 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo quick test check hostile bench honest format wheel audit constraints clean
+.PHONY: help setup demo quick test check hostile bench honest format docs wheel audit constraints clean
 
 BIN := .venv/bin
 PY := $(BIN)/python
+# What the demo needs, and what development needs besides.
 SETUP := .venv/.setup
+TOOLS := .venv/.setup-development
 # Holds the fingerprint of what the last full and green test run had tested.
 TESTED := .venv/.tested
-FINGERPRINT = sh scripts/fingerprint.sh src tests docs scripts bench README.md CONTRIBUTING.md Makefile pyproject.toml constraints.txt
+FINGERPRINT = sh scripts/fingerprint.sh src tests docs scripts bench README.md CONTRIBUTING.md mkdocs.yml Makefile pyproject.toml constraints.txt
 
 # Two for each core: half of the time, tests wait for programs that they have started.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 # Marks are set by folder in tests/conftest.py.
 QUICK := not (browser or node or container or embedded or slow)
+# Without --quiet, which would hide warnings from --strict too. The variable turns off an advertisement.
+DOCS := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 CHECKED := src tests scripts $(if $(wildcard bench/*.py),bench)
 # The tests start hundreds of Pythons; where bytecode is not to be kept, each would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Otherwise ruff keeps a second one in src, beside the settings of the bundled exercises.
 export RUFF_CACHE_DIR := .ruff_cache
-# A progress bar is for people; a log gets one line.
-PIP := $(PY) -m pip --disable-pip-version-check --no-input install $(shell [ -t 2 ] || echo -qq)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf 'make %-12s %s\n' "$$name" "$$text"; done
 
-setup: $(SETUP) ## make .venv and install everything into it
+setup: $(TOOLS) ## make .venv and install everything into it, development tools as well
 	@echo "✓ .venv is ready"
 
 $(PY):
@@ -41,21 +43,23 @@ $(PY):
 	echo "→ creating .venv with $$("$$python" -V)"; \
 	"$$python" -m venv --clear .venv || { rm -rf .venv; echo "✗ no .venv could be made; on Debian and Ubuntu its parts come with: apt-get install python3-venv" >&2; exit 1; }
 
-$(SETUP): $(PY) pyproject.toml constraints.txt
-	@echo "→ installing bakeoff and its development tools (a minute or so the first time)"
-	@$(PIP) --require-hashes -r constraints.txt
-	@$(PIP) --no-deps --no-build-isolation -e .
+$(SETUP): $(PY) pyproject.toml constraints-demo.txt
+	@echo "→ installing bakeoff, once"
+	@$(PY) scripts/install.py constraints-demo.txt .
 	@touch $@
 
-demo: $(SETUP) ## run the offline demonstration
-	@$(BIN)/bakeoff demo
-	@echo "→ a sample of attacks on the grader, each of which must fail"
-	@$(PY) -m scripts.hostile --part cheats --sample --grader pytest --rung auto --quiet
+$(TOOLS): $(PY) pyproject.toml constraints.txt
+	@echo "→ installing bakeoff and its development tools, once"
+	@$(PY) scripts/install.py constraints.txt .
+	@touch $(SETUP) $@
 
-quick: $(SETUP) ## run the tests that need no browser, Node, container, embedded model or long wait
+demo: $(SETUP) ## show a slice of every door with the embedded model, and one page over all of it
+	@$(BIN)/bakeoff demo
+
+quick: $(TOOLS) ## run the tests that need no browser, Node, container, embedded model or long wait
 	@$(PYTEST) -q -m '$(QUICK)' $(ARGS)
 
-test: $(SETUP) ## run the tests and measure branch coverage
+test: $(TOOLS) ## run the tests and measure branch coverage
 ifeq ($(strip $(ARGS)),)
 	@echo "→ running the tests"
 	@rm -f $(TESTED)
@@ -66,7 +70,7 @@ else
 	@$(PYTEST) $(ARGS)
 endif
 
-check: $(SETUP) ## format, lint, types, import contracts, coverage gate
+check: $(TOOLS) ## format, lint, types, import contracts, coverage gate
 	@echo "→ ruff format"
 	@$(BIN)/ruff format --check .
 	@echo "→ ruff check"
@@ -77,34 +81,40 @@ check: $(SETUP) ## format, lint, types, import contracts, coverage gate
 	@$(PY) scripts/check_examples.py
 	@echo "→ import contracts"
 	@$(BIN)/lint-imports --no-logo
+	@echo "→ documentation"
+	@$(DOCS)
 	@if [ -f .coverage ] && [ "$$($(FINGERPRINT))" = "$$(cat $(TESTED) 2>/dev/null)" ]; \
 	then echo "→ coverage of the last test run (nothing has changed since)"; \
 	else $(MAKE) --no-print-directory test; echo "→ coverage"; fi
 	@$(PY) -m coverage report
 
-hostile: $(SETUP) ## attack everything and compare with SECURITY.md, in hours (ARGS='--sample', ARGS='--part fuzz' for some)
+hostile: $(TOOLS) ## attack everything and compare with SECURITY.md, in hours (ARGS='--sample', ARGS='--part fuzz' for some)
 	@$(PY) -m scripts.hostile $(ARGS)
 
-bench: $(SETUP) ## run the benchmarks against peers (BENCH=name for one)
+bench: $(TOOLS) ## run the benchmarks against peers (BENCH=name for one)
 	@$(PY) scripts/bench.py $(BENCH)
 
-honest: $(SETUP) ## compare the verdicts of honest solutions with plain pytest, Jest and Vitest (about 20 minutes)
+honest: $(TOOLS) ## compare the verdicts of honest solutions with plain pytest, Jest and Vitest (about 20 minutes)
 	@$(PY) -m bench.honest $(ARGS)
 
-format: $(SETUP) ## put the code into shape
+format: $(TOOLS) ## put the code into shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-wheel: $(SETUP) ## build the wheel, and its bill of materials, into dist/
+docs: $(TOOLS) ## build the documentation into site/, where it works without a network
+	@$(DOCS)
+	@echo "✓ site/index.html"
+
+wheel: $(TOOLS) ## build the wheel, and its bill of materials, into dist/
 	@$(PY) -m build --wheel --no-isolation
 	@$(PY) scripts/sbom.py dist
 
-audit: $(SETUP) ## look up known vulnerabilities of every pinned version (asks the index over the network)
+audit: $(TOOLS) ## look up known vulnerabilities of every pinned version (asks the index over the network)
 	@$(PY) -m scripts.audit
 
 constraints: $(PY) ## bring constraints.txt up to date with pyproject.toml (ARGS=--upgrade for new versions)
 	@$(PY) -m scripts.constraints $(ARGS)
 
 clean: ## remove .venv and whatever the other targets made; results/ stays
-	@rm -rf .venv dist .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf .venv dist site .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests scripts bench -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

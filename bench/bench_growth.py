@@ -17,16 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.engine.run import run
+from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec
 from bakeoff.subjects.function import function_subject
 
 FLAT = 1.5
 """How many times as much a trial of the largest run may cost as one of 10,000 trials."""
+ONE, RESUMED = "one trial", "trials, resumed half way"
 _COMMANDS = {
     "show": ("runs", "show"),
     "csv": ("export", "--format", "csv", "-o", "{folder}/out.csv"),
     "page": ("report", "--no-open", "-o", "{folder}/out.html"),
+    ONE: ("runs", "show", "--json", "--case", "case-7", "--subject", "subject-0"),
 }
 
 
@@ -55,9 +58,14 @@ def growing_plan(trials: int, characters: int = 0, *, waiting: bool = False) -> 
     )
 
 
-async def _run(plan: Plan, folder: Path, jobs: int) -> None:
-    async for _ in run(plan, RunOptions(folder=folder, jobs=jobs)):
-        pass
+async def _run(plan: Plan, folder: Path, jobs: int, stop_after: int | None) -> int:
+    """Run what is left of a plan, or so many trials of it, and return how many that were."""
+    control, done = RunControl(), 0
+    async for _ in run(plan, RunOptions(folder=folder, jobs=jobs), control=control):
+        done += 1
+        if done == stop_after:
+            control.stop()
+    return done
 
 
 def run_here(kind: str, number: int, folder: Path) -> None:
@@ -69,13 +77,13 @@ def run_here(kind: str, number: int, folder: Path) -> None:
         trials, characters = max(20, min(1000, 20_000_000 // number)), number
     plan = growing_plan(trials, characters, waiting=kind == "jobs")
     before, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-    asyncio.run(_run(plan, folder, jobs))
+    done = asyncio.run(_run(plan, folder, jobs, plan.size // 2 if kind == "half" else None))
     after = resource.getrusage(resource.RUSAGE_SELF)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     print(
         json.dumps(
             {
-                "trials": plan.size,
+                "trials": done,
                 "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
                 "seconds": time.perf_counter() - started,
                 "peak_mb": after.ru_maxrss / 1024,
@@ -91,9 +99,9 @@ def measure(kind: str, number: int) -> dict[str, Any]:
     folder = scratch / "results" / "runs" / "growth"
     folder.mkdir(parents=True)
     try:
-        words = [sys.executable, "-m", "bench.bench_growth", "--point", kind, str(number), str(folder)]
-        done = subprocess.run(words, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
-        found: dict[str, Any] = {"kind": kind, "number": number, **json.loads(done.stdout.splitlines()[-1])}
+        if kind == RESUMED:
+            _point("half", number, folder)
+        found: dict[str, Any] = {"kind": kind, "number": number, **_point(kind, number, folder)}
         if kind == "trials":
             for name, (*command, last) in _COMMANDS.items():
                 found[name] = _command([*command, last.format(folder=scratch), str(folder)])
@@ -101,6 +109,13 @@ def measure(kind: str, number: int) -> dict[str, Any]:
         return found
     finally:
         shutil.rmtree(scratch)
+
+
+def _point(kind: str, number: int, folder: Path) -> dict[str, Any]:
+    words = [sys.executable, "-m", "bench.bench_growth", "--point", kind, str(number), str(folder)]
+    done = subprocess.run(words, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=True)
+    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return facts
 
 
 def _command(words: list[str]) -> dict[str, float]:
@@ -123,7 +138,13 @@ def main() -> int:
         run_here(wanted.point[0], int(wanted.point[1]), Path(wanted.point[2]))
         return 0
     trials = [1_000, 10_000, 100_000, *([1_000_000] if wanted.million else [])]
-    series = {"trials": trials, "jobs": [1, 10, 100, 1_000], "characters": [1_000, 100_000, 1_000_000, 10_000_000]}
+    resumed = [10_000, trials[-1]]
+    series = {
+        "trials": trials,
+        RESUMED: resumed,
+        "jobs": [1, 10, 100, 1_000],
+        "characters": [1_000, 100_000, 1_000_000, 10_000_000],
+    }
     points: list[dict[str, Any]] = []
     print(f"{'':>22}{'µs/trial':>10}{'peak MB':>9}{'B/trial':>12}")
     for kind, numbers in series.items():
@@ -131,7 +152,7 @@ def main() -> int:
             points.append(point := measure(kind, number))
             _print(f"{number:,} {kind}", point, point["trials"], point["bytes"])
             for name in _COMMANDS if kind == "trials" else ():
-                _print(f"… {name}", point[name], point["trials"], point[name].get("bytes"))
+                _print(f"… {name}", point[name], 1 if name == ONE else point["trials"], point[name].get("bytes"))
     if wanted.json:
         wanted.json.write_text(json.dumps(points, indent=1) + "\n")
     by_trials = {point["number"]: point for point in points if point["kind"] == "trials"}

@@ -5,6 +5,8 @@
 
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
 
 from tests.stats.simulation_judges import (
     EDGE,
@@ -40,7 +42,8 @@ def main() -> int:
 def show(settings: Sequence[Judged], draws: int, highest: float = HIGH, *, marks: bool = False) -> bool:
     titles = "| cases × rounds | labels | true score | judge | corrected | the judge's own |"
     print(f"{titles}{' marked |' if marks else ''}\n|---|---|---|---|---|---|{'---|' if marks else ''}")
-    found = [(setting, held(setting, draws)) for setting in settings]
+    with ProcessPoolExecutor() as pool:
+        found = list(zip(settings, pool.map(held, settings, repeat(draws)), strict=True))
     for setting, shares in found:
         size = f"{setting.cases} × {setting.rounds} | {setting.labels} | {setting.truth:g}"
         marked = f" {100 * shares.marked:.0f} % |" if marks else ""
@@ -51,20 +54,20 @@ def show(settings: Sequence[Judged], draws: int, highest: float = HIGH, *, marks
 def show_pairs(draws: int) -> bool:
     print("| true scores | labels of each | judge of the first | of the second | corrected | the judge's own |")
     print("|---|---|---|---|---|---|")
-    found = [(old, new, held_by_difference(old, new, draws)) for old, new in PAIRS]
-    for old, new, shares in found:
+    with ProcessPoolExecutor() as pool:
+        every = pool.map(held_by_difference, *zip(*PAIRS, strict=True), repeat(draws))
+        found = list(zip(PAIRS, every, strict=True))
+    for (old, new), shares in found:
         who = f"{old.truth:g} and {new.truth:g} | {old.labels} | {old.judge} | {new.judge}"
         print(f"| {who} | {_shares(shares)} |", flush=True)
-    return all(shares.corrected >= LOW - SLACK for *_, shares in found)
+    return all(shares.corrected >= LOW - SLACK for _, shares in found)
 
 
 def show_quality(draws: int) -> bool:
     print("| judge | true score | sensitivity | specificity |\n|---|---|---|---|")
-    found = [
-        (Judged(100, 60, truth, judge), quality_held(Judged(100, 60, truth, judge), draws))
-        for judge in (LENIENT, FAIR, HARSH)
-        for truth in (0.5, 0.8)
-    ]
+    settings = [Judged(100, 60, truth, judge) for judge in (LENIENT, FAIR, HARSH) for truth in (0.5, 0.8)]
+    with ProcessPoolExecutor() as pool:
+        found = list(zip(settings, pool.map(quality_held, settings, repeat(draws)), strict=True))
     for setting, (sensitivity, specificity) in found:
         shares = f"{100 * sensitivity:.1f} % | {100 * specificity:.1f} %"
         print(f"| {setting.judge} | {setting.truth:g} | {shares} |")

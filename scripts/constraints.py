@@ -1,38 +1,64 @@
-"""Write constraints.txt: a version of every package for Python 3.11 and newer, with the hashes of all its files.
+"""Write the constraints: a version of every package for Python 3.11 and newer, with the hashes of all its files.
 
-Pins that still fit stay; `--upgrade` resolves all of them anew. The index is that of pip's own settings, and nothing of
-it goes into the file. uv resolves for all platforms and Pythons at once, and is installed for this only.
+constraints.txt is for development, constraints-demo.txt the part of it that the demo needs. Pins that still fit stay;
+`--upgrade` resolves all of them anew. The index is that of pip's own settings, and nothing of it goes into the files.
+uv resolves for all platforms and Pythons at once, and is installed for this only.
 """
 
 import re
 import subprocess
 import sys
 import tempfile
+import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.with_tool import environment, with_tool
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = ("dev", "bench", "local", "otel")
+DEVELOPMENT, DEMO = ROOT / "constraints.txt", ROOT / "constraints-demo.txt"
+EXTRAS = {DEVELOPMENT: ("dev", "bench", "docs", "local", "otel"), DEMO: ("local",)}
 PYTHON = "3.11.5"  # what development needs; users need 3.11
-HEADER = f"""\
-# What `make setup` installs: .[{",".join(EXTRAS)}] on Python {PYTHON} or newer. pip refuses files with other hashes.
+HEADER = """\
+# What `make {target}` installs: .[{extras}] on Python {python} or newer. pip refuses files with other hashes.
 # Made by `make constraints`; do not edit. Ranges that users get are in pyproject.toml.
 """
+# Older versions of pip take the newest version for a requirement with extras unless its pin names them.
+FORM = [
+    "--universal",
+    "--no-strip-extras",
+    "--python-version",
+    PYTHON,
+    "--generate-hashes",
+    "--no-annotate",
+    "--no-header",
+    "--quiet",
+]
 
 
 def main() -> None:
-    extras = [word for extra in EXTRAS for word in ("--extra", extra)]
-    form = ["--universal", "--python-version", PYTHON, "--generate-hashes", "--no-annotate", "--no-header", "--quiet"]
-    target = ROOT / "constraints.txt"
     with with_tool("uv") as uv, tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "constraints.txt"
-        made.write_bytes(target.read_bytes())  # pins that it prefers
-        command = [str(uv), "pip", "compile", "pyproject.toml", *extras, *form, "--output-file", str(made)]
-        subprocess.run([*command, *sys.argv[1:]], cwd=ROOT, env=environment(), check=True)
-        text = made.read_text("utf-8")
-    target.write_text(HEADER + text, "utf-8")
-    print(f"✓ constraints.txt: {len(re.findall('(?m)^[a-z]', text))} versions, {text.count('--hash=')} hashes")
+        backend = Path(folder, "backend.in")
+        backend.write_text("\n".join(tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]))
+        for target, more in ((DEVELOPMENT, sys.argv[1:]), (DEMO, [])):  # the second takes the pins of the first
+            preferred = DEVELOPMENT.read_text("utf-8")
+            text = resolve(uv, [Path("pyproject.toml"), backend], EXTRAS[target], preferred, more)
+            of = HEADER.format(
+                target="setup" if target == DEVELOPMENT else "demo", extras=",".join(EXTRAS[target]), python=PYTHON
+            )
+            target.write_text(of + text, "utf-8")
+            print(f"✓ {target.name}: {len(re.findall('(?m)^[a-z]', text))} versions, {text.count('--hash=')} hashes")
+
+
+def resolve(uv: Path, sources: Sequence[Path], extras: Sequence[str], preferred: str, more: Sequence[str]) -> str:
+    """Return the pins of everything that the sources need, those of `preferred` where they fit."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "constraints.txt")
+        made.write_text(preferred, "utf-8")
+        named = [word for extra in extras for word in ("--extra", extra)]
+        command = [str(uv), "pip", "compile", *map(str, sources), *named, *FORM, "--output-file", str(made), *more]
+        subprocess.run(command, cwd=ROOT, env=environment(), check=True)
+        return made.read_text("utf-8")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bakeoff._kernel.environment import read_environment
@@ -22,8 +24,13 @@ from bakeoff.doors.mcp_suite.client_files import read_client_file
 from bakeoff.doors.mcp_suite.config import read_suite
 from bakeoff.doors.mcp_suite.headers import parse_headers
 from bakeoff.doors.mcp_suite.snapshot.files import read_snapshot
+from bakeoff.doors.prompt_suite.find import read_suite as read_eval
+from bakeoff.doors.prompt_suite.plan import build_plan
+from bakeoff.doors.prompt_suite.sources import rows_of_file
 from bakeoff.doors.pytest_plugin.reporting.eval_file import parse_eval_file
 from bakeoff.doors.pytest_plugin.rows import read_rows
+from bakeoff.foreign_logs.formats import FORMATS
+from bakeoff.foreign_logs.reader import Choices, ForeignLogReader
 from bakeoff.grading.audit import read_audit
 from bakeoff.grading.syntax import parse as parse_source
 from bakeoff.grading.written_tests import find_tests
@@ -36,11 +43,14 @@ from bakeoff.models.prices import parse_gateway_pricing
 from bakeoff.models.providers import parse_model_name
 from bakeoff.replay.http import HttpRecording
 from bakeoff.replay.store import Key, Store
+from bakeoff.report.readers import Source
 from bakeoff.scorers.judging import read_answer, read_choice
 from bakeoff.sdk_results import recognise
 from bakeoff.storage.journal import read_journal, read_journal_backwards
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.storage.segment_file import compress_segment
+from bakeoff.storage.segments import JOURNAL, SEGMENTS, segment_path
 from bakeoff.subjects.scripted import read_script
 from bakeoff.toolchains.command_reports import json_object
 from bakeoff.toolchains.junit import read_junit
@@ -63,7 +73,7 @@ class Parser:
 
 def parsers() -> tuple[Parser, ...]:
     """Return all parsers."""
-    return (*_of_configurations(), *_of_records(), *_of_replies(), *_of_graders())
+    return (*_of_configurations(), *_of_records(), *_of_foreign_logs(), *_of_replies(), *_of_graders())
 
 
 def _file(name: str, read: Callable[[Path], object]) -> Callable[[bytes, Path], object]:
@@ -130,7 +140,16 @@ def _of_configurations() -> Iterator[Parser]:
     yield Parser("headers", (b"A: b", b"Authorization: Bearer x"), _text(lambda text: parse_headers([text])))
     yield Parser("--mcp", (b"stdio:npx -y p", b"http:https://h/mcp", b"none"), _text(parse_mcp_option))
     yield Parser("model names", (b"openai:gpt-4o", b"local:smollm2", b"a/b:c"), _text(parse_model_name))
+    evals = _samples("src/bakeoff/bundled/eval/*.yaml", "scripts/hostile/seeds/bakeoff.yaml")
+    yield Parser("bakeoff.yaml", evals, _file("bakeoff.yaml", lambda path: build_plan(read_eval(path))))
+    foreign = _samples("scripts/hostile/seeds/promptfooconfig.yaml")
+    yield Parser("promptfoo", foreign, _file("promptfooconfig.yaml", lambda path: build_plan(read_eval(path))))
+    table = b'[tool.bakeoff]\nsubjects = ["oracle"]\nscorers = ["exact"]\n'
+    table += b'[[tool.bakeoff.cases]]\ninput = "a"\nexpected = "b"\n'
+    yield Parser("pyproject.toml", (table,), _file("pyproject.toml", lambda path: build_plan(read_eval(path))))
     rows = (b'{"a": 1}\n{"a": 2}\n', b"a,b\n1,2\n", b'[{"a": 1}]')
+    for name in ("cases.jsonl", "cases.csv", "cases.json", "cases.yaml", "cases.parquet"):
+        yield Parser(f"cases of bakeoff.yaml, {name}", rows, _file(name, rows_of_file))
     for name in ("rows.jsonl", "rows.csv", "rows.json", "rows.yaml"):
         yield Parser(f"data of evals, {name}", rows, _file(name, lambda path: read_rows(str(path), path.parent)))
 
@@ -174,6 +193,51 @@ def _bfcl() -> bytes:
     return b"\n".join(_dumped(*lines))
 
 
+_LOGS = {
+    "inspect": "*.eval",
+    "inspect-json": "inspect.json",
+    "harbor": "harbor-job/hello*/result.json",
+    "atif": "atif.json",
+    "promptfoo": "promptfoo.json",
+    "promptfoo-lines": "promptfoo.jsonl",
+    "deepeval": "deepeval.json",
+    "pydantic-evals": "pydantic-evals.json",
+    "swebench": "acme*.json",
+}
+
+
+def _of_foreign_logs() -> Iterator[Parser]:
+    for name in FORMATS:
+        seeds = _samples(f"tests/foreign_logs/logs/{_LOGS[name]}")
+        yield Parser(f"logs, {name}", seeds, partial(_foreign_log, name))
+
+
+def _foreign_log(format_: str, data: bytes, folder: Path) -> object:
+    path = folder / ("result.json" if format_ == "harbor" else "log")
+    path.write_bytes(data)
+    reader = ForeignLogReader(Choices(format=format_))
+    return list(Source(folder if format_ == "harbor" else path, reader).records())
+
+
+def _segments(journals: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """Return journals as compressed segments of many frames."""
+    with TemporaryDirectory() as scratch:
+        plain, packed = Path(scratch, "plain"), Path(scratch, "packed")
+        found = []
+        for data in journals:
+            plain.write_bytes(data)
+            compress_segment(plain, packed, frame_bytes=1000)
+            found.append(packed.read_bytes())
+        return tuple(found)
+
+
+def _segment(data: bytes, folder: Path) -> object:
+    (folder / SEGMENTS).mkdir(exist_ok=True)
+    segment_path(folder, 1).write_bytes(data)
+    (folder / JOURNAL).touch()
+    return [*read_journal(folder / JOURNAL), *read_journal_backwards(folder / JOURNAL)]
+
+
 def _of_records() -> Iterator[Parser]:
     journal, plan = (
         _samples("tests/storage/data/*.jsonl"),
@@ -181,6 +245,7 @@ def _of_records() -> Iterator[Parser]:
     )
     yield Parser("journal", journal, _file("journal.jsonl", read_journal))
     yield Parser("journal, backwards", journal, _file("journal.jsonl", read_journal_backwards))
+    yield Parser("segment of a journal", _segments(journal), _segment)
     yield Parser("plan.json", plan, _file("plan.json", lambda path: RunFolder(path.parent).read_plan()))
     texts = dict.fromkeys(("labeller", "scorer", "case", "subject", "attempt_key", "answer", "stratum", "note"), "x")
     label = {"v": 1, "time": 1.0, "round": 1, "judged": 1.0, "size": 1, "label": "pass", **texts}

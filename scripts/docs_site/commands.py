@@ -1,0 +1,54 @@
+"""The reference of the command line: every command with its help, its usage and its options."""
+
+import argparse
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import typer
+from scripts.docs_site.markdown import code, table
+
+from bakeoff.cli.main import app
+from bakeoff.doors.pytest_plugin.options import add_options
+
+
+def command_reference() -> str:
+    """Return a section for each command, in the order of the help."""
+    return "\n\n".join(_section(context) for context in _commands(typer.main.get_command(app), None, "bakeoff"))
+
+
+def _commands(command: Any, parent: Any, name: str) -> Iterator[Any]:
+    context = type(command).context_class(command, info_name=name, parent=parent)
+    if not hasattr(command, "commands"):
+        yield context
+        return
+    for each, below in command.commands.items():
+        if not below.hidden:
+            yield from _commands(below, context, each)
+
+
+def _section(context: Any) -> str:
+    command = context.command
+    usage = " ".join(command.collect_usage_pieces(context))
+    parts = [f"## {context.command_path}", command.help or "", f"```text\n{context.command_path} {usage}\n```"]
+    records = [parameter.get_help_record(context) for parameter in command.params if not _is_hidden(parameter)]
+    if rows := [(code(record[0]), record[1]) for record in records if record]:
+        parts.append(table(("argument or option", ""), rows))
+    return "\n\n".join(parts)
+
+
+def _is_hidden(parameter: Any) -> bool:
+    return bool(getattr(parameter, "hidden", False)) or parameter.name == "help"
+
+
+def pytest_reference() -> str:
+    """Return the options that the plugin adds to pytest."""
+    parser = argparse.ArgumentParser()
+    add_options(cast("Any", SimpleNamespace(addoption=parser.add_argument)))
+    rows = []
+    for option in parser._actions:
+        if option.dest == "help" or option.help == argparse.SUPPRESS:
+            continue
+        value = "|".join(option.choices) if option.choices else option.metavar or ""
+        rows.append((code(f"{option.option_strings[0]} {value}".strip()), str(option.help)))
+    return table(("option", ""), rows)
