@@ -35,7 +35,7 @@ def keep_spans(world: World, door: str, provider: Provider) -> None:
         world.outputs.append(Output(door, "spans", bytes(request.body)))
 
 
-REPORTS = ("--junit", "junit.xml", "--markdown", "-o", "summary.md", "--github", "--no-open")
+REPORTS = ("--junit", "junit.xml", "--markdown", "-o", "summary.md", "--github")
 
 
 def run_door(world: World) -> None:
@@ -53,9 +53,10 @@ def run_door(world: World) -> None:
             "openai:gpt-4o",
             "--mcp",
             f"stdio:{sys.executable} {server} --token ${{CANARY_SERVER_TOKEN}}",
+            "--no-open",
         )
         world.run("run", *words, "--rounds", "3", "--jobs", "1", "--trace", *REPORTS, env={**variables, **given})
-        world.run("run", *words, "--rounds", "1", "--replay", "auto", "--json", "--no-open", env={**variables, **given})
+        world.run("run", *words, "--rounds", "1", "--replay", "auto", "--json", env={**variables, **given})
         keep_spans(world, "run", provider)
     after_run(world, "run", "results")
 
@@ -89,7 +90,8 @@ def agents_door(world: World) -> None:
     meter = {"openai": {"env": {"OPENAI_BASE_URL": "{meterUrl}", "OPENAI_API_KEY": "{meterToken}"}}}
     with ExitStack() as stack:
         provider, given, words = _with_agent(world, stack, {"meter": meter})
-        world.run("agents", *words, "--rounds", "3", "--replay", "auto", "--trace", "--show-progress", env=given)
+        options = ("--rounds", "3", "--replay", "auto", "--trace", "--show-progress", *REPORTS)
+        world.run("agents", *words, *options, env=given)
         world.run("agents", *words, "--rounds", "1", "--json", env=given)
         world.run("agents", "agents", "leaderboard")
         world.run("agents", "agents", "leaderboard", "--json")
@@ -101,7 +103,7 @@ def login_door(world: World) -> None:
     """Run `bakeoff agents` with an agent that is given a key and the user's login."""
     with ExitStack() as stack:
         _, given, words = _with_agent(world, stack, {"home": {"login": [".canary"]}})
-        world.run("login", *words, "--use-login", "--tries", "2", env=given)
+        world.run("login", *words, "--use-login", "--tries", "2", *REPORTS, env=given)
         world.run("login", "agents", "leaderboard")
     after_run(world, "login", "results")
 
@@ -116,7 +118,7 @@ def _with_agent(
     env = {"SAID_URL": f"{provider.url}/said", **{name: f"${{{name}}}" for name in names}}
     file = agent_file(world.project, "canary", _AGENT, defaultProvider="openai", env=env, **settings)
     world.ignore_files()
-    options = ("--exercises", "track", "--sandbox", "process", "--timeout", "60", "--jobs", "1", *REPORTS)
+    options = ("--exercises", "track", "--sandbox", "process", "--timeout", "60", "--jobs", "1", "--no-open")
     given = {**variables, "CANARY_AGENT_TOKEN": AGENT.planted}
     return provider, given, ("agents", "run", "--agent", "canary", "--agent-file", str(file), *options)
 
@@ -139,8 +141,7 @@ def mcp_door(world: World) -> None:
             port = stack.enter_context(serving_mcp(world.said(), loud=loud))
             _write_suite(world, name, [_on_stdio(server), _on_web(port)])
         world.ignore_files()
-        reports = ("--junit", "junit.xml", "--markdown", "-o", "summary.md", "--github")
-        world.run("mcp", *EVALUATE, *reports, "--trace", "--replay", "auto", codes=(1,), env=given)
+        world.run("mcp", *EVALUATE, *REPORTS, "--trace", "--replay", "auto", codes=(1,), env=given)
         world.run("mcp", *EVALUATE, "--json", codes=(1,), env=given)
         world.run("mcp", "mcp", "evaluate", "loud", "--no-open", codes=(2,), name="a refused plan", env=given)
         for command in ("lint", "coverage", "generate"):

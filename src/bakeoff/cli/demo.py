@@ -88,7 +88,8 @@ def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> list[Part
             ),
             Part(
                 "Does my application still answer well?",
-                ("pytest", "-q", "--eval-results", str(results), str(files / "test_capitals.py")),
+                # With a space, pytest takes the folder for one of its arguments when it looks for its settings.
+                ("pytest", "-q", f"--eval-results={results}", str(files / "test_capitals.py")),
             ),
         ]
     return parts
@@ -110,9 +111,8 @@ def run_demo(*, quick: bool, flags: RunFlags, outputs: OutputFlags, no_open: boo
         return PASSED
     for kind in STARTERS:
         write_starter(kind, flags.results / "demo", force=True)
-    (flags.results / "demo" / "pytest.ini").write_text(
-        "[pytest]\n"
-    )  # the settings of a project around it are not for it
+    # The settings of a project around the demo are not for it.
+    (flags.results / "demo" / "pytest.ini").write_text("[pytest]\n")
     try:
         ended = asyncio.run(_run_parts(parts, flags.results, with_model=with_model))
     except KeyboardInterrupt:

@@ -15,8 +15,10 @@ QUESTIONS = [
 
 async def ask(question: str) -> str:
     """Ask the model that runs on this machine. Any client of the OpenAI API works."""
-    async with EmbeddedServer("smollm2").open() as server:
-        client = AsyncOpenAI(base_url=server.base_url, api_key=server.api_key)
+    async with (
+        EmbeddedServer("smollm2").open() as server,
+        AsyncOpenAI(base_url=server.base_url, api_key=server.api_key) as client,
+    ):
         answer = await client.chat.completions.create(
             model=server.model_name,
             messages=[
