@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -402,6 +403,20 @@ async def test_no_installed_copy_of_ours_is_shown(
     """
     completed = await sandbox_on(kind).run(python(place, script, readable=(link,)))
     assert completed.stdout.splitlines() == [b"False True"] * 4, completed.stderr
+
+
+@pytest.mark.parametrize("kind", ["process", "bwrap"])
+async def test_links_below_the_temporary_folder_are_shown_to_every_command_of_a_place(
+    kind: str, sandbox_on: SandboxOn, place: Place
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="bakeoff-test-", dir="/tmp") as made:
+        (Path(made) / "lib").mkdir(parents=True)
+        (Path(made) / "lib" / "file.txt").write_text("shown")
+        (Path(made) / "lib64").symlink_to("lib")
+        Path(made).chmod(0o755)
+        script = f"print(open({made!r} + '/lib64/file.txt').read())"
+        runs = [await sandbox_on(kind).run(python(place, script, readable=(Path(made) / "lib64",))) for _ in range(2)]
+    assert [each.stdout for each in runs] == [b"shown\n"] * 2, runs
 
 
 @needs_root
