@@ -1,6 +1,7 @@
 """Errors of subjects, scorers, tools and workspaces end one trial alone."""
 
 import asyncio
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -13,12 +14,12 @@ import pytest
 from bakeoff.engine.registry import default_registry
 from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import GraderError, InfraError, SubjectError
-from bakeoff.plan import Case, PassRule, ScorerSpec
+from bakeoff.plan import Case, Limits, PassRule, ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput, Task, Tool
 from bakeoff.record import Record, Score, Transcript
 from bakeoff.subjects.function import function_subject
 
-from .probes import CarryOut, Judge, Probe, Shared, check_closed, folder_of, plan_of, registry_of
+from .probes import CarryOut, Judge, Probe, Shared, check_closed, folder_of, forever, plan_of, registry_of
 
 
 class Unprintable(Exception):
@@ -263,6 +264,85 @@ async def test_a_function_is_judged_by_what_it_returns_or_raises(
     if function is bug:
         assert record.failure is not None
         assert 'raise ValueError("my own bug")' in record.failure.detail
+
+
+# --- cancellations of their own ------------------------------------------------------------------------------------
+
+
+async def group_that_fails() -> None:
+    """Fail while the group waits for its tasks, which before Python 3.13 leaves its parent marked as cancelled."""
+
+    async def child() -> None:
+        await asyncio.sleep(0)
+        raise ValueError("a child failed")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(child())
+
+
+async def handles_its_group(prompt: str) -> str:
+    try:
+        await group_that_fails()
+    except* ValueError:
+        pass
+    return "yes"
+
+
+async def leaves_its_group_unhandled(prompt: str) -> str:
+    await group_that_fails()
+    return "yes"
+
+
+async def cancels_itself_and_answers(prompt: str) -> str:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    return "yes"
+
+
+async def handles_its_group_and_hangs(prompt: str) -> str:
+    await handles_its_group(prompt)
+    return await forever(prompt)
+
+
+@pytest.mark.parametrize(
+    ("function", "verdict", "message"),
+    [
+        (handles_its_group, "pass", None),
+        (leaves_its_group_unhandled, "fail", "unhandled errors in a TaskGroup (1 sub-exception)"),
+        (cancels_itself_and_answers, "pass", None),
+        (handles_its_group_and_hangs, "timeout", "not finished after 0.2 s"),
+    ],
+)
+async def test_a_subject_whose_own_tasks_are_cancelled_has_a_record_of_every_trial(
+    function: Callable[[str], Any], verdict: str, message: str | None, carry_out: CarryOut
+) -> None:
+    plan = plan_of(3, subjects=(function_subject(function),), limits=Limits(attempt_seconds=0.2))
+    records = await carry_out(plan, jobs=1)
+    assert [record.verdict for record in records] == [verdict] * 3
+    assert {record.failure.message if record.failure else None for record in records} == {message}
+
+
+async def test_a_scorer_that_handles_its_failed_task_group_has_its_score(carry_out: CarryOut) -> None:
+    async def judge(given: ScoreInput) -> bool:
+        return await handles_its_group("?") == "yes"
+
+    plan = plan_of(3, scorers=(ScorerSpec(kind="judge"), ScorerSpec(kind="exact")))
+    records = await carry_out(plan, registry=registry_of(Probe(), Judge(judge)), jobs=1)
+    assert [[score.value for score in record.scores] for record in records] == [[1.0, 1.0]] * 3
+
+
+async def test_stopping_a_run_ends_a_subject_that_has_handled_its_failed_task_group(carry_out: CarryOut) -> None:
+    control = RunControl()
+
+    async def stubborn(task: Task) -> str:
+        await handles_its_group("?")
+        control.stop()
+        with contextlib.suppress(asyncio.CancelledError):
+            await forever(task)
+        return "half an answer"
+
+    assert await carry_out(plan_of(3), registry=registry_of(Probe(stubborn)), control=control, jobs=1) == []
 
 
 # --- retries ------------------------------------------------------------------------------------------------------

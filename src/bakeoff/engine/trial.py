@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -36,6 +37,9 @@ _KINDS: Mapping[type[TrialError], FailureKind] = {
 }
 _CLEANUP_SECONDS = 600.0  # removing a folder that was made to resist may take this long
 _DETAIL = 4000  # characters kept of a traceback: its end says what happened
+
+_WAITING: ContextVar["asyncio.Task[Any] | None"] = ContextVar("_WAITING", default=None)
+"""The task that waits for the trial that runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ class TrialRunner:
         self.control.in_flight[trial.index] = (trial.subject.name, trial.case.id)
         try:
             with tracing.span(f"trial {trial.case.id}", about) as span:
-                record = await self._run(job, spend)
+                record = await asyncio.create_task(self._run(job, spend, asyncio.current_task()))
                 self.note_refusal(record)
                 if tracing is not OFF:
                     span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
@@ -168,7 +172,8 @@ class TrialRunner:
             **fields,
         )
 
-    async def _run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+    async def _run(self, job: Job, spend: Callable[[Usage], None], waiting: "asyncio.Task[Any] | None") -> Record:
+        _WAITING.set(waiting)
         tally = Tally(spend, job.spent, judging=job.prior.judging if job.prior else NO_USAGE)
         tries = 0
         while True:
@@ -395,6 +400,9 @@ async def phase(
 ) -> tuple[Result | None, Phase]:
     """Run one phase within its time. This is the trial boundary: every error inside becomes data here.
 
+    A trial has a task of its own, and only the task that waits for it is cancelled from outside. The step may cancel
+    its own: before Python 3.13, a `TaskGroup` that fails does so and leaves the request behind.
+
     Args:
         step: makes the coroutine to run.
         clock: its time limit.
@@ -402,8 +410,8 @@ async def phase(
         late_kind: the kind of a failure by running out of time.
     """
     started = time.perf_counter()
-    task = asyncio.current_task()
-    cancellations = task.cancelling() if task else 0
+    waiting = _WAITING.get()
+    cancellations = waiting.cancelling() if waiting else 0
     result = failure = None
     try:
         result = await clock.run(step())
@@ -411,13 +419,25 @@ async def phase(
         raise
     except BaseException as error:  # noqa: BLE001 - the trial boundary; some libraries raise CancelledError unasked
         failure = _failure(error, error_kind)
-    if task and task.cancelling() > cancellations:
+    await _forget_own_cancellations()
+    if waiting and waiting.cancelling() > cancellations:
         raise asyncio.CancelledError  # requested from outside, even if the step swallowed it
     if clock.expired:  # even if the step swallowed its cancellation and returned a result
         result = None
         failure = Failure(kind=late_kind, type="TimeoutError", message=f"not finished after {clock.seconds:g} s")
     seconds, remarks = time.perf_counter() - started, tuple(clock.remarks)
     return result, Phase(seconds=seconds, waited=clock.waited, failure=failure, remarks=remarks)
+
+
+async def _forget_own_cancellations() -> None:
+    """Take back the cancellations of this task, also one that it has not noticed yet."""
+    task = asyncio.current_task()
+    if task is None or not task.cancelling():
+        return
+    while task.cancelling():
+        task.uncancel()
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
 
 
 def _failure(error: BaseException, unknown: FailureKind) -> Failure:

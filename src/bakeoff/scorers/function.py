@@ -31,7 +31,7 @@ class Function:
         return cls(import_target(target, describe(spec)), target.rpartition(":")[2])
 
     async def __call__(self, given: ScoreInput) -> Scored:
-        # In a task of its own: a function may cancel its task, and this one carries other trials too.
+        # In a task of its own: a function may cancel its task, and this one has a trial to finish.
         return await asyncio.create_task(self._scored(given))
 
     async def _scored(self, given: ScoreInput) -> Scored:
