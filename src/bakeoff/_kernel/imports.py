@@ -5,6 +5,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,9 @@ def import_object(target: str, who: str) -> Any:
         for part in attribute.split("."):
             found = getattr(found, part)
     except AttributeError as error:
-        raise UsageError(
-            f"{who}: {module_name!r} has no {attribute!r}; a function made inside another cannot be named"
-        ) from error
+        near = get_close_matches(error.name or "", [name for name in dir(found) if not name.startswith("_")], n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "a function made inside another cannot be named"
+        raise UsageError(f"{who}: {module_name!r} has no {attribute!r}: {hint}") from error
     return found
 
 

@@ -3,10 +3,12 @@
 import asyncio
 import hashlib
 import os
+import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, Self
 
@@ -23,6 +25,8 @@ from bakeoff.plan import SubjectSpec, describe, read_options
 from bakeoff.protocols import Command, Completed, Needs, Task
 from bakeoff.record import Transcript
 from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, judged
+from bakeoff.sandbox.docker import find_docker
+from bakeoff.sandbox.environment import search_path
 from bakeoff.sandbox.process import ProcessSandbox
 from bakeoff.sandbox.supervisor_client import supervise
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
@@ -77,6 +81,16 @@ class CommandSubject:
 
     def lacks(self) -> list[str]:
         return []
+
+    def check_program(self) -> None:
+        """Raise UsageError if this machine does not have the program."""
+        if self.options.sandbox == "none":
+            searched = os.get_exec_path({**os.environ, **self._env()})
+        elif find_docker()[0] is None:
+            searched = search_path(os.environ).split(os.pathsep)
+        else:  # an image has programs of its own
+            return
+        _check_program(self.options.argv[0], self.options.folder, searched)
 
     def secrets(self) -> dict[str, str]:
         named = variables_in(self.options.env.values())
@@ -213,6 +227,29 @@ async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
         stream.write(data)
         await stream.drain()
     stream.close()
+
+
+def _check_program(program: str, folder: Path, searched: Sequence[str]) -> None:
+    path = folder / Path(program).expanduser()
+    if "/" not in program:
+        if shutil.which(program, path=os.pathsep.join(searched)):
+            return
+        if path.is_file():
+            raise UsageError(f"{program!r} is not on PATH: write './{program}', or its interpreter before it")
+        raise UsageError(f"there is no program {program!r} on PATH: {_near_program(program, searched)}")
+    if not path.is_file():
+        raise UsageError(f"there is no program {str(path)!r}: {_near_program(path.name, [str(path.parent)])}")
+    if not os.access(path, os.X_OK):
+        raise UsageError(f"{program!r} is not executable: run `chmod +x {path}`, or write its interpreter before it")
+
+
+def _near_program(name: str, folders: Sequence[str]) -> str:
+    names: set[str] = set()
+    for folder in folders:
+        with suppress(OSError):
+            names.update(path.name for path in Path(folder).iterdir())
+    near = get_close_matches(name, sorted(names), n=1, cutoff=0.75)
+    return f"did you mean {near[0]!r}?" if near else "install it, or write its whole path"
 
 
 def command_revision(argv: Sequence[str], folder: Path) -> str:

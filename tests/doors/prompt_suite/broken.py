@@ -124,6 +124,30 @@ BROKEN: dict[str, tuple[str, str]] = {
         GOOD.replace("[oracle]", "[{function: nowhere_at_all:answer}]"),
         "1: subjects[0].function: the subject: module 'nowhere_at_all' cannot be imported",
     ),
+    "a function that its module does not have": (
+        GOOD.replace("[oracle]", "[{function: 'json:dmups'}]"),
+        "1: subjects[0].function: the subject: 'json' has no 'dmups': did you mean 'dumps'?",
+    ),
+    "a program that is not there": (
+        GOOD.replace("[oracle]", "[{command: [no-such-program-at-all, -v]}]"),
+        "1: subjects[0].command: there is no program 'no-such-program-at-all' on PATH: install it, or write",
+    ),
+    "a misspelt program": (
+        GOOD.replace("[oracle]", "[{command: [pythno3, app.py], sandbox: none}]"),
+        "1: subjects[0].command: there is no program 'pythno3' on PATH: did you mean 'python3'?",
+    ),
+    "a misspelt path of a program": (
+        GOOD.replace("[oracle]", "[{command: [./hree.txt]}]"),
+        "1: subjects[0].command: there is no program 'hree.txt': did you mean 'here.txt'?",
+    ),
+    "a program that is not executable": (
+        GOOD.replace("[oracle]", "[{command: [./here.txt]}]"),
+        "1: subjects[0].command: './here.txt' is not executable: run `chmod +x here.txt`, or write its interpreter",
+    ),
+    "a script that is not on PATH": (
+        GOOD.replace("[oracle]", "[{command: [here.txt]}]"),
+        "1: subjects[0].command: 'here.txt' is not on PATH: write './here.txt', or its interpreter before it",
+    ),
     # cases
     "a case with a misspelt key": (
         GOOD.replace("expected", "expcted"),

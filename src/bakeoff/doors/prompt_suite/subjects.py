@@ -62,7 +62,7 @@ def _spec(entry: SubjectEntry, kind: str, folder: Path) -> SubjectSpec:
         name = entry.name or " ".join(entry.command)
         revision = command_revision(entry.command, folder)
         spec = SubjectSpec(kind="command", name=printable(name), options=options, revision=revision)
-        CommandSubject.from_spec(spec)  # raises for variables that are not set
+        CommandSubject.from_spec(spec).check_program()  # the first raises for variables that are not set
         return spec
     if kind == "function":
         target = entry.function or ""
