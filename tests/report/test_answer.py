@@ -272,3 +272,52 @@ def test_the_page_has_the_answer_and_the_tags(tmp_path: Path) -> None:
     plain = plan_of(3, ["a"])
     bare = write_run_page(write_run(tmp_path / "bare", plain, [record_of(t, 1.0) for t in plain.trials()])).read_text()
     assert 'id="tags"' not in bare
+
+
+def failing(plan: Plan, errors: Callable[[int], str | None], kind: str = "subject", name: str = "ValueError") -> str:
+    """Answer for a run of which `errors` ends the trials; None: the trial is answered."""
+
+    def record(place: int) -> Record:
+        message = errors(place)
+        if message is None:
+            return record_of(plan.trial(place), 0.0)
+        failure = Failure(kind=kind, type=name, message=message)
+        return record_of(plan.trial(place), None, scores=(), attempt=Phase(seconds=0.1, failure=failure))
+
+    tally = tallied(plan, map(record, range(plan.size)))
+    return answer(tally.summary(), tally.cells)
+
+
+def test_a_subject_that_fails_with_one_error_in_every_trial_is_said_to_do_so_first() -> None:
+    plan = plan_of(3, ["mine"], rounds=2)
+    sentence = failing(plan, lambda place: f"no key '{place}'\nand more")
+    assert sentence.startswith("mine failed with the same error in all 6 trials: ValueError: no key '0'. mine scored 0")
+    assert failing(plan_of(1, ["mine"]), lambda _: "bug").startswith("mine failed with an error in its only trial: Val")
+
+
+def test_the_end_of_a_programs_traceback_is_its_error() -> None:
+    said = 'python: exit code 1: Traceback (most recent call last):\n  File "a.py", line 1\nImportError: no requests'
+    sentence = failing(plan_of(2, ["mine"]), lambda _: said, name="SubjectError")
+    assert sentence.startswith(
+        "mine failed with the same error in all 2 trials: python: exit code 1: ImportError: no requests. mine scored"
+    )
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind"),
+    [
+        (lambda place: "bug" if place else None, "subject"),
+        (lambda place: "bug" if place else "another", "subject"),
+        (lambda _: "not finished after 1 s", "timeout"),
+        (lambda _: "down", "infra"),
+    ],
+    ids=["one answer", "two errors", "timeout", "infra"],
+)
+def test_other_failures_are_not_called_the_same_error(errors: Callable[[int], str | None], kind: str) -> None:
+    assert "failed with" not in failing(plan_of(3, ["mine"]), errors, kind)
+
+
+def test_at_most_four_subjects_that_always_fail_are_named() -> None:
+    sentence = failing(plan_of(2, list("abcdef")), lambda _: "bug")
+    assert sentence.count("failed with the same error in all 2 trials: ValueError: bug.") == 4
+    assert " So did 2 more. " in sentence

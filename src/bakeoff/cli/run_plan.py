@@ -27,7 +27,7 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.report.answer import answer, what_was_lost_unequally
+from bakeoff.report.answer import answer, what_always_failed, what_was_lost_unequally
 from bakeoff.report.blocks import paragraph
 from bakeoff.report.by_tag import scores_by_tag
 from bakeoff.report.calibration import Judgements
@@ -145,8 +145,8 @@ def finish_run(
         if text is None:
             text = summary_blocks(plan, finished.summary, tally.cells)
         else:
-            unequal = what_was_lost_unequally(finished.summary.unequal_losses)
-            text = (*text, *((paragraph(unequal),) if unequal else ()))
+            more = what_always_failed(finished.summary), what_was_lost_unequally(finished.summary.unequal_losses)
+            text = (*text, *(paragraph(each) for each in more if each))
             text = (*text, *((describe_comparisons(compared),) if compared is not None else ()))
         print_blocks(out(), (*text, *ended.results.more))
         print_spending(err(), finished.summary, folder)

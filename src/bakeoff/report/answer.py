@@ -37,7 +37,19 @@ def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = 
     corrected = None if judgements is None else _corrected(summary, judgements)
     scored = found if corrected is None else f"{corrected} As the judge scored: {found}"
     about_cases = (what_is_unfit(summary), what_controls_show(summary, cells_of))
-    return " ".join(filter(None, (scored, what_is_missing(summary), *about_cases)))
+    return " ".join(filter(None, (what_always_failed(summary), scored, what_is_missing(summary), *about_cases)))
+
+
+def what_always_failed(summary: Summary) -> str:
+    """Name the subjects that never answered because of one error: their scores say nothing about answers."""
+    failed = [one for one in summary.judged if one.same_error is not None]
+    told = [f"{_name(one)} failed with {_in_all(one.finished)}: {one.same_error}" for one in failed[:_MOST_NAMED]]
+    more = f" So did {len(failed) - _MOST_NAMED:,} more." if len(failed) > _MOST_NAMED else ""
+    return " ".join(f"{line.rstrip('.')}." for line in told) + more
+
+
+def _in_all(trials: int) -> str:
+    return "an error in its only trial" if trials == 1 else f"the same error in all {trials:,} trials"
 
 
 def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:

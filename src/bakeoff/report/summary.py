@@ -1,5 +1,6 @@
 """Compute the numbers of a run in one pass. Memory depends on cases × subjects, not on rounds."""
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from bakeoff.record import (
     OPENED,
     Answers,
     CaseVerdict,
+    Failure,
     Record,
     Round,
     TestShares,
@@ -25,6 +27,7 @@ from bakeoff.record import (
     case_values,
     case_verdict,
 )
+from bakeoff.report.reasons import normalised
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
 from bakeoff.stats.decisions import PairDecision, PairDecisions
 from bakeoff.stats.gates import Losses
@@ -39,6 +42,7 @@ MOST_ROUNDS = 100
 _MOST_REASONS = 5  # of lost trials, for each subject
 _MOST_ROUNDS_SHARED = 10_000  # different ones
 _REASON = 200  # characters
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*\n", re.DOTALL)
 
 Outcome = Literal["passed", "failed", "incomplete", "recorded"]
 
@@ -52,6 +56,13 @@ def lost_reason(record: Record) -> str:
     broken = (score.failure for score in record.scores if score.failure is not None)
     failure = record.failure or next(broken, None)
     return visible(failure.message, _REASON) if failure else "no scorer returned a number"
+
+
+def error_line(failure: Failure) -> str:
+    """Return the error of a subject in one line: of a traceback, only the end."""
+    message = _TRACEBACK.sub("", failure.message.strip()).partition("\n")[0]
+    said = message if failure.type == "SubjectError" else f"{failure.type}: {message}".removesuffix(": ")
+    return visible(said, _REASON)
 
 
 def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
@@ -113,6 +124,7 @@ class SubjectSummary(FrozenModel):
     hidden_difference: float | None = None  # visible minus hidden: what hard-coded answers gain
     by_round: tuple[float | None, ...] = ()  # the mean over the cases of each round; empty where there are too many
     losses: tuple[Loss, ...] = ()  # the most frequent reasons of lost trials
+    same_error: str | None = None  # the error of the subject that ended every finished trial
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
@@ -325,6 +337,8 @@ class _Tally:
         self.bound = False
         self.answers: Counter[Answers] = Counter()
         self.losses: Counter[tuple[Verdict, str]] = Counter()
+        self.errors: dict[str, str] = {}  # of the subject, by what they have in common; at most two
+        self.with_errors = 0
         self.watched = self.opened = self.estimated = 0
         self.tests: TestShares | None = None
         self.unit_tests: UnitTests | None = None
@@ -335,6 +349,18 @@ class _Tally:
         if (counted := record.unit_tests) is not None:
             self.unit_tests = counted if self.unit_tests is None else self.unit_tests + counted
 
+    def _add_error(self, failure: Failure | None) -> None:
+        if failure is None or failure.kind != "subject" or len(self.errors) > 1:
+            return
+        self.with_errors += 1
+        line = error_line(failure)
+        self.errors.setdefault(normalised(line), line)
+
+    @property
+    def same_error(self) -> str | None:
+        every = len(self.errors) == 1 and self.with_errors == self.verdicts.total()
+        return next(iter(self.errors.values())) if every else None
+
     def add(self, record: Record, place: int, *, alone: bool) -> None:
         """Count a trial; `alone` says that it is judged by itself, not with the other rounds of its case."""
         verdict, value = record.verdict, record.value
@@ -343,6 +369,7 @@ class _Tally:
             reason = lost_reason(record)
             few = len(self.losses) < MOST_ROUNDS or (verdict, reason) in self.losses
             self.losses[verdict, reason if few else "other reasons"] += 1
+        self._add_error(record.failure)
         self.bound = self.bound or record.bound
         self.spent.add(record.used)
         self.judging.add(record.judging)
@@ -489,6 +516,7 @@ class RunTally:
                 Loss(verdict=verdict, reason=reason, trials=count)
                 for (verdict, reason), count in tally.losses.most_common(_MOST_REASONS)
             ),
+            same_error=tally.same_error,
             not_needed=planned - tally.verdicts.total() if settled else 0,
             pass_at_k=pass_at_k(passes, rounds) if passes else None,
             pass_hat_k=pass_hat_k(passes, rounds) if passes else None,

@@ -52,6 +52,27 @@ def test_only_commands_that_ran_in_a_sandbox_are_said_to_have_done_so(suite: Pat
     assert not any(words in again.stderr for words in ("commands ran in", "without a sandbox"))
 
 
+def test_a_subject_that_always_raises_is_not_taken_for_a_bad_one(suite: Path, bakeoff: Bakeoff):
+    (suite / "raising_app.py").write_text("def answer(prompt):\n    raise KeyError('API_TOKEN_NAME')\n")
+    (suite / "raising_program.py").write_text("import raising_app\nraising_app.answer('')\n")
+    config = CAPITALS.partition("prompts:")[2]
+    (suite / "bakeoff.yaml").write_text(
+        "subjects:\n  - {name: mine, function: 'raising_app:answer'}\n"
+        "  - {name: theirs, command: [python3, raising_program.py], sandbox: none}\n"
+        "  - {name: paris, scripted: Paris}\n"
+        f"prompts:{config}"
+    )
+    done = bakeoff("eval", "--no-open")
+    assert done.returncode == 1, done.stderr
+    told = " ".join(done.stdout.split())
+    assert told.startswith("mine failed with the same error in all 2 trials: KeyError: 'API_TOKEN_NAME'. theirs failed")
+    assert (
+        "theirs failed with the same error in all 2 trials: python3: exit code 1: KeyError: 'API_TOKEN_NAME'." in told
+    )
+    (page,) = suite.glob("results/runs/*/*.html")
+    assert "mine failed with the same error in all 2 trials" in page.read_text()
+
+
 def test_the_run_is_one_like_all_others(suite: Path, bakeoff: Bakeoff):
     assert bakeoff("eval", "--no-open", "--exit-zero").returncode == 0
     shown = bakeoff("runs", "show")
