@@ -45,6 +45,44 @@ def test_all_problems_of_a_file_are_told_at_once(here: Path, bakeoff: Bakeoff):
     assert "Traceback" not in done.stderr
 
 
+def test_problems_of_keys_and_of_what_they_name_are_told_together_in_the_order_of_lines(here: Path, bakeoff: Bakeoff):
+    (here / "rows.csv").write_text("input,expected,threshold\na,b,high\n")
+    (here / "bakeoff.yaml").write_text(
+        "threshold: 3\nsubjects: [{command: [no-such-program-at-all]}]\nprompts: file:nowhere.txt\n"
+        "cases: [file:missing.csv, file:rows.csv]\nscorers: [exakt, contains]\ntreshold: 1\nrounds: many\n"
+    )
+    done = bakeoff("eval", "--check")
+    assert done.returncode == 2
+    assert [line.removeprefix("error: ").split(": ")[:2] for line in done.stderr.splitlines()] == [
+        ["bakeoff.yaml:1", "threshold"],
+        ["bakeoff.yaml:2", "subjects[0].command"],
+        ["bakeoff.yaml:3", "prompts"],
+        ["bakeoff.yaml:4", "cases[0]"],
+        ["bakeoff.yaml:5", "scorers[0]"],
+        ["bakeoff.yaml:6", "treshold"],
+        ["bakeoff.yaml:7", "rounds"],
+        ["rows.csv:2", "threshold"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        GOOD.replace("[oracle]", "[{model: 5}]").replace("[exact]", "[{judge: Is it polite?}]"),
+        GOOD.replace("oracle", "local:smollm2").replace("[exact]", "[{judge: Is it polite?}]") + "judge: 5\n",
+        GOOD.replace("  - {input: France, expected: Paris}", "  - {inptu: France}"),
+        GOOD.replace('"{{ input }}"', "5"),
+        GOOD.replace("[exact]", "[5]"),
+    ],
+    ids=["subjects", "judge", "cases", "prompts", "scorers"],
+)
+def test_a_key_that_cannot_be_read_causes_no_problems_of_other_keys(wrong: str, here: Path):
+    (here / "bakeoff.yaml").write_text(wrong)
+    with pytest.raises(UsageError) as error:
+        read_suite(None)
+    assert len(str(error.value).splitlines()) == 1
+
+
 def test_a_good_file_is_fine_and_nothing_runs(here: Path, bakeoff: Bakeoff):
     (here / "bakeoff.yaml").write_text(GOOD)
     done = bakeoff("eval", "--check")

@@ -1,6 +1,7 @@
 """Read and check `bakeoff.yaml`, or `[tool.bakeoff]` of pyproject.toml."""
 
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -44,17 +45,30 @@ def suite_of(placed: PlacedYaml) -> EvalSuite:
     """Check a configuration, and read all files that it names. One error lists all problems."""
     if not isinstance(placed.value, dict):
         raise UsageError(f"{placed.file}:1: this is not a configuration: it needs `cases` or `prompts`, and `scorers`")
-    config = placed.read(EvalConfig, EXAMPLES)
-    return _Reader(placed, config).suite()
+    try:
+        return _Reader(placed, placed.read(EvalConfig, EXAMPLES)).suite()
+    except ConfigError as error:
+        if not isinstance(error.__cause__, ValidationError):
+            raise
+        wrong = {str(item["loc"][0]) for item in error.__cause__.errors()}
+        return _Reader(placed, _rest_of(placed.value, wrong), error.problems).suite()
+
+
+def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
+    """Return a configuration without the keys that have problems, so that those of the others are found, too."""
+    if "judge" in wrong:  # another judge might have other problems
+        wrong = {*wrong, "scorers", "cases"}
+    kept = {name: part for name, part in value.items() if name not in wrong}
+    return EvalConfig.model_validate({**kept, **({"subjects": ["oracle"]} if "subjects" in wrong else {})})
 
 
 class _Reader:
-    """Reads one configuration, and gathers its problems."""
+    """Reads one configuration, and gathers its problems, also those that are known before."""
 
-    def __init__(self, placed: PlacedYaml, config: EvalConfig) -> None:
+    def __init__(self, placed: PlacedYaml, config: EvalConfig, problems: Sequence[str] = ()) -> None:
         self.placed, self.config = placed, config
         self.folder = placed.file.parent
-        self.problems: list[str] = []
+        self.problems = list(problems)
         self.sources: list[Path] = []
         models = [entry.model for entry in config.subjects if entry.model is not None]
         self.scorers = ScorerReader(config.judge, models, self.problems)
@@ -73,7 +87,7 @@ class _Reader:
         if len(cases) > MOST_CASES:
             self._problem(("cases",), f"there are more than {MOST_CASES:,}: write `limit: …`")
         self._check_whole(cases)
-        gathered(self.problems)
+        gathered(sorted(self.problems, key=self._line))
         return EvalSuite(
             file=placed.file,
             name=config.name or placed.file.resolve().parent.name or "eval",
@@ -91,6 +105,11 @@ class _Reader:
 
     def _problem(self, key: Key, what: str) -> None:
         self.problems.append(self.placed.problem(key, what))
+
+    def _line(self, problem: str) -> int:
+        """Return the line of a problem in the configuration; problems of other files come last."""
+        line = problem.removeprefix(f"{self.placed.file}:").partition(":")[0]
+        return int(line) if line.isdecimal() else sys.maxsize
 
     def _check_whole(self, cases: tuple[SuiteCase, ...]) -> None:
         config = self.config
