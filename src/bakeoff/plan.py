@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field, PositiveFloat, PositiveIn
 from bakeoff._kernel.json import CleanJson, CleanObject, CleanText
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.paths import pattern_problem
+from bakeoff._kernel.plain_words import in_our_words
 from bakeoff._kernel.text import count_of
 from bakeoff.errors import UsageError
 
@@ -464,7 +465,6 @@ def check_options(options: Mapping[str, Any], model: type[Options], who: str) ->
     except ValidationError as error:
         allowed = ", ".join(model.model_fields) or "none"
         problems = "; ".join(
-            f"option {'.'.join(map(str, item['loc']))}: {item['msg']} (got {item['input']!r})"
-            for item in error.errors()
+            f"option {'.'.join(map(str, item['loc']))}: {in_our_words(item)}" for item in error.errors()
         )
         raise UsageError(f"{who}: {problems}. Its options are: {allowed}") from error

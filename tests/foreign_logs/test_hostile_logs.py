@@ -283,6 +283,6 @@ def test_an_unknown_file_is_refused_with_the_list_of_known_formats(
 def test_format_overrides_what_the_content_looks_like(bakeoff: Bakeoff) -> None:
     done = bakeoff("import", str(LOGS / "deepeval.json"), "--format", "promptfoo")
     assert done.returncode == 2
-    assert "deepeval.json: results: Field required" in done.stderr
+    assert "deepeval.json: results: is missing" in done.stderr
     near = bakeoff("import", str(LOGS / "deepeval.json"), "--format", "promptfo")
     assert near.returncode == 2

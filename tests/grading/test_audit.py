@@ -44,7 +44,7 @@ def test_a_case_is_left_out_if_it_failed_or_changed_or_was_never_audited() -> No
     ("text", "told"),
     [
         (None, "cannot be read: No such file or directory"),
-        ("{}", "is not the file of an audit (made: Field required)"),
+        ("{}", "is not the file of an audit (made: is missing)"),
         ("nonsense", "is not the file of an audit"),
         (
             audit().model_copy(update={"format": 99}).model_dump_json(),

@@ -125,7 +125,7 @@ def test_a_door_adds_a_reader_and_its_files_are_sources_like_any_other(tmp_path:
     [
         (b"1\nmany\n", "old.answers cannot be read: ValueError: could not convert string to float: 'many'"),
         (b"\xff\xfe1\n", "old.answers cannot be read: UnicodeDecodeError"),
-        (b"7\n", "old.answers cannot be read: value: Input should be less than or equal to 1"),
+        (b"7\n", "old.answers cannot be read: value: has to be at most 1"),
         (b"", "plan 'suite' has no cases"),
     ],
 )

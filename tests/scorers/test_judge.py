@@ -157,8 +157,8 @@ async def test_a_long_text_is_shown_by_its_ends(obedient: ObedientJudge) -> None
     ("make", "message"),
     [
         (lambda: Judge(" "), "the criteria are empty"),
-        (lambda: Judge("x", repeats=0), "option repeats: Input should be greater than 0 (got 0)"),
-        (lambda: Factuality(repeats=-1), "option repeats: Input should be greater than 0 (got -1)"),
+        (lambda: Judge("x", repeats=0), "option repeats: 0: has to be more than 0"),
+        (lambda: Factuality(repeats=-1), "option repeats: -1: has to be more than 0"),
         (lambda: Judge("x", choices={"one": 1.0}), "1 choices: give from 2 to 10"),
         (lambda: Judge("x", choices={"one": 1.0, "two": 2.0}), "a choice scores 2.0"),
         (lambda: Judge.from_spec(ScorerSpec(kind="judge")), "option criteria"),

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from bakeoff._kernel.plain_words import expectation
+
 _BUILDING = threading.RLock()
 
 
@@ -53,7 +55,7 @@ class FrozenModel(BaseModel):
 def first_problem(error: ValidationError) -> str:
     """Return the first problem that a validation found, after its place."""
     first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}"
+    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {expectation(first)}"
 
 
 def fingerprint(*parts: Any) -> str:

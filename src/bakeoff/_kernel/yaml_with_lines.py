@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from bakeoff._kernel.files import read_file
+from bakeoff._kernel.plain_words import in_our_words
 from bakeoff._kernel.yaml_nodes import Node, TooMuch, compose
 from bakeoff.errors import PlanError, UsageError
 
@@ -26,7 +27,6 @@ Key = tuple[str | int, ...]
 LARGEST_FILE = 16 * 1024 * 1024
 _MOST_VALUES = 200_000  # aliases repeat values, and a small file must not become a large one
 _DEEPEST = 100
-_LONGEST_SHOWN = 80
 
 _WORDS = re.compile(r"(?P<null>~|null|Null|NULL|)|(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)")
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -81,11 +81,11 @@ class PlacedYaml:
         key = self._known(item["loc"])
         if item["type"] == "missing":
             key = (*key, item["loc"][-1])
-            return self.problem(key, f"is missing{_example(key, examples)}")
+            return self.problem(key, f"{in_our_words(item)}{_example(key, examples)}")
         if item["type"] == "extra_forbidden":
             if key[-1:] != item["loc"][-1:]:  # its line is not known
                 key = (*key, item["loc"][-1])
-            return self.problem(key, f"is not a key that is known here{_near(key, model)}")
+            return self.problem(key, f"{in_our_words(item)}{_near(key, model)}")
         return self.problem(key, f"{in_our_words(item)}{_example(key, examples, item['type'])}")
 
     def _known(self, place: Key) -> Key:
@@ -111,47 +111,6 @@ def _example(key: Key, examples: Mapping[str, str], kind: str = "missing") -> st
     """Return an example for a value that is missing, empty or of the wrong type; limits explain themselves."""
     told = kind == "missing" or kind.endswith(("_type", "too_short"))
     return f": {examples[str(key[-1])]}" if told and key and str(key[-1]) in examples else ""
-
-
-def in_our_words(item: ErrorDetails) -> str:
-    """Return the value and the expectation of one error of pydantic."""
-    if item["type"] in ("value_error", "assertion_error"):  # our own message, which names the value if it may be shown
-        return item["msg"].partition(", ")[2]
-    hidden = {"env", "headers", "clientSecret"} & set(item["loc"])  # values that may be secret
-    value = "" if hidden else f"{shown(item['input'])}: "
-    context = item.get("ctx", {})
-    limit = next((context[name] for name in ("ge", "gt", "le", "lt", "min_length") if name in context), None)
-    wanted = _WANTED.get(item["type"], "")
-    if item["type"] == "literal_error":
-        near = get_close_matches(str(item["input"]), re.findall(r"'([^']+)'", str(context["expected"])), n=1)
-        return f"{value}has to be {context['expected']}{f': did you mean {near[0]!r}?' if near else ''}"
-    if item["type"] == "string_type" and isinstance(item["input"], int | float):
-        wanted += ": put it in quotes"
-    return value + (wanted.format(_plain(limit)) if wanted else item["msg"].removeprefix("Input "))
-
-
-def _plain(limit: object) -> str:
-    return f"{limit:g}" if isinstance(limit, float) else str(limit)
-
-
-_WHOLE, _NUMBER, _TRUTH = "has to be a whole number", "has to be a number", "has to be true or false"
-_TEXT, _LIST, _OBJECT = "has to be a text", "has to be a list", "has to be an object, with keys and values"
-_WANTED = {
-    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), _WHOLE),
-    **dict.fromkeys(("float_type", "float_parsing"), _NUMBER),
-    **dict.fromkeys(("bool_type", "bool_parsing"), _TRUTH),
-    "string_type": _TEXT,
-    "string_too_short": "must not be empty",
-    **dict.fromkeys(("tuple_type", "list_type"), _LIST),
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _OBJECT),
-    "too_short": "needs at least {}",
-    "greater_than_equal": "has to be at least {}",
-    "greater_than": "has to be more than {}",
-    "less_than_equal": "has to be at most {}",
-    "less_than": "has to be less than {}",
-    "path_type": _TEXT,
-    "finite_number": "has to be a finite number",
-}
 
 
 def _near(key: Key, model: type[BaseModel]) -> str:
@@ -196,16 +155,6 @@ def written(key: Key) -> str:
     """Format a path as `testCases[2].prompt`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
     return text.removeprefix(".")
-
-
-def shown(value: object) -> str:
-    """Format a value for an error. Objects show only their keys, because their values may be secret."""
-    if isinstance(value, dict):
-        return f"an object with {', '.join(map(str, value))}"[:_LONGEST_SHOWN] if value else "{}"
-    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
-        return f"a list of {len(value)}"
-    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def read_yaml(file: Path) -> PlacedYaml:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from bakeoff._kernel.choices import SandboxName
+from bakeoff._kernel.model import first_problem
 from bakeoff._kernel.text import part_of
 from bakeoff.cli.console import out, tell_of_signature
 from bakeoff.cli.dry_run import print_dry_run
@@ -64,4 +65,4 @@ def _read_scorer(text: str) -> ScorerSpec:
     try:
         return ScorerSpec.model_validate_json(text) if text.lstrip().startswith("{") else ScorerSpec(kind=text)
     except ValidationError as error:
-        raise UsageError(f"--scorer {text!r}: {error.errors()[0]['msg']}") from error
+        raise UsageError(f"--scorer {text!r}: {first_problem(error).removeprefix('it: ')}") from error

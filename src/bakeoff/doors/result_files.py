@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.plain_words import expectation
 from bakeoff._kernel.text import free_name
 from bakeoff.errors import RunFolderError
 from bakeoff.record import Record
@@ -113,7 +114,7 @@ def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] 
     first = error.errors(include_url=False)[0]
     where = first["loc"][len(skip) :] if first["loc"][: len(skip)] == skip else first["loc"]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in where)
-    problem = visible(first["msg"].removeprefix("Value error, "), 300)
+    problem = visible(expectation(first), 300)
     got = "" if isinstance(first["input"], dict | list | bytes) else f" (got {visible(repr(first['input']), 60)})"
     sentence = f"{place.lstrip('.')}: {problem}{got}" if place else problem
     return RunFolderError(f"{source} is not a readable result file: {sentence}")

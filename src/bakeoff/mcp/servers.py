@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.plain_words import expectation
 from bakeoff.errors import UsageError
 from bakeoff.mcp.arguments import inside_of, secret_arguments
 from bakeoff.plan import Name
@@ -331,5 +332,5 @@ def _unnamed(text: str, **fields: Any) -> ServerSpec:
     try:
         return UnnamedServer(**fields)
     except ValidationError as problem:
-        reasons = "; ".join(str(error["msg"]).removeprefix("Value error, ") for error in problem.errors())
+        reasons = "; ".join(expectation(error) for error in problem.errors())
         raise UsageError(f"--mcp {text!r}: {reasons}") from problem

@@ -13,6 +13,7 @@ from mcp_types import Tool as WireTool
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.plain_words import expectation
 from bakeoff._kernel.text import quoted, visible
 from bakeoff.mcp.servers import HubLimits
 
@@ -169,7 +170,7 @@ def explain_unreadable(problem: ValidationError, listed: list[Any] | None) -> st
     first = problem.errors(include_url=False)[0]
     place, sent = first["loc"], first["input"]
     shown = visible(type(sent).__name__ if isinstance(sent, dict | list) else repr(sent), 80)
-    what = f"{visible(first['msg'])} at {visible('.'.join(map(str, place)), 120)}, where it sent {shown}"
+    what = f"{visible(expectation(first))} at {visible('.'.join(map(str, place)), 120)}, where it sent {shown}"
     if len(place) > 1 and place[0] == "tools" and isinstance(place[1], int) and listed and place[1] < len(listed):
         tool = listed[place[1]]
         name = tool.get("name") if isinstance(tool, dict) else None

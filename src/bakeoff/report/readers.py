@@ -16,7 +16,7 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from bakeoff._kernel.files import open_file
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
@@ -133,9 +133,7 @@ def _sentences(path: Path) -> Iterator[None]:
 def reason_of(error: Exception) -> str:
     """Return the message of an error on one line, with its type if needed."""
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        return visible(f"{place}: {first['msg']}" if place else first["msg"], _LONGEST_REASON)
+        return visible(first_problem(error).removeprefix("it: "), _LONGEST_REASON)
     return visible(f"{type(error).__name__}: {error}", _LONGEST_REASON)
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
+from bakeoff._kernel.plain_words import expectation
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import SCORING, ScoreInput
@@ -74,7 +75,7 @@ async def ask_judge(
         return adapter.validate_python(found) if adapter else found
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise GraderError(f"the judge's answer {found!r:.200} does not fit {schema!r}: {first['msg']}") from error
+        raise GraderError(f"the judge's answer {found!r:.200} does not fit {schema!r}: {expectation(first)}") from error
 
 
 async def _preload(judge: ModelScorer, given: ScoreInput) -> None:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, PlainValidator, ValidationError, Validati
 from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.plain_words import in_our_words
 from bakeoff.errors import GraderError, TrialError, UsageError
 from bakeoff.scorers.configurable import NAMED_FUNCTION
 from bakeoff.scorers.patterns import search
@@ -56,7 +57,7 @@ def _checked(given: Any, info: ValidationInfo) -> Fuzzy | None:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise UsageError(
-            f"{info.context}: fuzzy option {place}: {first['msg']}. There are: {', '.join(Fuzzy.model_fields)}"
+            f"{info.context}: fuzzy option {place}: {in_our_words(first)}. There are: {', '.join(Fuzzy.model_fields)}"
         ) from error
 
 

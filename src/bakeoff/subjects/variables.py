@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue, ValidationError
 
+from bakeoff._kernel.plain_words import expectation
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.arguments import inside_of, secret_arguments
@@ -33,7 +34,7 @@ def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSp
         return type(spec).model_validate({**dumped, **given_fields})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise UsageError(f"MCP server {spec.name!r}: {first['msg']}") from None  # the cause would show the value
+        raise UsageError(f"MCP server {spec.name!r}: {expectation(first)}") from None  # the cause would show the value
 
 
 def filled(value: JsonValue, environment: Mapping[str, str]) -> JsonValue:

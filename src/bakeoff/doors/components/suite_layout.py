@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, PositiveFloat, ValidationError, model_val
 
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.plain_words import in_our_words
 from bakeoff.plan import Framework, RelativePath, TakenPath
 
 RunnerName = Literal["vitest", "pytest", "junit"]
@@ -151,8 +152,7 @@ def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(keys)}"
             yield f"{place}: unknown key {key!r}; {hint}"
         else:
-            message = item["msg"].removeprefix("Value error, ")
-            yield f"{place}: {key}: {message} (got {item['input']!r})" if key else f"{place}: {message}"
+            yield f"{place}: {key + ': ' if key else ''}{in_our_words(item)}"
 
 
 def _line_of(key: str, text: str) -> int:

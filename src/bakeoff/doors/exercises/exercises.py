@@ -12,6 +12,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from bakeoff import bundled
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.json import parse_json
+from bakeoff._kernel.model import first_problem
 from bakeoff.doors.exercises.shown_files import (
     CONFIGURATION,
     DOCS,
@@ -286,9 +287,7 @@ def _config(folder: Path) -> _Config:
     try:
         return _Config.model_validate_json(read.files[_CONFIG].removeprefix("\ufeff"))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise _Unusable(f"{_CONFIG}: {place + ': ' if place else ''}{first['msg']}") from error
+        raise _Unusable(f"{_CONFIG}: {first_problem(error).removeprefix('it: ')}") from error
 
 
 def _declared(names: Iterable[str], files: Mapping[str, str], what: str) -> list[str]:

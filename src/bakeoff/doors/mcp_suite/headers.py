@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.plain_words import expectation
 from bakeoff.doors.mcp_suite.config import Suite
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
@@ -73,4 +74,4 @@ def _with_headers(spec: ServerSpec, headers: Mapping[str, str]) -> ServerSpec:
         return type(spec).model_validate({**spec.model_dump(), "headers": {**kept, **headers}})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise UsageError(f"--header: {first['msg'].removeprefix('Value error, ')}") from None
+        raise UsageError(f"--header: {expectation(first)}") from None

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, PositiveInt, ValidationError
 
-from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff.doors.mcp_suite.calls import Expected, ExpectedTurn
 from bakeoff.doors.mcp_suite.cases import OF_A_CASE, SuiteCase, Turn
 from bakeoff.doors.mcp_suite.config import (
@@ -119,11 +119,9 @@ def settings_of(plan: Plan) -> PlanSettings:
     try:
         return PlanSettings.model_validate(plan.settings)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
         raise UsageError(
             f"plan {plan.name!r} was not made by `bakeoff mcp`, or by a version that is not supported: "
-            f"{place}: {first['msg']}; start a new run"
+            f"{first_problem(error)}; start a new run"
         ) from error
 
 

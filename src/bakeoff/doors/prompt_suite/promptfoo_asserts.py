@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.yaml_with_lines import Key, in_our_words
+from bakeoff._kernel.plain_words import in_our_words
+from bakeoff._kernel.yaml_with_lines import Key
 from bakeoff.doors.prompt_suite.promptfoo_providers import model_name
 from bakeoff.doors.prompt_suite.templates import PromptTemplate, TemplateProblem
 from bakeoff.engine.registry import default_registry

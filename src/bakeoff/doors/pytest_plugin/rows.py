@@ -19,6 +19,7 @@ from pydantic_core import to_json
 
 from bakeoff._kernel.files import open_file, read_file
 from bakeoff._kernel.json import as_json, clean, parse_json
+from bakeoff._kernel.plain_words import in_our_words
 from bakeoff._kernel.text import count_of, escaped, free_name, visible, without_command
 from bakeoff.doors.pytest_plugin.gather import UNREAD
 from bakeoff.doors.pytest_plugin.loops import run_here
@@ -357,7 +358,7 @@ def _problem_of_files(row: Mapping[str, Any]) -> str | None:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = first["loc"][:-2] if first["loc"][-1] == "[key]" else first["loc"]  # the message has the key
-        return f"{'.'.join(map(str, place))}: {first['msg'].removeprefix('Value error, ')}"
+        return f"{'.'.join(map(str, place))}: {in_our_words(first)}"
     return None
 
 

@@ -103,8 +103,8 @@ def changed(data: bytes, **fields: Any) -> bytes:
         ({"suites__0__cases__0__rounds__0__record__spent": {"input": 10**40}}, "too large to be a measurement"),
         ({"suites__0__cases__0__rounds__0__verdict": "splendid"}, "verdict"),
         ({"suites__0__cases__0__rounds__0__verdict": "grader"}, "the verdict is grader, and that of its record pass"),
-        ({"suites__0__cases__0__passed": "yes"}, r"suites\[0\].cases\[0\].passed: .*boolean"),
-        ({"complete": None}, "complete: .*boolean"),
+        ({"suites__0__cases__0__passed": "yes"}, r"suites\[0\].cases\[0\].passed: .*true or false"),
+        ({"complete": None}, "complete: .*true or false"),
         ({"surprise": 1}, "surprise"),
     ],
 )

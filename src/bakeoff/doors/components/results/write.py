@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from bakeoff._kernel.plain_words import expectation
 from bakeoff._version import __version__
 from bakeoff.doors.components.costs import bill_of
 from bakeoff.doors.components.results.imported import SUITE, VERIFICATION, RecordedSubject, notes_in
@@ -216,7 +217,7 @@ def _servers(spec: SubjectSpec) -> list[Server]:
     try:
         specs = [parse_mcp_option(item) if isinstance(item, str) else ServerSpec.model_validate(item) for item in items]
     except ValidationError as error:
-        raise UsageError(f"{describe(spec)}: option mcp: {error.errors()[0]['msg']}") from error
+        raise UsageError(f"{describe(spec)}: option mcp: {expectation(error.errors()[0])}") from error
     return [
         Server(name=server.name, transport="StdIO" if server.transport == "stdio" else "HTTP", address=server.address)
         for server in specs

@@ -15,6 +15,7 @@ from pydantic_core import to_json
 
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.plain_words import expectation
 from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
 from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
@@ -170,7 +171,7 @@ def parse_eval_file(data: bytes, source: str) -> EvalFile:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in first["loc"])
-        problem = visible(first["msg"].removeprefix("Value error, "), 300)
+        problem = visible(expectation(first), 300)
         at = f"{place.lstrip('.')}: " if place else ""
         raise RunFolderError(f"{source} is not a valid --eval-json file: {at}{problem}") from error
     if found.version != VERSION:
