@@ -94,6 +94,18 @@ def test_a_list_of_commands_shows_the_whole_first_sentence_of_each() -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS)
+def test_h_shows_the_same_help_as_help(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for option in ("-h", "--help"):
+        root: Any = typer.main.get_command(app)  # a new one: commands keep the help option that they showed first
+        assert root([*path.split()[1:], option], prog_name="bakeoff", standalone_mode=False) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+    assert told[0].startswith(f"Usage: {path} ")
+    assert re.search(r"^  -h, --help +Show this message and exit\.$", told[0], re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", COMMANDS)
 def test_the_example_of_a_command_is_one_that_it_understands(path: str) -> None:
     [example] = re.findall(r"\n  Example:\n    (.+)$", help_of(path, 80))
     words = shlex.split(example.partition(" > ")[0])

@@ -124,6 +124,7 @@ def group_of(text: str, example: str, **settings: Any) -> typer.Typer:
     _, shown = split_help(f"{text}\n\nExample: {example}")
     if text:
         settings |= {"help": text, "short_help": first_sentence(text)}
+    settings["context_settings"] = {"help_option_names": ["--help", "-h"], **settings.get("context_settings", {})}
     # The rich-formatted help takes three times as long to appear.
     return typer.Typer(epilog=shown, rich_markup_mode=None, **{"no_args_is_help": True, **settings})
 
