@@ -108,8 +108,8 @@ def _has_wrong_items(item: ErrorDetails, items: Sequence[ErrorDetails]) -> bool:
 
 
 def _example(key: Key, examples: Mapping[str, str], kind: str = "missing") -> str:
-    """Return an example for a value that is missing, empty or of the wrong type; limits explain themselves."""
-    told = kind == "missing" or kind.endswith(("_type", "too_short"))
+    """Return an example for a value that is missing, empty, too large or of the wrong type."""
+    told = kind == "missing" or kind.endswith(("_type", "too_short", "less_than_equal"))
     return f": {examples[str(key[-1])]}" if told and key and str(key[-1]) in examples else ""
 
 

@@ -627,8 +627,9 @@ def _tell(mistake: Any) -> int:
         mistake.show()
     else:
         context = getattr(mistake, "ctx", None)
-        more = f"; see `{context.command_path} --help`" if context else ""
         text = " ".join(mistake.format_message().split()).removesuffix(".")
+        joined = " See" if text.endswith("?") else "; see"
+        more = f"{joined} `{context.command_path} --help`" if context else ""
         typer.echo(f"error: {shown(text[:1].lower() + text[1:])}{more}", err=True)
     return int(mistake.exit_code)
 

@@ -27,7 +27,10 @@ BROKEN: dict[str, tuple[str, str]] = {
     ),
     "neither cases nor prompts": ("scorers: [exact]\n", "1: cases: is missing: list cases"),
     # prompts
-    "prompts that are a number": (GOOD.replace('"{{ input }}"', "5"), "2: prompts: 5: has to be an object"),
+    "prompts that are a number": (
+        GOOD.replace('"{{ input }}"', "5"),
+        "2: prompts: 5: has to be a text: put it in quotes",
+    ),
     "no prompt in the list": (GOOD.replace('"{{ input }}"', "[]"), "2: prompts: []: needs at least 1"),
     "an empty prompt": (GOOD.replace('"{{ input }}"', '""'), "2: prompts: '': must not be empty"),
     "a template that is not closed": (
@@ -167,7 +170,7 @@ BROKEN: dict[str, tuple[str, str]] = {
         ),
         "5: cases[1]: name: 'a' is used twice, first at bakeoff.yaml:4: cases[0]",
     ),
-    "a threshold above 1": (GOOD + "threshold: 1.7\n", "6: threshold: 1.7: has to be at most 1"),
+    "a threshold above 1": (GOOD + "threshold: 1.7\n", "6: threshold: 1.7: has to be at most 1: write a share, such"),
     "a threshold of a case that is a text": (
         GOOD.replace("Paris}", "Paris, threshold: high}"),
         "4: cases[0].threshold: 'high': has to be a number",
@@ -212,6 +215,10 @@ BROKEN: dict[str, tuple[str, str]] = {
     "an option of the wrong type": (
         GOOD.replace("[exact]", "\n  - contains: {ignore_case: perhaps}"),
         "6: scorers[0].contains.ignore_case: 'perhaps': has to be true or false",
+    ),
+    "a value for a scorer that compares with the case": (
+        GOOD.replace("[exact]", "\n  - contains: Paris"),
+        "6: scorers[0].contains: 'Paris': write `- contains`, or its options as an object with ignore_case, strip",
     ),
     "a scorer of two kinds": (
         GOOD.replace("[exact]", "\n  - {exact: {}, contains: {}}"),

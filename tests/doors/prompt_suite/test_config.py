@@ -83,6 +83,28 @@ def test_a_key_that_cannot_be_read_causes_no_problems_of_other_keys(wrong: str, 
     assert len(str(error.value).splitlines()) == 1
 
 
+def test_a_problem_that_many_cases_have_is_told_once(here: Path):
+    case = "  - {input: France, expected: Paris}\n"
+    (here / "bakeoff.yaml").write_text(GOOD.replace(case, case * 5).replace("{{ input }}", "{{ place }}"))
+    with pytest.raises(UsageError) as error:
+        build_plan(read_suite(None))
+    assert str(error.value).endswith("there are 'input' (for 5 cases, first at bakeoff.yaml:4)")
+
+
+def test_a_name_in_single_braces_is_a_warning_if_cases_have_such_a_value(here: Path, bakeoff: Bakeoff):
+    (here / "bakeoff.yaml").write_text(GOOD.replace("{{ input }}", "{input} {city} {{ input }}"))
+    done = bakeoff("eval", "--check")
+    assert done.returncode == 0
+    assert done.stderr == "warning: bakeoff.yaml:2: prompts: `{input}` is not filled: write `{{ input }}`\n"
+
+
+def test_a_wrong_name_of_a_configuration_gets_the_nearest_file(here: Path, bakeoff: Bakeoff):
+    (here / "bakeoff.yaml").write_text(GOOD)
+    done = bakeoff("eval", "bakeoff.yml")
+    assert (done.returncode, done.stderr) == (2, "error: bakeoff.yml does not exist: did you mean 'bakeoff.yaml'?\n")
+    assert bakeoff("evla").stderr == "error: no such command 'evla'. Did you mean 'eval'? See `bakeoff --help`\n"
+
+
 def test_a_good_file_is_fine_and_nothing_runs(here: Path, bakeoff: Bakeoff):
     (here / "bakeoff.yaml").write_text(GOOD)
     done = bakeoff("eval", "--check")

@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.plain_words import shown
 from bakeoff.mcp import ServerSpec
 from bakeoff.models.prices import PriceOptions
 
@@ -35,6 +36,7 @@ EXAMPLES = {
     "subjects": "list models, such as `- local:smollm2`",
     "cases": "list cases, each with an `input` and an `expected`, or write `file:cases.csv`",
     "scorers": "list scorers, such as `- contains`",
+    "threshold": "write a share, such as 0.8",
     "vars": "write names and values, such as `{city: Oslo}`",
     "tags": "write a list such as [smoke]",
     "columns": "write names and columns, such as `{input: question}`",
@@ -73,6 +75,8 @@ class PromptEntry(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _expand_short_form(cls, value: Any) -> Any:
+        if isinstance(value, int | float):
+            raise ValueError(f"{shown(value)}: has to be a text: put it in quotes")
         if not isinstance(value, str):
             return value
         path = path_in(value)

@@ -1,6 +1,7 @@
 """Find the configuration that a user means, and read it by its format."""
 
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 from bakeoff._kernel.yaml_with_lines import read_yaml
@@ -31,6 +32,10 @@ def find_config(path: Path | None) -> Path:
     folder = path or Path()
     if path is not None and not path.is_dir():
         if not path.exists():
+            beside = path.parent.iterdir() if path.parent.is_dir() else ()
+            near = get_close_matches(path.name, [each.name for each in beside], n=1)
+            if near:
+                raise UsageError(f"{path} does not exist: did you mean {str(path.with_name(near[0]))!r}?")
             raise UsageError(
                 f"{path} does not exist: name a file such as {CONFIG_NAME}, or write one with `bakeoff init eval`"
             )

@@ -64,7 +64,8 @@ def build_plan(suite: EvalSuite, request: EvalRequest | None = None) -> Plan:
     _refuse_unknown("--subject", request.subjects, [spec.name for spec in suite.subjects])
     filled = _Filled(suite, request)
     cases = tuple(filled.cases())
-    gathered(filled.problems[:_MOST_PROBLEMS] + _more(filled.problems))
+    problems = filled.problems
+    gathered(problems[:_MOST_PROBLEMS] + _more(problems))
     if not cases:
         raise UsageError(f"no case of {suite.file} has a name or tag {' or '.join(map(repr, request.cases))}")
     settings = PlanSettings(
@@ -108,11 +109,21 @@ class _Filled:
         # Without cases, each prompt is a case of its own, and there is nothing to compare prompts on.
         self._alone = not any(case.variables or case.input is not None or case.name for case in suite.cases)
         self.several = len(suite.prompts) > 1 and not self._alone
-        self.problems: list[str] = []
+        self._unscored: list[str] = []
+        self._unfilled: dict[str, list[str]] = {}  # problems of prompts, each with the places of its cases
         self.names: dict[str, str] = {}
         self.places: dict[str, tuple[str, int]] = {}
         given = suite.limits.model_dump(include={"attempt_seconds", "score_seconds"}, exclude_none=True)
         self._limits = Limits(**given)
+
+    @property
+    def problems(self) -> list[str]:
+        """Return each distinct problem once, however many cases have it."""
+        of_prompts = [
+            f"{problem} (for {'the case' if len(places) == 1 else f'{len(places):,} cases, first'} at {places[0]})"
+            for problem, places in self._unfilled.items()
+        ]
+        return of_prompts + self._unscored
 
     def cases(self) -> Iterator[Case]:
         taken: set[str] = set()
@@ -132,11 +143,10 @@ class _Filled:
         values = {**given.variables, **({} if given.input is None else {"input": given.input})}
         try:
             text = prompt.template.fill(values)
+            if not text.strip():
+                raise TemplateProblem("the prompt is empty")
         except TemplateProblem as problem:
-            self.problems.append(f"{prompt.where}: {problem} (for the case at {_place(given.where)})")
-            return None
-        if not text.strip():
-            self.problems.append(f"{prompt.where}: the prompt is empty for the case at {_place(given.where)}")
+            self._unfilled.setdefault(f"{prompt.where}: {problem}", []).append(_place(given.where))
             return None
         if self._alone:
             unnamed = _UNNAMED.fullmatch(prompt.name)
@@ -157,7 +167,7 @@ class _Filled:
         )
         specs = self.suite.scorers if given.scorers is None else given.scorers
         if why := scoring_problem(case, [self.suite.built[spec.digest] for spec in specs]):
-            self.problems.append(f"{given.where}: {why}")
+            self._unscored.append(f"{given.where}: {why}")
         return case
 
 

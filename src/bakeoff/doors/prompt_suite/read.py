@@ -1,5 +1,6 @@
 """Read and check `bakeoff.yaml`, or `[tool.bakeoff]` of pyproject.toml."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -37,6 +38,7 @@ from bakeoff.errors import UsageError
 from bakeoff.models.providers import known_model_name, known_providers
 
 _OF_A_ROW = (*OF_A_CASE, "tags")
+_SINGLE_BRACES = re.compile(r"(?<!\{)\{ ?(\w+) ?\}(?!\})")
 _RESERVED = ("input", "expected")
 _PROMPT_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt")
 
@@ -100,6 +102,7 @@ class _Reader:
             rounds=config.rounds,
             seed=config.seed,
             limits=config.limits,
+            warnings=tuple(_single_braces(prompts, cases)),
             sources=(placed.file, *self.sources),
         )
 
@@ -264,6 +267,15 @@ class _Reader:
             is_data = source.function is None  # rows of a function are made by code of the user's own
             own = self.scorers.read(entry.scorers, placed(), ("scorers",), is_data=is_data)
         return _case(entry, row.where, own, _tags(source))
+
+
+def _single_braces(prompts: Sequence[SuitePrompt], cases: Sequence[SuiteCase]) -> Iterator[str]:
+    """Yield a warning for each `{name}` in a prompt that was probably meant to be a value of the cases."""
+    values = {name for case in cases for name in (*case.variables, *(["input"] if case.input is not None else []))}
+    for prompt in prompts:
+        for name in dict.fromkeys(_SINGLE_BRACES.findall(prompt.template.text)):
+            if name in values:
+                yield f"{prompt.where}: `{{{name}}}` is not filled: write `{{{{ {name} }}}}`"
 
 
 def _case_entry(known: dict[str, Any], placed: Callable[[], PlacedYaml]) -> CaseEntry:

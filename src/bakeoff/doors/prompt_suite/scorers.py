@@ -7,6 +7,7 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.imports import import_target, revision_of
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.plain_words import shown
 from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml
 from bakeoff.doors.prompt_suite.config import ScorerEntry
 from bakeoff.engine.registry import default_registry
@@ -73,6 +74,12 @@ class ScorerReader:
             near = get_close_matches(entry.kind, KINDS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(KINDS)}"
             self._problems.append(placed.problem(place, f"there is no scorer {entry.kind!r}: {hint}"))
+            return None
+        if entry.options is not None and not isinstance(entry.options, dict) and entry.kind not in MAIN_OPTIONS:
+            known = options_model(entry.kind)
+            some = f" with {', '.join(known.model_fields)}" if known else ""
+            what = f"{shown(entry.options)}: write `- {entry.kind}`, or its options as an object{some}"
+            self._problems.append(placed.problem(place, f"{what}; cases say what is `expected`"))
             return None
         options = self._options(entry)
         model, spec_options = options_model(entry.kind), dict(options)
