@@ -8,6 +8,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 SECRET = "a-secret-that-no-file-of-a-run-may-hold"
 
@@ -19,8 +20,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def s3_server(bucket: str, port: int | None = None) -> Iterator[dict[str, str]]:
-    """Start a server with one bucket, and yield the environment in which it is found."""
+def s3_server(bucket: str, port: int | None = None, log: Path = Path(os.devnull)) -> Iterator[dict[str, str]]:
+    """Start a server with one bucket, and yield the environment in which it is found.
+
+    It writes a line for each request to `log`.
+    """
     port = port or free_port()
     environment = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
@@ -29,12 +33,13 @@ def s3_server(bucket: str, port: int | None = None) -> Iterator[dict[str, str]]:
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_EC2_METADATA_DISABLED": "true",
     }
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        env={**os.environ, **environment},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with log.open("wb") as lines:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+            env={**os.environ, **environment},
+            stdout=subprocess.DEVNULL,
+            stderr=lines,
+        )
     try:
         _make_bucket(f"http://127.0.0.1:{port}/{bucket}", server)
         yield environment

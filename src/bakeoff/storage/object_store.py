@@ -24,7 +24,10 @@ _ERRORS: Mapping[str, tuple[str, ...]] = {
 }
 # How often and how long to try, where the library can be told. A run goes on meanwhile.
 _SETTINGS: Mapping[str, dict[str, Any]] = {
-    "s3": {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}}},
+    "s3": {
+        "config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 2}},
+        "max_concurrency": 1,  # of the parts of one object: with more, s3fs asks for the size before each read
+    },
     "gs": {},
     "az": {},
 }

@@ -15,6 +15,7 @@ import os
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -36,6 +37,8 @@ A larger segment, such as the journal of an older version, is uploaded in plain 
 _MOST_OBJECTS = 1_000_000
 _AT_ONCE = 32  # objects, and
 _BYTES_AT_ONCE = 64 << 20
+_RUNS_AT_ONCE = 8
+_LONGEST_NOTE = 200
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 _APPENDED = ("labels.jsonl", "journal.damaged.jsonl")
 _LIKE_AN_ADDRESS = re.compile(r"[a-z0-9]+:/[^/]|(s3|gs|gcs|az|abfs|file):", re.IGNORECASE)
@@ -124,19 +127,31 @@ def stored_runs(store: ObjectStore) -> list[str]:
 
 
 def fetch_all(results: Path, tell: Callable[[str], object]) -> None:
-    """Fetch what is new of all runs, if the folder holds copies of a store.
+    """Fetch what is new of all runs, several at a time, if the folder holds copies of a store.
 
-    `tell` is called with the problem of each run that cannot be fetched; its copy stays as it is. Raise StoreError if
-    the store cannot be used.
+    A run that has not changed needs one request. `tell` is called with the problem of each run that cannot be fetched;
+    its copy stays as it is. Raise StoreError if the store cannot be used.
     """
-    if (store := store_of(results)) is not None:
-        for name in stored_runs(store):
-            try:
-                fetch_run(store, results, name)
-            except StoreError:
-                raise
-            except (RunFolderError, OSError) as error:
-                tell(f"run {name} is not fetched: {error}")
+    if (store := store_of(results)) is None:
+        return
+    pool = ThreadPoolExecutor(_RUNS_AT_ONCE, thread_name_prefix="fetch")
+    try:
+        fetched = {name: pool.submit(fetch_run, store, results, name) for name in stored_runs(store)}
+        for name, fetching in fetched.items():
+            if problem := _problem(fetching):
+                tell(f"run {name} is not fetched: {problem}")
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _problem(fetching: "Future[bool]") -> str | None:
+    try:
+        fetching.result()
+    except StoreError:
+        raise
+    except (RunFolderError, OSError) as error:
+        return str(error)
+    return None
 
 
 def fetch_run(store: ObjectStore, results: Path, name: str) -> bool:
@@ -173,8 +188,8 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
                 f"journal at most {in_megabytes(LARGEST_PIECE)}. It was not written by bakeoff"
             )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _fetching(folder):
-        behind = _fetch_journal(store, run, folder, pieces)
+    with _fetching(folder) as note:
+        behind = _fetch_journal(store, run, folder, pieces, note)
         wanted = [file for file in sizes if _FILE.fullmatch(file) and _is_new(folder, file, sizes[file], behind=behind)]
         for group in in_groups(wanted, sizes):
             for key, data in store.read_some([f"{run}/{file}" for file in group]).items():
@@ -184,20 +199,19 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
 
 
 @contextmanager
-def _fetching(folder: Path) -> Iterator[None]:
+def _fetching(folder: Path) -> Iterator[BinaryIO]:
     """Wait until no other process fetches this run, and remove what a killed one has left.
 
-    The lock of the journal is not used for that: a run is not being written because someone reads it.
+    Yield the locked file, which notes the last comparison with the store. The lock of the journal is not used for that:
+    a run is not being written because someone reads it.
     """
     lock = folder / ".fetching"
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
-    try:
+    with os.fdopen(descriptor, "rb+") as note:
         lock_file(descriptor, lock, wait=True)
         for part in folder.glob(".fetched-*"):
             part.unlink(missing_ok=True)
-        yield
-    finally:
-        os.close(descriptor)
+        yield note
 
 
 def journal_pieces(sizes: dict[str, int]) -> list[Piece]:
@@ -225,8 +239,11 @@ def _is_stale(piece: Piece, found: dict[int, list[Piece]], begins: list[int]) ->
     return any(other.lease > piece.lease for begin in inside for other in found[begin])
 
 
-def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Piece]) -> bool:
-    """Append what is missing of the journal. Return True if something was."""
+def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Piece], note: BinaryIO) -> bool:
+    """Append what is missing of the journal. Return True if something was.
+
+    The last piece is read to compare it with the journal here, unless `note` says that neither has changed since.
+    """
     journal = folder / JOURNAL
     if not pieces:
         return False
@@ -234,6 +251,8 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Piec
     with os.fdopen(descriptor, "rb+") as tail:
         with open_journal(journal) as local:
             size = local.size
+        if note.read(_LONGEST_NOTE) == _comparison(journal, pieces[-1]):
+            return False
         for piece in pieces:
             if piece.end < size and piece is not pieces[-1]:
                 continue
@@ -247,7 +266,16 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Piec
                 )
         tail.flush()
         os.fsync(descriptor)
+    note.seek(0)
+    note.truncate()
+    note.write(_comparison(journal, pieces[-1]))
     return size < pieces[-1].end
+
+
+def _comparison(journal: Path, last: Piece) -> bytes:
+    """Return a note that a journal has the last piece of the store's. It changes with either of them."""
+    with open_journal(journal) as local:
+        return f"{last.name} {last.size} {local.size} {journal.stat().st_mtime_ns}".encode()
 
 
 def _take(journal: Path, data: bytes, piece: Piece, address: str) -> bytes | None:

@@ -1,0 +1,89 @@
+"""How many requests the runs in an object store take, counted by a real S3 server on loopback."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bakeoff.storage.object_store import ObjectStore
+from bakeoff.storage.store_copy import fetch_run, results_folder
+from bakeoff.storage.store_upload import upload_run
+
+from .damage import make_run
+from .s3_server import s3_server
+
+RUNS = 20
+
+
+class Requests:
+    """The requests that a server got, as lines such as `GET /bucket/key`."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._seen = 0
+
+    def new(self) -> list[str]:
+        """Return those since the last call."""
+        found = re.findall(r'"([A-Z]+ \S+) HTTP', self._log.read_text())
+        new, self._seen = found[self._seen :], len(found)
+        return new
+
+
+@pytest.fixture
+def requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Requests]:
+    with s3_server("bucket", log=tmp_path / "requests.log") as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "here"))
+        yield Requests(tmp_path / "requests.log")
+
+
+@pytest.fixture
+def store(requests: Requests) -> ObjectStore:
+    return ObjectStore("s3://bucket/results")
+
+
+def listed(store: ObjectStore) -> list[str]:
+    words = [sys.executable, "-m", "bakeoff", "runs", "list", "--json", "--results", store.address]
+    return [row["run"] for row in json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)]
+
+
+def test_listing_runs_that_have_not_changed_takes_one_request_each(
+    store: ObjectStore, requests: Requests, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "made/runs/one")
+    files = {path.relative_to(run.path).as_posix(): path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    files["journal/000000000000000-000001"] = files.pop("journal.jsonl")
+    names = [f"2026-01-01T00-00-{number:02d}-one" for number in range(RUNS)]
+    store.write_some({f"runs/{name}/{file}": data for name in names for file, data in files.items()})
+    requests.new()
+    assert sorted(listed(store)) == names
+    assert len(requests.new()) <= RUNS * (len(files) + 1) + 3, "a listing and each object, once"
+    assert sorted(listed(store)) == names
+    assert len(requests.new()) <= RUNS + 3
+
+    store.write(f"runs/{names[0]}/journal/000000000000000-000002", files["journal/000000000000000-000001"] + b"more\n")
+    requests.new()
+    listed(store)
+    read = [request for request in requests.new() if "/journal/" in request]
+    assert len(read) == 1, "of a run that went on, what is new"
+    copy = results_folder(Path(store.address)) / "runs" / names[0] / "journal.jsonl"
+    assert copy.read_bytes().endswith(b"more\n")
+
+
+def test_a_copy_that_was_changed_is_compared_with_the_store_again(
+    store: ObjectStore, requests: Requests, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "made/runs/one")
+    upload_run(store, run.path)
+    for _ in range(2):
+        fetch_run(store, tmp_path / "there", "one")
+    requests.new()
+    shutil.copy(run.journal_file, tmp_path / "there/runs/one/journal.jsonl")
+    fetch_run(store, tmp_path / "there", "one")
+    assert len([request for request in requests.new() if "/journal/" in request]) == 1
