@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from bakeoff.storage.object_store import ObjectStore
+from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.store_copy import fetch_run, results_folder
-from bakeoff.storage.store_upload import upload_run
+from bakeoff.storage.store_upload import RunUpload, upload_run
 
 from .damage import make_run
 from .s3_server import s3_server
@@ -46,6 +47,12 @@ def requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reques
 @pytest.fixture
 def store(requests: Requests) -> ObjectStore:
     return ObjectStore("s3://bucket/results")
+
+
+def written(requests: Requests) -> list[str]:
+    """Return the objects that were written since the last look, but those of leases."""
+    puts = [request.removeprefix("PUT ") for request in requests.new() if request.startswith("PUT ")]
+    return [key for key in puts if "/lease/" not in key and key != "/bucket"]
 
 
 def listed(store: ObjectStore) -> list[str]:
@@ -87,3 +94,53 @@ def test_a_copy_that_was_changed_is_compared_with_the_store_again(
     shutil.copy(run.journal_file, tmp_path / "there/runs/one/journal.jsonl")
     fetch_run(store, tmp_path / "there", "one")
     assert len([request for request in requests.new() if "/journal/" in request]) == 1
+
+
+@pytest.mark.parametrize("segment_bytes", [None, 2000])
+def test_uploading_a_run_that_has_not_changed_writes_nothing_but_its_lease(
+    segment_bytes: int | None, store: ObjectStore, requests: Requests, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "made/runs/one", segment_bytes)
+    upload_run(store, run.path)
+    requests.new()
+    upload_run(store, run.path)
+    assert written(requests) == []
+    with run.journal_file.open("ab") as file:
+        file.write(b"more\n")
+    upload_run(store, run.path)
+    (piece,) = written(requests)
+    assert re.search(r"/journal/\d{15}-000003$", piece), "what has changed is written under the new lease"
+    fetch_run(store, tmp_path / "there", "one")
+    assert list(RunFolder(tmp_path / "there/runs/one").entries()) == list(run.entries())
+
+
+def test_a_file_of_the_same_length_that_was_changed_is_uploaded(
+    store: ObjectStore, requests: Requests, tmp_path: Path
+) -> None:
+    run = make_run(tmp_path / "made/runs/one")
+    run.signature_file.write_bytes(b"first")
+    upload_run(store, run.path)
+    run.signature_file.write_bytes(b"other")
+    requests.new()
+    upload_run(store, run.path)
+    assert written(requests) == ["/bucket/results/runs/one/signature.json"]
+
+
+def test_between_uploads_only_blobs_that_new_lines_name_are_looked_at(
+    store: ObjectStore, requests: Requests, tmp_path: Path
+) -> None:
+    made, run = make_run(tmp_path / "made/runs/one"), RunFolder(tmp_path / "growing/runs/one")
+    shutil.copytree(made.path, run.path, ignore=shutil.ignore_patterns("blobs"))
+    lines = made.journal_file.read_bytes()
+    half = lines.index(b"\n", len(lines) // 2) + 1
+    run.journal_file.write_bytes(lines[:half])
+    with RunUpload(store, run.path, interval=1000):
+        shutil.copytree(made.path / "blobs", run.path / "blobs")
+        run.journal_file.write_bytes(lines)
+    blobs = {path.name for path in (made.path / "blobs").rglob("*") if path.is_file()}
+    named = {name for name in blobs if name.encode() in lines[half:]}
+    assert named
+    assert named < blobs
+    assert {request.rpartition("/")[2] for request in written(requests) if "/blobs/" in request} == named
+    upload_run(store, run.path)
+    assert {request.rpartition("/")[2] for request in written(requests)} == blobs - named, "the beginning looks at all"

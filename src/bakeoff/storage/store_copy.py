@@ -23,6 +23,7 @@ from typing import BinaryIO, NamedTuple
 from bakeoff._kernel.files import PRIVATE, in_megabytes, read_file, write_atomically
 from bakeoff._kernel.locks import lock_file
 from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.storage.journal_lines import lines_forwards
 from bakeoff.storage.made_here import state_folder
 from bakeoff.storage.object_store import ObjectStore, StoreError, is_store_address, parse_address
 from bakeoff.storage.segments import DAMAGED_SEGMENTS, JOURNAL, open_journal, take_segment
@@ -43,6 +44,7 @@ _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 _APPENDED = ("labels.jsonl", "journal.damaged.jsonl")
 _LIKE_AN_ADDRESS = re.compile(r"[a-z0-9]+:/[^/]|(s3|gs|gcs|az|abfs|file):", re.IGNORECASE)
 _PIECE = re.compile(r"journal/(\d{15})-(\d{6})(?:-(\d{15})\.zst)?")
+_DIGEST = re.compile(rb'"([0-9a-f]{64})"')
 _FILE = re.compile(
     r"plan\.json|seal\.json|signature\.json|labels\.jsonl|journal\.damaged(-\d{3})?\.jsonl(\.zst)?"
     r"|blobs/[0-9a-f]{2}/[0-9a-f]{64}|pictures/[A-Za-z0-9_-][A-Za-z0-9._-]{0,150}"
@@ -322,16 +324,28 @@ def in_groups(files: list[str], sizes: dict[str, int]) -> Iterator[list[str]]:
         yield group
 
 
-def files_of(folder: Path) -> Iterator[str]:
-    """Yield the files of a run that are stored besides its journal, blobs and pictures first."""
-    for place in ("blobs", "pictures"):
-        for path in sorted((folder / place).rglob("*")):
-            if (
-                path.is_file()
-                and not path.is_symlink()
-                and _FILE.fullmatch(file := path.relative_to(folder).as_posix())
-            ):
-                yield file
+def unchanging_files(folder: Path, place: str) -> Iterator[str]:
+    """Yield the files of a run in `blobs` or `pictures`. These are written once."""
+    for path in sorted((folder / place).rglob("*")):
+        if path.is_file() and not path.is_symlink() and _FILE.fullmatch(file := path.relative_to(folder).as_posix()):
+            yield file
+
+
+def named_blobs(folder: Path, begin: int, end: int) -> Iterator[str]:
+    """Yield the blobs that lines of the journal name, from one offset to another."""
+    with open_journal(folder / JOURNAL) as journal:
+        journal.file.seek(begin)
+        for place, line in lines_forwards(journal.file):
+            if begin + place >= end:
+                return
+            for digest in _DIGEST.findall(line or b""):  # of blobs, and other digests
+                path = folder / (file := f"blobs/{digest[:2].decode()}/{digest.decode()}")
+                if path.is_file() and not path.is_symlink():
+                    yield file
+
+
+def changing_files(folder: Path) -> Iterator[str]:
+    """Yield the small files of a run that may be written again."""
     aside = (path for path in folder.glob(DAMAGED_SEGMENTS) if path.is_file() and not path.is_symlink())
     yield from sorted(path.name for path in aside if _FILE.fullmatch(path.name))
     for file in ("labels.jsonl", "journal.damaged.jsonl", "seal.json", "plan.json", "signature.json"):

@@ -5,7 +5,7 @@ upload is tried again after the next interval, and the end of the run says what 
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
@@ -19,11 +19,13 @@ from bakeoff.storage.segments import JOURNAL, OpenJournal, open_journal
 from bakeoff.storage.store_copy import (
     LARGEST_PIECE,
     Piece,
+    changing_files,
     fetch_files,
-    files_of,
     in_groups,
     journal_pieces,
+    named_blobs,
     sizes_of,
+    unchanging_files,
 )
 from bakeoff.storage.store_lease import Lease, LeaseLost, lease_seconds
 
@@ -72,6 +74,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._renewing = threading.Thread(target=self._renew, name="lease", daemon=True)
         self._stored: dict[str, int] = {}  # what the store has, with its sizes; blobs and pictures do not change
         self._content: dict[str, bytes] = {}  # of the small files that may change
+        self._searched: int | None = None  # how much of the journal was searched for blobs
         self._last = Piece(0, 0, 0)  # the piece of the journal that still grows
         self._before = 0  # how much of the journal the store had
         self._begins: set[int] = set()  # where pieces begin
@@ -96,14 +99,28 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             fetch_files(self._store, self._folder, self._stored)
         if "labels.jsonl" in self._stored:  # those of two machines are joined
             append_missing(self._folder / "labels.jsonl", self._store.read(f"{self._run}/labels.jsonl") or b"")
+        self._content = self._stored_content()
         end = 0 if self._whole else self._journal_end()
         pieces = [piece for piece in journal_pieces(self._stored) if piece.begin < end]
         self._segments = {piece.begin for piece in pieces if piece.segment}
         last = pieces[-1] if pieces else Piece(0, 0, 0)
-        self._last = Piece(last.end if last.segment else last.begin, self._lease.number, 0)
+        if last.segment:
+            self._last = Piece(last.end, self._lease.number, 0)
+        else:  # written again under this lease, once there are further lines: its writer may still be at it
+            self._last = Piece(last.begin, self._lease.number, last.size if last.end == end else 0)
         self._begins = {piece.begin for piece in pieces} | {self._last.begin}
         self._before = last.end
         self._upload()
+
+    def _stored_content(self) -> dict[str, bytes]:
+        """Return what the store has of the files that may change, as far as they are as long as those here."""
+        files = [
+            file
+            for file in changing_files(self._folder)
+            if self._stored.get(file) == (self._folder / file).stat().st_size <= LARGEST_PLAN
+        ]
+        found = self._store.read_some([f"{self._run}/{file}" for file in files]) if files else {}
+        return {key.removeprefix(f"{self._run}/"): data for key, data in found.items()}
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
@@ -156,18 +173,26 @@ class RunUpload(AbstractContextManager["RunUpload"]):
     def _upload(self) -> None:
         self._lease.check()
         journal_end = self._journal_end()  # lines that are appended from now on may name blobs not uploaded below
-        files = list(files_of(self._folder))
-        self._put_unchanging([file for file in files if file.startswith(("blobs/", "pictures/"))])
+        changing = list(changing_files(self._folder))
+        self._put_blobs(journal_end)
+        self._put_unchanging(unchanging_files(self._folder, "pictures"))
         self._put_journal(journal_end)
-        for file in files:
-            if not file.startswith(("blobs/", "pictures/")):
-                self._put_changing(file)
+        for file in changing:
+            self._put_changing(file)
 
     def _stop_if_lost(self) -> None:
         if self.lost:
             raise LeaseLost(self._loss)
 
-    def _put_unchanging(self, files: list[str]) -> None:
+    def _put_blobs(self, end: int) -> None:
+        """Upload all blobs at first, then those that further lines of the journal name."""
+        if self._searched is None:
+            self._put_unchanging(unchanging_files(self._folder, "blobs"))
+        elif end > self._searched:
+            self._put_unchanging(named_blobs(self._folder, self._searched, end))
+        self._searched = end
+
+    def _put_unchanging(self, files: Iterable[str]) -> None:
         sizes = {file: (self._folder / file).stat().st_size for file in files if file not in self._stored}
         for group in in_groups(list(sizes), sizes):
             self._stop_if_lost()
