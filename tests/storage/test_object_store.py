@@ -21,7 +21,7 @@ from bakeoff.record import Record
 from bakeoff.storage.labels import append_label, read_labels
 from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
 from bakeoff.storage.run_folder import RunFolder, find_run
-from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, store_of, stored_runs
+from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, store_of, stored_runs, unjoined_pieces
 from bakeoff.storage.store_lease import Lease, LeaseLost
 from bakeoff.storage.store_upload import RunUpload, upload_run
 
@@ -264,6 +264,42 @@ def test_what_a_writer_uploads_after_it_was_replaced_does_not_count(store: Objec
     store.write("runs/one/plan.json", b"{}")
     fetch_run(store, tmp_path / "results", "one")
     assert (tmp_path / "results/runs/one/journal.jsonl").read_bytes() == b"old\nnew\n"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "found"),
+    [
+        ({(0, 1): b"one\n", (8, 1): b"three\n"}, "{0}0-000001 ends at byte 4, and {0}8-000001 begins at byte 8"),
+        ({(0, 1): b"one\ntwo\n", (4, 2): b"other\n"}, "{0}0-000001 ends at byte 8, and {0}4-000002 begins at byte 4"),
+        ({(4, 1): b"two\n"}, "the piece of byte 0 is missing, and {0}4-000001 begins at byte 4"),
+    ],
+)
+def test_pieces_that_do_not_join_are_named_and_the_machine_with_the_whole_run_mends_them(
+    pieces: dict[tuple[int, int], bytes], found: str, store: ObjectStore, tmp_path: Path
+) -> None:
+    store.write("runs/one/plan.json", b"{}")
+    store.write("runs/one/lease/000002", b"{}")
+    for (begin, lease), text in pieces.items():
+        store.write(f"runs/one/journal/{begin:015d}-{lease:06d}", text)
+    with pytest.raises(RunFolderError) as raised:
+        fetch_run(store, tmp_path / "there", "one")
+    assert found.format("journal/" + "0" * 14) in str(raised.value)
+    assert f"delete journal/{'0' * 14}" in str(raised.value)
+    whole = results_folder(Path(store.address)) / "runs/one"
+    whole.mkdir(parents=True)
+    (whole / "plan.json").write_bytes(b"{}")
+    (whole / "journal.jsonl").write_bytes(b"one\ntwo\nthree\n")
+    words = [sys.executable, "-m", "bakeoff", "runs", "upload", "one", "--results", store.address]
+    assert subprocess.run(words, check=False).returncode == 0
+    assert fetch_run(store, tmp_path / "there", "one")
+    assert (tmp_path / "there/runs/one/journal.jsonl").read_bytes() == b"one\ntwo\nthree\n"
+
+
+def test_all_pieces_behind_a_gap_are_found_and_none_is_left_once_they_are_deleted() -> None:
+    sizes = {f"journal/{begin:015d}-000001": 4 for begin in (0, 8, 12)}
+    pieces = journal_pieces(sizes)
+    assert [piece.begin for piece in unjoined_pieces(sizes, pieces)] == [8, 12]
+    assert not unjoined_pieces({pieces[0].name: 4}, pieces)
 
 
 def test_a_copy_with_other_trials_than_the_store_is_not_overwritten(store: ObjectStore, tmp_path: Path) -> None:

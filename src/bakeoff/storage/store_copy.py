@@ -189,6 +189,7 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
                 f"{store.address}/{run}/{piece.name} is not fetched: it has {in_megabytes(size)}, and a piece of a "
                 f"journal at most {in_megabytes(LARGEST_PIECE)}. It was not written by bakeoff"
             )
+    _check_joined(sizes, pieces, folder, f"{store.address}/{run}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _fetching(folder) as note:
         behind = _fetch_journal(store, run, folder, pieces, note)
@@ -219,10 +220,8 @@ def _fetching(folder: Path) -> Iterator[BinaryIO]:
 def journal_pieces(sizes: dict[str, int]) -> list[Piece]:
     """Return the pieces that make up a journal. Those of writers that lost their lease are left out."""
     found: dict[int, list[Piece]] = {}
-    for file, size in sizes.items():
-        if (match := _PIECE.fullmatch(file)) and size:
-            piece = Piece(int(match[1]), int(match[2]), int(match[3] or size), match[3] is not None)
-            found.setdefault(piece.begin, []).append(piece)
+    for piece in _all_pieces(sizes):
+        found.setdefault(piece.begin, []).append(piece)
     begins = sorted(found)
     pieces: list[Piece] = []
     end, lease = 0, 0
@@ -233,6 +232,47 @@ def journal_pieces(sizes: dict[str, int]) -> list[Piece]:
         pieces.append(best)
         end, lease = best.end, best.lease
     return pieces
+
+
+def _all_pieces(sizes: dict[str, int]) -> Iterator[Piece]:
+    for file, size in sizes.items():
+        if (match := _PIECE.fullmatch(file)) and size:
+            yield Piece(int(match[1]), int(match[2]), int(match[3] or size), match[3] is not None)
+
+
+def unjoined_pieces(sizes: dict[str, int], pieces: list[Piece]) -> list[Piece]:
+    """Return the pieces that should count, by their lease, and do not begin where one of `pieces` ends."""
+    begins = [piece.begin for piece in pieces]
+    found = []
+    for piece in _all_pieces(sizes):
+        before = pieces[place - 1] if (place := bisect_right(begins, piece.begin)) else Piece(0, 0, 0)
+        overlaps = before.begin < piece.begin < before.end and piece.lease > before.lease
+        if overlaps or (piece.begin > before.end and piece.lease >= before.lease):
+            found.append(piece)
+    return sorted(found)
+
+
+def _check_joined(sizes: dict[str, int], pieces: list[Piece], folder: Path, address: str) -> None:
+    """Raise RunFolderError if pieces do not join, unless the journal here has their lines."""
+    if not (unjoined := unjoined_pieces(sizes, pieces)) or _size_of(folder / JOURNAL) >= unjoined[-1].end:
+        return
+    first = unjoined[0]
+    before = max((piece for piece in pieces if piece.begin < first.begin), default=None)
+    joins = f"{before.name} ends at byte {before.end}" if before else "the piece of byte 0 is missing"
+    names = ", ".join(piece.name for piece in unjoined[:3]) + (" and more" if len(unjoined) > 3 else "")
+    raise RunFolderError(
+        f"the pieces of the journal in {address} do not join: {joins}, and {first.name} begins at byte {first.begin}. "
+        f"If a machine has the whole run, call `bakeoff runs upload {folder.name}` there; if not, delete {names} from "
+        "the store: the trials in them are lost, and `bakeoff resume` runs them again"
+    )
+
+
+def _size_of(journal: Path) -> int:
+    try:
+        with open_journal(journal) as local:
+            return local.size
+    except FileNotFoundError:
+        return 0
 
 
 def _is_stale(piece: Piece, found: dict[int, list[Piece]], begins: list[int]) -> bool:
