@@ -261,6 +261,11 @@ class Shard(FrozenModel):
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
+    @property
+    def numbers_with_cases(self) -> range:
+        """Return the numbers of the shards that have a case."""
+        return range(1, min(self.of, self.cases) + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -376,14 +381,18 @@ class Plan(FrozenModel):
         """Return a changed plan. `model_copy` would also copy the cached properties of this one."""
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
-    def take_shard(self, number: int, of: int) -> Self:
-        """Return one of `of` parts of the plan: the case at this number, and every `of`-th after it."""
+    def take_shard(self, number: int, of: int, *, largest: int = 0) -> Self:
+        """Return one of `of` parts of the plan: the case at this number, and every `of`-th after it.
+
+        `largest` is the number of cases of the largest plan, if several are parted alike: smaller ones then need not
+        have a case for every shard.
+        """
         if self.ends_when_decided:
             raise UsageError(
                 f"shard {number}/{of}: plan {self.name!r} is to run until decided, which needs all cases in one run: "
                 "leave out one of the two"
             )
-        if of > len(self.cases):
+        if of > max(largest, len(self.cases)) or number > len(self.cases):
             raise UsageError(
                 f"shard {number}/{of}: plan {self.name!r} has only {count_of(len(self.cases), 'case')}: "
                 f"part it into at most {len(self.cases)} shards"

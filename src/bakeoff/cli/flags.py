@@ -167,8 +167,11 @@ class SelectionFlags(Flags):
         envvar="BAKEOFF_SHARD",
     )
 
-    def applied(self, plan: "Plan") -> "Plan":
-        """Return the part of the plan that was asked for, to be run until it is decided if that was."""
+    def applied(self, plan: "Plan", *, largest: int = 0) -> "Plan":
+        """Return the part of the plan that was asked for, to be run until it is decided if that was.
+
+        `largest` is as for `Plan.take_shard`.
+        """
         from bakeoff.plan import UntilDecided
 
         if self.margin is not None and not self.until_decided:
@@ -176,7 +179,12 @@ class SelectionFlags(Flags):
         if self.margin is not None and not 0 < self.margin <= 1:
             raise UsageError(f"--margin {self.margin:g} is not above 0 and at most 1: 0.05 stands for 5 points")
         plan = plan.with_changes(until_decided=UntilDecided(margin=self.margin)) if self.until_decided else plan
-        return plan if self.shard is None else plan.take_shard(*parse_shard(self.shard))
+        return plan if self.shard is None else plan.take_shard(*parse_shard(self.shard), largest=largest)
+
+    def has_no_case_of(self, plan: "Plan", largest: int) -> bool:
+        """Tell whether the shard has no case of a plan, because a larger one is parted alike."""
+        number, of = parse_shard(self.shard) if self.shard is not None else (1, 1)
+        return len(plan.cases) < number <= of <= largest
 
 
 def parse_shard(text: str) -> tuple[int, int]:

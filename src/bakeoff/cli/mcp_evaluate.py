@@ -48,7 +48,7 @@ def evaluate(
 
         return watch_suites(request, flags, selection, ending, opened=not no_open)
     read = read_suites(request, options)
-    suites = [replace(selected, plan=selection.applied(selected.plan)) for selected in read.suites]
+    suites = _parted(read.suites, selection)
     if problems := [problem for selected in suites for problem in selected.plan.problems()]:
         raise PlanError(problems)  # before any server is started
     wrong = dict(read.problems)
@@ -67,6 +67,19 @@ def evaluate(
         combined = write_combined(written, [str(file) for file in sorted(files) if file not in ended], request.report)
     code = conclude(list(ended.values()), ending, opened=not no_open, planned=len(files), more_files=combined)
     return _WRONG_CONFIGURATION if wrong and code != INTERRUPTED else code
+
+
+def _parted(suites: Sequence[SelectedSuite], selection: SelectionFlags) -> list[SelectedSuite]:
+    """Return the suites with the cases that were asked for, without those that have no case in the shard."""
+    largest = max((len(selected.plan.cases) for selected in suites), default=0)
+    kept: list[SelectedSuite] = []
+    for selected in suites:
+        if selection.has_no_case_of(selected.plan, largest):
+            cases = count_of(len(selected.plan.cases), "case")
+            say(f"{visible(str(selected.suite.file))} is skipped: shard {selection.shard} has none of its {cases}")
+        else:
+            kept.append(replace(selected, plan=selection.applied(selected.plan, largest=largest)))
+    return kept
 
 
 def _run_each(

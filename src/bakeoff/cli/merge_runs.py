@@ -11,6 +11,7 @@ from bakeoff.doors import door_of
 from bakeoff.engine.merging import Merged, merge_shards, read_shards
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
+from bakeoff.plan import Shard
 from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
@@ -28,7 +29,7 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     runs = read_shards([RunFolder(path) for path in folders])
     of = runs[0].shard.of
     if wanted.shards is not None:
-        refuse_other_count(wanted.shards, of, {run.shard.number for run in runs})
+        refuse_other_count(wanted.shards, runs[0].shard, {run.shard.number for run in runs})
     results = Path("results") if wanted.output == "-" else Path(wanted.output)
     if is_store_address(wanted.output):
         raise UsageError(f"--output {wanted.output}: runs are merged into a folder on this machine: name one")
@@ -37,17 +38,22 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     merged = merge_shards(runs, target, options.redactor())
     ended = finish_run(merged.folder, merged.plan, door_of(merged.plan), options, ending)
     code = conclude([ended], ending)
-    say(f"merged {count_of(len(runs), 'shard')} of {of}")
+    say(f"merged {count_of(len(runs), 'shard')} of {of}{_without_cases(runs[0].shard)}")
     if not merged.missing:
         return code
     say(describe_missing(merged, runs[0].shard.cases))
     return worst_of([code, UNDECIDED])
 
 
-def refuse_other_count(wanted: int, of: int, given: set[int]) -> None:
-    if wanted != of:
+def _without_cases(shard: Shard) -> str:
+    empty = shard.of - len(shard.numbers_with_cases)
+    return f"; the other {empty} have none of its {count_of(shard.cases, 'case')}" if empty else ""
+
+
+def refuse_other_count(wanted: int, shard: Shard, given: set[int]) -> None:
+    if wanted != (of := shard.of):
         raise UsageError(f"--shards {wanted}: this plan was parted into {count_of(of, 'shard')}: write --shards {of}")
-    if missing := [str(number) for number in range(1, of + 1) if number not in given]:
+    if missing := [str(number) for number in shard.numbers_with_cases if number not in given]:
         raise UsageError(f"--shards {wanted}: missing: shard {', '.join(missing)}; name the run of every shard")
 
 

@@ -107,7 +107,7 @@ def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor
             if run.folder.pictures.is_dir():
                 shutil.copytree(run.folder.pictures, target.pictures, dirs_exist_ok=True)
         journal.end("merged")
-    return Merged(target, plan, tuple(number for number in range(1, runs[0].shard.of + 1) if number not in given))
+    return Merged(target, plan, tuple(number for number in runs[0].shard.numbers_with_cases if number not in given))
 
 
 def _add_spending(journal: RunJournal, run: ShardRun, total: Usage) -> Usage:

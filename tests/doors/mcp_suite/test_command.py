@@ -14,7 +14,9 @@ from bakeoff.doors.mcp_suite.plan import EvaluationRequest, build_plan
 from bakeoff.doors.mcp_suite.suites import find_configs, find_suites
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
+from bakeoff.storage.run_folder import RunFolder
 
+from ...engine.test_shards import summary_of
 from ...warm_bakeoff import PROGRAM, Bakeoff
 from .conftest import BMI, call, desk
 
@@ -236,6 +238,31 @@ def test_a_dry_run_of_several_suites_is_one_json_document(bakeoff: Bakeoff, writ
     ]
     plan = json.loads(bakeoff("mcp", "evaluate", "suites/one.yaml", "--dry-run", "--json").stdout)
     assert plan["file"] == "suites/one.yaml"
+
+
+def test_shards_skip_the_files_of_which_they_have_no_case_and_merge_as_one_run(
+    bakeoff: Bakeoff, write_suite: Callable[..., Path]
+) -> None:
+    for name, cases in (("small", 1), ("large", 3)):
+        prompts = [{"prompt": f"BMI {number}?", "expectedOutput": BMI} for number in range(cases)]
+        write_suite(f"suites/{name}.yaml", testCases=prompts)
+    for shard in ("1/3", "2/3", "3/3"):
+        done = bakeoff("mcp", "evaluate", "suites", "--no-open", "--shard", shard, "--results", "parts")
+        assert done.returncode == 0, done.stderr
+        skipped = f"suites/small.yaml is skipped: shard {shard} has none of its 1 case" in done.stderr
+        assert skipped == (shard != "1/3")
+    bakeoff("mcp", "evaluate", "suites", "--no-open", "--results", "whole")
+    runs = {name: [str(run) for run in Path("parts/runs").glob(f"*{name}*")] for name in ("small", "large")}
+    assert [len(found) for found in runs.values()] == [1, 3]
+    for name, parts in runs.items():
+        merged = bakeoff("merge", *parts, "--shards", "3", "-o", f"merged-{name}")
+        assert merged.returncode == 0, merged.stderr
+        assert f"merged {len(parts)} shard" in merged.stderr
+        [one], [other] = Path("whole/runs").glob(f"*{name}*"), Path(f"merged-{name}/runs").glob("*")
+        assert summary_of(RunFolder(one)) == summary_of(RunFolder(other))
+    done = bakeoff("mcp", "evaluate", "suites", "--no-open", "--shard", "1/4")
+    assert done.returncode == 2
+    assert "part it into at most" in done.stderr
 
 
 @pytest.mark.parametrize(
