@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib import resources
@@ -183,6 +185,24 @@ async def test_what_a_node_cannot_import_is_an_error_before_the_first_trial(
         await all_of(plan_of("", "x", subjects=(subject,)), options())
 
 
+async def test_a_node_that_joins_and_cannot_run_the_plan_is_named_with_the_reason(
+    cluster: "Cluster", options: Options, tmp_path: Path
+) -> None:
+    control = RunControl()
+    running = asyncio.create_task(all_of(plan_of("hold", "0", "1", "2"), options(jobs=3), control=control))
+    await until_started(tmp_path, 3)
+    (tmp_path / "ray_subjects.py").rename(tmp_path / "moved.py")  # workers of later nodes cannot import it
+    late = cluster.add_node(num_cpus=1)
+    while not control.left_out:
+        await asyncio.sleep(0.05)
+    (tmp_path / "go-on").touch()
+    assert [record.verdict for record in await running] == ["pass"] * 3
+    await asyncio.to_thread(cluster.remove_node, late)
+    ((node, why),) = control.left_out.items()
+    assert re.fullmatch(r"Ray node \S+ \(\w{8}\)", node)
+    assert "No module named 'ray_subjects'" in why
+
+
 async def test_stopping_a_run_cancels_its_trials_on_all_nodes(options: Options, tmp_path: Path) -> None:
     control = RunControl()
     running = asyncio.create_task(all_of(plan_of("hold", *map(str, range(9))), options(jobs=3), control=control))
@@ -245,6 +265,45 @@ async def test_processes_of_a_ray_that_is_started_for_the_run_have_no_keys(
     assert record.transcript is not None
     assert record.transcript.output == "found: []"
     assert os.environ["TEST_API_KEY"] == "-".join(parts)
+
+
+def test_a_ray_of_others_on_this_machine_that_cannot_run_trials_is_an_error_with_the_way_out(tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden/bakeoff/__init__.py"
+    hidden.parent.mkdir(parents=True)
+    hidden.write_text("raise ModuleNotFoundError(\"No module named 'bakeoff'\")")
+    # Sockets of Ray lie there, whose paths must be short; other tests have a Ray in the usual place.
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as place:
+        environment = {**os.environ, "RAY_TMPDIR": place, "RAY_USAGE_STATS_ENABLED": "0"}
+        environment.pop("RAY_ADDRESS", None)
+        ray = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--port", "0"]
+        other = subprocess.Popen(
+            [*ray, "--num-cpus", "1", "--include-dashboard=false", "--object-store-memory", str(80 << 20)],
+            env={**environment, "PYTHONPATH": str(tmp_path / "hidden")},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            while not list(Path(place).rglob("ray_current_cluster")):
+                assert other.poll() is None
+                time.sleep(0.1)
+            words = ["agents", "run", "--agent", "oracle", "--exercise", "1", "--no-open", "--executor", "ray"]
+            done = subprocess.run(
+                [sys.executable, "-m", "bakeoff", *words],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=200,
+                check=False,
+            )
+        finally:
+            other.terminate()
+            other.wait()
+    told = " ".join(done.stderr.split())
+    assert done.returncode == 3, told
+    assert "no Ray node can run trials: Ray node" in told
+    assert "No module named 'bakeoff'" in told
+    assert "start one for this run alone with --ray-address local" in told
 
 
 # --- without a cluster ----------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ async def show_progress(console: Console, progress: RunProgress) -> AsyncIterato
 class DelayNotes:
     """Print why trials wait: at the first retry of a subject's calls, and again when the reason has changed.
 
-    A subject that is refused altogether is told of once.
+    A subject that is refused altogether is told of once, and so is a node of a cluster that is left out.
     """
 
     def __init__(self, console: Console, seconds: float = _SAME_SECONDS) -> None:
@@ -140,6 +140,7 @@ class DelayNotes:
         self._seconds = seconds
         self._told: dict[str, tuple[str, float]] = {}
         self._refused: set[str] = set()
+        self._left_out: set[str] = set()
 
     def __call__(self, subject: str, delay: Delay) -> None:
         reason, now = visible(delay.reason, _REASON), time.monotonic()
@@ -154,6 +155,12 @@ class DelayNotes:
         for subject in subjects.keys() - self._refused:
             self._refused.add(subject)
             self._print(subject, f"{visible(subjects[subject], _REASON)}; no further trial of it is started")
+
+    def left_out(self, nodes: Mapping[str, str]) -> None:
+        """Print which nodes of a cluster run no trials, and why."""
+        for node in nodes.keys() - self._left_out:
+            self._left_out.add(node)
+            self._print(node, f"{visible(nodes[node], _REASON)}; it is left out, and the run goes on without it")
 
     def cut_off(self, subjects: Mapping[str, str]) -> None:
         """Print why trials that were stopped had to wait before."""

@@ -279,6 +279,8 @@ async def watch(
                     console.print(control.redact(line), markup=False, highlight=False)
                 update()
                 notes.refused(control.refused)
+                notes.left_out(control.left_out)
+    notes.left_out(control.left_out)
     notes.cut_off(control.cut_off)
     if control.upload_problem is not None and options.folder is not None:
         say(_upload_problem(control.upload_problem, options.folder, taken_over=control.taken_over))

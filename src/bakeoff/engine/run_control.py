@@ -29,6 +29,7 @@ class RunControl:
         on_delay: called with the subject of a trial when it begins to wait.
         refused: subjects whose provider refuses every call, and the reason; none of their trials is started.
         redact: takes secrets out of texts that are shown while the run goes on; `run` sets it.
+        left_out: Ray nodes that joined during the run and cannot run its trials, and why.
         left_behind: folders of trials that could not be removed, and why.
         upload_problem: why the object store does not have all of the run at its end; None if it has.
         taken_over: True if another process has taken over the run in the object store.
@@ -47,6 +48,7 @@ class RunControl:
         self.on_delay: Callable[[str, Delay], object] | None = None
         self.refused: dict[str, str] = {}
         self.redact: Callable[[str], str] = str
+        self.left_out: dict[str, str] = {}
         self.left_behind: dict[Path, str] = {}
         self.upload_problem: str | None = None
         self.taken_over = False

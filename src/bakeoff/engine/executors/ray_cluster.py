@@ -173,4 +173,5 @@ async def answer_of(call: Awaitable[Any], seconds: float) -> Any:
     except ray.exceptions.RayTaskError as error:  # such as a module that is missing there
         raise ConnectionError(f"{type(error.cause).__name__}: {error.cause}") from error
     except ray.exceptions.RayError as error:
-        raise ConnectionError(str(error).strip().splitlines()[0]) from error
+        lines = str(error).strip().splitlines()
+        raise ConnectionError(lines[-1 if "in its creation task" in lines[0] else 0]) from error

@@ -5,6 +5,7 @@ for too long is given up: its trials run again on others.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -214,11 +215,12 @@ class RayRunner:
         workers = list(self._workers.values())
         await asyncio.wait([worker.opened for worker in workers])
         failed = {worker.node: why for worker in workers if worker.lost is None and (why := worker.opened.result())}
+        hint = _hint(self._local.options)
         if failed:
-            raise UsageError("\n".join(f"{node}: {why}" for node, why in failed.items()))
+            raise UsageError("\n".join(f"{node}: {why}" for node, why in failed.items()) + hint)
         if not any(worker.ready for worker in workers):
             lost = "; ".join(f"{worker.node}: {worker.lost}" for worker in workers)
-            raise InfraError(f"no Ray node can run trials: {lost}")
+            raise InfraError(f"no Ray node can run trials: {lost}{hint}")
 
     def _start(self, node: RayNode) -> None:
         self._starts[node.id] = self._starts.get(node.id, 0) + 1
@@ -267,6 +269,8 @@ class RayRunner:
         kill_worker(worker.actor)
         if not worker.opened.done():
             worker.opened.set_result(why)
+            if self._starts[worker.node.id] >= _MOST_STARTS:
+                self.control.left_out[str(worker.node)] = why
         worker.closed.set()
         for request in list(worker.slots):
             self._take_back(worker, GivenBack(request, "failed"))
@@ -354,6 +358,7 @@ class RayRunner:
         if not worker.opened.done():
             worker.opened.set_result(event.reason)
             worker.closed.set()
+            self.control.left_out[str(worker.node)] = event.reason
         elif event.ended:
             self._failed[worker.node] = event.reason
             self._lose(worker, event.reason)
@@ -386,6 +391,16 @@ class RayRunner:
             held.slots.give_back(held.limit, event.outcome)
         elif held.taking is not None:
             held.taking.cancel()
+
+
+def _hint(options: RunOptions) -> str:
+    """Return what to do if the nodes are those of a cluster that nobody has named."""
+    if options.ray_address or os.environ.get("RAY_ADDRESS"):
+        return ""
+    return (
+        "\nno --ray-address was given: if another Ray runs on this machine, its nodes were used; name a cluster with "
+        "--ray-address HOST:PORT, or start one for this run alone with --ray-address local"
+    )
 
 
 @asynccontextmanager
