@@ -22,7 +22,7 @@ class RunOptions:
     """Say how a plan is run. No option changes what is measured."""
 
     results: Path = Path("results")  # or the address of an object store, such as Path("s3://bucket/results")
-    folder: Path | None = None  # an existing run to resume; None starts a new one under `results`
+    folder: Path | None = None  # a run to resume or to start there; None starts a new one under `results`
     jobs: int = field(default_factory=default_jobs)  # trials in flight, over all cells of the plan
     retries: int = 2  # of infra failures only
     backoff_seconds: float = 1.0  # before the first retry; doubled each time, jittered

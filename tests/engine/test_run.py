@@ -15,6 +15,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import Record
 from bakeoff.storage.journal import Mark, read_journal
+from bakeoff.storage.run_folder import RunFolder
 
 from .probes import CarryOut, Probe, end_reason, folder_of, plan_of, registry_of
 
@@ -70,6 +71,18 @@ async def test_a_sandbox_that_is_not_there_is_told_before_a_folder_is_made(tmp_p
     with pytest.raises(SandboxMissing, match="'vault' is not one of auto"):
         await carry_out(plan_of(), registry=registry_of(Probe()), sandbox="vault")
     assert not (tmp_path / "results").exists()
+
+
+async def test_a_folder_that_is_named_for_the_run_is_made(tmp_path: Path) -> None:
+    place = tmp_path / "new/run"
+    for _ in range(2):
+        async for _ in run(plan_of(2), RunOptions(folder=place), registry=registry_of(Probe())):
+            pass
+    assert len([entry for entry in RunFolder(place).entries() if isinstance(entry, Record)]) == 2, "it was resumed"
+    (tmp_path / "file").touch()
+    with pytest.raises(RunFolderError, match=r"file/run cannot be made: .*; choose another folder for the run"):
+        async for _ in run(plan_of(), RunOptions(folder=tmp_path / "file/run"), registry=registry_of(Probe())):
+            pass
 
 
 async def test_a_results_folder_that_cannot_be_made_is_said_so(tmp_path: Path, carry_out: CarryOut) -> None:

@@ -23,7 +23,7 @@ from bakeoff.plan import Plan
 from bakeoff.protocols import Sandbox
 from bakeoff.record import Record
 from bakeoff.sandbox import guarantees
-from bakeoff.storage.run_folder import RunFolder, new_run_folder
+from bakeoff.storage.run_folder import RunFolder, made_run_folder, new_run_folder
 from bakeoff.storage.store_copy import store_of
 
 _AHEAD = 8
@@ -69,7 +69,7 @@ async def run(
     sandbox = sandbox_of(options, plan)
     if resolved.may_run_commands():
         control.sandbox, control.guarantees = sandbox().name, guarantees(sandbox())
-    folder = RunFolder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
+    folder = made_run_folder(options.folder) if options.folder else new_run_folder(options.results, plan.name)
     async with uploaded_beside(folder, options, control):
         with RunJournal(folder, redactor) as journal:
             progress = read_progress(folder, plan, options)

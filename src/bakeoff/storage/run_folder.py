@@ -370,6 +370,15 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
     raise RunFolderError(f"1000 runs named {slug} started in one second under {results}")
 
 
+def made_run_folder(path: Path) -> RunFolder:
+    """Return the run in a folder, which is made if it is not there. Raise RunFolderError if it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFolderError(f"{path} cannot be made: {error.strerror}; choose another folder for the run") from error
+    return RunFolder(path)
+
+
 def run_folders(results: Path) -> list[RunFolder]:
     """Return all runs, oldest first. Those of the same second are in the order in which they started."""
     paths = [path for runs in folders_of_runs(results) if runs.is_dir() for path in runs.iterdir()]
