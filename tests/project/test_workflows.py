@@ -247,7 +247,7 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
     assert not any("canary" in part for part in installing)
 
 
-OTHERS = "Run components, evals or an MCP suite"
+OTHERS = "Run components, prompts, evals or an MCP suite"
 
 
 KITCHEN = """\
@@ -260,6 +260,31 @@ testCases:
 mcpServers:
   - {name: kitchen, command: python, args: [kitchen.py]}
 """
+
+
+PROMPTS = """\
+prompts: "{{ input }}"
+subjects:
+  - {name: cat, command: [cat]}
+cases:
+  - {input: a, expected: a}
+scorers: [exact]
+"""
+
+
+def test_the_same_action_compares_subjects_on_prompts_and_fails_below_a_score(tmp_path: Path) -> None:
+    [step] = [step for step in steps_of(ACTION) if step["name"] == OTHERS]
+    (tmp_path / "bakeoff.yaml").write_text(PROMPTS)
+    done = run_script(step["run"], tmp_path, **environment_of(step, kind="eval", sandbox="auto"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "100.0 %" in done.stdout
+    assert "cat" in (tmp_path / "summary.md").read_text()
+    assert len(list((tmp_path / "results/runs").glob("*/report.html"))) == 1, "the artefact has the page"
+    (tmp_path / "bakeoff.yaml").write_text(PROMPTS.replace("expected: a", "expected: b"))
+    given = {"kind": "eval", "sandbox": "auto", "arguments": "bakeoff.yaml\n--rounds=2"}
+    assert run_script(step["run"], tmp_path, **environment_of(step, **given)).returncode == 0, "without fail-under"
+    failed = run_script(step["run"], tmp_path, **environment_of(step, **given, **{"fail-under": "0.5"}))
+    assert failed.returncode == 1, failed.stdout + failed.stderr
 
 
 def test_the_same_action_runs_components_evals_and_an_mcp_suite(tmp_path: Path) -> None:
@@ -289,7 +314,7 @@ def test_the_same_action_runs_components_evals_and_an_mcp_suite(tmp_path: Path) 
     assert {".json", ".html"} <= kept, "the artefact has the reports"
     wrong = run_script(step["run"], tmp_path, **environment_of(step, kind="; touch pwned"))
     assert (wrong.returncode, (tmp_path / "pwned").exists()) == (2, False)
-    assert "is not one of agents, components, pytest, mcp" in wrong.stderr
+    assert "is not one of agents, components, eval, pytest, mcp" in wrong.stderr
 
 
 def test_evals_that_fail_softly_warn_and_the_baseline_is_pytests_own(tmp_path: Path) -> None:
