@@ -1,12 +1,18 @@
 """A real Chromium, driven from tests that are not coroutines: Playwright's loop lives in a thread of its own."""
 
 import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
 from playwright.async_api import Browser, Page, async_playwright
+
+from bakeoff._kernel.cache import cache_folder
 
 ARGUMENTS = [
     "--headless",
@@ -20,6 +26,10 @@ ARGUMENTS = [
     "--host-resolver-rules=MAP rebound.test 127.0.0.1",  # a foreign name that was made to point at this machine
 ]
 OURS = ("file:", "data:", "blob:", "http://127.0.0.1:", "http://localhost:", "http://rebound.test:")
+AXE = "axe-core@4.14.0"
+LOOKS = {"390 light": (390, False), "390 dark": (390, True), "1400 light": (1400, False), "1400 dark": (1400, True)}
+"""The widths and themes in which pages are audited."""
+
 Found = TypeVar("Found")
 Look = Callable[[Page], Awaitable[Found]]
 
@@ -95,3 +105,27 @@ async def until(page: Page, expression: str, seconds: float = 30) -> None:
             return
         await page.wait_for_timeout(50)
     raise AssertionError(f"{expression} did not become true within {seconds:g} seconds")
+
+
+def axe_source(npm: Callable[[], str]) -> str:
+    """The source of axe-core, fetched once into the cache."""
+    kept = cache_folder() / "tests" / AXE / "axe.min.js"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            install = [npm(), "install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", AXE]
+            subprocess.run(install, cwd=folder, check=True, capture_output=True, timeout=240, env={**os.environ})
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            mine = kept.with_name(f"{os.getpid()}.js")  # several workers may fetch it at one time
+            shutil.copy(Path(folder) / "node_modules" / "axe-core" / kept.name, mine)
+            mine.replace(kept)
+    return kept.read_text("utf-8")
+
+
+async def violations(page: Page, axe: str) -> list[str]:
+    """Everything that axe-core calls a violation, however slight."""
+    await page.evaluate(axe)  # the debugger's own way in, which the page's policy does not bind
+    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}"
+        for one in found["violations"]
+    ]

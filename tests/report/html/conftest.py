@@ -1,15 +1,10 @@
 """A browser, an accessibility checker, and pages to look at."""
 
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from bakeoff._kernel.cache import cache_folder
 from bakeoff.plan import Case, Plan
 from bakeoff.report.compare import CompareReport, compare_sources
 from bakeoff.report.compare_report import describe_comparison
@@ -19,10 +14,8 @@ from bakeoff.report.leaderboard_report import describe_leaderboard
 from bakeoff.report.readers import open_source
 from bakeoff.storage.run_folder import RunFolder
 
-from .browser import Chromium
+from .browser import Chromium, axe_source
 from .generator import START, plan_of, write_run
-
-AXE = "axe-core@4.14.0"
 
 
 @pytest.fixture(scope="session")
@@ -34,18 +27,7 @@ def chromium(needs_program: Callable[[str], str]) -> Iterator[Chromium]:
 
 @pytest.fixture(scope="session")
 def axe(needs_program: Callable[[str], str]) -> str:
-    """The source of axe-core, fetched once into the cache."""
-    kept = cache_folder() / "tests" / AXE / "axe.min.js"
-    if not kept.exists():
-        npm = needs_program("npm")
-        with tempfile.TemporaryDirectory() as folder:
-            install = [npm, "install", "--no-save", "--no-package-lock", "--no-audit", "--no-fund", AXE]
-            subprocess.run(install, cwd=folder, check=True, capture_output=True, timeout=240, env={**os.environ})
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            mine = kept.with_name(f"{os.getpid()}.js")  # several workers may fetch it at one time
-            shutil.copy(Path(folder) / "node_modules" / "axe-core" / kept.name, mine)
-            mine.replace(kept)
-    return kept.read_text("utf-8")
+    return axe_source(lambda: needs_program("npm"))
 
 
 @pytest.fixture(scope="session")

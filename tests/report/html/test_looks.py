@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
-from .browser import Chromium, Look, opened
+from .browser import LOOKS, Chromium, Look, opened, violations
 
 REFERENCES = Path(__file__).with_name("references")
 WIDTHS = (400, 1024, 1600)
@@ -109,7 +109,6 @@ def test_a_page_that_changed_would_be_noticed(chromium: Chromium) -> None:
 
 
 AUDITED = {**PLACES, "comparison of several": ("several_page", "")}
-LOOKS = {"390 light": (390, False), "390 dark": (390, True), "1400 light": (1400, False), "1400 dark": (1400, True)}
 
 
 @pytest.mark.parametrize("name", AUDITED)
@@ -126,16 +125,9 @@ def test_nobody_is_kept_out(name: str, request: pytest.FixtureRequest, chromium:
 
 
 def barriers(axe: str, name: str, path: Path, place: str) -> Look[list[str]]:
-    """Everything that axe-core calls a violation, however slight."""
-
     async def look(page: Page) -> list[str]:
         await prepare(page, name, path, place)
-        await page.evaluate(axe)  # the debugger's own way in, which the page's policy does not bind
-        found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-        return [
-            f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}"
-            for one in found["violations"]
-        ]
+        return await violations(page, axe)
 
     return look
 

@@ -1,5 +1,6 @@
 """The pages of `bakeoff compare` and `bakeoff leaderboard`, as a reader meets them."""
 
+import json
 import re
 import stat
 from pathlib import Path
@@ -353,3 +354,53 @@ def test_every_column_of_the_cases_is_seen_on_a_small_screen(chromium: Chromium,
         return hidden
 
     assert chromium(look, width=1024) == 0
+
+
+ORDER = "() => [...document.querySelectorAll('#ranking tbody th')].map((one) => one.textContent.trim())"
+
+
+def test_the_order_of_a_plain_table_is_kept_in_the_address(chromium: Chromium, leaderboard_page: Path) -> None:
+    async def look(page: Page) -> tuple[str, list[list[str]]]:
+        await opened(page, leaderboard_page)
+        orders = [await page.evaluate(ORDER)]
+        for _ in range(2):
+            await page.locator("#ranking th button").get_by_text("Subject", exact=True).click()
+            orders.append(await page.evaluate(ORDER))
+        address = await page.evaluate("location.hash")
+        await page.reload()
+        await page.wait_for_selector("html[data-ready=yes]", state="attached")
+        orders.append(await page.evaluate(ORDER))
+        for expected in (orders[1], orders[0]):
+            await page.go_back()
+            await until(
+                page, f"JSON.stringify(({ORDER})()) === {json.dumps(json.dumps(expected, separators=(',', ':')))}"
+            )
+        return address, orders
+
+    address, (given, up, down, again) = chromium(look)
+    assert address == "#sort.ranking=-Subject"
+    assert given != up == sorted(up)
+    assert again == down == up[::-1]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_all_intervals_of_a_table_share_one_axis(width: int, chromium: Chromium, tmp_path: Path) -> None:
+    shares = (Span(1.0, 0.2, 1.0), Span(0.05, 0.0, 0.1), Span(0.5))
+    texts = ("22.4–100.0", "0–9", "undefined")
+    rows = tuple((text, Datum(text=text, span=span)) for text, span in zip(texts, shares, strict=True))
+    columns = (Column("Name"), Column("95 % interval", align="end"))
+    table = Table(caption="Ranges", columns=columns, rows=rows)
+    report = Report(title="Report", headline="", sections=(Section(id="one", title="One", blocks=(table,)),))
+    path = write_report_page(tmp_path / "report.html", report)
+    places = """() => [...document.querySelectorAll(".track, .track-ends")].map((one) => {
+      const box = one.getBoundingClientRect();
+      return `${Math.round(box.left)} to ${Math.round(box.right)}`;
+    }).filter((one) => one !== "0 to 0")"""
+
+    async def look(page: Page) -> list[str]:
+        await opened(page, path)
+        return await page.evaluate(places)
+
+    found = chromium(look, width=width)
+    assert len(found) == (3 if width == 390 else 4)
+    assert len(set(found)) == 1

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from ...warm_bakeoff import PROGRAM
-from ..html.browser import Chromium
+from ..html.browser import Chromium, axe_source
 from ..html.generator import plan_of, write_run
 
 HINT = "press Ctrl-C to stop; the address works only on this machine, and only with its token"
@@ -127,3 +127,8 @@ def chromium(needs_program: Callable[[str], str]) -> Iterator[Chromium]:
     browser = Chromium(needs_program("chromium"))
     yield browser
     browser.close()
+
+
+@pytest.fixture(scope="session")
+def axe(needs_program: Callable[[str], str]) -> str:
+    return axe_source(lambda: needs_program("npm"))

@@ -22,7 +22,7 @@ from bakeoff.storage.run_folder import RunFolder, find_run
 from bakeoff.subjects.function import function_subject
 
 from ...warm_bakeoff import PROGRAM
-from ..html.browser import Chromium, until
+from ..html.browser import LOOKS, Chromium, until, violations
 from ..judged import judged_run, label_all
 from .conftest import Answer, Viewer
 
@@ -121,6 +121,28 @@ def test_notes_skips_and_undo_by_keyboard_and_a_session_that_continues(run: RunF
         state = json.loads(viewer.ask("/answer", Cookie=viewer.cookie()).body)
     assert state["progress"] == {"done": 2, "count": 4, "pass": 0, "fail": 1, "skip": 1}
     assert state["answer"]["question"] not in shown
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_nobody_is_kept_out_of_labelling(name: str, run: RunFolder, chromium: Chromium, axe: str) -> None:
+    width, dark = LOOKS[name]
+    with labelling(run, "--count", "1") as (viewer, _):
+
+        async def look(page: Page) -> dict[str, list[str]]:
+            await page.goto(viewer.address)
+            await labelled(page, 0)
+            found = {"an answer": await violations(page, axe)}
+            await page.keyboard.press("n")
+            found["a note"] = await violations(page, axe)
+            await page.keyboard.press("Escape")
+            await page.keyboard.press("p")
+            await labelled(page, 1)
+            found["the end"] = await violations(page, axe)
+            wider: int = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wider <= 0, "the page scrolls sideways"
+            return found
+
+        assert chromium(look, width=width, dark=dark) == {"an answer": [], "a note": [], "the end": []}
 
 
 def test_only_this_page_can_label_and_it_learns_nothing_but_the_answer(run: RunFolder) -> None:

@@ -46,8 +46,8 @@ _DATA = "<!--DATA-->"  # the place of the chunks; no data can contain this, beca
 _LONGEST_TITLE = 300
 PageKind = Literal["run", "index", "label", "sections"]
 _SCRIPTS: dict[PageKind, tuple[str, ...]] = {
-    "run": ("place.js", "markdown.js", "trial.js", "beside.js", "trials.js", "run.js"),
-    "index": ("place.js", "index.js"),
+    "run": ("markdown.js", "trial.js", "beside.js", "trials.js", "run.js"),
+    "index": ("index.js",),
     "label": ("label.js",),
     "sections": ("sections.js",),
 }
@@ -101,7 +101,7 @@ class Page:
 
     def halves(self, first: bytes = b"", **content: Any) -> tuple[bytes, bytes]:
         """Return the page before and after its data. The chunk `first` is read before the rest is there."""
-        names = ["core.js", *_SCRIPTS[self.kind], *(["live.js"] if self.served else [])]
+        names = ["place.js", "core.js", *_SCRIPTS[self.kind], *(["live.js"] if self.served else [])]
         names += ["cycle.js"] if self.cycle is not None else []
         style, script = _static("style.css"), "\n".join(map(_static, names))
         html = (
@@ -130,7 +130,11 @@ class Page:
         """Yield the long tables. Call this after `halves`."""
         for name, table in self.long_tables.items():
             rows = [[datum_json(datum, self._link(datum.source)) for datum in map(as_datum, row)] for row in table.rows]
-            columns = [{"title": one.title, "align": one.align, "help": one.help} for one in table.columns]
+            tracks = span_columns(table)
+            columns = [
+                {"title": one.title, "align": one.align, "help": one.help, "track": place in tracks}
+                for place, one in enumerate(table.columns)
+            ]
             yield chunk(name, {"columns": columns, "rows": rows})
 
     def _as_data(self, table: Table) -> str:
@@ -142,6 +146,11 @@ class Page:
         if source is not None and self.served and self.served.reports:
             return f"{self.served.reports}{quote(RunFolder(Path(source)).label)}"
         return None if source is None else file_link(self.path, source)
+
+
+def span_columns(table: Table) -> set[int]:
+    """Return the places of the columns that draw intervals."""
+    return {place for row in table.rows for place, value in enumerate(row) if as_datum(value).span}
 
 
 def words(phrase: Phrase) -> str:
@@ -285,6 +294,7 @@ def _environment(package: str = "bakeoff.report.html") -> Environment:
         most_trail=MOST_TRAIL,
         shown=shown,
         sort_key=_sort_key,
+        span_columns=span_columns,
         words=words,
         written=written,
     )

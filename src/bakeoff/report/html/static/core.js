@@ -1,4 +1,3 @@
-"use strict";
 // What every page shares. Data becomes text nodes and nothing else: no innerHTML, no eval, no handlers from data.
 
 /** An element with properties, attributes and children; strings become text. */
@@ -104,22 +103,15 @@ class WindowedTable {
     addEventListener("afterprint", () => this.draw());
   }
   head(column) {
-    const title = [column.mark && subjectMark(column.mark), column.title];
-    const button = column.sort && h("button", { type: "button", class: "sort", onclick: () => this.sortBy(column) }, title);
+    const title = [column.mark && subjectMark(column.mark), column.track && trackEnds(), column.title];
+    const button = column.sort && h("button", { type: "button", class: "sort", onclick: () => sortBy(this, column) }, title);
     return h("th", { scope: "col", class: column.align || "start", title: column.help }, button || title);
-  }
-  sortBy(column, descending = this.sorted === column ? !this.descending : column.align === "end") {
-    this.orderBy(column, descending);
-    this.onsort?.(column, descending);
   }
   /** Show the rows in this order; without a column, in the order in which they were given. */
   orderBy(column, descending) {
     this.sorted = column;
     this.descending = descending;
-    this.columns.forEach((other, place) => {
-      if (other === column) this.heads[place].setAttribute("aria-sort", descending ? "descending" : "ascending");
-      else this.heads[place].removeAttribute("aria-sort");
-    });
+    this.columns.forEach((other, place) => markSorted(this.heads[place], other === column, descending));
     this.show(this.given);
   }
   /** Let `change` show other data; who reads the rows stays where they are. */
@@ -132,12 +124,8 @@ class WindowedTable {
   }
   /** Show these rows, in the order that was asked for. */
   show(rows) {
-    this.given = this.rows = rows;
-    if (this.sorted) {
-      const keys = new Map(rows.map((row) => [row, this.sorted.sort(row)]));
-      const sign = this.descending ? -1 : 1;
-      this.rows = [...rows].sort((one, other) => compareKeys(keys.get(one), keys.get(other), sign));
-    }
+    this.given = rows;
+    this.rows = inOrder(rows, this.sorted, this.descending);
     this.table.setAttribute("aria-rowcount", String(rows.length + 1));
     this.drawn.clear();
     this.body.replaceChildren(this.above, this.below);
@@ -223,20 +211,53 @@ function compareKeys(one, other, sign) {
 }
 
 // ---- plain tables can be sorted too ----
+class PlainTable {
+  constructor(table) {
+    const heads = [...table.tHead.rows[0].cells], names = numbered(heads.map((head) => head.dataset.title ?? head.textContent.trim()));
+    this.window = table;
+    this.body = table.tBodies[0];
+    this.given = [...this.body.rows];
+    this.sorted = null;
+    this.columns = heads.map((head, place) => ({ head, name: names[place], align: head.classList.contains("end") && "end", sort: (row) => sortKey(row.cells[place].dataset.sort) }));
+    for (const column of this.columns) column.head.replaceChildren(h("button", { type: "button", class: "sort", onclick: () => sortBy(this, column) }, ...column.head.childNodes));
+  }
+  orderBy(column, descending) {
+    this.sorted = column;
+    this.descending = descending;
+    for (const other of this.columns) markSorted(other.head, other === column, descending);
+    this.body.append(...inOrder(this.given, column, descending));
+  }
+}
 function makeSortable(table) {
-  const body = table.tBodies[0];
-  if (body.rows.length < 2) return;
-  [...table.tHead.rows[0].cells].forEach((head, place) => {
-    const button = h("button", { type: "button", class: "sort" }, ...head.childNodes);
-    head.replaceChildren(button);
-    button.addEventListener("click", () => {
-      const now = head.getAttribute("aria-sort");
-      const descending = now ? now === "ascending" : head.classList.contains("end");
-      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-      const key = (row) => sortKey(row.cells[place].dataset.sort);
-      body.append(...[...body.rows].sort((one, other) => compareKeys(key(one), key(other), descending ? -1 : 1)));
-    });
+  if (table.tBodies[0].rows.length > 1) sortInPlace(new PlainTable(table), orderKey(table.closest(".scroll")));
+}
+/** The name of a table's order in the address: its section, and its number if the section has several tables. */
+function orderKey(host) {
+  const section = host.closest("section"), place = [...section.querySelectorAll(".scroll, .virtual")].indexOf(host);
+  return `sort.${section.id}${place ? `.${place + 1}` : ""}`;
+}
+
+/** Order a table by a column; once more, the other way round. */
+function sortBy(table, column, descending = table.sorted === column ? !table.descending : column.align === "end") {
+  table.orderBy(column, descending);
+  table.onsort?.(column, descending);
+}
+function inOrder(rows, column, descending) {
+  if (!column) return rows;
+  const keys = new Map(rows.map((row) => [row, column.sort(row)]));
+  return [...rows].sort((one, other) => compareKeys(keys.get(one), keys.get(other), descending ? -1 : 1));
+}
+function markSorted(head, sorted, descending) {
+  if (sorted) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+  else head.removeAttribute("aria-sort");
+}
+/** Names that differ: the second "Both sides" becomes "Both sides (2)". */
+function numbered(names) {
+  const seen = new Map();
+  return names.map((name) => {
+    const number = (seen.get(name) ?? 0) + 1;
+    seen.set(name, number);
+    return number > 1 ? `${name} (${number})` : name;
   });
 }
 function sortKey(text) {
@@ -248,14 +269,19 @@ function sortKey(text) {
 // ---- long tables of sections ----
 async function showLongTable(host) {
   const data = await chunk(host.dataset.table);
+  const names = numbered(data.columns.map((column) => column.title));
   const columns = data.columns.map((column, place) => ({
+    name: names[place],
     title: column.title,
     align: column.align,
     help: column.help,
+    track: column.track,
     cell: (row) => datum(row[place]),
     sort: (row) => row[place].sort ?? row[place].text,
   }));
-  new WindowedTable(host, columns, host.dataset.caption).show(data.rows);
+  const table = new WindowedTable(host, columns, host.dataset.caption);
+  table.show(data.rows);
+  sortInPlace(table, orderKey(host));
 }
 const CHIPS = ["pass", "partial", "fail", "timeout"];
 function datum(value) {
@@ -277,11 +303,13 @@ function spark(shares) {
 function track(value, low, high) {
   if (value === null) return null;
   const at = (share) => (4 + 100 * share).toFixed(1);
-  const drawing = svg("svg", { class: "track", viewBox: "0 0 108 14", "aria-hidden": "true" }, svg("line", { class: "rail", x1: 4, y1: 7, x2: 104, y2: 7 }));
+  const drawing = svg("svg", { class: "track", viewBox: "0 0 108 14", "aria-hidden": "true" }, svg("path", { class: "rail", d: "M4 7h100M4 3v8M104 3v8" }));
   if (low !== null && low !== undefined) drawing.append(svg("line", { class: "range", x1: at(low), y1: 7, x2: at(high), y2: 7 }));
   drawing.append(svg("circle", { class: "here", cx: at(value), cy: 7, r: 3.5 }));
   return drawing;
 }
+/** The ends of the axis that all tracks of a column share, for its head. */
+const trackEnds = () => h("span", { class: "track-ends", "aria-hidden": "true" }, h("span", {}, "0"), h("span", {}, "100 %"));
 
 const chip = (verdict, tone) => h("span", { class: `chip tone-${tone}` }, verdict);
 
@@ -341,14 +369,10 @@ function setUpChapters() {
   chapters[0].closest("section").before(button);
 }
 
-/** Landmarks are told apart by their names: the second "Both sides" becomes "Both sides (2)". */
+/** Landmarks are told apart by their names. */
 function nameRegions(root = document) {
-  const seen = new Map();
-  for (const region of root.querySelectorAll('[role="region"][aria-label]')) {
-    const name = region.getAttribute("aria-label"), number = (seen.get(name) ?? 0) + 1;
-    seen.set(name, number);
-    if (number > 1) region.setAttribute("aria-label", `${name} (${number})`);
-  }
+  const regions = [...root.querySelectorAll('[role="region"][aria-label]')];
+  numbered(regions.map((region) => region.getAttribute("aria-label"))).forEach((name, place) => regions[place].setAttribute("aria-label", name));
 }
 
 function setUpPage() {

@@ -47,7 +47,7 @@ function runColumns(index, ticked, tick) {
     { title: "Plan", cell: (row) => h("span", { title: index.run(row, "title") }, index.run(row, "title")), sort: (row) => index.run(row, "title") },
     { title: "Subject", cell: (row) => [subjectMark(rows.mark[row]), h("span", { title: rows.subject[row] }, rows.subject[row] + (rows.bound[row] ? " *" : ""))], sort: (row) => rows.subject[row] },
     { title: "Score", align: "end", cell: (row) => h("strong", {}, percent(rows.score[row])), sort: (row) => rows.score[row] },
-    { title: "95 % interval", cell: (row) => h("span", { title: rows.method[row] }, track(rows.score[row], rows.low[row], rows.high[row]), index.interval(row)), sort: (row) => rows.low[row] },
+    { title: "95 % interval", track: true, cell: (row) => h("span", { title: rows.method[row] }, track(rows.score[row], rows.low[row], rows.high[row]), index.interval(row)), sort: (row) => rows.low[row] },
     { title: "Passed/scored", align: "end", cell: (row) => `${count(rows.passed[row])}/${count(rows.scored[row])}`, sort: (row) => rows.scored[row] },
     ...(rows.units.some((share) => share !== null) ? [{ title: "Unit tests", align: "end", cell: (row) => percent(rows.units[row]), sort: (row) => rows.units[row] }] : []),
     { title: "Lost", align: "end", cell: (row) => rows.lost[row] || "0", sort: (row) => rows.lost[row] || null },

@@ -45,7 +45,6 @@ function swapSections(fresh) {
     else main.insertBefore(section, byId("trials"));
     section.querySelectorAll("table.sortable").forEach(makeSortable);
     section.querySelectorAll(".virtual[data-table]").forEach(showLongTable);
-    resort(section, old);
   }
   const names = new Set(order.map((one) => one.id));
   for (const old of [...main.querySelectorAll(":scope > section")]) if (!kept.includes(old.id) && !names.has(old.id)) old.remove();
@@ -54,15 +53,6 @@ function swapSections(fresh) {
 function carryOver(old, fresh) {
   const opened = old ? [...old.querySelectorAll("details")].map((one) => one.open) : [];
   fresh.querySelectorAll("details").forEach((one, place) => { if (opened[place]) one.open = true; });
-}
-function resort(section, old) {
-  const tables = old ? [...old.querySelectorAll("table.sortable")] : [];
-  section.querySelectorAll("table.sortable").forEach((table, place) => {
-    const sorted = tables[place]?.querySelector("th[aria-sort]"), button = sorted && table.tHead.rows[0].cells[sorted.cellIndex]?.querySelector("button");
-    if (!button) return;
-    button.click();
-    if (button.parentElement.getAttribute("aria-sort") !== sorted.getAttribute("aria-sort")) button.click();
-  });
 }
 /** Call this after each change; updates never overlap, and the last change is always shown. */
 const updates = { due: false, running: false };

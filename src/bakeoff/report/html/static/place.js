@@ -1,6 +1,7 @@
+"use strict";
 // What is searched, filtered, sorted and opened, kept in the address: it can be passed on, and the back button works.
 
-const placeListeners = [];
+let placeListeners = [];
 /** The state in the address; null where the address names a section, which changes nothing. */
 function readPlace() {
   const text = location.hash.slice(1);
@@ -19,8 +20,11 @@ function writePlace(changes, push) {
   placeNow = next;
   history[push ? "pushState" : "replaceState"](null, "", `#${next}`);
 }
-function onPlace(listener) { placeListeners.push(listener); }
-const tellPlace = () => placeListeners.forEach((listener) => listener());
+/** Call a listener when the address changes, for as long as this element is on the page. */
+function onPlace(listener, element = document.body) {
+  placeListeners = [...placeListeners.filter((one) => one.element.isConnected), { listener, element }];
+}
+const tellPlace = () => placeListeners.forEach(({ listener }) => listener());
 
 addEventListener("hashchange", () => {
   const found = readPlace();
@@ -40,12 +44,13 @@ document.addEventListener("click", (event) => {
 
 /** Keep the order of a table in the address, and take it from there. */
 function sortInPlace(table, key = "sort") {
+  const nameOf = (column) => column.name ?? column.title;
   const apply = () => {
     const [, sign, title] = /^(-?)(.*)$/s.exec(placeNow.get(key) ?? "");
-    const column = table.columns.find((one) => one.sort && one.title === title) ?? null;
+    const column = table.columns.find((one) => one.sort && nameOf(one) === title) ?? null;
     if (column !== table.sorted || (column && Boolean(sign) !== table.descending)) table.orderBy(column, Boolean(sign));
   };
-  table.onsort = (column, descending) => writePlace({ [key]: `${descending ? "-" : ""}${column.title}` }, true);
-  onPlace(apply);
+  table.onsort = (column, descending) => writePlace({ [key]: `${descending ? "-" : ""}${nameOf(column)}` }, true);
+  onPlace(apply, table.window);
   apply();
 }
