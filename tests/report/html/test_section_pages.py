@@ -387,8 +387,8 @@ def test_the_order_of_a_plain_table_is_kept_in_the_address(chromium: Chromium, l
 def test_all_intervals_of_a_table_share_one_axis(width: int, chromium: Chromium, tmp_path: Path) -> None:
     shares = (Span(1.0, 0.2, 1.0), Span(0.05, 0.0, 0.1), Span(0.5))
     texts = ("22.4–100.0", "0–9", "undefined")
-    rows = tuple((text, Datum(text=text, span=span)) for text, span in zip(texts, shares, strict=True))
-    columns = (Column("Name"), Column("95 % interval", align="end"))
+    rows = tuple((text, Datum(text=text, span=span), *"123456789") for text, span in zip(texts, shares, strict=True))
+    columns = (Column("Name"), Column("95 % interval", align="end"), *(Column(f"More {n}") for n in range(9)))
     table = Table(caption="Ranges", columns=columns, rows=rows)
     report = Report(title="Report", headline="", sections=(Section(id="one", title="One", blocks=(table,)),))
     path = write_report_page(tmp_path / "report.html", report)
@@ -397,10 +397,14 @@ def test_all_intervals_of_a_table_share_one_axis(width: int, chromium: Chromium,
       return `${Math.round(box.left)} to ${Math.round(box.right)}`;
     }).filter((one) => one !== "0 to 0")"""
 
-    async def look(page: Page) -> list[str]:
-        await opened(page, path)
-        return await page.evaluate(places)
+    cut = """() => [...document.querySelectorAll("td, tbody th")]
+      .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent.trim())"""
 
-    found = chromium(look, width=width)
+    async def look(page: Page) -> tuple[list[str], list[str]]:
+        await opened(page, path)
+        return await page.evaluate(places), await page.evaluate(cut)
+
+    found, wider = chromium(look, width=width)
+    assert wider == [], "a text reaches into the next column"
     assert len(found) == (3 if width == 390 else 4)
     assert len(set(found)) == 1

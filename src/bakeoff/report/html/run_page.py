@@ -15,9 +15,8 @@ from bakeoff.record import Answers, Record, Verdict
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import Datum, DoorParts, Matrix, MatrixCell, Section
 from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
-from bakeoff.report.formatting import cost, duration, token_count, visible
+from bakeoff.report.formatting import cost, duration, token_count, utc, visible
 from bakeoff.report.html.detail import case_detail, record_detail
-from bakeoff.report.html.drawing import moment
 from bakeoff.report.html.pictures import NO_PICTURE, PagePictures
 from bakeoff.report.html.render import NAME, PAGE_NAME, ChunkWriter, Page, Served, chunk, menu, write_page
 from bakeoff.report.html.run_data import CellCounts, RunData, Sink, read_run, read_source, readable_errors
@@ -275,6 +274,7 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     took = duration(max(known) - min(known)) if len(known) > 1 else ""
     started = known[0] if known else run.first_started
     spent, guessed = run.summary.spent, any(subject.estimated for subject in run.summary.subjects)
+    at = utc(started) if isfinite(started) else None
     passed = "–" if not run.plan.thresholds else f"{sum(subject.passed for subject in judged):,}"
     return [
         ("Passed", passed, f"of {of_judged:,} {'judged' if run.summary.own_rules else 'scored'}{controls}"),
@@ -284,9 +284,9 @@ def _tiles(run: RunData) -> list[tuple[str, str, str]]:
         (
             "Spent",
             cost(spent.cost, estimated=guessed),
-            f"{token_count(spent.tokens, estimated=guessed)} tokens",
+            f"{token_count(spent.tokens, estimated=guessed)} tokens" if spent.tokens else "",
         ),
-        ("Started", moment(started) if isfinite(started) else "–", f"UTC, {took}" if took else "UTC"),
+        ("Started", f"{at:%Y-%m-%d}" if at else "–", ", ".join(filter(None, (f"{at:%H:%M} UTC" if at else "", took)))),
     ]
 
 
