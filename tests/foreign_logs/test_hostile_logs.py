@@ -173,6 +173,44 @@ def test_values_that_are_no_numbers_from_0_to_1_are_unscored_and_unknown_numbers
     assert {record.spent.cost for record in records} == {None}
 
 
+@pytest.mark.parametrize(
+    ("value", "words", "reason"),
+    [
+        ("pass", "well said", "pass is no number: well said"),
+        ("c", "", "c is no number"),
+        ("", "", "an empty text is no number"),
+        (None, "", "the log has no value"),
+        (math.nan, "", "NaN is no number"),
+        ("nan", "", "NaN is no number"),
+        ([1, 0], "", "[1, 0] is no number"),
+        (85.0, "good", "85 is not between 0 and 1: good"),
+        (-1, "", "-1 is not between 0 and 1"),
+        (1.0000001, "", "1.0000001 is not between 0 and 1"),
+    ],
+)
+def test_an_unscored_value_says_why_also_beside_the_words_of_the_log(
+    value: object, words: str, reason: str, tmp_path: Path, bakeoff: Bakeoff
+) -> None:
+    log = archive(tmp_path / "log.eval", {"scores": {"s": {"value": value, "explanation": words}}})
+    [record] = read(log)
+    assert (record.verdict, record.scores[0].value, record.scores[0].reason) == ("grader", None, reason)
+    bakeoff("import", str(log), "--results", str(tmp_path / "results"))
+    shown = bakeoff("runs", "show", "--results", str(tmp_path / "results"))
+    assert f"s: {reason}" in shown.stdout
+
+
+def test_a_sample_without_an_id_is_named_with_its_place(tmp_path: Path) -> None:
+    log = archive(tmp_path / "log.eval", {"id": None, "scores": {"s": {"value": 1}}})
+    with pytest.raises(RunFolderError, match=r"samples/0_epoch_1\.json: id"):
+        read(log)
+
+
+def test_epochs_of_one_id_are_rounds_and_each_has_its_own_score(tmp_path: Path) -> None:
+    samples = [{"id": "same", "epoch": epoch, "scores": {"s": {"value": value}}} for epoch, value in ((1, "C"), (2, 7))]
+    records = read(archive(tmp_path / "log.eval", *samples))
+    assert [(record.case, record.round, record.value) for record in records] == [("same", 0, 1.0), ("same", 1, None)]
+
+
 def test_a_number_with_hundreds_of_digits_is_unscored(tmp_path: Path) -> None:
     [record] = read(archive(tmp_path / "log.eval", {"scores": {"s": {"value": 10**400}}}))
     assert (record.value, record.verdict) == (None, "grader")

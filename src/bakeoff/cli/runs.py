@@ -21,6 +21,7 @@ from bakeoff.report.calibration import Judgements, calibration_table
 from bakeoff.report.formatting import cost, percent, visible
 from bakeoff.report.html.entries import Unreadable, read_entries
 from bakeoff.report.readers import Source, find_source, is_log
+from bakeoff.report.reasons import why_unscored
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.report.terminal import print_blocks
@@ -170,10 +171,9 @@ def why(record: Record) -> str:
     """Return in a few words why a trial did not pass."""
     if record.failure:
         return f"{record.failure.type}: {record.failure.message}"
-    reasons = [
-        f"{score.name}: {score.reason}" for score in record.scores if score.value is not None and score.value < 1
-    ]
-    return "; ".join(reasons) or "no scorer returned a number"
+    low = [score for score in record.scores if score.value is not None and score.value < 1]
+    reasons = [f"{score.name}: {score.reason}" if score.reason else f"{score.name} {score.value:.2f}" for score in low]
+    return "; ".join(reasons) or why_unscored(record) or "no scorer returned a number"
 
 
 def upload_run(*, run: str, results: Path) -> None:

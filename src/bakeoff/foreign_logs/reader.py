@@ -1,6 +1,7 @@
 """Make a plan and records of the log of another tool."""
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -8,10 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import visible
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.foreign_logs.formats import FORMATS, detect, known_formats
 from bakeoff.foreign_logs.trials import RECORDED, ForeignLog, LoggedTrial, name_of, text_of
@@ -24,6 +26,7 @@ DOOR = "imported"
 IMPORTED = "imported"
 """The key in a plan's settings for the `LogSource` of an imported log."""
 _PASS_OR_FAIL = {0.0, 0.5, 1.0}  # 0.5 is partial credit
+_LONGEST_VALUE = 60  # characters of a value that is no number
 _HUGE = 1e300  # whole numbers may be too large for a float
 
 
@@ -197,12 +200,21 @@ def _counted(trial: LoggedTrial, wanted: tuple[str, ...]) -> tuple[Score, ...]:
 
 
 def _explained(score: Score) -> Score:
-    """Return a score; one that is unscored because of its number says so."""
-    number = score.metadata.get("value")
-    if score.value is not None or score.reason or not isinstance(number, int | float):
+    """Return a score; one that is unscored because of its value says so, before the words of the log."""
+    if score.value is not None or score.failure is not None:
         return score
-    told = f"{number:.6g}" if abs(number) < _HUGE else "the number"
-    return score.model_copy(update={"reason": f"{told} is not between 0 and 1"})
+    because = _why_unscored(score.metadata.get("value"))
+    return score.model_copy(update={"reason": f"{because}: {score.reason}" if score.reason else because})
+
+
+def _why_unscored(value: JsonValue) -> str:
+    if value is None:
+        return "the log has no value"
+    if not isinstance(value, int | float):
+        text = value if isinstance(value, str) else json.dumps(value)
+        return f"{visible(text, _LONGEST_VALUE) or 'an empty text'} is no number"
+    told = f"{value:.12g}" if abs(value) < _HUGE else "the number"
+    return f"{told} is not between 0 and 1"
 
 
 def _beside(score: Score) -> Score:

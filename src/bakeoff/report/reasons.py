@@ -28,8 +28,12 @@ def why(record: Record) -> str:
     low = (
         f"{score.name}: {score.reason}" if score.reason else f"{score.name} {score.value:.2f}" for score in _low(record)
     )
-    missing = (f"{score.name}: {score.reason or 'unscored'}" for score in record.scores if score.value is None)
-    return shorten("; ".join([*low, *missing]), _LONGEST)
+    return shorten("; ".join(filter(None, [*low, why_unscored(record)])), _LONGEST)
+
+
+def why_unscored(record: Record) -> str:
+    """Return the reasons of the scores without a value."""
+    return "; ".join(f"{score.name}: {score.reason or 'unscored'}" for score in record.scores if score.value is None)
 
 
 def failure_class(record: Record) -> str:
