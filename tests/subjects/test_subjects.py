@@ -60,7 +60,7 @@ async def test_a_script_is_read_from_a_file(tmp_path: Path, carry_out: CarryOut)
     [
         (None, "cannot be read: No such file or directory"),
         ('{"answers": {"c": {"breaks": "badly"}}}', "answers.c"),
-        ("{", "Invalid JSON"),
+        ("{", "this is not JSON"),
     ],
 )
 async def test_a_file_that_is_no_script_is_named_before_anything_runs(

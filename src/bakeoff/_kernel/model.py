@@ -53,9 +53,9 @@ class FrozenModel(BaseModel):
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first problem that a validation found, after its place."""
+    """Return the first problem that a validation found, after its place if it has one."""
     first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'it'}: {expectation(first)}"
+    return ": ".join([*filter(None, [".".join(map(str, first["loc"]))]), expectation(first)])
 
 
 def fingerprint(*parts: Any) -> str:

@@ -65,4 +65,4 @@ def _read_scorer(text: str) -> ScorerSpec:
     try:
         return ScorerSpec.model_validate_json(text) if text.lstrip().startswith("{") else ScorerSpec(kind=text)
     except ValidationError as error:
-        raise UsageError(f"--scorer {text!r}: {first_problem(error).removeprefix('it: ')}") from error
+        raise UsageError(f"--scorer {text!r}: {first_problem(error)}") from error

@@ -133,7 +133,7 @@ def _sentences(path: Path) -> Iterator[None]:
 def reason_of(error: Exception) -> str:
     """Return the message of an error on one line, with its type if needed."""
     if isinstance(error, ValidationError):
-        return visible(first_problem(error).removeprefix("it: "), _LONGEST_REASON)
+        return visible(first_problem(error), _LONGEST_REASON)
     return visible(f"{type(error).__name__}: {error}", _LONGEST_REASON)
 
 

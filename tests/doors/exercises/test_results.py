@@ -178,7 +178,7 @@ def test_a_file_of_someone_elses_without_results_or_model_is_read(tmp_path: Path
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{", "Invalid JSON"),
+        ("{", "this is not JSON"),
         ('{"metadata": {"agent": ""}}', "metadata.agent"),
         ('{"metadata": {"agent": "a", "timestamp": "soon"}}', "metadata.timestamp"),
         ('{"metadata": {"agent": "a"}, "results": [{"exercise": "e", "agentDuration": -1}]}', r"results\[0\]"),

@@ -287,7 +287,7 @@ def _config(folder: Path) -> _Config:
     try:
         return _Config.model_validate_json(read.files[_CONFIG].removeprefix("\ufeff"))
     except ValidationError as error:
-        raise _Unusable(f"{_CONFIG}: {first_problem(error).removeprefix('it: ')}") from error
+        raise _Unusable(f"{_CONFIG}: {first_problem(error)}") from error
 
 
 def _declared(names: Iterable[str], files: Mapping[str, str], what: str) -> list[str]:
