@@ -1,5 +1,6 @@
 """The sentence that answers the question of a run."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -301,6 +302,13 @@ def test_the_end_of_a_programs_traceback_is_its_error() -> None:
     assert sentence.startswith(
         "mine failed with the same error in all 2 trials: python: exit code 1: ImportError: no requests. mine scored"
     )
+
+
+def test_an_error_that_repeats_the_head_of_a_traceback_is_read_in_one_pass() -> None:
+    said = "Traceback (most recent call last):" * 100_000
+    started = time.process_time()
+    assert "mine failed with an error in its only trial: ValueError: " in failing(plan_of(1, ["mine"]), lambda _: said)
+    assert time.process_time() - started < 5  # minutes, if each head is looked at up to the end
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def what_always_failed(summary: Summary) -> str:
     failed = [one for one in summary.judged if one.same_error is not None]
     told = [f"{_name(one)} failed with {_in_all(one.finished)}: {one.same_error}" for one in failed[:_MOST_NAMED]]
     more = f" So did {len(failed) - _MOST_NAMED:,} more." if len(failed) > _MOST_NAMED else ""
-    return " ".join(f"{line.rstrip('.')}." for line in told) + more
+    return " ".join(f"{line.rstrip(' .')}." for line in told) + more
 
 
 def _in_all(trials: int) -> str:

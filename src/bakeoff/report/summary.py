@@ -1,6 +1,5 @@
 """Compute the numbers of a run in one pass. Memory depends on cases × subjects, not on rounds."""
 
-import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +41,7 @@ MOST_ROUNDS = 100
 _MOST_REASONS = 5  # of lost trials, for each subject
 _MOST_ROUNDS_SHARED = 10_000  # different ones
 _REASON = 200  # characters
-_TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*\n", re.DOTALL)
+_TRACEBACK = "Traceback (most recent call last):"
 
 Outcome = Literal["passed", "failed", "incomplete", "recorded"]
 
@@ -60,7 +59,8 @@ def lost_reason(record: Record) -> str:
 
 def error_line(failure: Failure) -> str:
     """Return the error of a subject in one line: of a traceback, only the end."""
-    message = _TRACEBACK.sub("", failure.message.strip()).partition("\n")[0]
+    before, _, traced = failure.message.strip().partition(_TRACEBACK)
+    message = (before + traced.rpartition("\n")[2]).partition("\n")[0]
     said = message if failure.type == "SubjectError" else f"{failure.type}: {message}".removesuffix(": ")
     return visible(said, _REASON)
 
