@@ -414,9 +414,23 @@ async def test_links_below_the_temporary_folder_are_shown_to_every_command_of_a_
         (Path(made) / "lib" / "file.txt").write_text("shown")
         (Path(made) / "lib64").symlink_to("lib")
         Path(made).chmod(0o755)
-        script = f"print(open({made!r} + '/lib64/file.txt').read())"
-        runs = [await sandbox_on(kind).run(python(place, script, readable=(Path(made) / "lib64",))) for _ in range(2)]
-    assert [each.stdout for each in runs] == [b"shown\n"] * 2, runs
+        beside = Path(f"{made}-link")
+        beside.symlink_to(Path(made) / "lib")
+        try:
+            for link in (Path(made) / "lib64", beside):
+                command = python(place, f"print(open('{link}/file.txt').read())", readable=(link,))
+                runs = [await sandbox_on(kind).run(command) for _ in range(2)]
+                assert [each.stdout for each in runs] == [b"shown\n"] * 2, runs
+        finally:
+            beside.unlink()
+
+
+async def test_the_temporary_folder_itself_can_be_shared_in_bubblewrap(sandbox_on: SandboxOn, place: Place) -> None:
+    with tempfile.NamedTemporaryFile(dir="/tmp") as file:
+        Path(file.name).chmod(0o644)
+        command = python(place, f"print(open({file.name!r}).read() == '')", shared={Path("/tmp"): False})
+        completed = await sandbox_on("bwrap").run(command)
+    assert completed.stdout == b"True\n", completed.stderr
 
 
 @needs_root

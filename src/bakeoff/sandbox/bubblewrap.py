@@ -89,15 +89,7 @@ class BubblewrapSandbox:
         yield from ("--proc", "/proc", "--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm")  # noqa: S108
         for outside, inside in ((place.work, INSIDE.work), (place.home, INSIDE.home), (place.tmp, INSIDE.tmp)):
             yield from ("--bind", str(outside), str(inside))
-        in_scratch = scratch_folders([*shown, *links])
-        for path in in_scratch:
-            yield from ("--tmpfs", str(path))
-        for path in shown:
-            yield from ("--ro-bind", str(path), str(path))
-        for path, target in links.items():
-            yield from ("--symlink", target, str(path))
-        for path in in_scratch:
-            yield from ("--remount-ro", str(path))
+        yield from shown_options(place, shown, links)
         for path in changeable(command):
             yield from ("--bind", str(path.resolve()), str(path.resolve()))
         yield from hidden_options([*shown, *map(Path, SYSTEM), Path("/etc")], self.hidden)
@@ -108,13 +100,32 @@ class BubblewrapSandbox:
         yield from ("--chdir", str(command.cwd or INSIDE.work), "--json-status-fd", STATUS_WORD)
 
 
+def shown_options(place: Place, shown: list[Path], links: Mapping[Path, str]) -> Iterator[str]:
+    in_scratch = scratch_folders([*shown, *links])
+    for path in in_scratch:
+        yield from ("--tmpfs", str(path))
+    for path in shown:
+        yield from ("--ro-bind", str(path), str(path))
+    for path, target in links.items():
+        if not _is_left(place, path, target):
+            yield from ("--symlink", target, str(path))
+    for path in in_scratch:
+        yield from ("--remount-ro", str(path))
+
+
 def scratch_folders(paths: Iterable[Path]) -> list[Path]:
     """Return the folders of /tmp that hold paths, such as an environment that was made there.
 
     Made in memory, they leave no links in the place, where the next command could not make them again.
     """
-    below = [path for path in paths if path.is_relative_to(INSIDE.tmp)]
+    below = [path for path in paths if INSIDE.tmp in path.parents]
     return sorted({INSIDE.tmp / path.relative_to(INSIDE.tmp).parts[0] for path in below}.difference(below))
+
+
+def _is_left(place: Place, path: Path, target: str) -> bool:
+    """Tell whether an earlier command of a place has left this link in its /tmp, which cannot be made again."""
+    left = place.tmp / path.name
+    return path.parent == INSIDE.tmp and left.is_symlink() and str(left.readlink()) == target
 
 
 def system_options() -> Iterator[str]:
