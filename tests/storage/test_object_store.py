@@ -284,6 +284,7 @@ def test_pieces_that_do_not_join_are_named_and_the_machine_with_the_whole_run_me
     with pytest.raises(RunFolderError) as raised:
         fetch_run(store, tmp_path / "there", "one")
     assert found.format("journal/" + "0" * 14) in str(raised.value)
+    assert "If a process is uploading it now, try again" in str(raised.value), "it writes one piece after another"
     assert f"delete journal/{'0' * 14}" in str(raised.value)
     whole = results_folder(Path(store.address)) / "runs/one"
     whole.mkdir(parents=True)

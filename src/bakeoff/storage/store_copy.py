@@ -262,8 +262,9 @@ def _check_joined(sizes: dict[str, int], pieces: list[Piece], folder: Path, addr
     names = ", ".join(piece.name for piece in unjoined[:3]) + (" and more" if len(unjoined) > 3 else "")
     raise RunFolderError(
         f"the pieces of the journal in {address} do not join: {joins}, and {first.name} begins at byte {first.begin}. "
-        f"If a machine has the whole run, call `bakeoff runs upload {folder.name}` there; if not, delete {names} from "
-        "the store: the trials in them are lost, and `bakeoff resume` runs them again"
+        "If a process is uploading it now, try again when that has ended. If a machine has the whole run, call "
+        f"`bakeoff runs upload {folder.name}` there; if not, delete {names} from the store: the trials in them are "
+        "lost, and `bakeoff resume` runs them again"
     )
 
 
