@@ -11,11 +11,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from bakeoff._kernel.model import first_problem
 from bakeoff._kernel.plain_words import expectation, in_our_words
 
-PYDANTICS = re.compile(r"Input should|should (be|have)|Extra inputs|Field required|valid (string|integer|number|dict)")
+PYDANTICS = re.compile(
+    r"Input should|should (be|have)|Extra inputs|Field required|[Tt]ag|valid (string|integer|number|dict)"
+)
 
 
 class Colour(Enum):
     RED = "red"
+
+
+class Left(BaseModel):
+    type: Literal["left"]
+
+
+class Right(BaseModel):
+    type: Literal["right"]
 
 
 class Everything(BaseModel):
@@ -35,6 +45,8 @@ class Everything(BaseModel):
     path: Path = Path()
     nothing: None = None
     env: dict[str, int] = {}
+    code: Annotated[str, Field(min_length=3)] = "abc"
+    side: Annotated[Left | Right, Field(discriminator="type")] | None = None
     own: int = 0
 
     @field_validator("own")
@@ -69,6 +81,9 @@ class Everything(BaseModel):
         ({"path": 5}, "5: has to be a text"),
         ({"nothing": 5}, "5: has to be null"),
         ({"env": {"KEY": "sk-secret"}}, "has to be a whole number"),
+        ({"code": "a"}, "'a': needs at least 3 characters"),
+        ({"side": {"type": "up"}}, "an object with type: has to be of one of the types 'left', 'right'"),
+        ({"side": {}}, "{}: needs the key 'type'"),
         ({"own": 5}, "5 is too many, write 1"),
         ({"unknown": 5}, "is not a key that is known here"),
     ],

@@ -14,11 +14,14 @@ _WANTED = {
     "extra_forbidden": "is not a key that is known here",
     "json_invalid": "this is not JSON: {}",
     "none_required": "has to be null",
+    "invalid_key": "has to have texts as keys",
+    "union_tag_invalid": "has to be of one of the types {}",
+    "union_tag_not_found": "needs the key {}",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), _WHOLE),
     **dict.fromkeys(("float_type", "float_parsing", "decimal_type", "decimal_parsing"), _NUMBER),
     **dict.fromkeys(("bool_type", "bool_parsing"), _TRUTH),
     **dict.fromkeys(("string_type", "path_type", "bytes_type", "url_type"), _TEXT),
-    "string_too_short": "must not be empty",
+    "string_too_short": "needs at least {} characters",
     "string_too_long": "may have at most {} characters",
     "string_pattern_mismatch": "does not match {}",
     **dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type", "iterable_type"), _LIST),
@@ -35,7 +38,19 @@ _WANTED = {
     "multiple_of": "has to be a multiple of {}",
     "finite_number": "has to be a finite number",
 }
-_LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern", "error")
+_LIMITS = (
+    "expected_tags",
+    "discriminator",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "multiple_of",
+    "min_length",
+    "max_length",
+    "pattern",
+    "error",
+)
 _WITHOUT_VALUE = ("value_error", "assertion_error", "missing", "extra_forbidden", "json_invalid")
 _OTHERS = re.compile(r"^[A-Z]\w* should ")  # messages without words of ours begin so
 
@@ -65,6 +80,8 @@ def expectation(item: ErrorDetails) -> str:
     if item["type"] in ("literal_error", "enum"):
         return f"has to be {context['expected']}"
     limit = next((context[name] for name in _LIMITS if name in context), "")
+    if item["type"] == "string_too_short" and limit == 1:
+        return "must not be empty"
     wanted = _WANTED.get(item["type"])
     return _OTHERS.sub("has to ", item["msg"]) if wanted is None else wanted.format(_plain(limit))
 
