@@ -73,6 +73,11 @@ def read_file(path: Path, limit: int = LARGEST_FILE, *, pipes: bool = False) -> 
     return content
 
 
+def with_home(path: str | Path) -> Path:
+    """Return a path with `~` replaced by the home of its user; `~` of a user who does not exist stays as it is."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - `Path.expanduser` raises RuntimeError then
+
+
 def in_megabytes(size: int) -> str:
     """Return a number of bytes as whole megabytes."""
     return f"{size >> 20:,} MB"

@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.files import with_home
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, SandboxMissing
@@ -149,7 +150,7 @@ def shared_paths(spec: ServerSpec, folder: Path) -> dict[Path, bool]:
             shared |= dict.fromkeys(_code_folders(path) if is_code else [path], False)
     for may_change, paths in ((False, spec.readable), (True, spec.writable)):
         for given in paths:
-            path, what = (folder / given.expanduser()).resolve(), "writable" if may_change else "readable"
+            path, what = (folder / with_home(given)).resolve(), "writable" if may_change else "readable"
             if _is_of_the_kernel(path):
                 raise InfraError(f"server {spec.name!r}: `{what}` names {path}, which no sandbox shows: leave it out")
             if not path.exists():
@@ -200,7 +201,7 @@ def keys_in(shared: dict[Path, bool]) -> Iterator[Path]:
 def _argv(spec: ServerSpec, folder: Path) -> tuple[str, ...]:
     program = spec.command or ""
     if "/" in program:
-        program = str(folder / Path(program).expanduser())
+        program = str(folder / with_home(program))
     elif (found := shutil.which(program, path=search_path(os.environ))) is None:
         raise InfraError(f"cannot run {program!r}: it is not on PATH; install it, or write its whole path")
     elif is_shim(found):
@@ -212,7 +213,7 @@ def _program(spec: ServerSpec, folder: Path) -> tuple[Path, ...]:
     """Return what the program itself needs, and what a program needs that it starts in turn."""
     command = spec.command or ""
     names = [command, *([_COMPANIONS[command]] if command in _COMPANIONS else [])]
-    found = [str(folder / Path(name).expanduser()) if "/" in name else program_path(name) for name in names]
+    found = [str(folder / with_home(name)) if "/" in name else program_path(name) for name in names]
     certificates = [Path(os.environ[name]) for name in _CERTIFICATES if os.environ.get(name)]
     return (*(root for path in found if path for root in program_roots(path)), *certificates)
 

@@ -15,7 +15,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.files import read_file
+from bakeoff._kernel.files import read_file, with_home
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, SubjectError, SubjectTimeout, TrialError, UsageError
@@ -230,7 +230,7 @@ async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
 
 
 def _check_program(program: str, folder: Path, searched: Sequence[str]) -> None:
-    path = folder / Path(program).expanduser()
+    path = folder / with_home(program)
     if "/" not in program:
         if shutil.which(program, path=os.pathsep.join(searched)):
             return
@@ -248,7 +248,7 @@ def _near_program(name: str, folders: Sequence[str]) -> str:
     for folder in folders:
         with suppress(OSError):
             names.update(path.name for path in Path(folder).iterdir())
-    near = get_close_matches(name, sorted(names), n=1, cutoff=0.75)
+    near = get_close_matches(name, sorted(names - {name}), n=1, cutoff=0.75)
     return f"did you mean {near[0]!r}?" if near else "install it, or write its whole path"
 
 

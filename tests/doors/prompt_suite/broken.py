@@ -143,6 +143,14 @@ BROKEN: dict[str, tuple[str, str]] = {
         GOOD.replace("[oracle]", "[{command: [./hree.txt]}]"),
         "1: subjects[0].command: there is no program 'hree.txt': did you mean 'here.txt'?",
     ),
+    "a program in the home of a user who does not exist": (
+        GOOD.replace("[oracle]", "[{command: [~no-such-user/app]}]"),
+        "1: subjects[0].command: there is no program '~no-such-user/app': install it, or write its whole path",
+    ),
+    "a folder instead of a program": (
+        GOOD.replace("[oracle]", "[{command: [/usr]}]"),
+        "1: subjects[0].command: there is no program '/usr': install it, or write its whole path",
+    ),
     "a program that is not executable": (
         GOOD.replace("[oracle]", "[{command: [./here.txt]}]"),
         "1: subjects[0].command: './here.txt' is not executable: run `chmod +x here.txt`, or write its interpreter",

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from bakeoff._kernel.files import open_file
+from bakeoff._kernel.files import open_file, with_home
 from bakeoff._kernel.plain_words import in_our_words
 from bakeoff._kernel.yaml_with_lines import PlacedYaml, gathered, parse_yaml
 from bakeoff.errors import UsageError
@@ -234,7 +234,7 @@ def _imported(
         raise UsageError(placed.problem((*key, unknown[0]), "has no meaning beside `import`: there is `only`"))
     if only is not None and not (isinstance(only, list) and only and all(isinstance(name, str) for name in only)):
         raise UsageError(placed.problem((*key, "only"), "must be a list of names of servers, at least one"))
-    path = placed.file.parent / Path(file).expanduser()
+    path = placed.file.parent / with_home(file)
     if not path.is_file():
         raise UsageError(placed.problem((*key, "import"), f"{file!r} does not exist: write a path from this folder"))
     found = read_client_file(path, environment)

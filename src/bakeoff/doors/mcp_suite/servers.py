@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.files import with_home
 from bakeoff.doors.mcp_suite.config import ProviderConfig, SuiteConfig
 from bakeoff.mcp import McpHub, ServerSpec
 from bakeoff.mcp.arguments import QUERY, USER, is_plain, secret_arguments
@@ -85,7 +86,7 @@ def oauth_in_folder(oauth: OAuth, folder: Path) -> OAuth:
     """Return the settings with the place of the token file, which is relative to the configuration."""
     if oauth.tokenFile is None:
         return oauth
-    return oauth.model_copy(update={"tokenFile": folder.resolve() / oauth.tokenFile.expanduser()})
+    return oauth.model_copy(update={"tokenFile": folder.resolve() / with_home(oauth.tokenFile)})
 
 
 def hub_of(servers: Sequence[ServerSpec], environment: Mapping[str, str], call_seconds: float = 60.0) -> McpHub:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
+from bakeoff._kernel.files import with_home
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml, gathered
 from bakeoff.doors.prompt_suite.config import (
@@ -225,7 +226,7 @@ class _Reader:
         if entry.function is not None:
             yield from function_rows(entry.function, "cases")
         elif entry.dataset is not None:
-            folder = self.folder / Path(entry.dataset).expanduser()
+            folder = self.folder / with_home(entry.dataset)
             yield from dataset_rows(folder, entry.split)
         else:
             files = find_files(entry.file or "", self.folder)

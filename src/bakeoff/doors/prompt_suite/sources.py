@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import from_json, to_jsonable_python
 
-from bakeoff._kernel.files import read_file
+from bakeoff._kernel.files import read_file, with_home
 from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml, parse_yaml
 from bakeoff.errors import UsageError
@@ -56,7 +56,7 @@ class PlacedRow(PlacedYaml):
 
 def find_files(pattern: str, folder: Path) -> list[Path]:
     """Return the files of a path or pattern, relative to a folder, in the order of their names."""
-    path = folder / Path(pattern).expanduser()
+    path = folder / with_home(pattern)
     if path.exists() or not any(mark in pattern for mark in "*?["):
         return [path]
     return sorted(file for name in glob(str(path), recursive=True) if (file := Path(name)).is_file())  # noqa: PTH207
