@@ -47,7 +47,7 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
 
 def _without_cases(shard: Shard) -> str:
     empty = shard.of - len(shard.numbers_with_cases)
-    return f"; the other {empty} have none of its {count_of(shard.cases, 'case')}" if empty else ""
+    return f"; {count_of(shard.cases, 'case')} left {count_of(empty, 'shard')} empty" if empty else ""
 
 
 def refuse_other_count(wanted: int, shard: Shard, given: set[int]) -> None:
