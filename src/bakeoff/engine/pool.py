@@ -10,7 +10,7 @@ from bakeoff._kernel.removals import Removals, removing_beside
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.run_journal import RunJournal
-from bakeoff.engine.trial import Job
+from bakeoff.engine.trial import Job, apart
 from bakeoff.errors import BudgetError
 from bakeoff.record import Record, Usage
 
@@ -79,7 +79,7 @@ class TrialPool:
             try:
                 async with asyncio.TaskGroup() as workers:
                     for _ in range(self._width):
-                        workers.create_task(self._work(removals))
+                        workers.create_task(apart(partial(self._work, removals)))
                     yield self
                     await self._queue.put(None)
             except BaseExceptionGroup as group:

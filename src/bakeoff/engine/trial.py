@@ -39,7 +39,7 @@ _CLEANUP_SECONDS = 600.0  # removing a folder that was made to resist may take t
 _DETAIL = 4000  # characters kept of a traceback: its end says what happened
 
 _WAITING: ContextVar["asyncio.Task[Any] | None"] = ContextVar("_WAITING", default=None)
-"""The task that waits for the trial that runs."""
+"""The task that waits for the one in which a trial runs; see `apart`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,8 @@ class TrialRunner:
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         """Run one trial and return its record. Infra failures are retried as the options say.
 
+        Call it inside of `apart`: otherwise a request to cancel it would be taken for one of the trial itself.
+
         Args:
             job: the trial.
             spend: counts usage as it arrives, and raises BudgetError when a limit is reached.
@@ -135,7 +137,7 @@ class TrialRunner:
         self.control.in_flight[trial.index] = (trial.subject.name, trial.case.id)
         try:
             with tracing.span(f"trial {trial.case.id}", about) as span:
-                record = await asyncio.create_task(self._run(job, spend, asyncio.current_task()))
+                record = await self._run(job, spend)
                 self.note_refusal(record)
                 if tracing is not OFF:
                     span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
@@ -172,8 +174,7 @@ class TrialRunner:
             **fields,
         )
 
-    async def _run(self, job: Job, spend: Callable[[Usage], None], waiting: "asyncio.Task[Any] | None") -> Record:
-        _WAITING.set(waiting)
+    async def _run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         tally = Tally(spend, job.spent, judging=job.prior.judging if job.prior else NO_USAGE)
         tries = 0
         while True:
@@ -395,13 +396,24 @@ def _counted_as_zero(score: Score) -> Score:
     return score.model_copy(update={"value": 0.0, "reason": f"unscored, counted as 0{told}"})
 
 
+async def apart(work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    """Run trials in a task of their own. Cancelling the caller cancels it, too; what the trials cancel is only it."""
+    waiting = asyncio.current_task()
+
+    async def working() -> Result:
+        _WAITING.set(waiting)
+        return await work()
+
+    return await asyncio.create_task(working())
+
+
 async def phase(
     step: Callable[[], Coroutine[Any, Any, Result]], clock: Clock, error_kind: FailureKind, late_kind: FailureKind
 ) -> tuple[Result | None, Phase]:
     """Run one phase within its time. This is the trial boundary: every error inside becomes data here.
 
-    A trial has a task of its own, and only the task that waits for it is cancelled from outside. The step may cancel
-    its own: before Python 3.13, a `TaskGroup` that fails does so and leaves the request behind.
+    A request to cancel the trial is made to the task that waits for this one (see `apart`). The step may cancel this
+    one: before Python 3.13, a `TaskGroup` that fails does so and leaves the request behind.
 
     Args:
         step: makes the coroutine to run.

@@ -46,7 +46,7 @@ from bakeoff.engine.registry import Registry, ResolvedPlan
 from bakeoff.engine.resources import Opened as OpenedResources
 from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.sandbox_choice import sandbox_of
-from bakeoff.engine.trial import Job, TrialRunner
+from bakeoff.engine.trial import Job, TrialRunner, apart
 from bakeoff.errors import BakeoffError, BudgetError, InfraError, UsageError
 from bakeoff.models.rate_limit import SHARED_SLOTS, CallSlots, Outcome
 from bakeoff.options import RunOptions
@@ -187,7 +187,7 @@ class _Trials:
 
         trial = runner.resolved.plan.trial(start.trial)
         try:
-            record = await runner.run(Job(trial, start.prior, start.spent), spend)
+            record = await apart(partial(runner.run, Job(trial, start.prior, start.spent), spend))
             self._tell(Ended(start.job, without_secrets(record, self._redactor)))
         except asyncio.CancelledError:
             raise
