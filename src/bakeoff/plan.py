@@ -127,12 +127,13 @@ Gate = Literal["mean", "pass@k", "pass^k"]
 class PassRule(FrozenModel):
     """Say when a case passes, given all its rounds for one subject.
 
-    `share` is the rule of plans: each round passes or fails by itself, and a share of them has to pass. The others are
-    a `Gate`, whose score must reach the threshold.
+    `each` judges trials one by one, as those of cases without a rule, at another threshold. With `share`, each round
+    passes or fails by itself, and a share of them has to pass. The others are a `Gate`, whose score must reach the
+    threshold.
     """
 
     threshold: float | None = Field(default=1.0, ge=0, le=1, description="None records without passing or failing")
-    gate: Gate | Literal["share"] = "mean"
+    gate: Gate | Literal["share", "each"] = "mean"
     share: float = Field(default=1.0, ge=0, le=1, description="rounds that must pass, under the gate `share`")
     null_as_zero: bool = Field(default=False, description="a scorer that returns no number counts as 0")
 
@@ -204,6 +205,11 @@ class Case(FrozenModel):
             return self.model_dump(include=names, exclude_defaults=True)
         fields, own = type(self).model_fields, self.__dict__
         return {name: own[name] for name in names if own[name] != fields[name].default}
+
+    @property
+    def rule_over_rounds(self) -> PassRule | None:
+        """Return the rule that judges its rounds together; None where each trial is judged by itself."""
+        return None if self.pass_rule is None or self.pass_rule.gate == "each" else self.pass_rule
 
     def problems(self) -> list[str]:
         """Return paths that are used both as a file and as a folder."""
@@ -327,6 +333,11 @@ class Plan(FrozenModel):
             return None
         index = (round_ * len(self.cases) + case_at) * len(self.subjects) + subject_at
         return self.trial_of(self.cases[case_at], self.subjects[subject_at], round_, index)
+
+    def threshold_of(self, case: Case) -> float | None:
+        """Return the score that one trial of a case must reach; None if it is only recorded."""
+        rule = case.pass_rule
+        return rule.threshold if rule is not None and rule.gate == "each" else self.threshold
 
     @property
     def thresholds(self) -> tuple[float, ...]:

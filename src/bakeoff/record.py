@@ -507,7 +507,7 @@ def case_values(rule: PassRule, rounds: Sequence[Round]) -> list[float]:
     `pass@k` and `pass^k` make one number of all rounds. There is none where no round was scored, and where a gate has
     lost a round.
     """
-    if rule.gate == "share":
+    if rule.gate in ("share", "each"):
         return [each.value for each in rounds if each.value is not None and each.verdict.counts]
     scored = [each.value for each in rounds if each.value is not None]
     if not scored or any(each.failed and each.verdict in LOST for each in rounds):
@@ -536,7 +536,7 @@ def case_verdict(rule: PassRule, rounds: Sequence[Round], planned: int | None = 
     if not rounds:
         return CaseVerdict(None)
     score = case_score(rule, rounds)
-    if rule.gate == "share":
+    if rule.gate in ("share", "each"):
         return CaseVerdict(_verdict_by_share(rule.share, rounds, len(rounds) if planned is None else planned), score)
     if lost := [each.verdict for each in rounds if each.failed and each.verdict in LOST]:
         return CaseVerdict(lost[0])

@@ -256,6 +256,11 @@ MCP_SERVER = {"name": "s", "command": "./serve", "args": ["--port", "1"], "env":
             },
             ["command: sh -c 'x y'", "your file: ~/.ssh/id"],
         ),
+        (
+            "command",
+            {"argv": ["sh", "-c", "x"], "sandbox": "none"},
+            ["command, as you, without a sandbox: sh -c x"],
+        ),
         ("of a plugin", {}, ["subject 'mine' of the kind 'of a plugin'"]),
     ],
 )

@@ -6,7 +6,8 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +16,9 @@ from rich.text import Text
 from bakeoff.report.formatting import visible
 from bakeoff.storage.damage_notes import collect_damage
 from bakeoff.storage.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _PLAINER = dict(zip("▁▂▃▄▅▆▇█░–−×·…", "_.-:=+*#.--x*~", strict=True))
 
@@ -68,6 +72,39 @@ def can_ask() -> bool:
     # A program that was started without these streams has None in their place, whatever their types say.
     terminals = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
     return terminals and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def results_alone_on_stdout() -> Iterator[None]:
+    """Show what subjects and scorers print on stderr, with control characters made visible."""
+    said = io.TextIOWrapper(io.BufferedWriter(_Said()), "utf-8", "replace", line_buffering=True)
+    with said as printed, redirect_stdout(printed):
+        yield
+
+
+class _Said(io.RawIOBase):
+    """Say each line that is written."""
+
+    def __init__(self) -> None:
+        self._begun = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2  # for programs that are started with this stream
+
+    def write(self, data: "Buffer", /) -> int:
+        *lines, self._begun = (self._begun + bytes(data)).split(b"\n")
+        for line in lines:
+            say(line.decode(errors="replace"))
+        return memoryview(data).nbytes
+
+    def close(self) -> None:
+        if not self.closed and self._begun:
+            say(self._begun.decode(errors="replace"))
+            self._begun = b""
+        super().close()
 
 
 @contextmanager

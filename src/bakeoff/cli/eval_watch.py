@@ -143,7 +143,7 @@ class _Watching:
     def _is_done(self, run: RunFolder, plan: Plan) -> bool:
         """Tell whether a run is one of this very plan, and complete."""
         before = run.read_plan()
-        if (before.size, before.threshold) != (plan.size, plan.threshold):
+        if before.size != plan.size or _thresholds(before) != _thresholds(plan):
             return False
         return sum(_is_finished(record, plan) for record in reused_records([run], plan)) == plan.size
 
@@ -174,6 +174,10 @@ class _Watching:
         if (cost is not None and cost <= 0) or (tokens is not None and tokens <= 0):
             raise UsageError("--max-cost or --max-total-tokens is used up: start again with a higher limit")
         return replace(options, max_cost=cost, max_total_tokens=tokens)
+
+
+def _thresholds(plan: Plan) -> dict[str, float | None]:
+    return {case.id: plan.threshold_of(case) for case in plan.cases}
 
 
 def _scored_again(number: int) -> str:
@@ -211,7 +215,8 @@ def reused_records(earlier: Sequence[RunFolder], plan: Plan) -> list[Record]:
                 if trial is None or trial.attempt_key != record.attempt_key or record.attempt_key in found:
                     continue
                 if record.verdict.counts or record.attempted:
-                    found[record.attempt_key] = _reused(record, folder.label)
+                    asked = record.model_copy(update={"threshold": plan.threshold_of(trial.case)})
+                    found[record.attempt_key] = _reused(asked, folder.label)
         if len(found) == plan.size:
             break
     return list(found.values())

@@ -627,7 +627,7 @@ def _tell(mistake: Any) -> int:
         mistake.show()
     else:
         context = getattr(mistake, "ctx", None)
-        text = " ".join(mistake.format_message().split()).removesuffix(".")
+        text = " ".join(mistake.format_message().split()).removesuffix(".").replace("Value error, ", "")
         joined = " See" if text.endswith("?") else "; see"
         more = f"{joined} `{context.command_path} --help`" if context else ""
         typer.echo(f"error: {shown(text[:1].lower() + text[1:])}{more}", err=True)

@@ -16,7 +16,7 @@ from types import FrameType
 
 from rich.console import Console
 
-from bakeoff.cli.console import err, out, say
+from bakeoff.cli.console import err, out, results_alone_on_stdout, say
 from bakeoff.cli.flags import EndingFlags
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
 from bakeoff.cli.trust import warn_of_forgotten_run
@@ -267,7 +267,7 @@ async def watch(
     progress = RunProgress.of(checked.plan, control)
     scored, ran = False, set[str]()  # subjects that were started now, and not only scored again
     control.on_delay = notes = DelayNotes(console)
-    with _ctrl_c(control, console):
+    with _ctrl_c(control, console), results_alone_on_stdout():
         async with show_progress(console, progress) as update:
             async for record in run(checked.resolved, options, control=control):
                 progress.before = control.finished_before

@@ -134,6 +134,7 @@ def _command_in(options: Mapping[str, JsonValue]) -> Iterator[str]:
     words = [command] if isinstance(command, str) else command
     words = [*words, *(args if isinstance(args, list) else ())]
     given = [f"{name}={value}" for name, value in env.items()] if isinstance(env, dict) else []
-    yield f"command: {' '.join([*given, shlex.join(map(str, words))])}"
+    confined = ", as you, without a sandbox" if options.get("sandbox") == "none" else ""
+    yield f"command{confined}: {' '.join([*given, shlex.join(map(str, words))])}"
     for word in map(str, words):
         yield from _named_in_text(word, anywhere=False)

@@ -169,7 +169,7 @@ class TrialRunner:
         return Record(
             **trial.identity,
             bound=trial.subject.name in self.resolved.bound,
-            threshold=self.resolved.plan.threshold,
+            threshold=self.resolved.plan.threshold_of(trial.case),
             **{name: getattr(tried, name) for name in _TRIED},
             **fields,
         )

@@ -188,6 +188,9 @@ def _interval_notes(summary: Summary) -> Iterator[str]:
 def _pass_rule(summary: Summary) -> str:
     if summary.own_rules and summary.thresholds:
         return "a case passes by its own rule over all its rounds"
+    if summary.thresholds and summary.thresholds != (summary.threshold,):
+        asked = ", ".join(f"{each:g}" for each in summary.thresholds)
+        return f"a trial passes at the score that its case asks for ({asked})"
     if summary.threshold is None:
         return "there is no threshold: scores are only recorded"
     return f"a trial passes at a score of {summary.threshold:g} or more"

@@ -265,7 +265,7 @@ class CaseVerdicts:
     """
 
     def __init__(self, plan: Plan, *, ruled_only: bool = False) -> None:
-        self._rules = {case.id: case.pass_rule for case in plan.cases if case.pass_rule is not None}
+        self._rules = {case.id: rule for case in plan.cases if (rule := case.rule_over_rounds) is not None}
         self._default = None if ruled_only else PassRule(threshold=plan.threshold, gate="share")
         self._planned = None if plan.sparse else plan.rounds
         self._rounds: dict[tuple[str, str], list[Round]] = {}
@@ -452,7 +452,7 @@ class RunTally:
             cases=len(plan.cases),
             rounds=plan.rounds,
             threshold=plan.threshold,
-            own_rules=any(case.pass_rule is not None for case in plan.cases),
+            own_rules=any(case.rule_over_rounds is not None for case in plan.cases),
             thresholds=plan.thresholds,
             subjects=subjects,
             unfit=tuple(self._unfit[case.id] for case in plan.cases if case.id in self._unfit),

@@ -99,7 +99,7 @@ class PairDecisions:
         self._rounds = plan.rounds
         self._units = list(random_order(plan))
         self._largest = max(map(len, self._units), default=1)
-        self._rules = {case.id: case.pass_rule for case in plan.cases if case.pass_rule is not None}
+        self._rules = {case.id: rule for case in plan.cases if (rule := case.rule_over_rounds) is not None}
         self._usual = PassRule(threshold=plan.threshold, gate="share")
         self._arms = {name: _Arm() for name in plan.compared}
         named = list(combinations(plan.compared, 2))

@@ -119,7 +119,7 @@ class CommandSubject:
         if done.exit_code == _NOT_FOUND and not output:
             return InfraError(f"{argv[0]!r} cannot be started: {said or 'it was not found'}", permanent=True)
         why = f"exit code {done.exit_code}" if done.stop == "exited" else f"ended by the {done.stop} limit"
-        return SubjectError(f"{argv[0]}: {why}: {said or 'it said nothing'}")
+        return SubjectError(": ".join(filter(None, [argv[0], why, said or ("" if output else "it said nothing")])))
 
     def _input(self, prompt: str) -> tuple[tuple[str, ...], bytes]:
         """Return the arguments and the standard input for a prompt."""

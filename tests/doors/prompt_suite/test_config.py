@@ -91,6 +91,20 @@ def test_a_problem_that_many_cases_have_is_told_once(here: Path):
     assert str(error.value).endswith("there are 'input' (for 5 cases, first at bakeoff.yaml:4)")
 
 
+def test_a_judge_without_a_model_is_a_warning(here: Path, bakeoff: Bakeoff):
+    (here / "bakeoff.yaml").write_text(GOOD.replace("[exact]", "[{judge: Is it polite?}]"))
+    done = bakeoff("eval", "--check")
+    assert done.returncode == 0
+    assert "scorers[0].judge: no model is named, so that the small embedded one judges" in done.stderr
+
+
+def test_a_pyproject_that_is_not_toml_is_an_error_if_it_seems_to_have_our_table(here: Path, bakeoff: Bakeoff):
+    (here / "pyproject.toml").write_text('[tool.bakeoff]\nsubjects = ["oracle"\n')
+    (here / "bakeoff.yaml").unlink(missing_ok=True)
+    done = bakeoff("eval", "--check")
+    assert (done.returncode, "pyproject.toml:" in done.stderr, "this is not TOML" in done.stderr) == (2, True, True)
+
+
 def test_a_name_in_single_braces_is_a_warning_if_cases_have_such_a_value(here: Path, bakeoff: Bakeoff):
     (here / "bakeoff.yaml").write_text(GOOD.replace("{{ input }}", "{input} {city} {{ input }}"))
     done = bakeoff("eval", "--check")

@@ -1,6 +1,7 @@
 """`bakeoff eval`: prompts × subjects × scorers from one file, through the engine of all doors."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,38 @@ def test_only_commands_that_ran_in_a_sandbox_are_said_to_have_done_so(suite: Pat
     again = bakeoff("resume", "--no-open")
     assert again.returncode == 0, again.stderr
     assert not any(words in again.stderr for words in ("commands ran in", "without a sandbox"))
+
+
+@pytest.mark.parametrize("rung", ["process", "bwrap"])
+def test_a_command_cannot_read_the_files_that_hold_expected_answers(rung: str, suite: Path, bakeoff: Bakeoff):
+    if rung == "bwrap" and not shutil.which("bwrap"):
+        pytest.skip("needs bubblewrap: apt-get install bubblewrap")
+    (suite / "answers.csv").write_text("input,expected\nb,B\n")
+    (suite / "peek.sh").write_text("cat bakeoff.yaml answers.csv 2>/dev/null; cat notes.txt\n")
+    (suite / "notes.txt").write_text("notes")
+    (suite / "bakeoff.yaml").write_text(
+        "subjects: [{name: s, command: [sh, peek.sh]}]\nscorers: [exact]\n"
+        "cases: [{input: a, expected: notes}, {file: answers.csv, expected: notes}]\n"
+    )
+    done = bakeoff("eval", "--json", "--no-open", "--sandbox", rung)
+    (subject,) = json.loads(done.stdout)["summary"]["subjects"]
+    assert (subject["verdicts"], done.returncode) == ({"pass": 1, "fail": 1}, 1), done.stderr
+
+
+def test_what_functions_print_leaves_stdout_to_the_results(suite: Path, bakeoff: Bakeoff):
+    (suite / "loud.py").write_text(
+        "import subprocess, sys\ndef answer(prompt):\n    print('noise \\x1b[2J')\n"
+        "    sys.stdout.buffer.write(b'bytes')\n    sys.stdout.flush()\n"
+        "    subprocess.run(['echo', 'more'], stdout=sys.stdout)\n    return 'Paris'\n"
+    )
+    (suite / "bakeoff.yaml").write_text(
+        "subjects: [{name: s, function: 'loud:answer'}]\nscorers: [exact]\ncases: [{input: a, expected: Paris}]\n"
+    )
+    done = bakeoff("eval", "--json", "--no-open")
+    assert json.loads(done.stdout)["summary"]["subjects"][0]["score"] == 1.0
+    assert "noise \\x1b[2J\n" in done.stderr
+    assert "bytes" in done.stderr
+    assert "more" in done.stderr
 
 
 def test_a_subject_that_always_raises_is_not_taken_for_a_bad_one(suite: Path, bakeoff: Bakeoff):

@@ -137,6 +137,8 @@ def test_answers_are_reused_from_all_the_last_runs_of_the_same_file(here: Path, 
     assert {(record.case, record.answers) for record in records} == {("a", "replayed"), ("b", "replayed")}
     told = {record.transcript.metadata[REUSED] for record in records if record.transcript}
     assert told == {folder.label for folder in earlier}
+    (here / "bakeoff.yaml").write_text(CONFIG.replace("input: b", "threshold: 0.5, input: b") + "threshold: 0.75\n")
+    assert {record.case: record.threshold for record in reused_records(earlier, planned())} == {"a": 0.75, "b": 0.5}
     (here / "bakeoff.yaml").write_text(CONFIG.replace("input: b", "input: c"))
     assert [record.case for record in reused_records(earlier, planned())] == ["a"]
     (here / "bakeoff.yaml").write_text(CONFIG.replace("name: s", "name: other"))

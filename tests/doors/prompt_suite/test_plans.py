@@ -88,6 +88,19 @@ def test_a_case_has_scorers_and_a_threshold_of_its_own(bakeoff: Bakeoff):
     assert (done.returncode, summary["score"]) == (0, 0.75), done.stdout
 
 
+@pytest.mark.parametrize("own", ["", ", threshold: 0.5"])
+def test_a_threshold_of_a_case_judges_each_of_its_trials_as_that_of_the_file_does(own: str, bakeoff: Bakeoff):
+    Path("alternating.py").write_text("count = 0\ndef f(_):\n    global count\n    count += 1\n    return count % 2\n")
+    Path("bakeoff.yaml").write_text(
+        "subjects: [{name: s, function: alternating:f}]\nscorers: [exact]\nthreshold: 0.5\nrounds: 2\nlimits: {jobs: 1}\n"
+        f"cases: [{{input: a, expected: 1{own}}}, {{input: b, expected: 0}}, {{input: c, expected: 1}}]\n"
+    )
+    done = bakeoff("eval", "--json", "--no-open")
+    (subject,) = json.loads(done.stdout)["summary"]["subjects"]
+    assert (done.returncode, sum(subject["verdicts"].values())) == (1, 6)
+    assert subject["judged"] == 6, "every trial is judged by itself"
+
+
 def test_limits_of_the_file_count_unless_the_command_line_sets_others(bakeoff: Bakeoff):
     Path("bakeoff.yaml").write_text(
         "subjects: [{name: s, scripted: {default: {output: b, usage: {input: 10, cost: 1}}}}]\nscorers: [exact]\n"

@@ -296,6 +296,7 @@ def test_a_similar_assertion_with_a_threshold_that_is_no_number_is_named_and_lef
     ("old", "new", "told"),
     [
         ("providers: [echo]", "providers: [exec:true]", "3: providers: none is left that can be used"),
+        ("providers: [echo]", "providers: [exec:true]", "3: providers[0]: 'exec:true' runs a program"),
         (
             "type: equals, value: Paris",
             "type: regex, value: '('",

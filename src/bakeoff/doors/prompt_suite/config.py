@@ -222,7 +222,9 @@ class LimitsConfig(FrozenModel):
     max_cost: PositiveFloat | None = Field(default=None, description="USD of the whole run; --max-cost")
     max_total_tokens: PositiveInt | None = Field(default=None, description="tokens of all trials; --max-total-tokens")
     max_seconds: PositiveFloat | None = Field(default=None, description="time of the run; --max-seconds")
-    jobs: PositiveInt | None = Field(default=None, description="trials at the same time, 8 if absent; --jobs")
+    jobs: PositiveInt | None = Field(
+        default=None, description="trials at the same time, two for each core (at most 8) if absent; --jobs"
+    )
     attempt_seconds: PositiveFloat | None = Field(default=None, description="time of one trial's answer; 300")
     score_seconds: PositiveFloat | None = Field(default=None, description="time to score one answer; 120")
 

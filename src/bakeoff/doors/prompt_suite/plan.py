@@ -46,6 +46,7 @@ class PlanSettings(FrozenModel):
     names: dict[str, str] = Field(default={}, description="by the ids of cases: their name without the prompt")
     places: dict[str, tuple[str, int]] = Field(default={}, description="file and line of each case")
     warnings: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = Field(default=(), description="files with expected answers, which no command may read")
 
 
 def settings_of(plan: Plan) -> PlanSettings:
@@ -75,6 +76,7 @@ def build_plan(suite: EvalSuite, request: EvalRequest | None = None) -> Plan:
         names=filled.names if filled.several else {},
         places=filled.places,
         warnings=suite.warnings,
+        hidden=tuple(_hidden_from_commands(suite)),
     )
     return Plan(
         name=printable(suite.name, 80) or "eval",
@@ -87,6 +89,12 @@ def build_plan(suite: EvalSuite, request: EvalRequest | None = None) -> Plan:
         door=DOOR,
         settings=settings.model_dump(mode="json", exclude_defaults=True),
     )
+
+
+def _hidden_from_commands(suite: EvalSuite) -> Iterator[str]:
+    """Yield the files that hold cases. Programs such as uv need a pyproject.toml, so that it stays visible."""
+    if any(spec.kind == "command" for spec in suite.subjects):
+        yield from (str(path) for path in suite.sources if path.name != "pyproject.toml")
 
 
 def _refuse_unknown(option: str, wanted: Sequence[str], known: Sequence[str]) -> None:
@@ -163,7 +171,7 @@ class _Filled:
             variables=dict(given.variables),
             scorers=given.scorers,
             limits=self._limits,
-            pass_rule=None if given.threshold is None else PassRule(threshold=given.threshold),
+            pass_rule=None if given.threshold is None else PassRule(threshold=given.threshold, gate="each"),
         )
         specs = self.suite.scorers if given.scorers is None else given.scorers
         if why := scoring_problem(case, [self.suite.built[spec.digest] for spec in specs]):

@@ -94,7 +94,8 @@ class _Reader:
                 notes.problem((name,), "none is left that can be used" if name in config else "is missing")
         if not cases and not notes.problems:
             notes.problem(("tests",), "none is left that can be used")
-        gathered(notes.problems)
+        if notes.problems:
+            gathered([*notes.warnings, *notes.problems])  # what was left out may be why nothing is left
         return EvalSuite(
             file=self.placed.file,
             name=str(config.get("description") or self.placed.file.resolve().parent.name or "eval"),

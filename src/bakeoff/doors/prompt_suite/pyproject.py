@@ -20,10 +20,13 @@ _ERROR_LINE = re.compile(r"at line (\d+)")
 
 
 def has_table(file: Path) -> bool:
-    """Tell whether a pyproject.toml has our table; one that cannot be read has none."""
+    """Tell whether a pyproject.toml has our table, or seems to have it where it is not TOML."""
     try:
-        return _table(tomllib.loads(read_text(file))) is not None
-    except (UsageError, tomllib.TOMLDecodeError):
+        text = read_text(file)
+        return _table(tomllib.loads(text)) is not None
+    except tomllib.TOMLDecodeError:
+        return "[tool.bakeoff" in text
+    except UsageError:
         return False
 
 

@@ -103,7 +103,7 @@ class _Reader:
             rounds=config.rounds,
             seed=config.seed,
             limits=config.limits,
-            warnings=tuple(_single_braces(prompts, cases)),
+            warnings=(*_single_braces(prompts, cases), *dict.fromkeys(self.scorers.warnings)),
             sources=(placed.file, *self.sources),
         )
 

@@ -33,11 +33,18 @@ _LEFT_OUT = frozenset({"command"})  # it runs the hidden files of a case, and ca
 KINDS = tuple(sorted(default_registry().scorers.keys() - _LEFT_OUT))
 
 
+_SMALL_JUDGE = (
+    "no model is named, so that the small embedded one judges: it is for trying, not for verdicts that matter. "
+    "Add `judge: MODEL` to the file"
+)
+
+
 class ScorerReader:
     """Read scorers of one file. Each distinct one is built once; problems are added to a list."""
 
     def __init__(self, judge: str | None, models: list[str], problems: list[str]) -> None:
         self.built: dict[str, Scorer] = {}
+        self.warnings: list[str] = []
         self._judge, self._models, self._problems = judge, models, problems
         self._factories = default_registry().scorers
         self._seen: set[str] = set()
@@ -84,8 +91,11 @@ class ScorerReader:
         options = self._options(entry)
         model, spec_options = options_model(entry.kind), dict(options)
         owner = getattr(self._factories[entry.kind], "__self__", None)
-        if self._judge is not None and isinstance(owner, type) and issubclass(owner, ModelScorer):
-            spec_options.setdefault("model", self._judge)
+        if isinstance(owner, type) and issubclass(owner, ModelScorer):
+            if self._judge is not None:
+                spec_options.setdefault("model", self._judge)
+            elif "model" not in spec_options:
+                self.warnings.append(placed.problem(place, _SMALL_JUDGE))
         try:
             if model is not None:
                 _check(model, options, f"scorer {entry.kind!r}", placed, place)

@@ -144,7 +144,7 @@ class RunData:
         self.judgements = Judgements(plan, labels, only_labelled=True)
         self._tally = RunTally(plan)
         self.cases = self._tally.cases  # those with a pass rule of their own
-        self._ruled = {case.id for case in plan.cases if case.pass_rule is not None}
+        self._ruled = {case.id for case in plan.cases if case.rule_over_rounds is not None}
         self._failures: list[tuple[int, Record]] = []  # rounds of such cases, without what they said
         self._prices: dict[str, Price | None] = {}
 

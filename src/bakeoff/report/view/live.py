@@ -135,7 +135,7 @@ class Progress:
         rounds: dict[int, list[Round]] = {}
         for index, outcome in mine.items():
             rounds.setdefault(index // width % cases, []).append(outcome)
-        found = (case_score(self.plan.cases[at].pass_rule or _ONE_BY_ONE, each) for at, each in rounds.items())
+        found = (case_score(self.plan.cases[at].rule_over_rounds or _ONE_BY_ONE, each) for at, each in rounds.items())
         scores = [score for score in found if score is not None]
         verdicts = [outcome.verdict for outcome in mine.values()]
         return {
