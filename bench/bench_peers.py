@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from bakeoff._kernel.text import count_of
 from bench.peers.contenders import OUR_EVALS, OURS, Contender, Work, contenders
 from bench.peers.measured import ContenderFailed, Measured, measure
 from bench.plot import log_plot
@@ -94,7 +95,8 @@ def is_able(contender: Contender, work: Work, before: list[Row]) -> bool:
 
 
 def show(work: Work, rows: list[Row], here: list[Contender]) -> None:
-    what = f"{work.cases:,} cases" + (f" of {1000 * work.pause:g} ms, {work.at_once} in flight" if work.pause else "")
+    pause = f" of {1000 * work.pause:g} ms, {work.at_once} in flight" if work.pause else ""
+    what = f"{count_of(work.cases, 'case')}{pause}"
     print(f"\n{what:38}{'seconds':>9}{'spread':>16}{'× bakeoff':>11}{'cpu s':>8}{'peak MB':>9}{'log B/case':>12}")
     ours = next((row.median("seconds") for row in rows if row.contender == OURS), None)
     by_name = {row.contender: row for row in rows}
@@ -120,7 +122,8 @@ def ratios(rows: list[Row]) -> Iterator[str]:
                 best = min(peers, key=lambda name: peers[name])
                 ratio = peers[best] / seconds[ours]
                 told = "ahead" if ratio >= 1 else "BEHIND"
-                yield f"{ours:18}{work.cases:>8,} cases: {ratio:.2f}× the speed of the fastest peer, {best} ({told})"
+                many = count_of(work.cases, "case")
+                yield f"{ours:18}{many:>14}: {ratio:.2f}× the speed of the fastest peer, {best} ({told})"
 
 
 def as_json(every: list[Contender], rows: list[Row]) -> dict[str, Any]:
