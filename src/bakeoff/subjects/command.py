@@ -181,6 +181,9 @@ class CommandSubject:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            # Otherwise the pipes stay open where a program was ended before it had said all.
+            process._transport.close()  # type: ignore[attr-defined]
+            await asyncio.sleep(0)  # for the ends of the pipes
         kept = bytes(stdout.kept), bytes(stderr.kept)
         if stdout.is_full or stderr.is_full:
             return Completed(-signal.SIGKILL, *kept, 0.0, "output")
