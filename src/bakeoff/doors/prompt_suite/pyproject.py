@@ -23,11 +23,12 @@ def has_table(file: Path) -> bool:
     """Tell whether a pyproject.toml has our table, or seems to have it where it is not TOML."""
     try:
         text = read_text(file)
+    except UsageError:
+        return False
+    try:
         return _table(tomllib.loads(text)) is not None
     except tomllib.TOMLDecodeError:
         return "[tool.bakeoff" in text
-    except UsageError:
-        return False
 
 
 def read_pyproject(file: Path) -> PlacedYaml:
