@@ -24,7 +24,7 @@ class Logged:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What tables show as passed of scored."""
+        """Return the passed and scored numbers that tables show."""
         return self.shares or (f"{self.passed}/{self.passed + self.failed}",)
 
     @property
