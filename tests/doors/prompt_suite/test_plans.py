@@ -1,4 +1,4 @@
-"""What a configuration becomes: prompts × cases, with variables, tags, scorers and limits."""
+"""Plans of configurations: prompts × cases, with variables, tags, scorers and limits."""
 # ruff: noqa: E501 - configurations
 
 import json

@@ -49,7 +49,7 @@ CANARY = (
     f'<svg onload="{DEED}"><a href="javascript:{DEED}">x</a>{{{{7*7}}}}{{%print(7*7)%}}${{{DEED}}}<!--<script>'
 )
 ACTIVE = "#trial-body :is(img, script, iframe, [onload], [onerror], [href^='javascript'], svg:not(.timeline, .swatch))"
-"""What no text may become; the lines of time are ours."""
+"""Tags that hostile text must not make. Elements of timelines are ours."""
 ESCAPES = "\x1b[2J\x1b]0;owned\x07\x00\x08\x9b31m \u202egnp.exe \u2028 \u2066 \x7f"
 
 

@@ -89,7 +89,7 @@ class PromptEntry(FrozenModel):
 
 
 class SubjectEntry(FrozenModel):
-    """What is compared: a model, a command, a function, a script or a control. A text alone is a model or a control."""
+    """Name a subject: a model, a command, a function, a script or a control. A text alone is a model or a control."""
 
     name: Label | None = Field(default=None, description="shown in tables; the model, command or function if absent")
     model: Text | None = Field(default=None, description="`provider:model`, such as `local:smollm2`")
