@@ -19,9 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from bakeoff.doors.exercises.exercises import bundled_folder, find_exercises
-from bakeoff.doors.exercises.plan import case_of
-from bakeoff.doors.exercises.request import ExercisesRequest
+from bakeoff.doors.agents.exercises import bundled_folder, find_exercises
+from bakeoff.doors.agents.plan import case_of
+from bakeoff.doors.agents.request import ExercisesRequest
 from bakeoff.engine.resources import open_resources
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.grades import grade_answer
@@ -31,7 +31,7 @@ from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.tracks import TYPESCRIPT
 
 WANTED = 10.0  # times faster than the track's way, with twins
-MOST_WITH_TWINS = 2.2  # times slower than one warm run
+MAX_WITH_TWINS = 2.2  # times slower than one warm run
 SECONDS = 120.0
 BLOCK = 4
 TYPE_CHECK = ("node", "node_modules/typescript/bin/tsc", "--noEmit", "-p", ".")
@@ -164,8 +164,8 @@ def tell(sandbox_kind: str, many: int, seconds: Seconds, differing: list[str]) -
         print(f"{name:54}{each / many:>10.3f}{track / each:>7.1f}×")
     print(f"grading with twins takes {slower:.2f}× as long as one warm run")
     print(f"solutions whose tests differ: {len(differing)} of {many}")
-    print(f"wanted: with twins at least {WANTED:g}×, at most {MOST_WITH_TWINS:g}× of a warm run, and none that differs")
-    return 0 if track / seconds.graded >= WANTED and slower <= MOST_WITH_TWINS and not differing else 1
+    print(f"wanted: with twins at least {WANTED:g}×, at most {MAX_WITH_TWINS:g}× of a warm run, and none that differs")
+    return 0 if track / seconds.graded >= WANTED and slower <= MAX_WITH_TWINS and not differing else 1
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 from time import perf_counter, process_time
 
-from bakeoff.doors.mcp_suite.api import evaluate
-from bakeoff.doors.mcp_suite.plan import EvaluationRequest
+from bakeoff.doors.mcp.api import evaluate
+from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.models.providers import register_provider
 from bakeoff.options import RunOptions
 
@@ -20,7 +20,7 @@ LATENCY = 0.02
 WANTED = 1.2
 IDEAL = MODELS * CASES * ROUNDS / LIMIT * LATENCY
 REPEATS = 3
-SERVER = Path(__file__).parents[1] / "tests" / "doors" / "mcp_suite" / "servers" / "desk.py"
+SERVER = Path(__file__).parents[1] / "tests" / "doors" / "mcp" / "servers" / "desk.py"
 REPLY = '{"serverName": "health", "toolName": "calculate-bmi", "parameters": {"weightKg": 90, "heightM": 1.8}}'
 
 

@@ -267,7 +267,7 @@ def at_least(what: str, found: float, wanted: float) -> Iterator[str]:
 
 def pytest_run(test: str, *options: str, passed: int, evals: bool = False) -> Measured:
     """With no plugin but ours, or none at all: what else is installed here is not what is measured."""
-    plugin = ("-p", "bakeoff.doors.pytest_plugin.plugin") if evals else ()
+    plugin = ("-p", "bakeoff.doors.pytest.plugin") if evals else ()
     with folder_with({"test_bench.py": test, "pytest.ini": "[pytest]\n"}) as folder:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugin, *options]
         # Compiling every module anew is not what is measured either, so bytecode is kept, whatever this shell says.

@@ -13,7 +13,7 @@ from tests.stats.simulation_sequential import EQUAL, Apart, any_wrong, simulated
 from bakeoff.stats.sequential import Decision
 
 RUNS = 1_000
-MOST_WRONG, LEAST_COVERED, LEAST_SAVED = 0.05, 0.95, 0.5
+MAX_WRONG, MIN_COVERED, MIN_SAVED = 0.05, 0.95, 0.5
 
 PEEKED = [
     *EQUAL,
@@ -35,7 +35,7 @@ def main() -> int:
     print("\nThe median share of trials that was not needed; in brackets, the share of runs that were decided:\n")
     saved = show_savings(runs // 2)
     print(f"\nRates of 90 % and 60 %, 200 cases: {100 * saved:.0f} % of the trials are not needed (at least 50 %).")
-    return 0 if right and saved >= LEAST_SAVED else 1
+    return 0 if right and saved >= MIN_SAVED else 1
 
 
 def show_errors(runs: int) -> bool:
@@ -44,7 +44,7 @@ def show_errors(runs: int) -> bool:
     with ProcessPoolExecutor() as pool:
         every = list(pool.map(simulated, PEEKED, repeat(runs)))
     for apart, found in zip(PEEKED, every, strict=True):
-        good = found.wrong <= MOST_WRONG and found.covered >= LEAST_COVERED
+        good = found.wrong <= MAX_WRONG and found.covered >= MIN_COVERED
         right = right and good
         margin = "–" if apart.margin is None else f"{apart.margin:g}"
         rates = f"{apart.first:g}, {apart.second:g}"
@@ -58,7 +58,7 @@ def show_several(runs: int) -> bool:
     right = True
     for subjects, cases, clusters in ((4, 100, None), (2, 200, 20)):
         wrong = any_wrong(subjects, cases, runs // 2, clusters=clusters)
-        right = right and wrong <= MOST_WRONG
+        right = right and wrong <= MAX_WRONG
         print(f"| {subjects} | {cases} | {clusters or '–'} | {100 * wrong:.1f} % |", flush=True)
     return right
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from tests.doors.exercises.agent_parts import PARTS, Part, user_environment
-from tests.doors.exercises.small_tracks import DOUBLE, write_track
-from tests.doors.exercises.speaking_provider import INPUT, OUTPUT, SpeakingProvider
+from tests.doors.agents.agent_parts import PARTS, Part, user_environment
+from tests.doors.agents.small_tracks import DOUBLE, write_track
+from tests.doors.agents.speaking_provider import INPUT, OUTPUT, SpeakingProvider
 
 from bakeoff.record import Record, Verdict
 from bakeoff.storage.run_folder import RunFolder

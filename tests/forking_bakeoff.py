@@ -23,7 +23,7 @@ from typing import Any
 import coverage
 
 # Programs of their own, which act as soon as they are imported, and the part that needs a test session around it.
-NOT_IMPORTED = ("__main__", "bundled", "forward", "pytest_harness", "pytest_plugin", "supervisor")
+NOT_IMPORTED = ("__main__", "bundled", "forward", "pytest_harness", "doors.pytest", "supervisor")
 # What commands import when they need it, and what takes them a second: the statistics of almost every report.
 IMPORTED_LATE = ("scipy.optimize", "scipy.sparse.csgraph", "scipy.special", "scipy.stats")
 

@@ -9,7 +9,7 @@ import typer
 from scripts.docs_site.markdown import code, table
 
 from bakeoff.cli.main import app
-from bakeoff.doors.pytest_plugin.options import add_options
+from bakeoff.doors.pytest.options import add_options
 
 
 def command_reference() -> str:

@@ -15,14 +15,14 @@ from typing import Any
 from scripts.hostile.options import Options
 from scripts.hostile.rows import Findings, Outcome, Row
 
+from bakeoff.doors.agents.exercises import bundled_folder as bundled_exercises
+from bakeoff.doors.agents.exercises import find_exercises
+from bakeoff.doors.agents.plan import case_of as exercise_case
+from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.scoring import accepted_files
 from bakeoff.doors.components.plan import case_of as component_case
 from bakeoff.doors.components.suites import bundled_folder as bundled_suites
 from bakeoff.doors.components.suites import find_suites
-from bakeoff.doors.exercises.exercises import bundled_folder as bundled_exercises
-from bakeoff.doors.exercises.exercises import find_exercises
-from bakeoff.doors.exercises.plan import case_of as exercise_case
-from bakeoff.doors.exercises.request import ExercisesRequest
-from bakeoff.doors.exercises.scoring import accepted_files
 from bakeoff.engine.resources import open_resources
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.grading.attacks import FAMILIES, SAMPLE, HostileScript, HostileSolution, attacks_on
@@ -38,7 +38,7 @@ GRADERS = ("pytest", "unittest", "jest", "whole jest", "vitest", "whole vitest",
 IN_DOCKER = ("pytest", "unittest")  # the image holds no Node
 SAMPLED = {"jest": ("bwrap",), "vitest": ("bwrap",), "pytest": ("process",)}
 _SECONDS = 15.0
-MOST_GAINED, FEW_TESTS = 0.34, 4  # a share of the tests that no attack may pass, if they are more than a few
+MAX_GAINED, MIN_TESTS = 0.34, 4  # a share of the tests that no attack may pass, if they are more than a few
 _UNITTEST = """\
 import unittest
 
@@ -182,7 +182,7 @@ async def _try(
         alone = "passed" if single.ok else f"{single.passed.total()}/{single.total}"
         grade = await grade_answer(case, answer, resources)
         passed, total = grade.passed.total(), grade.total
-        gained = total > FEW_TESTS and passed > MOST_GAINED * total
+        gained = total > MIN_TESTS and passed > MAX_GAINED * total
         verdict = "PASSED" if grade.ok else f"PASSED {passed} of {total} tests" if gained else "fails"
         result = verdict if grade.ok else f"{verdict}: {grade.summary()[:150]}"
     except GraderError as error:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 INPUTS, SAMPLED_INPUTS = 120_000, 5_500
 _HANGS_SECONDS = 5.0  # of processor time, so that a busy machine finds no more than an idle one
-_MOST_MEMORY = 3 << 30
+_MAX_MEMORY = 3 << 30
 _BATCH = 125
 _LONGEST = 200_000
 _WORDS = (
@@ -94,7 +94,7 @@ def _batch(task: tuple[int, int]) -> tuple[list[str], int]:
 
     which, seed = task
     chance = random.Random(seed)
-    resource.setrlimit(resource.RLIMIT_DATA, (_MOST_MEMORY, _MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, (_MAX_MEMORY, _MAX_MEMORY))
     signal.signal(signal.SIGPROF, _stop)
     logging.disable()
     folder = Path(tempfile.mkdtemp(prefix="bakeoff-fuzz-"))

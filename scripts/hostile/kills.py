@@ -35,8 +35,8 @@ from scripts.hostile.workloads import (
 )
 
 _HANGS_SECONDS = 300.0
-_MOST_RESUMES = 6
-_MOST_ATTEMPTS = 8
+_MAX_RESUMES = 6
+_MAX_ATTEMPTS = 8
 _TARGETS = [(workload, victim) for workload in WORKLOADS for victim in workload.victims]
 _CHEAP = [(workload, victim) for workload, victim in _TARGETS if workload.name not in ("embedded model", "pytest")]
 
@@ -128,12 +128,12 @@ def _kill_once(task: tuple[int, Workload, str]) -> Killed:
     seed, workload, victim = task
     chance, killed = random.Random(seed), Killed(workload.name)
     with _base() as base, provider() as env:
-        for attempt in range(_MOST_ATTEMPTS):  # a run may end before its moment has come
+        for attempt in range(_MAX_ATTEMPTS):  # a run may end before its moment has come
             folder = prepare(workload, base / str(attempt), env)
             killed = _run_and_kill(workload, victim, folder, chance)
             if killed.victim or killed.problems:
                 return killed
-    killed.problems.append(f"ended before its {victim} was killed, {_MOST_ATTEMPTS} times")
+    killed.problems.append(f"ended before its {victim} was killed, {_MAX_ATTEMPTS} times")
     return killed
 
 
@@ -205,7 +205,7 @@ def _resumed(workload: Workload, folder: Path) -> list[str]:
     if not workload.resumes:
         code = ended(workload.argv, folder, _HANGS_SECONDS)
         return [f"exit code {code} when run again: {output(folder)[-300:]}"] if code else []
-    for _ in range(_MOST_RESUMES if runs else 0):
+    for _ in range(_MAX_RESUMES if runs else 0):
         if len(finished(runs[-1])) == planned(runs[-1]):
             return []
         code = resume(runs[-1], folder, _HANGS_SECONDS)

@@ -12,28 +12,28 @@ from typing import Any
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.yaml_with_lines import parse_yaml
+from bakeoff.doors.agents.agents import read_agent
+from bakeoff.doors.agents.exercises import find_exercises
+from bakeoff.doors.agents.results.read import parse_result as parse_exercise_result
 from bakeoff.doors.components.results.read import parse_result as parse_component_result
 from bakeoff.doors.components.suites import find_suites
-from bakeoff.doors.exercises.agents import read_agent
-from bakeoff.doors.exercises.exercises import find_exercises
-from bakeoff.doors.exercises.results.read import parse_result as parse_exercise_result
-from bakeoff.doors.mcp_suite.arguments import parse_json_arguments
-from bakeoff.doors.mcp_suite.bfcl import import_bfcl
-from bakeoff.doors.mcp_suite.calls import read_reply
-from bakeoff.doors.mcp_suite.client_files import read_client_file
-from bakeoff.doors.mcp_suite.config import read_suite
-from bakeoff.doors.mcp_suite.headers import parse_headers
-from bakeoff.doors.mcp_suite.snapshot.files import read_snapshot
-from bakeoff.doors.prompt_suite.find import read_suite as read_eval
-from bakeoff.doors.prompt_suite.plan import build_plan
-from bakeoff.doors.prompt_suite.sources import rows_of_file
-from bakeoff.doors.pytest_plugin.reporting.eval_file import parse_eval_file
-from bakeoff.doors.pytest_plugin.rows import read_rows
-from bakeoff.foreign_logs.formats import FORMATS
-from bakeoff.foreign_logs.reader import Choices, ForeignLogReader
+from bakeoff.doors.eval.find import read_suite as read_eval
+from bakeoff.doors.eval.plan import build_plan
+from bakeoff.doors.eval.sources import rows_of_file
+from bakeoff.doors.mcp.arguments import parse_json_arguments
+from bakeoff.doors.mcp.bfcl import import_bfcl
+from bakeoff.doors.mcp.calls import read_reply
+from bakeoff.doors.mcp.client_files import read_client_file
+from bakeoff.doors.mcp.config import read_suite
+from bakeoff.doors.mcp.headers import parse_headers
+from bakeoff.doors.mcp.snapshot.files import read_snapshot
+from bakeoff.doors.pytest.reporting.eval_file import parse_eval_file
+from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.grading.audit import read_audit
 from bakeoff.grading.syntax import parse as parse_source
 from bakeoff.grading.written_tests import find_tests
+from bakeoff.logs.formats import FORMATS
+from bakeoff.logs.reader import Choices, ForeignLogReader
 from bakeoff.mcp.servers import parse_mcp_option
 from bakeoff.meter.answer import ModelAnswer
 from bakeoff.meter.sse import EventSplitter, data_of, object_of
@@ -116,7 +116,7 @@ def _dumped(*values: object) -> tuple[bytes, ...]:
 
 def _of_configurations() -> Iterator[Parser]:
     mcp = _samples("src/bakeoff/bundled/mcp/*/*.yaml")
-    agents = _samples("src/bakeoff/doors/exercises/shipped/*.yaml")
+    agents = _samples("src/bakeoff/doors/agents/shipped/*.yaml")
     client = _dumped(
         {"mcpServers": {"a": {"command": "x", "args": ["y"], "env": {"K": "${K}"}}, "b": {"url": "http://h/mcp"}}}
     )
@@ -208,7 +208,7 @@ _LOGS = {
 
 def _of_foreign_logs() -> Iterator[Parser]:
     for name in FORMATS:
-        seeds = _samples(f"tests/foreign_logs/logs/{_LOGS[name]}")
+        seeds = _samples(f"tests/logs/logs/{_LOGS[name]}")
         yield Parser(f"logs, {name}", seeds, partial(_foreign_log, name))
 
 
@@ -241,7 +241,7 @@ def _segment(data: bytes, folder: Path) -> object:
 def _of_records() -> Iterator[Parser]:
     journal, plan = (
         _samples("tests/storage/data/*.jsonl"),
-        _samples("tests/doors/mcp_suite/plan_with_configuration.json"),
+        _samples("tests/doors/mcp/plan_with_configuration.json"),
     )
     yield Parser("journal", journal, _file("journal.jsonl", read_journal))
     yield Parser("journal, backwards", journal, _file("journal.jsonl", read_journal_backwards))

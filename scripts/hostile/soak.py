@@ -31,7 +31,7 @@ from bakeoff.sandbox import choose_sandbox, open_place
 
 SECONDS, SAMPLED_SECONDS = 1_800.0, 15.0
 _LIMITS = Limits(memory_mb=64, processes=32, disk_mb=20, output_kb=64)
-_MOST_GROWTH_MB = 24.0
+_MAX_GROWTH_MB = 24.0
 _COMMANDS = (
     ("python3", "-c", "print('hello')"),
     ("python3", "-c", "kept = [bytearray(b'x') * (8 << 20) for _ in range(40)]"),
@@ -89,7 +89,7 @@ def _findings(samples: Sequence[Sample], rounds: int, killed: Findings) -> Findi
     for name in Sample.__dataclass_fields__:
         growth = min(getattr(each, name) for each in last) - min(getattr(each, name) for each in first)
         figures[f"growth-of-{name.replace('_', '-')}"] = round(max(0.0, growth), 1)
-    most = {"growth-of-megabytes": _MOST_GROWTH_MB}
+    most = {"growth-of-megabytes": _MAX_GROWTH_MB}
     grown = [
         f"soak: {name} is {value:g}"
         for name, value in figures.items()

@@ -105,14 +105,14 @@ def _mcp(folder: Path) -> None:
 
 
 def _exercises(folder: Path) -> None:
-    from tests.doors.exercises.small_tracks import DOUBLE, write_track
+    from tests.doors.agents.small_tracks import DOUBLE, write_track
 
     write_track(folder / "track", double=DOUBLE)
     (folder / "sleeper.yaml").write_text(_AGENT)
 
 
 def _metered(folder: Path) -> None:
-    from tests.doors.exercises.small_tracks import DOUBLE, agent_file, write_track
+    from tests.doors.agents.small_tracks import DOUBLE, agent_file, write_track
 
     write_track(folder / "track", double=DOUBLE)
     agent_file(folder, "asking", _ASKING, defaultProvider="openai", require=["OPENAI_API_KEY"], meter=_METER)
@@ -244,7 +244,7 @@ def resume(run: Path, folder: Path, seconds: float) -> int | None:
 @contextlib.contextmanager
 def provider() -> Iterator[dict[str, str]]:
     """Serve a provider on loopback, and yield the variables that lead to it."""
-    from tests.doors.exercises.speaking_provider import SpeakingProvider
+    from tests.doors.agents.speaking_provider import SpeakingProvider
 
     with SpeakingProvider() as speaking:
         yield {"OPENAI_API_KEY": "sk-none-0123456789abcdef", "OPENAI_BASE_URL": f"{speaking.url}/v1"}

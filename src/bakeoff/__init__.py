@@ -9,13 +9,13 @@ from bakeoff._kernel.lazy_imports import lazy_imports
 from bakeoff._version import __version__
 
 if TYPE_CHECKING:
-    from bakeoff.doors.mcp_suite.api import evaluate_mcp, evaluate_mcp_async
-    from bakeoff.doors.pytest_plugin.logs import log_input, log_output, log_score
-    from bakeoff.doors.pytest_plugin.outcome import EvalOutcome
-    from bakeoff.doors.pytest_plugin.rows import EvalCase
-    from bakeoff.doors.pytest_plugin.run_eval import EvalRun, RunEval
-    from bakeoff.doors.pytest_plugin.suite import describe_eval, eval_suite
-    from bakeoff.doors.pytest_plugin.to_eval import ToEval
+    from bakeoff.doors.mcp.api import evaluate_mcp, evaluate_mcp_async
+    from bakeoff.doors.pytest.logs import log_input, log_output, log_score
+    from bakeoff.doors.pytest.outcome import EvalOutcome
+    from bakeoff.doors.pytest.rows import EvalCase
+    from bakeoff.doors.pytest.run_eval import EvalRun, RunEval
+    from bakeoff.doors.pytest.suite import describe_eval, eval_suite
+    from bakeoff.doors.pytest.to_eval import ToEval
     from bakeoff.engine.registry import Registry, default_registry
     from bakeoff.engine.run import run
     from bakeoff.engine.run_control import RunControl
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "bakeoff.engine.registry": ("Registry", "default_registry"),
     "bakeoff.engine.run_control": ("RunControl",),
-    "bakeoff.doors.mcp_suite.api": ("evaluate_mcp", "evaluate_mcp_async"),
-    "bakeoff.doors.pytest_plugin.logs": ("log_input", "log_output", "log_score"),
-    "bakeoff.doors.pytest_plugin.outcome": ("EvalOutcome",),
-    "bakeoff.doors.pytest_plugin.rows": ("EvalCase",),
-    "bakeoff.doors.pytest_plugin.run_eval": ("EvalRun", "RunEval"),
-    "bakeoff.doors.pytest_plugin.suite": ("describe_eval", "eval_suite"),
-    "bakeoff.doors.pytest_plugin.to_eval": ("ToEval",),
+    "bakeoff.doors.mcp.api": ("evaluate_mcp", "evaluate_mcp_async"),
+    "bakeoff.doors.pytest.logs": ("log_input", "log_output", "log_score"),
+    "bakeoff.doors.pytest.outcome": ("EvalOutcome",),
+    "bakeoff.doors.pytest.rows": ("EvalCase",),
+    "bakeoff.doors.pytest.run_eval": ("EvalRun", "RunEval"),
+    "bakeoff.doors.pytest.suite": ("describe_eval", "eval_suite"),
+    "bakeoff.doors.pytest.to_eval": ("ToEval",),
     "bakeoff.engine.run": ("run",),
     "bakeoff.errors": ("BakeoffError", "GraderError", "InfraError", "PlanError", "SubjectError", "UsageError"),
     "bakeoff.models.providers": ("register_provider",),

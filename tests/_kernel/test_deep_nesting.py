@@ -8,9 +8,9 @@ import pytest
 
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.yaml_with_lines import ConfigError, parse_yaml, read_yaml
-from bakeoff.doors.mcp_suite.client_files import read_client_file
-from bakeoff.doors.mcp_suite.snapshot.files import read_snapshot
-from bakeoff.doors.pytest_plugin.reporting.eval_file import read_eval_file
+from bakeoff.doors.mcp.client_files import read_client_file
+from bakeoff.doors.mcp.snapshot.files import read_snapshot
+from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
 from bakeoff.errors import BakeoffError
 from bakeoff.models.in_process import read_script
 from bakeoff.replay.store import Key, Recording, Store

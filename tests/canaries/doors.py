@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.canaries.peers import Provider, serving_mcp, write_server
 from tests.canaries.sources import AGENT, BOUNDED, CONTROL, FILES, HEADER, LOGIN, MCP, REQUEST, TOKEN, VARIABLES, Source
 from tests.canaries.world import Output, World, after_run
+from tests.doors.agents.small_tracks import DOUBLE, agent_file, write_track
 from tests.doors.components.small_suites import ADDER, write_suites
-from tests.doors.exercises.small_tracks import DOUBLE, agent_file, write_track
 
 PYTEST = ("-v", "-rA", "-l", "--junitxml=junit.xml", "--eval-json=evals.json", "--eval-html=evals.html")
 

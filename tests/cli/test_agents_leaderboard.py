@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from bakeoff.doors.exercises.results.write import result_files
+from bakeoff.doors.agents.results.write import result_files
 from bakeoff.plan import SubjectSpec
 
 from ..report.runs import plan_of, record_of, write_run

@@ -12,7 +12,7 @@ from uuid import uuid4
 from bakeoff import Needs, Plan, Registry, RunOptions, Task, Transcript, Usage, default_registry
 from bakeoff.models.rate_limit import RateLimiter, slots_of
 
-MOST_CALLS = 2
+MAX_CALLS = 2
 
 
 def upper(prompt: str) -> str:
@@ -66,7 +66,7 @@ class Provider:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[RateLimiter]:
-        yield RateLimiter(MOST_CALLS, slots=slots_of("of-test", MOST_CALLS))
+        yield RateLimiter(MAX_CALLS, slots=slots_of("of-test", MAX_CALLS))
 
 
 class Caller:

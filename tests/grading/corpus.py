@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Literal
 
 from bakeoff.bundled import __file__ as bundled
+from bakeoff.doors.agents.exercises import find_exercises
+from bakeoff.doors.agents.plan import case_of as case_of_exercise
+from bakeoff.doors.agents.request import ExercisesRequest
 from bakeoff.doors.components.plan import case_of as case_of_suite
 from bakeoff.doors.components.suites import discover
-from bakeoff.doors.exercises.exercises import find_exercises
-from bakeoff.doors.exercises.plan import case_of as case_of_exercise
-from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.mutants import choose_mutants, find_mutants
 from bakeoff.plan import Case, Grading

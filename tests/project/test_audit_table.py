@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
+from bakeoff.doors.agents.exercises import find_exercises
 from bakeoff.doors.components import suites
-from bakeoff.doors.exercises.exercises import find_exercises
 
 DOCS = Path(__file__).parents[2] / "docs" / "explanation" / "audit.md"
 

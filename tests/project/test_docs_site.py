@@ -17,7 +17,7 @@ from playwright.async_api import Page
 from scripts.plot_growth import plot
 
 from bakeoff.cli.main import app
-from bakeoff.doors.mcp_suite.lint.rules import RULES
+from bakeoff.doors.mcp.lint.rules import RULES
 
 from ..made_once import made_once
 from ..report.html.browser import Chromium
@@ -25,7 +25,7 @@ from ..report.html.browser import Chromium
 ROOT = Path(__file__).parents[2]
 # Nothing listens there: a build that asks for anything fails.
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
-LARGEST_PICTURE = 150_000
+MAX_PICTURE_SIZE = 150_000
 
 
 class Links(HTMLParser):
@@ -173,7 +173,7 @@ def test_pictures_are_small_and_say_what_they_show() -> None:
     large = [
         path.name
         for path in docs.rglob("*")
-        if path.suffix in (".png", ".webp", ".svg") and path.stat().st_size > LARGEST_PICTURE
+        if path.suffix in (".png", ".webp", ".svg") and path.stat().st_size > MAX_PICTURE_SIZE
     ]
     assert large == []
     shown = [

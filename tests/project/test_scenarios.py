@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "how-to" / "evals"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "index.md")
 FILE = re.compile(r'^```\w+ title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
-MOST_LINES = 12
+MAX_LINES = 12
 NAMES = """
     async-client baseline classes custom-scorer data-files json-extraction multi-turn parametrize rag replay rounds
     row-threshold streaming tool-agent
@@ -51,7 +51,7 @@ def test_a_scenario_is_one_test_file_of_at_most_twelve_lines(page: Path) -> None
     files = files_of(page)
     [name] = [name for name in files if name.endswith(".py")]
     assert name == f"test_{page.stem.replace('-', '_')}.py"
-    assert len([line for line in files[name].splitlines() if line.strip()]) <= MOST_LINES
+    assert len([line for line in files[name].splitlines() if line.strip()]) <= MAX_LINES
 
 
 def run(folder: Path, *words: str) -> str:

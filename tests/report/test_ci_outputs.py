@@ -19,7 +19,7 @@ from bakeoff.report import ci
 from bakeoff.report.badges import badge, run_badge, score_badge
 from bakeoff.report.blocks import paragraph
 from bakeoff.report.ci import CiOutputs, CiRun, write_ci_outputs
-from bakeoff.report.github import MOST_ANNOTATIONS, annotations, write_step_summary
+from bakeoff.report.github import MAX_ANNOTATIONS, annotations, write_step_summary
 from bakeoff.report.junit import status_of, write_junit
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
@@ -156,7 +156,7 @@ def test_a_run_of_controls_alone_is_told_as_such() -> None:
     suites = {suite.name: suite for suite in junit_of(plan, records)}
     assert list(suites) == ["nop", "oracle"]
     assert [found.name for found in suites["nop"].properties()] == ["control"]
-    assert len(annotated(plan, records)) == MOST_ANNOTATIONS + 1
+    assert len(annotated(plan, records)) == MAX_ANNOTATIONS + 1
     assert "Every subject is a control" in markdown_of(plan, records)
     assert "suite: 12/24 passed (controls)" in run_badge(summarise(plan, records))
 
@@ -196,7 +196,7 @@ def test_failures_are_errors_losses_are_warnings_and_the_rest_is_counted() -> No
     plan = plan_of(30, ["s"])
     records = [lost(t, "infra") if t.index < 2 else record_of(t, 0.0) for t in plan.trials()]
     lines = annotated(plan, records)
-    assert len([line for line in lines if line.startswith("::error ")]) == MOST_ANNOTATIONS
+    assert len([line for line in lines if line.startswith("::error ")]) == MAX_ANNOTATIONS
     assert len([line for line in lines if line.startswith("::warning ")]) == 2
     assert lines[-1] == "::notice title=bakeoff::18 more trials did not pass; the summary and the run have them"
     assert "::error title=s%3A case-2 (round 1)::fail: exact: not case-2" in lines

@@ -20,7 +20,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript
 from bakeoff.report.export_inspect import sample_id, write_inspect_log
 from bakeoff.report.export_tables import (
-    LONGEST_CELL,
+    MAX_CELL_LENGTH,
     fields_of,
     json_cell,
     rows_of,
@@ -137,7 +137,7 @@ def test_json_in_a_cell_is_json_however_long_it_is() -> None:
     scores = tuple(Score(name=f"n{number}", value=0.0, reason="\n" + "x" * 5000) for number in range(20))
     table = pandas.read_csv(io.StringIO(csv_of(plan, iter([record_of(plan.trial(0), scores=scores)]))))
     [cell] = table["scores"]
-    assert len(cell) <= LONGEST_CELL
+    assert len(cell) <= MAX_CELL_LENGTH
     told = json.loads(cell)
     assert [(score["name"], score["value"]) for score in told] == [(f"n{number}", 0.0) for number in range(20)]
     assert told[0]["reason"].startswith("\nxxx")

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from bakeoff.report.blocks import Block, BulletList, Code, Quote, columns, heading, paragraph
 from bakeoff.report.blocks import Table as Table
-from bakeoff.report.markdown import LONGEST, LONGEST_QUOTE, code_span, plain, to_markdown
+from bakeoff.report.markdown import LONGEST, MAX_QUOTE_LENGTH, code_span, plain, to_markdown
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -115,7 +115,7 @@ def test_plain_words_are_escaped_and_mention_nobody() -> None:
 
 
 def test_long_quotes_are_cut() -> None:
-    assert len(code_span("x" * 10_000_000)) < LONGEST_QUOTE + 10
+    assert len(code_span("x" * 10_000_000)) < MAX_QUOTE_LENGTH + 10
 
 
 def test_what_a_comment_has_no_room_for_is_left_out_and_counted() -> None:

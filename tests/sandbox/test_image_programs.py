@@ -16,7 +16,7 @@ from bakeoff.subjects.agent_program import is_installed, version_of
 from bakeoff.subjects.command_agent import CommandAgent
 from bakeoff.toolchains.browser import chromium_in
 
-from ..doors.exercises.small_tracks import DOUBLE, write_track
+from ..doors.agents.small_tracks import DOUBLE, write_track
 
 
 @pytest.fixture

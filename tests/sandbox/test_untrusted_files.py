@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bakeoff._kernel.paths import name_problem
 from bakeoff.errors import InfraError
 from bakeoff.sandbox import take
-from bakeoff.sandbox.untrusted_files import MOST_FOLDERS_DEEP, open_folder, write_below
+from bakeoff.sandbox.untrusted_files import MAX_FOLDERS_DEEP, open_folder, write_below
 
 SECRET = b"the reference solution"
 LIMITS = {"max_bytes": 10_000, "max_files": 5}
@@ -143,7 +143,7 @@ HOSTILE = (
     Tree("a file one byte too large", lambda root: (root / "f").write_bytes(b"x" * 10_001), "too large"),
     Tree("files that are too large together", together_too_large, "too large"),
     Tree("too many files", many, "one file too many"),
-    Tree("too deep", deep(MOST_FOLDERS_DEEP + 1), "folders deep"),
+    Tree("too deep", deep(MAX_FOLDERS_DEEP + 1), "folders deep"),
     Tree("far too deep", deep(900), "folders deep"),
     Tree("a name that is not UTF-8", named(b"\xff\xfe.py"), "not UTF-8"),
     Tree("a new line in a name", named("a\nb.py"), "control or invisible"),

@@ -21,7 +21,7 @@ from .simulation_differences import EDGE, INNER, SPREAD, Apart, changes_of_rows,
 pytestmark = pytest.mark.unwatched
 
 LOW = 0.92
-MOST_WRONG = 0.057  # of sums that are exact
+MAX_WRONG = 0.057  # of sums that are exact
 DRAWS = 600
 
 few = settings(max_examples=40, deadline=None)
@@ -42,7 +42,7 @@ def test_a_loss_as_large_as_the_margin_is_rarely_called_equivalent(apart: Apart)
         chance = float(binom.pmf(lost, apart.cases, apart.loss))
         granted += chance * (judge(found, margin=apart.loss).verdict is GateVerdict.EQUIVALENT)
         covered += chance * (found.interval.low <= -apart.loss <= found.interval.high)
-    assert granted <= MOST_WRONG
+    assert granted <= MAX_WRONG
     assert covered >= LOW
 
 
@@ -172,7 +172,7 @@ def test_clusters_lost_whole_are_covered_and_no_margin_is_granted_to_them(
         covered += outer.low <= -loss <= outer.high
         not_worse += inner.low > -loss
     assert covered / draws >= LOW
-    assert not_worse / draws <= MOST_WRONG
+    assert not_worse / draws <= MAX_WRONG
 
 
 def test_an_effective_n_that_rests_on_few_changes_promises_nothing() -> None:

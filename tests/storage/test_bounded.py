@@ -14,7 +14,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.record import Record, Transcript
 from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal import JournalWriter, read_journal, read_journal_backwards
-from bakeoff.storage.journal_lines import LONGEST_LINE, Damage
+from bakeoff.storage.journal_lines import MAX_LINE_LENGTH, Damage
 from bakeoff.storage.labels import read_labels
 
 from .conftest import NO_SECRETS, write
@@ -70,7 +70,7 @@ def test_one_blob_named_again_and_again_does_not_add_up(path: Path, make_record:
 def test_a_record_that_could_not_be_read_back_is_stored_without_its_texts(
     path: Path, make_record: Callable[..., Record]
 ) -> None:
-    write(path, make_record(transcript=Transcript(output="x" * (LONGEST_LINE + 1))))
+    write(path, make_record(transcript=Transcript(output="x" * (MAX_LINE_LENGTH + 1))))
     [entry] = read_journal(path)
     assert isinstance(entry, Record)
     assert "larger than 63 MB" in str((entry.transcript or Transcript()).metadata["not stored"])
@@ -137,7 +137,7 @@ def test_a_very_long_line_between_others_is_one_damage_in_both_directions(
 ) -> None:
     write(path, make_record())
     with path.open("ab") as file:
-        file.truncate(path.stat().st_size + LONGEST_LINE)
+        file.truncate(path.stat().st_size + MAX_LINE_LENGTH)
     with path.open("ab") as file:
         file.write(b"\n")
     write(path, make_record(round=1))

@@ -464,7 +464,7 @@ def test_a_line_longer_than_a_frame_is_read_from_several(
     numbers = [n * 7919 for n in range(300_000)]  # many short values: no blob takes them
     long = make_record(attempt_key="a" * 32, case="long", artefacts={}, transcript={"output": numbers})
     write(path, records[0], long, records[1])
-    assert path.stat().st_size > 2 * segment_file.LARGEST_FRAME
+    assert path.stat().st_size > 2 * segment_file.MAX_FRAME_SIZE
     os.close(begin_segment(path))
     finish_segments(list_segments(path.parent))
     assert list_segments(path.parent)[0].compressed

@@ -15,7 +15,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.storage.object_store import ObjectStore
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.segments import SEGMENTS, finish_segments, list_segments, open_journal, segment_path
-from bakeoff.storage.store_copy import LARGEST_PIECE, Piece, fetch_files, fetch_run, journal_pieces, sizes_of
+from bakeoff.storage.store_copy import MAX_PIECE_SIZE, Piece, fetch_files, fetch_run, journal_pieces, sizes_of
 from bakeoff.storage.store_upload import RunUpload, upload_run
 
 from .damage import make_run
@@ -193,10 +193,10 @@ def test_a_segment_that_was_damaged_in_the_store_is_named(store: CountingStore, 
         fetch_run(store, tmp_path / "there", "run")
 
 
-@pytest.mark.parametrize("name", ["", f"-{1000:015d}.zst", f"-{LARGEST_PIECE + 1:015d}.zst"])
+@pytest.mark.parametrize("name", ["", f"-{1000:015d}.zst", f"-{MAX_PIECE_SIZE + 1:015d}.zst"])
 def test_a_piece_that_is_too_large_for_memory_is_named_and_not_read(name: str, tmp_path: Path) -> None:
     piece = f"journal/{0:015d}-000001{name}"
-    sizes = {"plan.json": 10, piece: 1000 if str(LARGEST_PIECE + 1) in name else LARGEST_PIECE + 1}
+    sizes = {"plan.json": 10, piece: 1000 if str(MAX_PIECE_SIZE + 1) in name else MAX_PIECE_SIZE + 1}
     nobody = ObjectStore("s3://bucket/of-nobody")  # reading it would fail otherwise
     with pytest.raises(RunFolderError, match=rf"of-nobody/runs/run/{piece} is not fetched: it has 64 MB"):
         fetch_files(nobody, tmp_path / "runs/run", sizes)
@@ -209,7 +209,7 @@ def test_a_segment_that_is_too_large_for_a_piece_is_uploaded_in_plain_pieces(
     (run.path / SEGMENTS).mkdir()
     random = Random(0)
     large = b"".join(random.randbytes(500).hex().encode() + b"\n" for _ in range(1000)) * 68
-    assert len(large) > LARGEST_PIECE
+    assert len(large) > MAX_PIECE_SIZE
     run.journal_file.write_bytes(b"more\n")
     segment_path(run.path, 1, compressed=False).write_bytes(large)
     finish_segments(list_segments(run.path))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.prompt_suite.door import EvalDoor
+from bakeoff.doors.eval.door import EvalDoor
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from bakeoff.doors.exercises.exercises import find_exercises
+from bakeoff.doors.agents.exercises import find_exercises
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.install import install_jest, quiet
 from bakeoff.toolchains.type_checks import TypeChecker

@@ -5,7 +5,7 @@ import os
 JOBS_RULE = "two for each core, at most 8"
 """The default of `--jobs`, in words. Trials wait for models and tests in turn, so one for each core would idle."""
 
-_MOST_JOBS = 8
+_MAX_JOBS = 8
 
 
 def usable_cores() -> int:
@@ -15,4 +15,4 @@ def usable_cores() -> int:
 
 def default_jobs() -> int:
     """Return how many trials run at the same time unless someone says otherwise."""
-    return min(2 * usable_cores(), _MOST_JOBS)
+    return min(2 * usable_cores(), _MAX_JOBS)

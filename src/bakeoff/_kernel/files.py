@@ -15,7 +15,7 @@ from typing import BinaryIO
 PRIVATE = 0o600  # transcripts may hold anything; reports for others are written with 0644
 
 
-LARGEST_FILE = 64 << 20
+MAX_FILE_SIZE = 64 << 20
 """The most bytes that are read from a file at once, if the reader names no limit of its own."""
 
 
@@ -63,7 +63,7 @@ def require_file(descriptor: int, path: Path, *, pipes: bool = False) -> None:
         raise OSError(errno.EINVAL, "it is not a file", str(path))
 
 
-def read_file(path: Path, limit: int = LARGEST_FILE, *, pipes: bool = False) -> bytes:
+def read_file(path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False) -> bytes:
     """Return the content of a file. Raise OSError if it is larger than the limit or not a regular file."""
     with open_file(path, pipes=pipes) as file:
         size = os.fstat(file.fileno()).st_size  # 0 for a pipe, whose end shows how long it is

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_MOST_BYTES = 4 * 1024 * 1024
-_MOST_LINKS = 5  # from one reference to another
+_MAX_BYTES = 4 * 1024 * 1024
+_MAX_LINKS = 5  # from one reference to another
 
 
 def commit_of(folder: Path) -> str | None:
@@ -27,7 +27,7 @@ def _head(place: Path) -> str | None:
     common = _read(place / "commondir")
     folders = (place, place / common) if common else (place,)
     wanted = _read(place / "HEAD")
-    for _ in range(_MOST_LINKS):
+    for _ in range(_MAX_LINKS):
         if wanted is None or _COMMIT.fullmatch(wanted):
             return wanted
         name = wanted.removeprefix("ref:").strip()
@@ -46,7 +46,7 @@ def _reference(folder: Path, name: str) -> str | None:
 
 def _read(path: Path) -> str | None:
     try:
-        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+        if not path.is_file() or path.stat().st_size > _MAX_BYTES:
             return None
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 HOST = "127.0.0.1"
-LONGEST_PATH = 8000  # bytes
+MAX_PATH_LENGTH = 8000  # bytes
 _QUIET = logging.Logger("bakeoff.http_server", logging.CRITICAL + 1)
 """It prints nothing: clients get the errors, and must not fill the screen."""
 
@@ -144,7 +144,7 @@ def no_proxy(app: ASGIApp) -> ASGIApp:
         asked = app
         if scope["type"] == "http" and (scope["method"] == "CONNECT" or not scope["raw_path"].startswith(b"/")):
             asked = PlainTextResponse("refused: this is no proxy\n", HTTPStatus.BAD_REQUEST)
-        elif scope["type"] == "http" and len(scope["raw_path"]) > LONGEST_PATH:
+        elif scope["type"] == "http" and len(scope["raw_path"]) > MAX_PATH_LENGTH:
             asked = PlainTextResponse("refused: the path is too long\n", HTTPStatus.REQUEST_URI_TOO_LONG)
         await asked(scope, receive, send)
 

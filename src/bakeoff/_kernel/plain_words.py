@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from pydantic_core import ErrorDetails
 
-_LONGEST_SHOWN = 80
+_MAX_SHOWN_LENGTH = 80
 
 _WHOLE, _NUMBER, _TRUTH = "has to be a whole number", "has to be a number", "has to be true or false"
 _TEXT, _LIST, _OBJECT = "has to be a text", "has to be a list", "has to be an object, with keys and values"
@@ -93,8 +93,8 @@ def _plain(limit: object) -> str:
 def shown(value: object) -> str:
     """Format a value for an error. Objects show only their keys, because their values may be secret."""
     if isinstance(value, dict):
-        return f"an object with {', '.join(map(str, value))}"[:_LONGEST_SHOWN] if value else "{}"
+        return f"an object with {', '.join(map(str, value))}"[:_MAX_SHOWN_LENGTH] if value else "{}"
     if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
         return f"a list of {len(value)}"
     text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[:_MAX_SHOWN_LENGTH]}…"

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from bakeoff.errors import InfraError
 
 _THREADS = 4
-_MOST_PENDING = 64  # more would fill the disk
+_MAX_PENDING = 64  # more would fill the disk
 _Job = tuple[Path, Callable[[], None]]
 
 
@@ -61,7 +61,7 @@ class Removals:
 
     async def room(self) -> None:
         """Wait until few enough folders are left to be removed."""
-        while len(self._pending) >= _MOST_PENDING:
+        while len(self._pending) >= _MAX_PENDING:
             await self._one_done.wait()
 
     async def finish(self, seconds: float) -> None:

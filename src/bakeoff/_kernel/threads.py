@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 _Body = Callable[[], Callable[[], None]]
 """Calls something in a thread and returns a function that reports the result."""
 
-_MOST_IDLE = 32  # idle threads that are kept
+_MAX_IDLE = 32  # idle threads that are kept
 _GRACE_SECONDS = 1.0  # to let them end
 
 NOT_FOR_A_LOOP = (StopIteration, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
@@ -157,7 +157,7 @@ class _IdleThreads:
     def take_back(self, thread: _Thread) -> bool:
         """Return whether the thread may wait for more work."""
         with self._lock:
-            if self._waiting is None or len(self._waiting) >= _MOST_IDLE:
+            if self._waiting is None or len(self._waiting) >= _MAX_IDLE:
                 return False
             self._waiting.append(thread)
             return True

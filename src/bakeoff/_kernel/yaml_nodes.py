@@ -8,7 +8,7 @@ import yaml
 from yaml.composer import ComposerError
 
 _FAST_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MOST_EXPLAINED = 100_000  # characters of a text whose errors are worth a second, slower look
+_MAX_EXPLAINED = 100_000  # characters of a text whose errors are worth a second, slower look
 
 
 class TooMuch(Exception):
@@ -39,7 +39,7 @@ def compose(text: str, *, deepest: int, most: int) -> Node | None:
     try:
         return _Composer(deepest, most).compose(text, _FAST_LOADER)
     except yaml.YAMLError:
-        if len(text) > _MOST_EXPLAINED or _FAST_LOADER is yaml.SafeLoader:
+        if len(text) > _MAX_EXPLAINED or _FAST_LOADER is yaml.SafeLoader:
             raise
     return _Composer(deepest, most).compose(text, yaml.SafeLoader)
 

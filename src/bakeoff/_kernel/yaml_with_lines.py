@@ -24,14 +24,14 @@ Model = TypeVar("Model", bound=BaseModel)
 Key = tuple[str | int, ...]
 """The path of keys and list indexes that leads to a value."""
 
-LARGEST_FILE = 16 * 1024 * 1024
-_MOST_VALUES = 200_000  # aliases repeat values, and a small file must not become a large one
+MAX_FILE_SIZE = 16 * 1024 * 1024
+_MAX_VALUES = 200_000  # aliases repeat values, and a small file must not become a large one
 _DEEPEST = 100
 
 _WORDS = re.compile(r"(?P<null>~|null|Null|NULL|)|(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)")
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_MOST_DIGITS = 400
+_MAX_DIGITS = 400
 # The types that pyyaml gives to plain scalars by default.
 _PLAIN_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "value"}
 
@@ -160,7 +160,7 @@ def written(key: Key) -> str:
 def read_yaml(file: Path) -> PlacedYaml:
     """Read one file, or a pipe such as `<(command)`. Syntax errors name their line."""
     try:
-        text = read_file(file, LARGEST_FILE, pipes=True).decode("utf-8-sig")
+        text = read_file(file, MAX_FILE_SIZE, pipes=True).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -171,7 +171,7 @@ def read_yaml(file: Path) -> PlacedYaml:
 def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:
     """Return the value of a text. `form` names the language in errors: JSON is YAML, too."""
     try:
-        node = compose(text, deepest=_DEEPEST, most=2 * _MOST_VALUES)  # keys are nodes, too
+        node = compose(text, deepest=_DEEPEST, most=2 * _MAX_VALUES)  # keys are nodes, too
     except TooMuch as error:
         raise ConfigError([f"{file}:{error.line}: {error}"]) from error
     except yaml.MarkedYAMLError as error:
@@ -215,8 +215,8 @@ class _Builder:
         self.lines.setdefault(key, node.line)
         if len(key) > _DEEPEST:
             raise self._error(node.line, key, f"this is nested more than {_DEEPEST} levels deep")
-        if self._made > _MOST_VALUES:
-            raise self._error(node.line, key, f"this has more than {_MOST_VALUES:,} values, aliases counted")
+        if self._made > _MAX_VALUES:
+            raise self._error(node.line, key, f"this has more than {_MAX_VALUES:,} values, aliases counted")
         if node.is_object:
             return dict(self._pairs(node, key))
         if node.items is not None:
@@ -245,7 +245,7 @@ class _Builder:
     def _plain(self, text: str, line: int, key: Key) -> JsonValue:
         if word := _WORDS.fullmatch(text):
             return None if word["null"] is not None else word["true"] is not None
-        if len(text) > _MOST_DIGITS:
+        if len(text) > _MAX_DIGITS:
             return text
         if _INTEGER.fullmatch(text):
             return int(text, 0) if text[:2] in ("0o", "0x") else int(text)

@@ -17,11 +17,11 @@ from bakeoff.cli.console import err, out, say, warn
 from bakeoff.cli.exercises import gradable
 from bakeoff.cli.flags import AuditFlags, VerifyFlags
 from bakeoff.cli.run_plan import FAILED, PASSED, UNDECIDED
+from bakeoff.doors.agents import plan as exercises
+from bakeoff.doors.agents.exercises import find_exercises
+from bakeoff.doors.agents.request import ExercisesRequest
 from bakeoff.doors.components import plan as components
 from bakeoff.doors.components import suites as suite_files
-from bakeoff.doors.exercises import plan as exercises
-from bakeoff.doors.exercises.exercises import find_exercises
-from bakeoff.doors.exercises.request import ExercisesRequest
 from bakeoff.engine.resources import open_resources
 from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import UsageError

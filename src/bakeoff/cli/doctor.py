@@ -71,7 +71,7 @@ def look(results: Path) -> Iterator[Finding]:
 
 def _agents() -> Iterator[Finding]:
     """Try each coding agent that is installed in the sandbox that a run would choose."""
-    from bakeoff.doors.exercises.agents import agent_statuses, known_agents
+    from bakeoff.doors.agents.agents import agent_statuses, known_agents
     from bakeoff.sandbox import choose_sandbox
 
     try:

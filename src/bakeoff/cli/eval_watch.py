@@ -14,9 +14,9 @@ from bakeoff.cli.evals import run_options
 from bakeoff.cli.flags import EndingFlags, EvalRunFlags, SelectionFlags
 from bakeoff.cli.run_plan import PASSED, REUSED, UNDECIDED, CheckedPlan, EndedRun, check_plan, conclude, run_checked
 from bakeoff.cli.warm_models import WarmModels, warm_models
-from bakeoff.doors.prompt_suite.find import find_config, read_suite
-from bakeoff.doors.prompt_suite.plan import DOOR, EvalRequest, build_plan, settings_of
-from bakeoff.doors.prompt_suite.suite import EvalSuite
+from bakeoff.doors.eval.find import find_config, read_suite
+from bakeoff.doors.eval.plan import DOOR, EvalRequest, build_plan, settings_of
+from bakeoff.doors.eval.suite import EvalSuite
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
@@ -31,12 +31,12 @@ WATCH = "watch"
 
 _WRONG_CONFIGURATION = 2
 _LOOK_SECONDS = 0.15
-_MOST_SOURCES = 2000
+_MAX_SOURCES = 2000
 KEPT_RUNS = 20
 """The number of runs of a file that a watch searches for answers, and the number of its own runs that it keeps."""
 
 _SEARCHED_RUNS = 100  # of all files
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 
 
 def watch_eval(
@@ -88,9 +88,9 @@ class _Watching:
             changed = sorted(self._watch.wait())
             forget_modules(changed, self._sources())
             names = [visible(Path(path).name, 100) for path in changed]
-            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
             err().print()
-            say(f"Changed: {', '.join(names[:_MOST_NAMED])}{more}")
+            say(f"Changed: {', '.join(names[:_MAX_NAMED])}{more}")
 
     def _look(self) -> dict[str, str]:
         return self._states(sorted(self._sources()))
@@ -101,7 +101,7 @@ class _Watching:
         file = self._request.path.absolute()
         named = self._suite.sources if self._suite else ()
         beside = source_files(file.parent.resolve(), ".py", {str(self._flags.results.resolve())})
-        return {str(file.resolve()), *(str(each.resolve()) for each in named), *islice(beside, _MOST_SOURCES)}
+        return {str(file.resolve()), *(str(each.resolve()) for each in named), *islice(beside, _MAX_SOURCES)}
 
     def _cycle(self) -> None:
         try:

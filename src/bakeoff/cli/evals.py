@@ -5,9 +5,9 @@ from bakeoff.cli.console import out, warn
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import EndingFlags, EvalFlags, EvalRunFlags, SelectionFlags
 from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
-from bakeoff.doors.prompt_suite.find import read_suite
-from bakeoff.doors.prompt_suite.plan import EvalRequest, build_plan, settings_of
-from bakeoff.doors.prompt_suite.schema import schema_text
+from bakeoff.doors.eval.find import read_suite
+from bakeoff.doors.eval.plan import EvalRequest, build_plan, settings_of
+from bakeoff.doors.eval.schema import schema_text
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan

@@ -17,14 +17,14 @@ from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import AgentFlags, EndingFlags, ExerciseFlags, ReportFlags, RunFlags, SelectionFlags, VerifyFlags
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
-from bakeoff.doors.exercises.agents import agent_statuses, known_agents
-from bakeoff.doors.exercises.exercises import Exercise, find_exercises
-from bakeoff.doors.exercises.image import CONTAINERFILE, plan_image
-from bakeoff.doors.exercises.plan import build_plan, case_of
-from bakeoff.doors.exercises.request import ExercisesRequest
-from bakeoff.doors.exercises.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
-from bakeoff.doors.exercises.results.read import ExerciseResultReader, read_result
-from bakeoff.doors.exercises.verify import gradable_exercises
+from bakeoff.doors.agents.agents import agent_statuses, known_agents
+from bakeoff.doors.agents.exercises import Exercise, find_exercises
+from bakeoff.doors.agents.image import CONTAINERFILE, plan_image
+from bakeoff.doors.agents.plan import build_plan, case_of
+from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
+from bakeoff.doors.agents.results.read import ExerciseResultReader, read_result
+from bakeoff.doors.agents.verify import gradable_exercises
 from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.report.formatting import visible
@@ -105,7 +105,7 @@ def _print_prompts(exercises: Sequence[Exercise], request: ExercisesRequest) -> 
 def verify(*, wanted: ExerciseFlags, flags: VerifyFlags, as_json: bool = False) -> int:
     """Check exercises; return 1 if one of them is not fit for use."""
     from bakeoff.cli.verify import print_checks
-    from bakeoff.doors.exercises.verify import verify_exercises
+    from bakeoff.doors.agents.verify import verify_exercises
 
     request = ExercisesRequest(**wanted.values())
     exercises = gradable(_exercises_of(request), request)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.errors import UsageError
-from bakeoff.foreign_logs.importing import Imported, import_log
-from bakeoff.foreign_logs.reader import Choices, plan_source
+from bakeoff.logs.importing import Imported, import_log
+from bakeoff.logs.reader import Choices, plan_source
 from bakeoff.storage.object_store import is_store_address
 
 if TYPE_CHECKING:

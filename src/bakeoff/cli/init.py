@@ -10,7 +10,7 @@ from pathlib import Path
 from bakeoff._kernel.choices import StarterKind
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import out, say
-from bakeoff.doors.mcp_suite.examples import find_example, write_example_files
+from bakeoff.doors.mcp.examples import find_example, write_example_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def _mcp() -> Mapping[str, str]:
 
 
 def _eval() -> Mapping[str, str]:
-    from bakeoff.doors.prompt_suite.schema import first_files
+    from bakeoff.doors.eval.schema import first_files
 
     return first_files()
 

@@ -3,8 +3,8 @@
 from bakeoff.cli.compare import show
 from bakeoff.cli.flags import ReportFlags, VersionFlags
 from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp_suite.results.versions import describe_versions
-from bakeoff.doors.mcp_suite.versions import compare_versions, last_two_runs
+from bakeoff.doors.mcp.results.versions import describe_versions
+from bakeoff.doors.mcp.versions import compare_versions, last_two_runs
 from bakeoff.errors import UsageError
 from bakeoff.report.readers import find_source
 

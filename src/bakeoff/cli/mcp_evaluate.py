@@ -11,9 +11,9 @@ from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.dry_run import plan_json, print_plan
 from bakeoff.cli.flags import EndingFlags, EvaluationFlags, PlanFlags, SelectionFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, EndedRun, check_plan, conclude, run_checked
-from bakeoff.doors.mcp_suite.plan import EvaluationRequest
-from bakeoff.doors.mcp_suite.results.files import McpResults, write_combined
-from bakeoff.doors.mcp_suite.suites import SelectedSuite, prepare, read_suites
+from bakeoff.doors.mcp.plan import EvaluationRequest
+from bakeoff.doors.mcp.results.files import McpResults, write_combined
+from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
 from bakeoff.errors import BakeoffError, InfraError, PlanError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.report.formatting import percent, visible

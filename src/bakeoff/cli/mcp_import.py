@@ -11,11 +11,11 @@ from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import say
 from bakeoff.cli.run_plan import PASSED
-from bakeoff.doors.mcp_suite.bfcl import import_bfcl
-from bakeoff.doors.mcp_suite.config import check_config, suite_environment
-from bakeoff.doors.mcp_suite.examples import SCHEMA_NAME, published_schema
-from bakeoff.doors.mcp_suite.generate.output import config_text
-from bakeoff.doors.mcp_suite.static_server import serve_snapshot
+from bakeoff.doors.mcp.bfcl import import_bfcl
+from bakeoff.doors.mcp.config import check_config, suite_environment
+from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
+from bakeoff.doors.mcp.generate.output import config_text
+from bakeoff.doors.mcp.static_server import serve_snapshot
 from bakeoff.errors import UsageError
 
 _FOR_EVERYONE = 0o644

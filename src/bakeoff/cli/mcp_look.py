@@ -11,10 +11,10 @@ from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.flags import ServerOptions
 from bakeoff.cli.mcp_servers import one_suite
 from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp_suite.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
-from bakeoff.doors.mcp_suite.expectations import is_destructive
-from bakeoff.doors.mcp_suite.listing import listing_blocks
-from bakeoff.doors.mcp_suite.snapshot.files import Snapshot
+from bakeoff.doors.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
+from bakeoff.doors.mcp.expectations import is_destructive
+from bakeoff.doors.mcp.listing import listing_blocks
+from bakeoff.doors.mcp.snapshot.files import Snapshot
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolResult
 from bakeoff.mcp.exposed import PROMPT, READ

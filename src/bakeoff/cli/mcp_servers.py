@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bakeoff.cli.flags import DirectFlags
-from bakeoff.doors.mcp_suite.client_files import client_specs, is_client_file
-from bakeoff.doors.mcp_suite.config import Suite, read_suite, suite_environment
-from bakeoff.doors.mcp_suite.headers import hidden_headers, suite_with_headers, with_headers
-from bakeoff.doors.mcp_suite.lint.report import servers_of
-from bakeoff.doors.mcp_suite.suites import find_configs
+from bakeoff.doors.mcp.client_files import client_specs, is_client_file
+from bakeoff.doors.mcp.config import Suite, read_suite, suite_environment
+from bakeoff.doors.mcp.headers import hidden_headers, suite_with_headers, with_headers
+from bakeoff.doors.mcp.lint.report import servers_of
+from bakeoff.doors.mcp.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, parse_mcp_option
 from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names

@@ -20,15 +20,15 @@ from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_look import redactor_of
 from bakeoff.cli.mcp_servers import direct_servers, names_client_file, one_suite, read_suites_of
 from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp_suite.config import check_config, read_suite, suite_environment
-from bakeoff.doors.mcp_suite.coverage import Coverage, coverage_of
-from bakeoff.doors.mcp_suite.examples import SCHEMA_NAME, published_schema
-from bakeoff.doors.mcp_suite.generate.drafts import Wanted, draft_cases
-from bakeoff.doors.mcp_suite.generate.output import Frame, added_to, cases_text, whole_config
-from bakeoff.doors.mcp_suite.generate.reworded import reworded
-from bakeoff.doors.mcp_suite.generate.surroundings import Surroundings
-from bakeoff.doors.mcp_suite.headers import written_servers
-from bakeoff.doors.mcp_suite.lint.report import (
+from bakeoff.doors.mcp.config import check_config, read_suite, suite_environment
+from bakeoff.doors.mcp.coverage import Coverage, coverage_of
+from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
+from bakeoff.doors.mcp.generate.drafts import Wanted, draft_cases
+from bakeoff.doors.mcp.generate.output import Frame, added_to, cases_text, whole_config
+from bakeoff.doors.mcp.generate.reworded import reworded
+from bakeoff.doors.mcp.generate.surroundings import Surroundings
+from bakeoff.doors.mcp.headers import written_servers
+from bakeoff.doors.mcp.lint.report import (
     Linted,
     as_sarif,
     lint_blocks,
@@ -37,7 +37,7 @@ from bakeoff.doors.mcp_suite.lint.report import (
     rules_of,
     servers_of,
 )
-from bakeoff.doors.mcp_suite.results.sections import uncovered_blocks
+from bakeoff.doors.mcp.results.sections import uncovered_blocks
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.report.formatting import visible
@@ -124,7 +124,7 @@ def _json(value: Any) -> str:
 
 def init(directory: Path, *, example: str = "getting-started", force: bool = False) -> int:
     """Write an example, and print what to do with it."""
-    from bakeoff.doors.mcp_suite.examples import find_example, write_example
+    from bakeoff.doors.mcp.examples import find_example, write_example
 
     files = write_example(example, directory, force=force)
     for file in files:

@@ -10,14 +10,14 @@ from bakeoff.cli.compare import show
 from bakeoff.cli.console import err, say
 from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, watch
-from bakeoff.doors.mcp_suite.arguments import find_tool
-from bakeoff.doors.mcp_suite.calls import tool_label
-from bakeoff.doors.mcp_suite.description_patch import description_patch
-from bakeoff.doors.mcp_suite.plan import EvaluationRequest
-from bakeoff.doors.mcp_suite.proposals import proposed_descriptions
-from bakeoff.doors.mcp_suite.results.tuning import describe_tuning
-from bakeoff.doors.mcp_suite.suites import SelectedSuite, prepare, read_suites
-from bakeoff.doors.mcp_suite.tuning import (
+from bakeoff.doors.mcp.arguments import find_tool
+from bakeoff.doors.mcp.calls import tool_label
+from bakeoff.doors.mcp.description_patch import description_patch
+from bakeoff.doors.mcp.plan import EvaluationRequest
+from bakeoff.doors.mcp.proposals import proposed_descriptions
+from bakeoff.doors.mcp.results.tuning import describe_tuning
+from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
+from bakeoff.doors.mcp.tuning import (
     PRESENT,
     TuneReport,
     Version,

@@ -15,16 +15,16 @@ from bakeoff.cli.pages import show
 from bakeoff.cli.run_plan import PASSED, UNDECIDED, EndedRun, check_plan, watch, worst_of
 from bakeoff.cli.warm_models import WarmModels, warm_models
 from bakeoff.doors import DoorResults, FinishedRun
-from bakeoff.doors.mcp_suite.confusion import confusions
-from bakeoff.doors.mcp_suite.outcome import outcome_of
-from bakeoff.doors.mcp_suite.plan import EvaluationRequest, settings_of, suite_name
-from bakeoff.doors.mcp_suite.results.cycles import cycle_blocks
-from bakeoff.doors.mcp_suite.results.report import failure_reason
-from bakeoff.doors.mcp_suite.results.sections import page_parts, state_with
-from bakeoff.doors.mcp_suite.selection import EarlierRun, Selection, select
-from bakeoff.doors.mcp_suite.sources import DATA_SUFFIXES, suite_sources
-from bakeoff.doors.mcp_suite.suites import SelectedSuite, find_suites, prepare, read_suites
-from bakeoff.doors.mcp_suite.versions import compare_with_run_before
+from bakeoff.doors.mcp.confusion import confusions
+from bakeoff.doors.mcp.outcome import outcome_of
+from bakeoff.doors.mcp.plan import EvaluationRequest, settings_of, suite_name
+from bakeoff.doors.mcp.results.cycles import cycle_blocks
+from bakeoff.doors.mcp.results.report import failure_reason
+from bakeoff.doors.mcp.results.sections import page_parts, state_with
+from bakeoff.doors.mcp.selection import EarlierRun, Selection, select
+from bakeoff.doors.mcp.sources import DATA_SUFFIXES, suite_sources
+from bakeoff.doors.mcp.suites import SelectedSuite, find_suites, prepare, read_suites
+from bakeoff.doors.mcp.versions import compare_with_run_before
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
@@ -37,8 +37,8 @@ from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_fol
 
 _LOOK_SECONDS = 0.15
 _WRONG_CONFIGURATION = 2
-_MOST_NAMED = 3
-_LONGEST_REASON = 200
+_MAX_NAMED = 3
+_MAX_REASON_LENGTH = 200
 _RESTLESS = 3  # cycles in a row that change a file by themselves, after which it is not watched any more
 
 
@@ -116,9 +116,9 @@ class _Watching:
             say(f"{WAITING}{shown}")
             changed = sorted(self._watch.wait())
             names = [visible(os.path.relpath(path), 100) for path in changed]
-            more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+            more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
             err().print()
-            say(f"Changed: {', '.join(names[:_MOST_NAMED])}{more}")
+            say(f"Changed: {', '.join(names[:_MAX_NAMED])}{more}")
 
     def end(self) -> None:
         """Tell open pages that no further cycle comes, and users where the last one is."""
@@ -274,6 +274,6 @@ def _line(record: Record, selection: Selection) -> str | None:
     if (record.case, record.subject) not in selection.asked:
         return None
     passed = record.verdict is Verdict.PASS
-    why = "" if passed else f": {visible(failure_reason(record) or '', _LONGEST_REASON)}"
+    why = "" if passed else f": {visible(failure_reason(record) or '', _MAX_REASON_LENGTH)}"
     verdict = "passed" if passed else record.verdict.value
     return f"{verdict}  {visible(record.case, 80)}, {visible(record.subject, 60)}{why}"

@@ -9,13 +9,13 @@ from pathlib import Path
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say
 from bakeoff.cli.flags import MergeFlags
-from bakeoff.doors.pytest_plugin.reporting.blocks import summary_blocks
-from bakeoff.doors.pytest_plugin.reporting.ending import OutcomeRedactor, write_html, write_json
-from bakeoff.doors.pytest_plugin.reporting.eval_file import file_chunks, merge_files, read_eval_file
-from bakeoff.doors.pytest_plugin.reporting.gates import Gates, judge_gates
-from bakeoff.doors.pytest_plugin.reporting.numbers import Tallies
-from bakeoff.doors.pytest_plugin.reporting.session_summary import summary_of
-from bakeoff.doors.pytest_plugin.reporting.undecided import Allowance
+from bakeoff.doors.pytest.reporting.blocks import summary_blocks
+from bakeoff.doors.pytest.reporting.ending import OutcomeRedactor, write_html, write_json
+from bakeoff.doors.pytest.reporting.eval_file import file_chunks, merge_files, read_eval_file
+from bakeoff.doors.pytest.reporting.gates import Gates, judge_gates
+from bakeoff.doors.pytest.reporting.numbers import Tallies
+from bakeoff.doors.pytest.reporting.session_summary import summary_of
+from bakeoff.doors.pytest.reporting.undecided import Allowance
 from bakeoff.errors import UsageError
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.terminal import print_blocks

@@ -22,7 +22,7 @@ from bakeoff.report.formatting import cost, duration, visible
 _LINE_SECONDS = 10.0
 _SAME_SECONDS = 30.0  # between two notes on why trials of one subject wait
 _REASON = 200  # characters of a reason
-_MOST_SUBJECTS = 12  # that have a bar of their own
+_MAX_SUBJECTS = 12  # that have a bar of their own
 _NAME = 28  # characters of a name in front of its bar
 _NAMED = 3  # trials in flight that are named
 
@@ -186,7 +186,7 @@ class Bars(Progress):
         super().__init__(*columns, console=console, transient=True)
         self._progress = progress
         self._all = self.add_task("trials", total=progress.total, details="")
-        alone = len(progress.subjects) < 2 or len(progress.subjects) > _MOST_SUBJECTS
+        alone = len(progress.subjects) < 2 or len(progress.subjects) > _MAX_SUBJECTS
         self._own = {
             name: self.add_task(f"  {visible(name, _NAME)}", total=progress.total // len(progress.subjects), details="")
             for name in (() if alone else progress.subjects)

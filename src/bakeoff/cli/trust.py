@@ -14,8 +14,8 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.storage.made_here import why_unknown
 from bakeoff.storage.run_folder import RunFolder
 
-_MOST_LINES = 40
-_LONGEST_LINE = 1000
+_MAX_LINES = 40
+_MAX_LINE_LENGTH = 1000
 # These run nothing that the plan names, and reach nothing but this process, unless an option names a function.
 _HARMLESS = frozenset(
     {"nop", "oracle", "cheat", "scripted"}
@@ -47,9 +47,9 @@ def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
     if trust or not (named := what_runs(plan)) or (why := why_unknown(folder.path, data)) is None:
         return plan
     found = f"run {folder.label} {why}; `{doing}` would use:"
-    lines = [visible(line, _LONGEST_LINE) for line in named[:_MOST_LINES]]
-    if len(named) > _MOST_LINES:
-        lines.append(f"… and {len(named) - _MOST_LINES} more in {folder.plan_file}")
+    lines = [visible(line, _MAX_LINE_LENGTH) for line in named[:_MAX_LINES]]
+    if len(named) > _MAX_LINES:
+        lines.append(f"… and {len(named) - _MAX_LINES} more in {folder.plan_file}")
     if not can_ask():
         shown = "\n".join((found, *(f"  {line}" for line in lines)))
         raise UsageError(f"{shown}\nif you trust all of this, add --trust")

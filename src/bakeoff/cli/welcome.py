@@ -60,7 +60,7 @@ def _or_start(kind: str, file: str, *words: str) -> Words:
 
 
 def _ask_agent() -> Words:
-    from bakeoff.doors.exercises.agents import known_agents
+    from bakeoff.doors.agents.agents import known_agents
 
     here = [name for name, agent in known_agents().items() if shutil.which(agent.command[0])]
     if not here:

@@ -32,7 +32,7 @@ _NEED_RESULTS = frozenset(
 _RUN_ARGUMENTS = {"run", "baseline", "candidate"}
 _SAME_RUN = ""
 _RUNS_SHOWN = 30
-_MOST_JOBS = 256
+_MAX_JOBS = 256
 CANCELLED = "cancelled; nothing was run"
 
 ShowPlan = Callable[["ComponentsRequest"], None]
@@ -117,7 +117,7 @@ def _ask_run(defaults: "ComponentsRequest", show_plan: ShowPlan, jobs: int, give
         request = _ask_request(_with_last_answers(defaults, last, given), given, gateway)
         wanted = jobs
         if "jobs" not in given:
-            wanted = int(type_in("Trials at the same time", str(min(last.jobs or jobs, _MOST_JOBS)), _number_problem))
+            wanted = int(type_in("Trials at the same time", str(min(last.jobs or jobs, _MAX_JOBS)), _number_problem))
         out().print()
         show_plan(request)
         words = shown(shlex.join(command_line(request, jobs=wanted)))
@@ -158,5 +158,5 @@ def _ask_request(
 
 
 def _number_problem(text: str) -> str | None:
-    fits = text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= _MOST_JOBS
-    return None if fits else f"type a number from 1 to {_MOST_JOBS}"
+    fits = text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= _MAX_JOBS
+    return None if fits else f"type a number from 1 to {_MAX_JOBS}"

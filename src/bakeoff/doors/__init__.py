@@ -25,11 +25,11 @@ if TYPE_CHECKING:  # every pytest run loads this module, so it imports nothing h
 
 _DOORS = {
     "components": "bakeoff.doors.components.door:ComponentsDoor",
-    "eval": "bakeoff.doors.prompt_suite.door:EvalDoor",
-    "exercises": "bakeoff.doors.exercises.door:ExercisesDoor",
+    "eval": "bakeoff.doors.eval.door:EvalDoor",
+    "agents": "bakeoff.doors.agents.door:AgentsDoor",
     "imported": "bakeoff.doors.imported:ImportedDoor",
-    "mcp": "bakeoff.doors.mcp_suite.door:McpDoor",
-    "pytest": "bakeoff.doors.pytest_plugin.door:PytestDoor",
+    "mcp": "bakeoff.doors.mcp.door:McpDoor",
+    "pytest": "bakeoff.doors.pytest.door:PytestDoor",
 }
 
 RunState: TypeAlias = Literal["passed", "failed", "undecided"]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 NAME = 120
 """The longest name on a page, in characters."""
-_MOST_TEXTS = 100  # cases whose prompts are on the page; more would make it slow
+_MAX_TEXTS = 100  # cases whose prompts are on the page; more would make it slow
 
 
 def cases_section(
@@ -39,7 +39,7 @@ def cases_section(
     cases = run.plan.cases
     blocks: list[Block] = [
         Code(text=case.prompt, language="markdown", title=f"{visible(case.id, NAME)}: {prompt}")
-        for case in cases[:_MOST_TEXTS]
+        for case in cases[:_MAX_TEXTS]
         if case.prompt
     ]
     if described:

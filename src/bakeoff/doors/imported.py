@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NoReturn
 from bakeoff._kernel.text import visible
 from bakeoff.doors import Door
 from bakeoff.errors import UsageError
-from bakeoff.foreign_logs.reader import plan_source
+from bakeoff.logs.reader import plan_source
 
 if TYPE_CHECKING:
     from bakeoff.options import RunOptions

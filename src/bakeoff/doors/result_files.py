@@ -20,9 +20,9 @@ from bakeoff.report.formatting import visible
 
 RECORDED = "recorded"
 """The kind of a subject that was imported from a result file."""
-LARGEST_NUMBER = 10**15  # JavaScript's integers are exact up to here
+MAX_NUMBER = 10**15  # JavaScript's integers are exact up to here
 END_OF_TIME = 253_402_300_800  # the year 10000
-LARGEST_FILE = 256 * 1024**2
+MAX_FILE_SIZE = 256 * 1024**2
 
 
 class CamelObject(FrozenModel):
@@ -104,9 +104,9 @@ def hidden_tests_of(records: Iterable[Record]) -> HiddenTests | None:
 def read_limited(path: Path) -> bytes:
     """Read a result file. Raise `RunFolderError` if it is too large."""
     size = path.stat().st_size
-    if size > LARGEST_FILE:
-        raise RunFolderError(f"{path} has {size / 1024**2:.0f} MiB; at most {LARGEST_FILE // 1024**2} are read")
-    return read_file(path, LARGEST_FILE)
+    if size > MAX_FILE_SIZE:
+        raise RunFolderError(f"{path} has {size / 1024**2:.0f} MiB; at most {MAX_FILE_SIZE // 1024**2} are read")
+    return read_file(path, MAX_FILE_SIZE)
 
 
 def unreadable(source: str, error: ValidationError, skip: tuple[int | str, ...] = ()) -> RunFolderError:

@@ -12,7 +12,7 @@ from pathlib import Path
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.plan import SubjectSpec
-from bakeoff.subjects.folder_changes import MOST_BYTES, MOST_FILES, PASSED_OVER, read_matching, read_tree
+from bakeoff.subjects.folder_changes import MAX_BYTES, MAX_FILES, PASSED_OVER, read_matching, read_tree
 
 NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")
@@ -72,13 +72,13 @@ def _check_size(text: str, place: Path) -> None:
     for folder, folders, files in os.walk(place):
         folders[:] = [name for name in folders if name not in PASSED_OVER]
         entries += len(folders) + len(files)
-        for name in files[: MOST_FILES + 1]:
+        for name in files[: MAX_FILES + 1]:
             with suppress(OSError):
                 size += (Path(folder) / name).lstat().st_size
-        if entries > MOST_FILES or size > MOST_BYTES:
+        if entries > MAX_FILES or size > MAX_BYTES:
             raise UsageError(
-                f"--with {text!r:.200}: {str(place)!r} holds more than {MOST_FILES:,} files and folders, or more than "
-                f"{MOST_BYTES // 1024**2} MB: name a folder that has only the files of the treatment"
+                f"--with {text!r:.200}: {str(place)!r} holds more than {MAX_FILES:,} files and folders, or more than "
+                f"{MAX_BYTES // 1024**2} MB: name a folder that has only the files of the treatment"
             )
 
 

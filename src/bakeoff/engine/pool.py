@@ -14,7 +14,7 @@ from bakeoff.engine.trial import Job, apart
 from bakeoff.errors import BudgetError
 from bakeoff.record import Record, Usage
 
-_LEAST_QUEUE = 64  # jobs that wait for a worker
+_MIN_QUEUE = 64  # jobs that wait for a worker
 _REMOVAL_SECONDS = 600.0  # for removing the folders of all trials, after the last of them
 _STOPPED_SECONDS = 10.0  # the same, after someone stopped the run
 
@@ -68,7 +68,7 @@ class TrialPool:
         self._started = 0
         self._unfinished: set[int] = set()  # the numbers of trials, in the order in which they were taken
         self._one_finished = asyncio.Event()
-        self._queue: asyncio.Queue[Job | None] = asyncio.Queue(max(width, _LEAST_QUEUE))
+        self._queue: asyncio.Queue[Job | None] = asyncio.Queue(max(width, _MIN_QUEUE))
         self.limit_reached: str | None = None
 
     @asynccontextmanager

@@ -32,7 +32,7 @@ SubjectFactory = Callable[[SubjectSpec], Subject | BoundSubject]
 ScorerFactory = Callable[[ScorerSpec], Scorer]
 Built = TypeVar("Built")
 NO_NEEDS = Needs()
-_MOST_NAMED = 20  # cases named in an error, of those with one problem
+_MAX_NAMED = 20  # cases named in an error, of those with one problem
 
 Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
 """Return the tools that a door gives every subject in a case. They may use the open resources, given by key."""
@@ -326,5 +326,5 @@ def _unscored_cases(judges: Mapping[str, Scorer], cases: Iterable[Case]) -> Iter
 def _shortened(problems: Iterable[str]) -> list[str]:
     """Report one problem once for a few cases, however many have it."""
     found = list(problems)
-    more = len(found) - _MOST_NAMED
-    return found if more <= 0 else [*found[:_MOST_NAMED], f"… and {more} more cases with the same problem"]
+    more = len(found) - _MAX_NAMED
+    return found if more <= 0 else [*found[:_MAX_NAMED], f"… and {more} more cases with the same problem"]

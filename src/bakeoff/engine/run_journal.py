@@ -14,8 +14,8 @@ from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
 
 _GATHER_SECONDS = 0.005  # finished records wait this long for others, so that they share an fsync
-_MOST_UNCOMMITTED = 1024  # records
-_MOST_UNREAD = 4 * _MOST_UNCOMMITTED  # durable records
+_MAX_UNCOMMITTED = 1024  # records
+_MAX_UNREAD = 4 * _MAX_UNCOMMITTED  # durable records
 _FLUSH_RECORDS, _FLUSH_SECONDS = 64, 1.0  # what `append` leaves unwritten at most
 
 
@@ -73,7 +73,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
         self._writer.append_record(record)
         self._uncommitted.append(record)
         self._to_commit.set()
-        while len(self._uncommitted) >= _MOST_UNCOMMITTED or len(self._durable) >= _MOST_UNREAD:
+        while len(self._uncommitted) >= _MAX_UNCOMMITTED or len(self._durable) >= _MAX_UNREAD:
             self._room.clear()
             await self._room.wait()
 
@@ -102,7 +102,7 @@ class RunJournal(AbstractContextManager["RunJournal"]):
         over = False
         while not over:
             await self._to_commit.wait()
-            if not work.done() and len(self._uncommitted) < _MOST_UNCOMMITTED:
+            if not work.done() and len(self._uncommitted) < _MAX_UNCOMMITTED:
                 await asyncio.sleep(_GATHER_SECONDS)
             over = work.done()
             self._to_commit.clear()

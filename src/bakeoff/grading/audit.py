@@ -27,7 +27,7 @@ from bakeoff.plan import Case
 
 FORMAT = 1
 Fate: TypeAlias = Literal["killed", "survived", "equivalent"]
-_LEAST_SECONDS, _TIMES_LONGER = 10.0, 5  # a mutant or a cheat may never end
+_MIN_SECONDS, _TIMES_LONGER = 10.0, 5  # a mutant or a cheat may never end
 _NAMED = 3
 
 
@@ -229,7 +229,7 @@ class _CaseAuditor:
             return blank.model_copy(update={"problems": ("it has no reference, so nothing can be audited",)})
         if (why := reference_problem(plain)) is not None:
             return blank.model_copy(update={"problems": (f"its reference does not pass: {why}",)})
-        seconds = min(case.settings.seconds, max(_LEAST_SECONDS, _TIMES_LONGER * plain.seconds))
+        seconds = min(case.settings.seconds, max(_MIN_SECONDS, _TIMES_LONGER * plain.seconds))
         quick = replace(self, case=replace(case, settings=case.settings.model_copy(update={"seconds": seconds})))
         rounds = range(self.settings.rounds)
         oracle = await asyncio.gather(*(self._grade(reference, case.reference) for _ in rounds))

@@ -15,12 +15,12 @@ from bakeoff.toolchains.outcome import TestRun
 RunReference = Callable[[Mapping[str, str]], Coroutine[Any, Any, TestRun]]
 """Run the reference with these test files in place of the suite's own."""
 
-_MOST_ROUNDS = 16
-_MOST_TIMEOUTS = 2  # another input may never end; finding out which one is not worth more waits
+_MAX_ROUNDS = 16
+_MAX_TIMEOUTS = 2  # another input may never end; finding out which one is not worth more waits
 _SLOW_SECONDS = 0.5  # a twin that waits for something that never comes; another one may fail at once
 _HALVES = 3
 _FORMS, _FORMS_OF_FEW = 2, 4  # perturbations of a test; few tests need more of them to show something
-_MOST_MENDINGS = 10
+_MAX_MENDINGS = 10
 _OPEN, _CLOSE = "\u2039", "\u203a"
 _NOTHING = Perturbation((), sound=False)
 
@@ -104,7 +104,7 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
     await _locate(searches, files, plain, run)
     trial = _Trials(files, plain, run)
     forms = _FORMS_OF_FEW if len(searches) < FEW else _FORMS
-    for attempt in range(_MOST_ROUNDS):
+    for attempt in range(_MAX_ROUNDS):
         # Further perturbations are only looked for in the first rounds, while most tests still need one.
         wanted = forms if attempt < forms else 1
         open_searches = [search for search in searches if search.wants(wanted) and _next(search)]
@@ -177,7 +177,7 @@ class _Trials:
             return
         self.timeouts += found.stop == "timeout"
         for part in _parts(searches):
-            if self.timeouts <= _MOST_TIMEOUTS or all(search.tried.sound for search in part):
+            if self.timeouts <= _MAX_TIMEOUTS or all(search.tried.sound for search in part):
                 await self.of(part)
 
 
@@ -207,7 +207,7 @@ async def _prove(
     """
     usable = [twin for search in searches for twin in search.twins()]
     was_broken = False
-    for _ in range(_MOST_MENDINGS):
+    for _ in range(_MAX_MENDINGS):
         if not usable:
             break
         halves = tuple(_half(len(usable), draw) for _ in range(_HALVES))

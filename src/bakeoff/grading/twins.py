@@ -22,7 +22,7 @@ from bakeoff.grading.written_tests import ASSERTED, EXPECTED, GIVEN, TestSource,
 
 FEW = 4
 """A suite with fewer twins than this is run in several pairs: with one pair, a guess would be right too often."""
-_MOST_VALUES = 4  # of one rank that are tried
+_MAX_VALUES = 4  # of one rank that are tried
 _QUOTED = re.compile(r"""([a-zA-Z]*)('{3}|"{3}|['"`])(.*)\2""", re.DOTALL)
 _CHANGEABLE = re.compile(r"(?<!\\)[a-zA-Z0-9]")
 _WORD = re.compile(r"(?<![\\\w])[a-zA-Z]{3,}(?!\w)")
@@ -137,7 +137,7 @@ class Proposals:
 
     def _of_values(self, test: TestSource, rank: int) -> Iterator[Perturbation]:
         values = [value for value in test.values if value.rank == rank]
-        for value in values[: -_MOST_VALUES - 1 : -1]:
+        for value in values[: -_MAX_VALUES - 1 : -1]:
             for edit, borrowed in self._replacements(value):
                 yield Perturbation((edit,), _is_sound(value, borrowed=borrowed), made=value.comparison == "made")
 

@@ -12,7 +12,7 @@ from bakeoff.mcp.tools import ServerTool, ToolResult
 
 READ = "read_resource"
 PROMPT = "prompt_"
-_MOST_LISTED = 100  # resources in a description
+_MAX_LISTED = 100  # resources in a description
 _LONGEST = 200  # characters of the description of one resource
 
 
@@ -38,7 +38,7 @@ def _reader(offers: Offers) -> ServerTool:
     listed = [
         f"- {each.uri}{f' ({each.mime_type})' if each.mime_type else ''}: "
         f"{' '.join((each.description or each.title or each.name).split())[:_LONGEST]}"
-        for each in offers.resources[:_MOST_LISTED]
+        for each in offers.resources[:_MAX_LISTED]
     ]
     uris: list[JsonValue] = [each.uri for each in offers.resources if not each.template]
     uri: dict[str, JsonValue] = {"type": "string", "description": "The URI of the resource."}

@@ -25,7 +25,7 @@ from bakeoff._kernel.text import visible
 from bakeoff.mcp.servers import OAuth, ServerSpec, is_safe_endpoint, shown_url
 from bakeoff.mcp.tokens import Login, TokenStore
 
-_LONGEST_TOKEN = 100_000
+_MAX_TOKEN_LENGTH = 100_000
 _SPARE_SECONDS = 10.0  # a token that expires in this time is refreshed now
 
 
@@ -88,7 +88,7 @@ class TokenFile(httpx2.Auth):
     def _read(self) -> str:
         try:
             with open_file(self._file, pipes=True) as opened:
-                text = opened.read(_LONGEST_TOKEN).decode().strip()
+                text = opened.read(_MAX_TOKEN_LENGTH).decode().strip()
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not text"
             raise OAuthFlowError(f"the token file {self._file} cannot be read: {why}") from error

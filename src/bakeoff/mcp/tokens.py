@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bakeoff._kernel.files import LARGEST_FILE, PRIVATE, open_file, write_atomically
+from bakeoff._kernel.files import MAX_FILE_SIZE, PRIVATE, open_file, write_atomically
 from bakeoff.errors import UsageError
 
 
@@ -65,7 +65,7 @@ class TokenStore:
             with open_file(self.file) as opened:
                 if stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o077:
                     raise UsageError(f"{self.file} holds tokens and others can read it: `chmod 600 {self.file}`")
-                return _Logins.model_validate_json(opened.read(LARGEST_FILE))
+                return _Logins.model_validate_json(opened.read(MAX_FILE_SIZE))
         except FileNotFoundError:
             return _Logins()
         except ValidationError as error:

@@ -18,12 +18,12 @@ from bakeoff.storage.redaction import CUT
 
 Kind = Literal["text", "reasoning", "tool"]
 
-MOST_CHARACTERS = 200_000  # kept of one part
-MOST_PARTS = 256  # kept of one answer
+MAX_CHARACTERS = 200_000  # kept of one part
+MAX_PARTS = 256  # kept of one answer
 _DEEPEST = 50  # of a call's arguments
-MOST_TOKENS = 100_000_000
+MAX_TOKENS = 100_000_000
 # Longer than any text without a space: an image or another file, which is not billed by its characters.
-_LONGEST_WORD = 20_000
+_MAX_WORD_LENGTH = 20_000
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Piece:
     size: int = 0
 
     def add(self, text: str) -> None:
-        room = MOST_CHARACTERS - self.size
+        room = MAX_CHARACTERS - self.size
         self.size += len(text)
         if room > 0:
             self.texts.append(text if len(text) <= room else text[:room] + CUT)
@@ -73,7 +73,7 @@ class ModelAnswer:
         piece = self.pieces.get(key)
         if piece is None:
             piece = Piece(kind)
-            if len(self.pieces) < MOST_PARTS:
+            if len(self.pieces) < MAX_PARTS:
                 self.pieces[key] = piece
         if isinstance(name, str) and name:
             piece.name = name
@@ -85,7 +85,7 @@ class ModelAnswer:
 
     def count(self, counted: Mapping[str, int] | None, *, final: bool) -> None:
         """Take over counts, which only grow. Counts that cannot be true are dropped, and the usage is estimated."""
-        wrong = counted is None or any(count > MOST_TOKENS for count in counted.values())
+        wrong = counted is None or any(count > MAX_TOKENS for count in counted.values())
         self.counts.update({name: max(value, self.counts.get(name, 0)) for name, value in (counted or {}).items()})
         cached = self.counts.get("cache_read", 0) + self.counts.get("cache_write", 0)
         wrong = wrong or cached > self.counts.get("input", 0)
@@ -152,6 +152,6 @@ def characters_in(value: object) -> int:
             queue.extend(item.values())
         elif isinstance(item, list):
             queue.extend(item)
-        elif isinstance(item, str) and (len(item) < _LONGEST_WORD or " " in item[:_LONGEST_WORD]):
+        elif isinstance(item, str) and (len(item) < _MAX_WORD_LENGTH or " " in item[:_MAX_WORD_LENGTH]):
             total += len(item)
     return total

@@ -20,7 +20,7 @@ from bakeoff.meter.upstreams import ROUTES, Asked, Route, Upstream, asking_heade
 from bakeoff.meter.wire_formats import RESPONSES
 
 DEEPEST = 200
-LONGEST_PATH = 2000  # characters; names of models are shorter, and clients fail at longer addresses
+MAX_PATH_LENGTH = 2000  # characters; names of models are shorter, and clients fail at longer addresses
 
 _QUERY = re.compile(r"[\w.~%=&+:,/-]{0,2000}", re.ASCII)
 _HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]|host\.docker\.internal)(:\d{1,5})?", re.IGNORECASE)
@@ -96,8 +96,8 @@ class MeterApp:
 
     def _route(self, method: str, path: str) -> tuple[Upstream, Route, str, str]:
         """Return the provider, the route, the path below the provider's address, and the model if the path names it."""
-        if len(path) > LONGEST_PATH:
-            raise Refused(404, f"the meter accepts no path of more than {LONGEST_PATH} characters")
+        if len(path) > MAX_PATH_LENGTH:
+            raise Refused(404, f"the meter accepts no path of more than {MAX_PATH_LENGTH} characters")
         upstream = self._upstream(path)
         if upstream is None:
             known = ", ".join(one.base_path for one in self._trial.upstreams.values())

@@ -27,14 +27,14 @@ from bakeoff.replay.http import HttpAnswer
 from bakeoff.replay.metered import RecordedExchange
 from bakeoff.replay.store import MAX_RECORDED_BYTES, Key
 
-MOST_ANSWER_BYTES = 64 << 20  # of an answer that is not streamed
+MAX_ANSWER_BYTES = 64 << 20  # of an answer that is not streamed
 _MAY_PASS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
 _TOO_MUCH = {429, 503, 529}
 _NO_MONEY = (b"insufficient_quota", b"billing_hard_limit", b"exceeded your current quota")
 _NO_CREDIT = "Your credit balance is too low"
 _BUSY_EVENTS = {"overloaded_error": 529, "rate_limit_error": 429, "api_error": 500, "server_error": 500}
-_MOST_WORDS = 4000  # characters of an error
-_MOST_BROKEN = 3  # incomplete answers to one request: each of them costs money
+_MAX_WORDS = 4000  # characters of an error
+_MAX_BROKEN = 3  # incomplete answers to one request: each of them costs money
 _DECODED = ("", "identity", "gzip", "deflate")  # encodings that the client decodes; others are passed on unchanged
 
 
@@ -217,7 +217,7 @@ class Exchange:
         self.sent = False
         self.broken += 1
         message = f"{name} answered {self.status} and broke off: {what}"
-        return self._busy(message) if self.broken < _MOST_BROKEN else InfraError(message)
+        return self._busy(message) if self.broken < _MAX_BROKEN else InfraError(message)
 
     def _busy(self, message: str, **how: Any) -> ProviderBusy | InfraError:
         """Return an error that is retried, unless the trial has already waited for this provider in vain."""
@@ -278,7 +278,7 @@ class Exchange:
         hopeless = _is_about_money(status, body)
         name = self.asked.upstream.name
         said, headers = (
-            body[:_MOST_WORDS].decode(errors="replace"),
+            body[:_MAX_WORDS].decode(errors="replace"),
             {key.lower(): got.headers[key] for key in got.headers},
         )
         if is_refused_for_size(status, said, headers, len(self.asked.body)):
@@ -316,7 +316,7 @@ class Exchange:
         if "text/html" in got.headers.get("content-type", "") and self.asked.route.format is not None:
             self.sent = False
             said = f"{self.asked.upstream.name} answered {self.status} with HTML, not JSON: {_title(body)!r}"
-            raise self._busy(said, most_tries=_MOST_BROKEN)
+            raise self._busy(said, most_tries=_MAX_BROKEN)
         if self.asked.route.format is not None:
             self._read(body, stream=False)
         self._keep(body)
@@ -329,10 +329,8 @@ class Exchange:
         try:
             async for chunk in got.aiter_bytes() if _is_readable(got) else got.aiter_raw():
                 body += chunk
-                if len(body) > MOST_ANSWER_BYTES:
-                    raise InfraError(
-                        f"{self.asked.upstream.name} answered with more than {MOST_ANSWER_BYTES >> 20} MiB"
-                    )
+                if len(body) > MAX_ANSWER_BYTES:
+                    raise InfraError(f"{self.asked.upstream.name} answered with more than {MAX_ANSWER_BYTES >> 20} MiB")
         except httpx2.HTTPError:
             self.answer.characters = max(len(body), got.num_bytes_downloaded)  # unreadable, but paid for
             raise

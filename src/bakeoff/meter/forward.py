@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 
-MOST_CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 
 
 def forward(listening: socket.socket, target: str) -> None:
@@ -35,7 +35,7 @@ def forward(listening: socket.socket, target: str) -> None:
         await asyncio.gather(pipe(reader, back), pipe(there, writer))
 
     async def serve() -> None:
-        server = await asyncio.start_server(connect, sock=listening, backlog=MOST_CONNECTIONS)
+        server = await asyncio.start_server(connect, sock=listening, backlog=MAX_CONNECTIONS)
         await server.serve_forever()
 
     asyncio.run(serve())
@@ -51,7 +51,7 @@ def leave_the_command_alone() -> None:
 
 def main() -> None:
     target, port, *command = sys.argv[1:]
-    listening = socket.create_server(("127.0.0.1", int(port)), backlog=MOST_CONNECTIONS)
+    listening = socket.create_server(("127.0.0.1", int(port)), backlog=MAX_CONNECTIONS)
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it
     if os.fork() == 0:
         if os.fork() == 0:  # not a child of the command, which may wait for its children

@@ -12,7 +12,7 @@ import httpx2
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.http_server import ServerLimits
 from bakeoff.errors import BudgetError
-from bakeoff.meter.answer import MOST_TOKENS, characters_in
+from bakeoff.meter.answer import MAX_TOKENS, characters_in
 from bakeoff.meter.upstreams import Upstream
 from bakeoff.meter.wire_formats import data_in
 from bakeoff.models.clients import http_client
@@ -25,7 +25,7 @@ from bakeoff.storage.redaction import Redactor
 
 USUAL_OUTPUT = 4096  # tokens of an answer when the request sets no limit
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-_MOST_CHOICES = 128
+_MAX_CHOICES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +118,9 @@ class SpendingLimit(Protocol):
 def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
     """Return the most that a request may use: its prompt by its characters, and the longest answer it allows."""
     wanted = [data.get(name) for name in _BOUNDS] + [data_in(data.get("generationConfig")).get("maxOutputTokens")]
-    bound = max((count for count in wanted if isinstance(count, int) and 0 < count <= MOST_TOKENS), default=0)
+    bound = max((count for count in wanted if isinstance(count, int) and 0 < count <= MAX_TOKENS), default=0)
     choices = data.get("n")
-    times = choices if isinstance(choices, int) and 0 < choices <= _MOST_CHOICES else 1
+    times = choices if isinstance(choices, int) and 0 < choices <= _MAX_CHOICES else 1
     prompt = ceil(characters_in(data) / CHARS_PER_TOKEN)
     usage = Usage(requests=1, input=prompt, output=(bound or USUAL_OUTPUT) * times)
     return usage.model_copy(update={"cost": cost_of(usage, price)})

@@ -9,7 +9,7 @@ from bakeoff.errors import InfraError
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINES = re.compile(rb"\r\n|\n|\r")
-_LONGEST_END = 4
+_MAX_END_LENGTH = 4
 
 
 class EventSplitter:
@@ -22,7 +22,7 @@ class EventSplitter:
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         self._pending += chunk
-        while found := _END.search(self._pending, max(0, self._looked - _LONGEST_END)):
+        while found := _END.search(self._pending, max(0, self._looked - _MAX_END_LENGTH)):
             event = bytes(self._pending[: found.end()])
             del self._pending[: found.end()]
             self._looked = 0

@@ -25,7 +25,7 @@ INSIDE_PORT = 4141
 """The meter's port inside a sandbox without a network. It is fixed, so that all trials look alike."""
 
 # Waiting longer for a provider counts against the trial, so that no agent can hide behind a queue.
-MOST_EXCUSED_SECONDS = 3600.0
+MAX_EXCUSED_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class TrialMeter:
     @property
     def clock(self) -> Clock:
         waited = self.task.clock.waited
-        return self.task.clock if waited < MOST_EXCUSED_SECONDS else Clock(MOST_EXCUSED_SECONDS)
+        return self.task.clock if waited < MAX_EXCUSED_SECONDS else Clock(MAX_EXCUSED_SECONDS)
 
     def reserve(self, most: Usage) -> AbstractAsyncContextManager[None]:
         """Reserve budget for a request. Waiting for other trials is excused, waiting for one's own requests is not."""

@@ -14,10 +14,10 @@ from bakeoff.meter.wire_formats import ToolResult, objects_in
 from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 from bakeoff.storage.redaction import CUT
 
-MOST_STEPS = 2000
-MOST_RESULT = 20_000  # characters of one tool result
-MOST_TOOLS = 1000
-MOST_CHARACTERS = 8_000_000  # of all parts together; beyond this, only counts are kept
+MAX_STEPS = 2000
+MAX_RESULT = 20_000  # characters of one tool result
+MAX_TOOLS = 1000
+MAX_CHARACTERS = 8_000_000  # of all parts together; beyond this, only counts are kept
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class TrialLog:
         for name, tool in tools:
             digest = fingerprint(tool)[:16]
             known = self.tools.get(name)
-            if known is None and len(self.tools) < MOST_TOOLS:
+            if known is None and len(self.tools) < MAX_TOOLS:
                 self.tools[name] = digest
             elif known is not None and digest not in known and len(known) < 160:
                 self.tools[name] = f"{known} {digest}"
@@ -65,9 +65,9 @@ class TrialLog:
         self.notes.update(name for name, true in {**how, "unpriced": step.usage.cost is None}.items() if true)
         self.output = answer.text() or self.output
         self.characters += answer.characters
-        if len(self.steps) >= MOST_STEPS:
+        if len(self.steps) >= MAX_STEPS:
             self.notes["dropped"] += 1
-        elif self.characters > MOST_CHARACTERS:
+        elif self.characters > MAX_CHARACTERS:
             self.notes["shortened"] += 1
             self.steps.append(step.model_copy(update={"parts": ()}))
         else:
@@ -97,4 +97,4 @@ def _shown(content: object) -> str:
         texts = [part["text"] for part in objects_in(content) if isinstance(part.get("text"), str)]
         content = "\n".join(texts) if texts else content
     text = content if isinstance(content, str) else json.dumps(content)
-    return text if len(text) <= MOST_RESULT else text[:MOST_RESULT] + CUT
+    return text if len(text) <= MAX_RESULT else text[:MAX_RESULT] + CUT

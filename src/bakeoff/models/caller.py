@@ -60,7 +60,7 @@ _RESPONSE: TypeAdapter[ModelResponse] = TypeAdapter(ModelResponse)
 _MAY_PASS = (ai.ModelRateLimitError, ai.ModelUnavailableError, ai.ModelServerError, ai.ModelConnectionError)
 _OVERLOADED = (ai.ModelRateLimitError, ai.ModelOverloadedError)
 _REFUSED = (401, 403)  # the key is wrong, or may not use the model
-_MOST_UNREADABLE = 3  # answers to one request that cannot be read, such as HTML: each may cost money
+_MAX_UNREADABLE = 3  # answers to one request that cannot be read, such as HTML: each may cost money
 _UNDECODED = (json.JSONDecodeError, UnicodeDecodeError)
 _MAY_PASS_STATUS = (408, 409, 425)  # timed out waiting for us, conflict, too early
 _REFUSAL_CODES = {"content_filter", "content_policy_violation", "invalid_prompt", "data_inspection_failed"}
@@ -321,7 +321,7 @@ def trial_error(
         return InfraError(message, permanent=True)
     # An SDK that cannot decode a complete body, such as an empty one, raises the exception of JSON behind this one.
     if isinstance(error, ai.UnexpectedModelBehavior) or isinstance(error.__cause__, _UNDECODED):
-        return ProviderBusy(message, most_tries=_MOST_UNREADABLE)
+        return ProviderBusy(message, most_tries=_MAX_UNREADABLE)
     return ProviderBusy(message)
 
 

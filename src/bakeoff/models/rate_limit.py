@@ -16,9 +16,9 @@ from bakeoff.errors import InfraError, RequestTooLarge
 Result = TypeVar("Result")
 
 DEFAULT_MAX_IN_FLIGHT = 64
-_MOST_REMEMBERED = 256  # answered calls
+_MAX_REMEMBERED = 256  # answered calls
 _TIMES_LARGER = 2  # than every answered call
-_LEAST_ANSWERED, _LEAST_TRIES = 3, 3  # before a refusal is put down to the size of a request
+_MIN_ANSWERED, _MIN_TRIES = 3, 3  # before a refusal is put down to the size of a request
 _LESS_PATIENCE = 0.1  # share of the time for retries, once a call was given up and none has succeeded since
 
 
@@ -149,7 +149,7 @@ class RateLimiter:
         self._slots = slots or CallSlots(max_in_flight)
         self._policy = policy or RetryPolicy()
         self._gave_up = False  # on the last call that ended
-        self._answered: deque[tuple[float, int]] = deque(maxlen=_MOST_REMEMBERED)  # when, and the size of the request
+        self._answered: deque[tuple[float, int]] = deque(maxlen=_MAX_REMEMBERED)  # when, and the size of the request
 
     @property
     def limit(self) -> int:
@@ -187,7 +187,7 @@ class RateLimiter:
                 if _is_last(tries, policy, busy):
                     raise InfraError(f"{busy} (given up after {_times(tries)})", permanent=True) from busy
                 if lost > patience:
-                    if refused == tries >= _LEAST_TRIES and (others := self._smaller_answered_since(began, size)):
+                    if refused == tries >= _MIN_TRIES and (others := self._smaller_answered_since(began, size)):
                         raise RequestTooLarge(
                             f"{busy} ({_times(tries)}, while it answered {others} other requests, all of less than "
                             f"half the {size:,} characters of this one)"
@@ -209,7 +209,7 @@ class RateLimiter:
     def _smaller_answered_since(self, moment: float, size: int) -> int:
         """Return how many calls were answered since then, if they are enough and all much smaller; otherwise 0."""
         sizes = [each for when, each in self._answered if when > moment]
-        return len(sizes) if len(sizes) >= _LEAST_ANSWERED and max(sizes) * _TIMES_LARGER < size else 0
+        return len(sizes) if len(sizes) >= _MIN_ANSWERED and max(sizes) * _TIMES_LARGER < size else 0
 
     async def _try(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
         async with self._slots.slot(clock):

@@ -18,8 +18,8 @@ from bakeoff.stats.sequential import Decision
 from bakeoff.stats.unequal_losses import UnequalLosses
 
 _NAME = 60
-_MOST_NAMED = 4
-_MOST_CELLS = 200_000  # comparing more would hold up a page
+_MAX_NAMED = 4
+_MAX_CELLS = 200_000  # comparing more would hold up a page
 _REASON = 160  # characters
 _TOO_FEW = "they share too few cases"
 _SAME_COST = 1.05  # a ratio that is not worth a word
@@ -43,8 +43,8 @@ def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = 
 def what_always_failed(summary: Summary) -> str:
     """Name the subjects that never answered because of one error: their scores say nothing about answers."""
     failed = [one for one in summary.judged if one.same_error is not None]
-    told = [f"{_name(one)} failed with {_in_all(one.finished)}: {one.same_error}" for one in failed[:_MOST_NAMED]]
-    more = f" So did {len(failed) - _MOST_NAMED:,} more." if len(failed) > _MOST_NAMED else ""
+    told = [f"{_name(one)} failed with {_in_all(one.finished)}: {one.same_error}" for one in failed[:_MAX_NAMED]]
+    more = f" So did {len(failed) - _MAX_NAMED:,} more." if len(failed) > _MAX_NAMED else ""
     return " ".join(f"{line.rstrip(' .')}." for line in told) + more
 
 
@@ -55,7 +55,7 @@ def _in_all(trials: int) -> str:
 def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:
     """Name the cases that `oracle` fails although it has the answer, and those that `nop` passes with none."""
     planned = sum(one.planned for one in summary.subjects)
-    if not summary.thresholds or planned > _MOST_CELLS:
+    if not summary.thresholds or planned > _MAX_CELLS:
         return ""
     low, high = summary.thresholds[0], summary.thresholds[-1]  # which of them a case has is not known here
     controls = {one.subject for one in summary.subjects if one.control}
@@ -69,8 +69,8 @@ def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:
 
 
 def _named(cases: Sequence[str]) -> str:
-    named = ", ".join(visible(case, _NAME) for case in cases[:_MOST_NAMED])
-    return f"{count_of(len(cases), 'case')} ({named}{', …' if len(cases) > _MOST_NAMED else ''})"
+    named = ", ".join(visible(case, _NAME) for case in cases[:_MAX_NAMED])
+    return f"{count_of(len(cases), 'case')} ({named}{', …' if len(cases) > _MAX_NAMED else ''})"
 
 
 def what_is_unfit(summary: Summary) -> str:
@@ -79,9 +79,9 @@ def what_is_unfit(summary: Summary) -> str:
         return ""
     named = [
         f"{visible(one.case, _NAME)} ({one.broken:,}{f' of {one.tests:,}' if one.tests else ''})"
-        for one in summary.unfit[:_MOST_NAMED]
+        for one in summary.unfit[:_MAX_NAMED]
     ]
-    more = ", …" if len(summary.unfit) > _MOST_NAMED else ""
+    more = ", …" if len(summary.unfit) > _MAX_NAMED else ""
     verb = "is" if len(summary.unfit) == 1 else "are"
     return (
         f"{count_of(len(summary.unfit), 'case')} {verb} unfit, as the reference fails tests: {', '.join(named)}{more}."
@@ -144,8 +144,8 @@ def _corrected(summary: Summary, judgements: Judgements) -> str | None:
     if len(names) == 2:
         return f"Corrected by labels, {_corrected_pair(names, [known[name].value for name in names], judgements)}."
     around = f" ({span(known[names[0]].interval)})" if len(names) == 1 else ""
-    more = ", …" if len(names) > _MOST_NAMED else ""
-    scores = ", ".join(f"{visible(name, _NAME)} {percent(known[name].value)}" for name in names[:_MOST_NAMED])
+    more = ", …" if len(names) > _MAX_NAMED else ""
+    scores = ", ".join(f"{visible(name, _NAME)} {percent(known[name].value)}" for name in names[:_MAX_NAMED])
     return f"Corrected by labels: {scores}{around}{more}."
 
 
@@ -176,7 +176,7 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
         return f"{_name(one)} scored {percent(one.score)}{interval}."
     if summary.comparisons is not None:
         return f"{_decided(scored, summary.comparisons)}{_costs(scored) if len(scored) == 2 else ''}."
-    if summary.cases * len(scored) > _MOST_CELLS:
+    if summary.cases * len(scored) > _MAX_CELLS:
         return f"{len(scored):,} subjects were scored: {_scores(scored)}."
     cells = {one.subject: {CaseKey(case): cell for case, cell in cells_of(one.subject).items()} for one in scored}
     if len(scored) == 2:
@@ -283,19 +283,19 @@ def _name(one: SubjectSummary) -> str:
 
 
 def _names(subjects: Sequence[SubjectSummary]) -> str:
-    names = [_name(one) for one in subjects[:_MOST_NAMED]]
-    if len(subjects) > _MOST_NAMED:
-        return f"{', '.join(names)} and {len(subjects) - _MOST_NAMED:,} more"
+    names = [_name(one) for one in subjects[:_MAX_NAMED]]
+    if len(subjects) > _MAX_NAMED:
+        return f"{', '.join(names)} and {len(subjects) - _MAX_NAMED:,} more"
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _scores(subjects: Sequence[SubjectSummary]) -> str:
-    more = ", …" if len(subjects) > _MOST_NAMED else ""
-    return ", ".join(f"{_name(one)} {percent(one.score)}" for one in subjects[:_MOST_NAMED]) + more
+    more = ", …" if len(subjects) > _MAX_NAMED else ""
+    return ", ".join(f"{_name(one)} {percent(one.score)}" for one in subjects[:_MAX_NAMED]) + more
 
 
 def _scores_only(subjects: Sequence[SubjectSummary]) -> str:
     if len(subjects) == 2:
         return " and ".join(percent(one.score) for one in subjects)
-    more = ", …" if len(subjects) > _MOST_NAMED else ""
-    return ", ".join(percent(one.score) for one in subjects[:_MOST_NAMED]) + more
+    more = ", …" if len(subjects) > _MAX_NAMED else ""
+    return ", ".join(percent(one.score) for one in subjects[:_MAX_NAMED]) + more

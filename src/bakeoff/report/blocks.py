@@ -25,7 +25,7 @@ Unit = Literal["number", "percent", "usd", "seconds"]
 Align = Literal["start", "end"]
 
 _BARS = "▁▂▃▄▅▆▇█"
-_LONGEST_SPARKLINE = 20
+_MAX_SPARKLINE_LENGTH = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +372,7 @@ def counted(number: int) -> Datum:
 
 def sparkline(shares: Sequence[float]) -> str:
     """Draw the last twenty shares between 0 and 1 as small bars, always on the whole scale so that rows compare."""
-    return "".join(_BARS[min(7, max(0, int(8 * share)))] for share in shares[-_LONGEST_SPARKLINE:])
+    return "".join(_BARS[min(7, max(0, int(8 * share)))] for share in shares[-_MAX_SPARKLINE_LENGTH:])
 
 
 def frontier(points: tuple[Point, ...]) -> tuple[Point, ...]:

@@ -12,8 +12,8 @@ from bakeoff.stats.cells import CLUSTER_TAG, Cell
 from bakeoff.stats.intervals import TOO_SMALL, Interval, score_interval
 
 _NUMBERED = re.compile(r"tag \d+")  # the key of a tag that is only a word
-_MOST_TAGS = 100
-_MOST_SUBJECTS = 8
+_MAX_TAGS = 100
+_MAX_SUBJECTS = 8
 
 
 class TagScore(FrozenModel):
@@ -47,7 +47,7 @@ def useful_tags(plan: Plan) -> dict[str, list[str]]:
 
 def scores_by_tag(plan: Plan, cells_of: Callable[[str], Mapping[str, Cell]], subjects: Sequence[str]) -> list[TagScore]:
     """Score each subject over the cases of each useful tag."""
-    tags = dict(list(useful_tags(plan).items())[:_MOST_TAGS])
+    tags = dict(list(useful_tags(plan).items())[:_MAX_TAGS])
     cells = {subject: cells_of(subject) for subject in subjects} if tags else {}
     return [_score(tag, subject, cells[subject], cases) for tag, cases in tags.items() for subject in subjects]
 
@@ -60,7 +60,7 @@ def _score(tag: str, subject: str, cells: Mapping[str, Cell], cases: Sequence[st
 
 def tag_section(plan: Plan, cells_of: Callable[[str], Mapping[str, Cell]], subjects: Sequence[str]) -> Section | None:
     """Describe the scores by tag; None if no tag says anything."""
-    shown = subjects[:_MOST_SUBJECTS]
+    shown = subjects[:_MAX_SUBJECTS]
     scores = scores_by_tag(plan, cells_of, shown)
     if not scores:
         return None

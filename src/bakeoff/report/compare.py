@@ -39,7 +39,7 @@ from bakeoff.storage.run_folder import RunFolder
 OPEN, REFUSED = 0, 3
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
 _STAMPED = {"model", "system", "timeout"}  # options of a subject that its stamp holds
-_MOST_VALUES = 3  # of one condition that are listed
+_MAX_VALUES = 3  # of one condition that are listed
 _LONGEST = 120
 
 FileName = Annotated[str, PlainSerializer(clean_text, return_type=str, when_used="json")]
@@ -173,14 +173,14 @@ class _Conditions:
 
     def _note(self, key: str, value: str) -> None:
         values = self._values.setdefault(key, {})
-        if len(values) <= _MOST_VALUES:
+        if len(values) <= _MAX_VALUES:
             values[value[:_LONGEST]] = None
 
     def get(self, key: str) -> str | None:
         """Return the values of one condition, joined."""
         values = list(self._values.get(key, ()))
-        more = ", …" if len(values) > _MOST_VALUES else ""
-        return ", ".join(sorted(values[:_MOST_VALUES])) + more if values else None
+        more = ", …" if len(values) > _MAX_VALUES else ""
+        return ", ".join(sorted(values[:_MAX_VALUES])) + more if values else None
 
 
 def _stamp(plan: Plan, circumstances: Circumstances, conditions: _Conditions) -> Stamp:

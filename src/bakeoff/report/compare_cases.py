@@ -17,11 +17,11 @@ from bakeoff.stats.differences import UNCHANGED
 
 Outcome = Literal["win", "tie", "loss", "not scored"]
 
-_LONGEST_TEXT = 20_000  # characters of a text that are compared
-_MOST_LINES = 400
+_MAX_TEXT_LENGTH = 20_000  # characters of a text that are compared
+_MAX_LINES = 400
 _SHOWN_LINES = 60  # of one difference
-_LONGEST_LINE = 300
-_MOST_FILES = 10
+_MAX_LINE_LENGTH = 300
+_MAX_FILES = 10
 
 
 class Side(FrozenModel):
@@ -128,9 +128,7 @@ def _changes(old: Record, new: Record) -> Iterator[TextChange]:
         ("transcript", _said(before), _said(after)),
     ]
     names = sorted(old.artefacts.keys() | new.artefacts.keys())
-    pairs += [
-        (f"file {name}", old.artefacts.get(name, ""), new.artefacts.get(name, "")) for name in names[:_MOST_FILES]
-    ]
+    pairs += [(f"file {name}", old.artefacts.get(name, ""), new.artefacts.get(name, "")) for name in names[:_MAX_FILES]]
     for what, was, now in pairs:
         if lines := text_difference(was, now):
             yield TextChange(what=what, lines=lines)
@@ -141,23 +139,23 @@ def text_difference(was: str, now: str) -> tuple[str, ...]:
     if was == now:
         return ()
     marked = difflib.unified_diff(_lines(was), _lines(now), lineterm="", n=2)
-    lines = [line[:_LONGEST_LINE] for line in islice(marked, 2, None)]  # without the names of the two files
+    lines = [line[:_MAX_LINE_LENGTH] for line in islice(marked, 2, None)]  # without the names of the two files
     if not lines:
         if _is_whole(was) and _is_whole(now):
             return ("… only line breaks differ",)
-        return (f"… they differ after the first {_LONGEST_TEXT:,} characters or {_MOST_LINES} lines",)
+        return (f"… they differ after the first {_MAX_TEXT_LENGTH:,} characters or {_MAX_LINES} lines",)
     if len(lines) > _SHOWN_LINES:
         return (*lines[:_SHOWN_LINES], f"… {len(lines) - _SHOWN_LINES} more lines")
     return tuple(lines)
 
 
 def _lines(text: str) -> list[str]:
-    return text[:_LONGEST_TEXT].splitlines()[:_MOST_LINES]
+    return text[:_MAX_TEXT_LENGTH].splitlines()[:_MAX_LINES]
 
 
 def _is_whole(text: str) -> bool:
     """Tell whether all of a text is compared."""
-    return len(text) <= _LONGEST_TEXT and len(text.splitlines()) <= _MOST_LINES
+    return len(text) <= _MAX_TEXT_LENGTH and len(text.splitlines()) <= _MAX_LINES
 
 
 def _tools(transcript: Transcript) -> str:
@@ -173,8 +171,8 @@ def _part(part: Text | Reasoning | ToolCall) -> str:
     if isinstance(part, ToolCall):
         result = f"error {part.error}" if part.error is not None else _short(part.result)
         return f"call {part.name} {_short(part.arguments)}\n  gave {result}"
-    return f"{part.type} {part.text[:_LONGEST_TEXT]}"
+    return f"{part.type} {part.text[:_MAX_TEXT_LENGTH]}"
 
 
 def _short(value: JsonValue) -> str:
-    return as_text(value)[:_LONGEST_LINE].replace("\n", " ")
+    return as_text(value)[:_MAX_LINE_LENGTH].replace("\n", " ")

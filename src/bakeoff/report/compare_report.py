@@ -45,9 +45,9 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
 }
 _GATES = {0: "open", 1: "shut", 3: "refused"}
 _POWER = "with a power of 80 %"
-_MOST_OPEN = 2  # pairs whose sections are open on a page; of more, only regressions are
-_MOST_IN_MENU = 4  # pairs
-_MOST_CASES = 50  # that text shows
+_MAX_OPEN = 2  # pairs whose sections are open on a page; of more, only regressions are
+_MAX_IN_MENU = 4  # pairs
+_MAX_CASES = 50  # that text shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +228,8 @@ def _chapter(report: CompareReport, chapter: _Chapter) -> Iterator[Section]:
         yield from (first, *others)
         return
     regressed = chapter.pair.ruling.verdict is GateVerdict.REGRESSED
-    closed = len(report.pairs) > _MOST_OPEN and not regressed
-    yield replace(first, blocks=(*first.blocks, *others), folded=closed, in_menu=len(report.pairs) <= _MOST_IN_MENU)
+    closed = len(report.pairs) > _MAX_OPEN and not regressed
+    yield replace(first, blocks=(*first.blocks, *others), folded=closed, in_menu=len(report.pairs) <= _MAX_IN_MENU)
 
 
 def _pair_sections(report: CompareReport, chapter: _Chapter) -> Iterator[Section]:
@@ -241,7 +241,7 @@ def _pair_sections(report: CompareReport, chapter: _Chapter) -> Iterator[Section
     if unmatched := [(names, reason) for reason, names in _unmatched(chapter.pair) if names]:
         rows = tuple((Quote(name), reason) for names, reason in unmatched for name in names)
         lead = "; ".join(f"{len(names):,} {reason}" for names, reason in unmatched)
-        table = Table(columns("Case", "Reason"), rows, "Cases without a partner", text_rows=_MOST_CASES)
+        table = Table(columns("Case", "Reason"), rows, "Cases without a partner", text_rows=_MAX_CASES)
         yield chapter.section("unmatched", "Cases without a partner", table, lead=sentence(lead))
 
 
@@ -376,7 +376,7 @@ def _cases(chapter: _Chapter) -> Section:
     counts = Counter(case.outcome for case in pair.cases)
     lead = ", ".join(f"{counts[name]:,} {word}" for name, (word, _) in _OUTCOMES.items() if counts[name])
     changed = len(cases) - counts["tie"]
-    table = Table(titles, rows, "Every case that both have, losses first", text_rows=min(changed, _MOST_CASES))
+    table = Table(titles, rows, "Every case that both have, losses first", text_rows=min(changed, _MAX_CASES))
     return chapter.section("cases", "Cases", table, lead=sentence(lead))
 
 

@@ -28,7 +28,7 @@ from bakeoff.report.summary import SubjectSummary
 
 OWN_SCORE = "bakeoff"
 _VERSION = 2
-_LONGEST_SUMMARY = 1024
+_MAX_SUMMARY_LENGTH = 1024
 _STOPS = {"stop": "stop", "length": "max_tokens", "tool_call": "tool_calls", "content_filter": "content_filter"}
 
 Json = dict[str, Any]
@@ -246,16 +246,16 @@ def _summary(sample: Json) -> Json:
     """Return what Inspect lists without opening a sample."""
     kept = ("id", "epoch", "model_usage", "started_at", "completed_at", "total_time", "working_time", "uuid")
     scores = {
-        name: {**score, "explanation": str(score["explanation"])[:_LONGEST_SUMMARY], "metadata": None}
+        name: {**score, "explanation": str(score["explanation"])[:_MAX_SUMMARY_LENGTH], "metadata": None}
         for name, score in sample["scores"].items()
     }
     return {
         **{key: sample[key] for key in kept if key in sample},
-        "input": sample["input"][:_LONGEST_SUMMARY],
-        "target": sample["target"][:_LONGEST_SUMMARY],
+        "input": sample["input"][:_MAX_SUMMARY_LENGTH],
+        "target": sample["target"][:_MAX_SUMMARY_LENGTH],
         "metadata": {"bakeoff_verdict": sample["metadata"]["bakeoff_verdict"]},
         "scores": scores,
-        "error": sample["error"]["message"][:_LONGEST_SUMMARY] if "error" in sample else None,
+        "error": sample["error"]["message"][:_MAX_SUMMARY_LENGTH] if "error" in sample else None,
         "limit": sample["limit"]["type"] if "limit" in sample else None,
         "completed": True,
         "message_count": len(sample["messages"]),

@@ -25,7 +25,7 @@ from bakeoff.report.run_records import RunRecords
 Kind = Literal["text", "json", "whole", "real", "flag", "time"]
 Value = str | int | float | bool | None
 
-LONGEST_CELL = 32_000
+MAX_CELL_LENGTH = 32_000
 """The longest cell. Spreadsheets take 32,767 characters; Parquet has the whole text."""
 
 _SIGNS = "=+@＝＋＠－-"  # also as full-width letters
@@ -37,8 +37,8 @@ _SECOND_CELL = re.compile(rf";(?={_FORMULA.pattern})")
 _TO_ESCAPE = re.compile(r"[^ !-\[\]-~]")
 _SHORTER = (1000, 100, 10)  # lengths of the texts in JSON, tried in this order
 
-_MOST_ROWS = 2000
-_MOST_CHARACTERS = 16 * 1024 * 1024  # of one group: a row may hold a text of any length
+_MAX_ROWS = 2000
+_MAX_CHARACTERS = 16 * 1024 * 1024  # of one group: a row may hold a text of any length
 _WHOLE = 2**63
 
 
@@ -168,10 +168,10 @@ def write_csv(fields: tuple[Field, ...], rows: Iterator[dict[str, Value]], file:
 
 def safe_cell(text: str) -> str:
     """Escape control characters, and put an apostrophe before anything that a spreadsheet would take for a formula."""
-    shown = _TO_ESCAPE.sub(_escape, text[: LONGEST_CELL + 1])
+    shown = _TO_ESCAPE.sub(_escape, text[: MAX_CELL_LENGTH + 1])
     shown = _SECOND_CELL.sub(r"\\x3b", shown)
-    if len(shown) > LONGEST_CELL:
-        shown = f"{shown[:LONGEST_CELL]}…"
+    if len(shown) > MAX_CELL_LENGTH:
+        shown = f"{shown[:MAX_CELL_LENGTH]}…"
     return f"'{shown}" if _FORMULA.match(text.lstrip("'")) else shown
 
 
@@ -180,7 +180,7 @@ def json_cell(text: str) -> str:
     for longest in (None, *_SHORTER):
         shown = text if longest is None else json.dumps(_shortened(json.loads(text), longest))
         shown = shown.replace(";", "\\u003b")  # in JSON a semicolon occurs only in strings
-        if len(shown) <= LONGEST_CELL:
+        if len(shown) <= MAX_CELL_LENGTH:
             return shown
     return json.dumps(f"{len(text)} characters, too many for a cell")
 
@@ -241,7 +241,7 @@ def _groups(rows: Iterator[dict[str, Value]]) -> Iterator[list[dict[str, Value]]
     for row in rows:
         group.append(row)
         characters += sum(len(value) for value in row.values() if isinstance(value, str))
-        if len(group) >= _MOST_ROWS or characters >= _MOST_CHARACTERS:
+        if len(group) >= _MAX_ROWS or characters >= _MAX_CHARACTERS:
             yield group
             group, characters = [], 0
     if group:

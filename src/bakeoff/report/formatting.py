@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "–"
 
-LONGEST_TEXT = 1024 * 1024
+MAX_TEXT_LENGTH = 1024 * 1024
 """The longest text on a page, in characters; the journal has the rest."""
 
 # Control characters become their pictures; characters that reverse the direction of text become escapes.
@@ -32,8 +32,8 @@ _UNSHOWN = re.compile("[" + "".join(map(re.escape, map(chr, _SHOWN))) + "]")
 def shown(text: str) -> str:
     """Return untrusted text of several lines in a form that is safe to show."""
     text = text.replace("\r\n", "\n")
-    cut = len(text) - LONGEST_TEXT
-    text = text[:LONGEST_TEXT]
+    cut = len(text) - MAX_TEXT_LENGTH
+    text = text[:MAX_TEXT_LENGTH]
     if _UNSHOWN.search(text):
         text = text.translate(_SHOWN)
     return text if cut <= 0 else f"{text}\n… {cut:,} more characters are in the journal"

@@ -20,12 +20,12 @@ from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import failed_records
 
-MOST_ANNOTATIONS = 10
+MAX_ANNOTATIONS = 10
 """The number of annotations of each level. GitHub shows no more of one step."""
 
 _LONGEST = 500
 _COMMAND = re.compile(r"^([ \t]*)(?=::)", re.MULTILINE)
-_LONGEST_SUMMARY = 1_000_000  # bytes; GitHub refuses more than 1 MiB
+_MAX_SUMMARY_LENGTH = 1_000_000  # bytes; GitHub refuses more than 1 MiB
 SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
 
 
@@ -39,23 +39,23 @@ def annotations(records: RunRecords, places: Mapping[str, tuple[str, int]] | Non
     for record in failed_records(records):
         level = "warning" if record.verdict in LOST else "error"
         counts[level] += 1
-        if counts[level] <= MOST_ANNOTATIONS:
+        if counts[level] <= MAX_ANNOTATIONS:
             yield _annotation(level, record, (places or {}).get(record.case))
-    hidden = sum(max(0, count - MOST_ANNOTATIONS) for count in counts.values())
+    hidden = sum(max(0, count - MAX_ANNOTATIONS) for count in counts.values())
     if hidden:
         yield f"::notice title=bakeoff::{hidden} more trials did not pass; the summary and the run have them"
 
 
 def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str, str] = os.environ) -> None:
     """Append a summary to the file that GitHub names, or else write it to stdout."""
-    text = to_markdown(blocks, _LONGEST_SUMMARY)
+    text = to_markdown(blocks, _MAX_SUMMARY_LENGTH)
     place = environment.get(SUMMARY_FILE)
     if not place:
         stdout.write(_no_old_command(text))
         return
     data = text.encode(errors="replace")
-    if len(data) > _LONGEST_SUMMARY:
-        data = data[:_LONGEST_SUMMARY].rsplit(b"\n", 1)[0] + b"\n\nCut: GitHub limits the length of a summary.\n"
+    if len(data) > _MAX_SUMMARY_LENGTH:
+        data = data[:_MAX_SUMMARY_LENGTH].rsplit(b"\n", 1)[0] + b"\n\nCut: GitHub limits the length of a summary.\n"
     try:
         with Path(place).open("ab") as file:
             file.write(data)

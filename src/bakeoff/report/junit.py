@@ -18,7 +18,7 @@ from bakeoff.report.run_records import RunRecords
 Status = Literal["passed", "failure", "error", "skipped"]
 
 _LONGEST = 2000  # characters of an untrusted text
-_MOST_ROUNDS = 20  # of a case that are listed
+_MAX_ROUNDS = 20  # of a case that are listed
 _FAILED = (Verdict.FAIL, Verdict.TIMEOUT)
 _BROKEN = (Verdict.INFRA, Verdict.GRADER)
 
@@ -69,7 +69,7 @@ def _test_case(suite: str, case: Case, subject: str, status: Status, records: Ru
     seconds = 0.0
     verdicts = records.verdicts(subject, case.id)
     rounds = len(verdicts) if records.plan.sparse else records.plan.rounds
-    chosen = _worst_first(verdicts)[:_MOST_ROUNDS]
+    chosen = _worst_first(verdicts)[:_MAX_ROUNDS]
     told: dict[int, str] = {}
     properties: list[tuple[str, str]] = []
     for place, record in enumerate(records.rounds(subject, case.id)):

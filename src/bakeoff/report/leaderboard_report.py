@@ -13,7 +13,7 @@ from bakeoff.report.scores import SCORE_COLUMNS, score_cells, tradeoff_plots
 
 _WHY_LEFT_OUT = "a control, or without a scored trial"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_MOST_NAMED = 20
+_MAX_NAMED = 20
 RANK_COLUMNS = (
     Column("Rank", align="end", help="every place that is consistent with the data"),
     Column("Group", help="subjects that share a letter cannot be told apart"),
@@ -107,8 +107,8 @@ def _tiles(board: Leaderboard) -> tuple[tuple[str, str, str], ...]:
 
 
 def _names(names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(visible(name, 60) for name in names[:_MOST_NAMED]) + more
+    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(visible(name, 60) for name in names[:_MAX_NAMED]) + more
 
 
 def _ranking(entries: Sequence[Entry], notes: Sequence[Phrase]) -> Section:
@@ -250,7 +250,7 @@ def _provenance(board: Leaderboard) -> Section:
 def _history(entry: Entry) -> Datum:
     runs = count_of(len(entry.history), "run")
     trail = tuple(min(1.0, max(0.0, score)) for score in entry.history)
-    scores = ", ".join(percent(score) for score in entry.history[-_MOST_NAMED:])
+    scores = ", ".join(percent(score) for score in entry.history[-_MAX_NAMED:])
     return Datum(runs, sort=len(entry.history), trail=trail if len(trail) > 1 else (), note=scores)
 
 

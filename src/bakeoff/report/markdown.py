@@ -32,7 +32,7 @@ from bakeoff.report.formatting import visible
 LONGEST = 65_000
 """The length limit of a comment. GitHub takes 65,536 characters."""
 
-LONGEST_QUOTE = 300
+MAX_QUOTE_LENGTH = 300
 _NOTE = 500  # characters reserved for the note about what was left out
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 _REFERENCE = re.compile(r"([@#])(?=\w)")
@@ -100,7 +100,7 @@ def _count(blocks: Blocks) -> Counter[str]:
 
 def code_span(text: str, *, in_table: bool = False) -> str:
     """Return untrusted text on one line, shown as it is and interpreted as nothing."""
-    shown = visible(text, LONGEST_QUOTE)
+    shown = visible(text, MAX_QUOTE_LENGTH)
     if not shown.strip():
         return "–"
     if in_table:  # a row is split at bars before code spans are read, and `\\|` would end in one
@@ -160,7 +160,7 @@ def _cell(value: Value) -> str:
 
 
 def _fenced(code: Code) -> str:
-    lines = [visible(line, LONGEST_QUOTE) for line in code.text.split("\n")]
+    lines = [visible(line, MAX_QUOTE_LENGTH) for line in code.text.split("\n")]
     fence = "`" * max(3, 1 + max(map(_longest_run, lines), default=0))
     language = code.language if code.language.isalnum() else ""
     return "\n".join([f"{code_span(code.title)}:", "", f"{fence}{language}", *lines, fence])

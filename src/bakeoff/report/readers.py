@@ -27,9 +27,9 @@ from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
 
 GROUP = "bakeoff.readers"
-_FOREIGN_LOGS = EntryPoint("foreign-logs", "bakeoff.foreign_logs.reader:ForeignLogReader", GROUP)
-_MOST_WORDS = 5  # sandboxes or versions that are listed
-_LONGEST_REASON = 300
+_FOREIGN_LOGS = EntryPoint("foreign-logs", "bakeoff.logs.reader:ForeignLogReader", GROUP)
+_MAX_WORDS = 5  # sandboxes or versions that are listed
+_MAX_REASON_LENGTH = 300
 _BREAKS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """The errors that a parser raises on an unexpected file."""
 
@@ -133,8 +133,8 @@ def _sentences(path: Path) -> Iterator[None]:
 def reason_of(error: Exception) -> str:
     """Return the message of an error on one line, with its type if needed."""
     if isinstance(error, ValidationError):
-        return visible(first_problem(error), _LONGEST_REASON)
-    return visible(f"{type(error).__name__}: {error}", _LONGEST_REASON)
+        return visible(first_problem(error), _MAX_REASON_LENGTH)
+    return visible(f"{type(error).__name__}: {error}", _MAX_REASON_LENGTH)
 
 
 class RunFolderReader:
@@ -275,7 +275,7 @@ def _circumstances(entries: Iterator[Entry]) -> Circumstances:
             damaged += 1
         elif isinstance(entry, Mark) and entry.kind == "start":
             for words, key in ((sandboxes, "sandbox"), (versions, "bakeoff")):
-                if entry.facts.get(key) is not None and len(words) < _MOST_WORDS:
+                if entry.facts.get(key) is not None and len(words) < _MAX_WORDS:
                     words[str(entry.facts[key])] = None
     return Circumstances(sandboxes=tuple(sandboxes), versions=tuple(versions), damaged=damaged)
 

@@ -52,14 +52,14 @@ from bakeoff.report.treatments import treatment_effects, treatment_section
 from bakeoff.stats.intervals import TOO_SMALL
 from bakeoff.stats.rounds import PassK
 
-MOST_FAILURES = 20
-_FEW_ROUNDS = 2  # so few rounds show no more than the score
-_MOST_NAMED = 8
+MAX_FAILURES = 20
+_MIN_ROUNDS = 2  # so few rounds show no more than the score
+_MAX_NAMED = 8
 
 
 def describe_run(name: str, records: RunRecords) -> tuple[Block, ...]:
     """Return the table of scores with its denominators, and the first trials that did not pass."""
-    failures = [*islice(failed_records(records), MOST_FAILURES + 1)]
+    failures = [*islice(failed_records(records), MAX_FAILURES + 1)]
     return (
         heading("Bakeoff: ", Quote(name)),
         *summary_blocks(records.plan, records.summary, records.cells),
@@ -85,7 +85,7 @@ def score_blocks(summary: Summary) -> tuple[Block, ...]:
 
 def summary_table(summary: Summary) -> Table:
     """Return each subject's score with its interval and every denominator."""
-    by_round = summary.rounds > _FEW_ROUNDS and any(one.by_round for one in summary.subjects)
+    by_round = summary.rounds > _MIN_ROUNDS and any(one.by_round for one in summary.subjects)
     rounds = (Column("By round", drop=7, optional=True),) if by_round else ()
     split = any(one.tests for one in summary.subjects)
     units = any(one.unit_tests for one in summary.subjects)
@@ -140,7 +140,7 @@ def _pass_k_note(summary: Summary) -> Iterator[str]:
     known = [one for one in summary.subjects if one.pass_at_k and one.pass_hat_k and not one.control]
     if known:
         yield f"pass@{summary.rounds}: one of {summary.rounds:,} rounds passes; pass^{summary.rounds}: all pass."
-    for one in known[:_MOST_NAMED]:
+    for one in known[:_MAX_NAMED]:
         yield f"{visible(one.subject, 200)}: {_estimate(one.pass_at_k)}, {_estimate(one.pass_hat_k)}."
 
 
@@ -223,8 +223,8 @@ def _without_failures(summary: Summary) -> str:
 def _failures(failures: list[Record]) -> Section:
     rows = tuple(
         (str(record.verdict), Quote(record.case), Quote(record.subject), str(record.round + 1), Quote(why(record)))
-        for record in failures[:MOST_FAILURES]
+        for record in failures[:MAX_FAILURES]
     )
     table = Table(columns("Verdict", "Case", "Subject", "Round>", "Reason"), rows)
-    more = (Text("… and more."),) if len(failures) > MOST_FAILURES else ()
+    more = (Text("… and more."),) if len(failures) > MAX_FAILURES else ()
     return Section("failures", "What did not pass", (table, *more))

@@ -35,11 +35,11 @@ from bakeoff.stats.rounds import PassK, pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import Decision
 from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
 
-MOST_ROUNDS = 100
+MAX_ROUNDS = 100
 """The number of rounds up to which each round has its own mean."""
 
-_MOST_REASONS = 5  # of lost trials, for each subject
-_MOST_ROUNDS_SHARED = 10_000  # different ones
+_MAX_REASONS = 5  # of lost trials, for each subject
+_MAX_ROUNDS_SHARED = 10_000  # different ones
 _REASON = 200  # characters
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -276,7 +276,7 @@ class CaseVerdicts:
         if self._rules.get(record.case, self._default) is None:
             return False
         found = Round.of(record)
-        if len(self._same) < _MOST_ROUNDS_SHARED:
+        if len(self._same) < _MAX_ROUNDS_SHARED:
             found = self._same.setdefault(found, found)
         self._rounds.setdefault((record.subject, record.case), []).append(found)
         return True
@@ -326,7 +326,7 @@ class _Tally:
         self.counts = array("L", bytes(array("L").itemsize * cases))
         self.tried = array("L", self.counts)  # the rounds of each case that passed or failed
         self.passes = array("L", self.counts)
-        self.rounds = [[0.0, 0] for _ in range(rounds if rounds <= MOST_ROUNDS else 0)]  # total and count of each
+        self.rounds = [[0.0, 0] for _ in range(rounds if rounds <= MAX_ROUNDS else 0)]  # total and count of each
         self.verdicts: Counter[Verdict] = Counter()
         self.judged: Counter[Verdict] = Counter()  # of trials, and of cases with a rule of their own
         self.scored = 0
@@ -367,7 +367,7 @@ class _Tally:
         self.verdicts[verdict] += 1
         if verdict in LOST:
             reason = lost_reason(record)
-            few = len(self.losses) < MOST_ROUNDS or (verdict, reason) in self.losses
+            few = len(self.losses) < MAX_ROUNDS or (verdict, reason) in self.losses
             self.losses[verdict, reason if few else "other reasons"] += 1
         self._add_error(record.failure)
         self.bound = self.bound or record.bound
@@ -514,7 +514,7 @@ class RunTally:
             by_round=tuple(total / count if count else None for total, count in tally.rounds),
             losses=tuple(
                 Loss(verdict=verdict, reason=reason, trials=count)
-                for (verdict, reason), count in tally.losses.most_common(_MOST_REASONS)
+                for (verdict, reason), count in tally.losses.most_common(_MAX_REASONS)
             ),
             same_error=tally.same_error,
             not_needed=planned - tally.verdicts.total() if settled else 0,

@@ -29,7 +29,7 @@ _STYLES = {
     "fail": "red",
     "timeout": "red",
 }
-_LONGEST_LINE = 120
+_MAX_LINE_LENGTH = 120
 
 
 def print_blocks(console: Console, content: Report | Blocks) -> None:
@@ -90,4 +90,4 @@ def _grid(fitted: TextTable) -> Grid:
 
 def _code_line(line: str) -> Line:
     style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
-    return Line(f"  {visible(line, _LONGEST_LINE)}", style=style)
+    return Line(f"  {visible(line, _MAX_LINE_LENGTH)}", style=style)

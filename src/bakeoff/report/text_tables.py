@@ -14,8 +14,8 @@ from bakeoff.report.formatting import visible
 WIDE = 100
 """The width from which a table has two spaces between its columns."""
 
-_LONGEST_QUOTE = 200
-_LONGEST_TEXT = 2000
+_MAX_QUOTE_LENGTH = 200
+_MAX_TEXT_LENGTH = 2000
 _FOLDED = 24  # the width that a text column gets before other columns are dropped for it
 _TITLE = 16  # characters in a line of a title that is folded
 _BAR = 10
@@ -42,7 +42,7 @@ class TextTable:
 def plain_text(phrase: Phrase) -> str:
     """Return a phrase on one line, with control characters made visible."""
     return "".join(
-        visible(part.text, _LONGEST_QUOTE) if isinstance(part, Quote) else visible(part, _LONGEST_TEXT)
+        visible(part.text, _MAX_QUOTE_LENGTH) if isinstance(part, Quote) else visible(part, _MAX_TEXT_LENGTH)
         for part in pieces(phrase)
     )
 
@@ -145,7 +145,7 @@ class _Layout:
     compact: bool = False
 
     def title(self, column: Column) -> str:
-        return column.short if self.compact and column.short else visible(column.title, _LONGEST_QUOTE)
+        return column.short if self.compact and column.short else visible(column.title, _MAX_QUOTE_LENGTH)
 
     def text(self, datum: Datum) -> str:
         text = datum.short if self.compact and datum.short else plain_text(datum.text)

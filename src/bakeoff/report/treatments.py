@@ -12,7 +12,7 @@ from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.differences import UNCHANGED
 from bakeoff.stats.intervals import ALPHA
 
-_MOST_NAMED = 12
+_MAX_NAMED = 12
 
 
 class Effect(FrozenModel):
@@ -116,8 +116,8 @@ def _points(share: float | None) -> str:
 
 
 def _named(cases: tuple[str, ...]) -> Datum:
-    names: Phrase = ", ".join(visible(case, 60) for case in cases[:_MOST_NAMED])
-    more = f" and {len(cases) - _MOST_NAMED} more" if len(cases) > _MOST_NAMED else ""
+    names: Phrase = ", ".join(visible(case, 60) for case in cases[:_MAX_NAMED])
+    more = f" and {len(cases) - _MAX_NAMED} more" if len(cases) > _MAX_NAMED else ""
     return Datum(f"{len(cases)}: {names}{more}" if cases else "none", sort=len(cases))
 
 
@@ -133,6 +133,6 @@ def _notes(effects: tuple[Effect, ...]) -> list[Phrase]:
     unread = [effect for effect in effects if effect.opened == 0 and effect.watched]
     notes += [
         (Quote(one.subject), " never opened a file of ", Quote(one.treatment), ": beyond their names, it is chance.")
-        for one in unread[:_MOST_NAMED]
+        for one in unread[:_MAX_NAMED]
     ]
     return notes

@@ -14,7 +14,7 @@ Step: TypeAlias = dict[str, Any]
 
 SCRATCH = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # noqa: S108 - these are what we cover
 SCRATCH_BYTES = 64 << 20
-MOST_LINKS = 40  # the kernel's limit
+MAX_LINKS = 40  # the kernel's limit
 
 
 @dataclass
@@ -90,7 +90,7 @@ def follow(path: Path, links: dict[Path, str]) -> Path:
             current = current.parent
             continue
         candidate = current / part
-        if not candidate.is_symlink() or followed >= MOST_LINKS:
+        if not candidate.is_symlink() or followed >= MAX_LINKS:
             current = candidate
             continue
         followed += 1

@@ -22,9 +22,9 @@ from bakeoff.errors import InfraError, SubjectError
 PLACE_PREFIX = "bakeoff-place-"
 """Starts the name of the folder around the private folders of a trial."""
 
-MOST_FOLDERS_DEEP = 64
-MOST_ENTRIES = 200_000
-MOST_REFUSALS = 1_000  # so that a hostile folder cannot make the report endless
+MAX_FOLDERS_DEEP = 64
+MAX_ENTRIES = 200_000
+MAX_REFUSALS = 1_000  # so that a hostile folder cannot make the report endless
 CHUNK = 1 << 20
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -68,12 +68,12 @@ class _Search:
     device: int
     bytes_left: int
     files_left: int
-    entries_left: int = MOST_ENTRIES
+    entries_left: int = MAX_ENTRIES
     refused: dict[str, str] = field(default_factory=dict)
     folded: dict[str, str] = field(default_factory=dict)  # case-folded path: the path that was taken
 
     def refuse(self, path: str, why: str) -> None:
-        if len(self.refused) < MOST_REFUSALS:
+        if len(self.refused) < MAX_REFUSALS:
             self.refused.setdefault(escaped(path)[:500], why)
 
 
@@ -221,7 +221,7 @@ def _names(search: _Search, folder: int, prefix: str) -> list[str]:
         for entry in entries:
             search.entries_left -= 1
             if search.entries_left < 0:
-                search.refuse(prefix or ".", f"holds more than {MOST_ENTRIES} entries; the rest was not looked at")
+                search.refuse(prefix or ".", f"holds more than {MAX_ENTRIES} entries; the rest was not looked at")
                 break
             names.append(entry.name)
     return sorted(names)
@@ -234,8 +234,8 @@ def _enter(
     if why or not enter:
         search.refuse(path, why or "is a folder")
         return
-    if depth >= MOST_FOLDERS_DEEP:
-        search.refuse(path, f"lies more than {MOST_FOLDERS_DEEP} folders deep")
+    if depth >= MAX_FOLDERS_DEEP:
+        search.refuse(path, f"lies more than {MAX_FOLDERS_DEEP} folders deep")
         return
     descriptor = os.open(name, FOLDER_FLAGS, dir_fd=parent)
     try:

@@ -12,8 +12,8 @@ from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import open_place, put_files, take
 
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_MOST_FILES = 1000  # taken out of one workspace
-_MOST_BYTES = 32 * 1024 * 1024  # of them together: they are held in memory for each running trial
+_MAX_FILES = 1000  # taken out of one workspace
+_MAX_BYTES = 32 * 1024 * 1024  # of them together: they are held in memory for each running trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class SandboxedWorkspace:
         return await self.sandbox.run(command)
 
     async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-        most_bytes = min(self.limits.disk_mb * 1024 * 1024, _MOST_BYTES)
-        taken = await asyncio.to_thread(take, self.folder, patterns, max_bytes=most_bytes, max_files=_MOST_FILES)
+        most_bytes = min(self.limits.disk_mb * 1024 * 1024, _MAX_BYTES)
+        taken = await asyncio.to_thread(take, self.folder, patterns, max_bytes=most_bytes, max_files=_MAX_FILES)
         return taken.texts()
 
 

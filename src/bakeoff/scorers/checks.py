@@ -18,8 +18,8 @@ from bakeoff.scorers.patterns import is_found
 from bakeoff.scorers.text import as_text
 
 _SECONDS = 10.0  # for one search for a pattern
-_MOST_STARTS = 1000  # places of an output at which JSON is looked for
-_MOST_STEPS = 2_000_000  # of counting edits: a second
+_MAX_STARTS = 1000  # places of an output at which JSON is looked for
+_MAX_STEPS = 2_000_000  # of counting edits: a second
 _NOT = "not-"
 
 Condition: TypeAlias = Literal[
@@ -194,7 +194,7 @@ def _contains_json(output: str, check: Check) -> str | None:
 def _json_in(output: str) -> Iterator[Any]:
     """Yield the JSON objects and lists in a text, the outermost only."""
     decoder, end = json.JSONDecoder(), 0
-    for start, _ in zip((found.start() for found in re.finditer(r"[\[{]", output)), range(_MOST_STARTS), strict=False):
+    for start, _ in zip((found.start() for found in re.finditer(r"[\[{]", output)), range(_MAX_STARTS), strict=False):
         if start >= end:
             try:
                 value, end = decoder.raw_decode(output, start)
@@ -225,7 +225,7 @@ def _misfit(value: Any, schema: JsonValue) -> str | None:
 
 def _levenshtein(output: str, check: Check) -> str | None:
     wanted, most = as_text(check.value), int(check.threshold)
-    if max(len(output), len(wanted)) * (most + 1) > _MOST_STEPS:
+    if max(len(output), len(wanted)) * (most + 1) > _MAX_STEPS:
         return f"has {len(output):,} characters, too many to count {most:,} edits"
     near = is_within(output, wanted, most)
     return None if near else f"more than {most} edits away from {_shown(wanted)}"

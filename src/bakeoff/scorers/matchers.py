@@ -19,7 +19,7 @@ from bakeoff._kernel.yaml_with_lines import Key
 from bakeoff.scorers.patterns import is_found
 
 _SEARCH_SECONDS = 5.0
-_LONGEST_SHOWN = 200
+_MAX_SHOWN_LENGTH = 200
 _NOISE = 1e-9  # relative error of a distance between floats
 
 
@@ -241,4 +241,4 @@ def _at(place: str, problem: str) -> str:
 
 def _shown(value: JsonValue) -> str:
     text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[:_MAX_SHOWN_LENGTH]}…"

@@ -24,7 +24,7 @@ VARIABLE = "BAKEOFF_JUDGE"
 """The variable that names the default judge."""
 
 USUAL_JUDGE = "local:smollm2"
-MOST_KEPT = 2000  # characters kept of a judge's answer
+MAX_KEPT = 2000  # characters kept of a judge's answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ class ModelScorer(ConfigurableScorer):
         """
         values = [verdict.value for verdict in verdicts if verdict.value is not None]
         told = next((verdict for verdict in verdicts if verdict.value is not None), verdicts[0])
-        rationale = "" if told.problem else (told.rationale or told.reason)[:MOST_KEPT]
-        said: dict[str, JsonValue] = {"rationale": rationale, "output": told.said[:MOST_KEPT]}
+        rationale = "" if told.problem else (told.rationale or told.reason)[:MAX_KEPT]
+        said: dict[str, JsonValue] = {"rationale": rationale, "output": told.said[:MAX_KEPT]}
         metadata = {**said, "judge": str(self.access.name), **told.facts}
         if len(verdicts) > 1:
             metadata |= {"values": list(values), "spread": max(values) - min(values) if values else None}

@@ -23,7 +23,7 @@ from bakeoff.sdk_results.plain_data import (
 )
 from bakeoff.sdk_results.task_result import TaskResult
 
-_MOST_TOKENS = 10**12  # a larger count is an error of the SDK
+_MAX_TOKENS = 10**12  # a larger count is an error of the SDK
 _LANGCHAIN = ("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "FunctionMessage", "ChatMessage")
 _ROLES = {"ai": "assistant", "AIMessageChunk": "assistant", "human": "user", "function": "tool", "model": "assistant"}
 _KNOWN = ("assistant", "user", "system", "developer", "tool")
@@ -120,11 +120,11 @@ def usage_of_sdk(data: Any, names: Names, requests: int = 1) -> Usage:
 
 def _count(data: Any, places: tuple[tuple[str, ...], ...]) -> int:
     found = (inside(as_dict(data), *place) for place in places)
-    return next((count for count in found if type(count) is int and 0 < count < _MOST_TOKENS), 0)
+    return next((count for count in found if type(count) is int and 0 < count < _MAX_TOKENS), 0)
 
 
 def _usage(counts: Mapping[str, int], requests: int) -> Usage:
-    usable = any(counts.values()) and all(count < _MOST_TOKENS for count in counts.values())
+    usable = any(counts.values()) and all(count < _MAX_TOKENS for count in counts.values())
     return Usage(requests=requests, **counts) if usable else NO_USAGE
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 _CLOSE = 1e-3  # to the middle, in standard deviations, where the approximation divides by nearly 0
-_MOST_STEPS = 100
+_MAX_STEPS = 100
 _ENOUGH = 1e-12  # the squared slope, in units of the curve, at which the saddlepoint is found
 
 
@@ -86,7 +86,7 @@ class BayesianBootstrap:
         """Return where the cumulant function of the sum is least: Newton's steps, or bisection where they leave."""
         low, high = 1 / float(apart.min()), 1 / float(apart.max())
         tilt = start if low < start < high else 0.0
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             shrunk = apart / (1 - tilt * apart)
             slope, curve = float(self.weights @ shrunk), float(self.weights @ shrunk**2)
             if slope * slope <= _ENOUGH * curve:

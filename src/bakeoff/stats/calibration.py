@@ -26,7 +26,7 @@ ENOUGH_IN_STRATUM = 5
 ENOUGH_OF_A_KIND = 5
 """The good and the bad answers among the labels from which coverage is promised: with fewer, it is up to 100 %."""
 
-MOST_STRATA = 3
+MAX_STRATA = 3
 _PRIOR = 0.5
 """The weight of one label of each kind that is added to every stratum.
 
@@ -55,8 +55,8 @@ class Strata:
     def __init__(self, scores: Iterable[float]) -> None:
         ordered = sorted(scores)
         levels = sorted(set(ordered))
-        if len(levels) > MOST_STRATA:
-            levels = sorted({ordered[len(ordered) * part // MOST_STRATA] for part in range(1, MOST_STRATA)})
+        if len(levels) > MAX_STRATA:
+            levels = sorted({ordered[len(ordered) * part // MAX_STRATA] for part in range(1, MAX_STRATA)})
             levels = [ordered[0], *(level for level in levels if level > ordered[0])]
         self._lowest = levels  # the lowest score of each stratum
 

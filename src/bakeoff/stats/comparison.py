@@ -18,7 +18,7 @@ REVERSAL = "complete reversal"
 _INVERTED = "the interval, inverted"
 """The name of the test where the interval is stricter than the exact one."""
 
-_LEAST_LEVEL = 1e-12
+_MIN_LEVEL = 1e-12
 _LEVEL_STEP = 1.001  # precise enough for a p-value
 
 
@@ -188,7 +188,7 @@ def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> Ru
 
 def _excluding_level(interval: Callable[[float], Interval]) -> float:
     """Return the lowest level at which the interval excludes 0, by bisection, since no formula inverts Newcombe's."""
-    low, high = _LEAST_LEVEL, 1.0
+    low, high = _MIN_LEVEL, 1.0
     while high > _LEVEL_STEP * low:
         level = sqrt(low * high)
         found = interval(1 - level)

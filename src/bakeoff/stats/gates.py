@@ -16,10 +16,10 @@ from bakeoff._kernel.text import count_of
 from bakeoff.stats.comparison import REVERSAL, Comparison
 from bakeoff.stats.several import Key, holm
 
-MOST_LOST = 0.05
+MAX_LOST = 0.05
 """The share of an arm's trials that may be lost before the rest is no longer a fair sample."""
 
-MOST_UNEQUAL = 0.01
+MAX_UNEQUAL = 0.01
 """The difference between the losses of the arms that is allowed where it is more than chance."""
 
 
@@ -173,8 +173,8 @@ def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
     then did not lose the same kind of trial.
     """
     for name, arm in (("baseline", baseline), ("candidate", candidate)):
-        if arm.share > MOST_LOST:
-            limit = f"more than {100 * MOST_LOST:g} %"
+        if arm.share > MAX_LOST:
+            limit = f"more than {100 * MAX_LOST:g} %"
             return f"refused: the {name} lost {arm} to {arm.to}, {limit}: resume the run first"
     if are_unequal(baseline, candidate):
         return (
@@ -197,7 +197,7 @@ def nothing_shown(comparison: Comparison) -> str:
 
 def are_unequal(one: Losses, other: Losses, *, alpha: float = 0.05) -> bool:
     """Tell whether two arms lost shares that differ by more than 1 point and by more than chance."""
-    return abs(one.share - other.share) > MOST_UNEQUAL and chance_of_losses(one, other) < alpha
+    return abs(one.share - other.share) > MAX_UNEQUAL and chance_of_losses(one, other) < alpha
 
 
 def chance_of_losses(one: Losses, other: Losses) -> float:

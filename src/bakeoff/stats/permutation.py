@@ -22,7 +22,7 @@ DRAWS = 20_000
 _EXACT = "exact sign-flip permutation"
 _FEW = 16  # differences of which all 2^16 combinations are tried
 _FINEST_GRID = 120  # steps between 0 and 1; holds halves to sixths, eighths, tenths, twelfths, …
-_LONGEST_GRID = 20_000  # steps of all differences together; draws are faster beyond
+_MAX_GRID_LENGTH = 20_000  # steps of all differences together; draws are faster beyond
 _CHUNK = 4_000_000  # signs held in memory at a time
 _SLACK = 1e-9  # sums that differ by rounding only count as equal
 _LEAST = 1e-300  # the smallest p that is reported
@@ -62,7 +62,7 @@ def _tails(rows: "Floats", draws: int, seed: int) -> "tuple[Floats, list[str]]":
         moved = row[np.abs(row) > _SLACK]
         if abs(float(moved.sum())) <= _SLACK:
             continue
-        if steps[place] and float(np.abs(moved).sum()) * steps[place] <= _LONGEST_GRID:
+        if steps[place] and float(np.abs(moved).sum()) * steps[place] <= _MAX_GRID_LENGTH:
             chances[place] = _grid_tail(np.rint(moved * steps[place]).astype(np.int64))
         elif len(moved) <= _FEW:
             chances[place] = _enumerated_tail(moved)

@@ -14,7 +14,7 @@ from bakeoff.stats.differences import Change, standard_error, zero_p_value
 from bakeoff.stats.intervals import ALPHA, t_quantile
 
 POWER = 0.8
-MOST_CASES = 10_000
+MAX_CASES = 10_000
 UNDETECTABLE = 2.0
 """The minimum detectable difference of a design that can show none: more than scores can differ."""
 
@@ -181,7 +181,7 @@ def detectable_between(
 def cases_needed(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, power: float = POWER) -> int | None:
     """Return how many pairs like those of two runs find a difference as large as theirs with probability `power`.
 
-    None where that cannot be estimated, where the runs do not differ, and where `MOST_CASES` are not enough.
+    None where that cannot be estimated, where the runs do not differ, and where `MAX_CASES` are not enough.
     """
     change = _varying_change(baseline, candidate)
     if change is None or not change.moments.mean:
@@ -194,7 +194,7 @@ def cases_needed(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, pow
     high = cases
     while not enough(high):
         high *= 2
-        if high > MOST_CASES:
+        if high > MAX_CASES:
             return None
     return 1 + bisect_left(range(1, high), True, key=enough)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.stats.gates import MOST_UNEQUAL, Losses, chance_of_losses
+from bakeoff.stats.gates import MAX_UNEQUAL, Losses, chance_of_losses
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.several import holm
 
@@ -47,6 +47,6 @@ def unequal_losses(losses: Mapping[str, Losses], *, alpha: float = ALPHA) -> tup
             p_value=chance,
         )
         for (more, fewer), chance in zip(pairs, chances, strict=True)
-        if chance < alpha and tried[more].share - tried[fewer].share > MOST_UNEQUAL
+        if chance < alpha and tried[more].share - tried[fewer].share > MAX_UNEQUAL
     ]
     return tuple(sorted(found, key=lambda pair: pair.p_value))

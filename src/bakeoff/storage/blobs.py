@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bakeoff._kernel.files import LARGEST_FILE, read_file, write_atomically
+from bakeoff._kernel.files import MAX_FILE_SIZE, read_file, write_atomically
 from bakeoff.errors import RunFolderError
 
 LONG = 4 * 1024
 """Strings with more characters than this are moved into a blob."""
 
-LARGEST_TEXTS = LARGEST_FILE
+MAX_TEXTS_SIZE = MAX_FILE_SIZE
 """The most bytes of blobs that belong to one record. A line may name the same blob many times."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -45,11 +45,11 @@ class Blobs:
 
     def _holds(self, path: Path, digest: str) -> bool:
         try:
-            return hashlib.sha256(read_file(path, LARGEST_TEXTS)).hexdigest() == digest
+            return hashlib.sha256(read_file(path, MAX_TEXTS_SIZE)).hexdigest() == digest
         except OSError:
             return False
 
-    def read(self, digest: str, most: int = LARGEST_TEXTS) -> str:
+    def read(self, digest: str, most: int = MAX_TEXTS_SIZE) -> str:
         """Return a blob's text. Raise RunFolderError if it is missing, damaged, or has more bytes than `most`."""
         path = self.path(digest)
         try:
@@ -66,7 +66,7 @@ class Blobs:
 
     def put_back(self, data: Any, references: list[Reference]) -> None:
         """Undo `take_out` in place."""
-        room = LARGEST_TEXTS
+        room = MAX_TEXTS_SIZE
         for (*parents, last), digest in references:
             target = data
             for key in parents:

@@ -35,7 +35,7 @@ from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage
 from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal_lines import (
     DAMAGE_NOTE,
-    LONGEST_LINE,
+    MAX_LINE_LENGTH,
     UNSEALED,
     Damage,
     LineEnd,
@@ -69,8 +69,8 @@ _UNSEALED_RECORD = b'{"type":"record","v":%d,"record":' % UNSEALED  # its fields
 # or hold a number too long, for the reader.
 _MANY_BRACKETS = 100
 _MANY_BYTES = 4000
-LARGEST_RECORD = LONGEST_LINE - (1 << 20)  # the rest of the line is for its type, places of blobs and checksum
-_LONGEST_NOTE = 300
+MAX_RECORD_SIZE = MAX_LINE_LENGTH - (1 << 20)  # the rest of the line is for its type, places of blobs and checksum
+_MAX_NOTE_LENGTH = 300
 _LOCK_TRIES, _LOCK_PAUSE = 20, 0.01
 _MAX_NUMBER = 10**15  # tokens, dollars or seconds of one record: no measurement exceeds this, and sums stay finite
 
@@ -174,7 +174,7 @@ def record_at(path: Path, place: int) -> Record:
     """Return the record that begins at the byte offset."""
     with open_journal(path) as journal:
         journal.file.seek(place)
-        entry = read_line(journal.file.readline(LONGEST_LINE), 0, Blobs(path.parent / "blobs"))
+        entry = read_line(journal.file.readline(MAX_LINE_LENGTH), 0, Blobs(path.parent / "blobs"))
     if not isinstance(entry, Record):
         raise RunFolderError(f"{path}: there is no record at byte {place} any more")
     return entry
@@ -225,9 +225,9 @@ def read_line(raw: bytes | None, number: int, blobs: Blobs) -> Entry:
 
 def _read_line(raw: bytes | None, end: LineEnd | None, number: int, blobs: Blobs) -> Entry:
     if raw is None:
-        return Damage(number, f"it is longer than {in_megabytes(LONGEST_LINE)}, the most that is read")
+        return Damage(number, f"it is longer than {in_megabytes(MAX_LINE_LENGTH)}, the most that is read")
     if raw.startswith(DAMAGE_NOTE):
-        return Damage(number, raw[1:_LONGEST_NOTE].decode(errors="replace").strip())
+        return Damage(number, raw[1:_MAX_NOTE_LENGTH].decode(errors="replace").strip())
     if end is not None and not end.intact:
         return Damage(number, "its checksum does not match: it was changed after it was written")
     try:
@@ -420,8 +420,8 @@ def _storable(record: Record) -> bytes:
 def _readable(record: Record) -> bytes:
     """Return the record as JSON. Raise ValueError if it could not be read back."""
     data = record.__pydantic_serializer__.to_json(record, exclude_defaults=True)
-    if len(data) > LARGEST_RECORD:
-        raise ValueError(f"it is larger than {in_megabytes(LARGEST_RECORD)}, the most that is stored of a trial")
+    if len(data) > MAX_RECORD_SIZE:
+        raise ValueError(f"it is larger than {in_megabytes(MAX_RECORD_SIZE)}, the most that is stored of a trial")
     if len(data) > _MANY_BYTES or data.count(b"[") + data.count(b"{") > _MANY_BRACKETS:
         from_json(_PLAIN_RECORD + data + b"}")
     return data

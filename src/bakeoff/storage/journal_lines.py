@@ -16,12 +16,12 @@ from zlib import crc32
 
 from pydantic_core import from_json
 
-from bakeoff._kernel.files import LARGEST_FILE
+from bakeoff._kernel.files import MAX_FILE_SIZE
 from bakeoff._kernel.text import count_of
 
 UNSEALED = 1
 """The last schema version whose lines have no number and no checksum."""
-LONGEST_LINE = LARGEST_FILE
+MAX_LINE_LENGTH = MAX_FILE_SIZE
 """A longer line is damage: reading it would take ten times its length in memory."""
 DAMAGE_NOTE = b"\0"
 """A line that begins so says why the lines in whose place it stands cannot be read."""
@@ -29,7 +29,7 @@ _SKIPPED = 1 << 20  # bytes of a line that is too long, read at a time
 
 _CRC = len(b',"crc":"01234567"}\n')
 _DIGITS = len(b'01234567"}\n')
-_LONGEST_END = 60  # bytes of a line from its number on, or from its totals to its number
+_MAX_END_LENGTH = 60  # bytes of a line from its number on, or from its totals to its number
 _TOTALS = re.compile(rb',"lines":(\d{1,18}),"sum":"([0-9a-f]{8})"\Z')
 _SEALED = b'{"type":"end",'
 
@@ -81,14 +81,14 @@ def seal_line(body: bytes, number: int, totals: Totals) -> bytes:
 
 def line_end(raw: bytes) -> LineEnd | None:
     """Return the end of a line; None if the line has no checksum."""
-    if raw[-_CRC:-_DIGITS] != b',"crc":"' or (begin := raw.rfind(b',"n":', -_LONGEST_END)) < 0:
+    if raw[-_CRC:-_DIGITS] != b',"crc":"' or (begin := raw.rfind(b',"n":', -_MAX_END_LENGTH)) < 0:
         return None  # called for every line: ten times as fast as one pattern
     try:
         number, crc = int(raw[begin + 5 : -_CRC]), int(raw[-_DIGITS:-3], 16)
     except ValueError:
         return None
     before = None
-    if raw.startswith(_SEALED) and (found := _TOTALS.search(raw, max(0, begin - _LONGEST_END), begin)):
+    if raw.startswith(_SEALED) and (found := _TOTALS.search(raw, max(0, begin - _MAX_END_LENGTH), begin)):
         begin, before = found.start(), Totals(int(found[1]), int(found[2], 16))
     found_crc = crc32(memoryview(raw)[:-_CRC])
     return LineEnd(number, begin, found_crc, found_crc == crc and raw.endswith(b'"}\n'), before)
@@ -97,7 +97,7 @@ def line_end(raw: bytes) -> LineEnd | None:
 def lines_forwards(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """Yield the complete lines of a file with their offsets, None in place of one that is too long."""
     place = 0
-    while raw := file.readline(LONGEST_LINE):
+    while raw := file.readline(MAX_LINE_LENGTH):
         length, last = len(raw), raw
         while not last.endswith(b"\n") and (last := file.readline(_SKIPPED)):
             length += len(last)
@@ -115,7 +115,7 @@ def lines_backwards(file: BinaryIO, step: int) -> Iterator[bytes | None]:
     torn = True  # until the text after the last newline has been dropped
 
     def joined(beginning: bytes) -> bytes | None:
-        return None if length + len(beginning) >= LONGEST_LINE else b"".join((beginning, *reversed(pieces), b"\n"))
+        return None if length + len(beginning) >= MAX_LINE_LENGTH else b"".join((beginning, *reversed(pieces), b"\n"))
 
     while end > 0:
         start = max(0, end - step)
@@ -128,7 +128,7 @@ def lines_backwards(file: BinaryIO, step: int) -> Iterator[bytes | None]:
             yield from (line + b"\n" for line in reversed(lines[:-1]))
         pieces.append(first)
         length += len(first)
-        if length >= LONGEST_LINE:
+        if length >= MAX_LINE_LENGTH:
             pieces = []
         end = start
     if not torn:
@@ -153,7 +153,7 @@ def lost_newline(descriptor: int) -> bytes | None:
     No crash leaves that: what a crash leaves is the beginning of a line.
     """
     end, size = end_of_lines(descriptor), os.lseek(descriptor, 0, os.SEEK_END)
-    if not 0 < size - end <= LONGEST_LINE:
+    if not 0 < size - end <= MAX_LINE_LENGTH:
         return None
     line = os.pread(descriptor, size - end - 1, end) + b"\n"
     found = line_end(line)

@@ -22,7 +22,7 @@ from bakeoff.storage.journal import write_all
 from bakeoff.storage.journal_lines import Totals, count_lines, end_of_lines, line_end, seal_line, sequence_damage
 
 Choice = Literal["pass", "fail", "skip"]
-LONGEST_NOTE = 10_000
+MAX_NOTE_LENGTH = 10_000
 
 
 class Label(FrozenModel):
@@ -41,7 +41,7 @@ class Label(FrozenModel):
     stratum: int  # of the judge's score, within the subject
     size: int = Field(ge=1)  # the trials in that stratum
     label: Choice | None  # None takes an earlier label back
-    note: CleanText = Field(default="", max_length=LONGEST_NOTE)
+    note: CleanText = Field(default="", max_length=MAX_NOTE_LENGTH)
 
     @property
     def trial(self) -> tuple[str, str, str]:

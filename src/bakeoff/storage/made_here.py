@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bakeoff._kernel.files import write_atomically
 
-MOST_KEPT = 10_000
+MAX_KEPT = 10_000
 _PRIVATE_FOLDER = 0o700
 
 
@@ -78,9 +78,9 @@ def _read(marker: Path) -> dict[str, object]:
 def _delete_oldest(folder: Path) -> None:
     """Keep the number of markers bounded. A run whose marker is gone is asked about again."""
     markers = list(folder.iterdir())
-    if len(markers) <= MOST_KEPT:
+    if len(markers) <= MAX_KEPT:
         return
     with suppress(FileNotFoundError):  # another process deletes some too
         markers.sort(key=lambda marker: marker.stat().st_mtime)
-        for marker in markers[:-MOST_KEPT]:
+        for marker in markers[:-MAX_KEPT]:
             marker.unlink()

@@ -4,6 +4,7 @@ from typing import Any
 
 from bakeoff.plan import PassRule, Plan, SubjectSpec
 
+_OLD_DOORS = {"exercises": "agents"}
 _KEPT = ("suiteRule", "concurrencyLimit", "serverScope", "retryConfig", "gradingPrompt")
 _PROVIDER_OPTIONS = {"target": "target", "baseUrl": "base_url", "apiKeyVariable": "key_variable", "options": "options"}
 
@@ -11,8 +12,11 @@ _PROVIDER_OPTIONS = {"target": "target", "baseUrl": "base_url", "apiKeyVariable"
 def in_current_form(plan: Plan) -> Plan:
     """Return a plan that older versions may have written in the form of this version.
 
-    Old plans of MCP suites contain the whole configuration, and their cases contain no pass rules.
+    Old plans name the door of agents by its former name. Old plans of MCP suites contain the whole configuration, and
+    their cases contain no pass rules.
     """
+    if plan.door in _OLD_DOORS:
+        return plan.model_copy(update={"door": _OLD_DOORS[plan.door]})
     config: Any = plan.settings.get("config")
     if plan.door != "mcp" or not isinstance(config, dict):
         return plan

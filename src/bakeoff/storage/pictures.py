@@ -14,7 +14,7 @@ from bakeoff.storage.run_folder import RunFolder
 
 WIDTH, HEIGHT = 480, 800
 """The largest picture, in pixels."""
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 _LONGEST = 1000  # characters of a problem
 _FORMAT = 1
 
@@ -55,7 +55,7 @@ class Pictures:
         """Return what is known of an answer, or None if no picture was tried."""
         if (text := _start_of(self._path(key, "txt"), 4 * _LONGEST)) is not None:
             return Picture(problem=text.decode(errors="replace")[:_LONGEST])
-        if (data := _start_of(self._path(key, "png"), MOST_BYTES + 1)) is None:
+        if (data := _start_of(self._path(key, "png"), MAX_BYTES + 1)) is None:
             return None
         try:
             return Picture(png=encode_again(data, width=WIDTH, height=HEIGHT))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bakeoff.storage.secret_text import TextRedactor
 
-_MOST_HELD = 65_536  # characters of a line that are kept until its end is known
+_MAX_HELD = 65_536  # characters of a line that are kept until its end is known
 
 
 class PrintedSecrets:
@@ -54,7 +54,7 @@ class RedactedStream(io.TextIOWrapper):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")  # callers try it with bytes
         self._held.append(text)
         self._size += len(text)
-        if "\r" in text or self._size > _MOST_HELD:
+        if "\r" in text or self._size > _MAX_HELD:
             self._release()
         elif "\n" in text:
             lines, end, rest = "".join(self._held).rpartition("\n")

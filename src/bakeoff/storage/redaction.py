@@ -23,7 +23,7 @@ __all__ = [
     "with_texts",
 ]
 
-_LONGEST_NUMBER = 1000  # bits: Python refuses to format very long numbers
+_MAX_NUMBER_LENGTH = 1000  # bits: Python refuses to format very long numbers
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -75,7 +75,7 @@ def _change(value: Any, change: Callable[[str], str], annotation: Any = JsonValu
         return {change(key): _change(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_change(item, change) for item in value)
-    if isinstance(value, float) or (type(value) is int and value.bit_length() < _LONGEST_NUMBER):
+    if isinstance(value, float) or (type(value) is int and value.bit_length() < _MAX_NUMBER_LENGTH):
         number = str(value)  # some secrets in free data are numbers
         return value if (changed := change(number)) == number else changed
     return value

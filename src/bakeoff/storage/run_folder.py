@@ -45,7 +45,7 @@ from bakeoff.storage.store_copy import fetch_run, results_folder, split_run_addr
 LATEST = "latest"
 MAX_TRIALS = 10**9
 """The largest plan whose records can be read: reading needs one bit of memory per trial."""
-LARGEST_PLAN = 256 << 20
+MAX_PLAN_SIZE = 256 << 20
 _PLAN_TRIES = 3
 _STAMP_LENGTH = len("2026-11-16T09-30-00")
 _KEPT_BYTES = 1 << 24  # of journal and blobs; those of a larger finished run are read again each time
@@ -124,9 +124,9 @@ class RunFolder:
         data = plan.model_dump_json(exclude_defaults=True, indent=1).encode()
         if redactor.finds(data):
             data = redactor.model(plan).model_dump_json(exclude_defaults=True, indent=1).encode()
-        if len(data) > LARGEST_PLAN:
+        if len(data) > MAX_PLAN_SIZE:
             raise RunFolderError(
-                f"{self.plan_file} would be larger than {in_megabytes(LARGEST_PLAN)}: make several runs of fewer cases"
+                f"{self.plan_file} would be larger than {in_megabytes(MAX_PLAN_SIZE)}: make several runs of fewer cases"
             )
         before = self._plan_content()
         if made_here:
@@ -146,7 +146,7 @@ class RunFolder:
 
     def _plan_content(self) -> bytes | None:
         try:
-            return read_file(self.plan_file, LARGEST_PLAN)
+            return read_file(self.plan_file, MAX_PLAN_SIZE)
         except OSError:
             return None
 
@@ -178,7 +178,7 @@ class RunFolder:
 
     def _sealed_plan(self) -> bytes:
         for _ in range(_PLAN_TRIES):  # a process may be replacing plan and seal
-            seal, data = self._intact_seal(), read_file(self.plan_file, LARGEST_PLAN)
+            seal, data = self._intact_seal(), read_file(self.plan_file, MAX_PLAN_SIZE)
             if seal is None or not seal.plans or plan_digest(data) in seal.plans:
                 return data
         raise RunFolderError(
@@ -195,7 +195,7 @@ class RunFolder:
     def plan_as_it_is(self) -> tuple[str, bool]:
         """Return the digest of the plan, and True if it is not the one sealed. Raise RunFolderError if it is none."""
         try:
-            data = read_file(self.plan_file, LARGEST_PLAN)
+            data = read_file(self.plan_file, MAX_PLAN_SIZE)
             Plan.model_validate_json(data)
         except OSError as error:
             raise RunFolderError(f"{self.plan_file} cannot be read: {error.strerror}") from error

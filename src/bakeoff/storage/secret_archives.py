@@ -10,8 +10,8 @@ from itertools import islice
 _IN_BASE64 = re.compile(rb"(?<![A-Za-z0-9+/_-])(?:H4sI|e[JN])(?:[A-Za-z0-9+/_-]|\\[rn]|[\r\n][ \t]*+){24,}+={0,2}")
 _RAW = re.compile(rb"\x1f\x8b\x08|\x78[\x9c\xda\x01]")
 _NOT_BASE64 = re.compile(rb"\\[rn]|\s")
-_MOST_UNPACKED = 32 << 20  # bytes of all that is unpacked of one text
-_MOST_TRIED = 10_000  # places that look like the start of compressed content
+_MAX_UNPACKED = 32 << 20  # bytes of all that is unpacked of one text
+_MAX_TRIED = 10_000  # places that look like the start of compressed content
 _CHUNK = 65_536
 _WITH_HEADER = 32 + zlib.MAX_WBITS  # of gzip or zlib
 
@@ -26,14 +26,14 @@ def may_hold_archives(data: bytes) -> bool:
 
 def archives_in(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield the start and end of each compressed part of the data, and its content, up to a limit."""
-    room = _MOST_UNPACKED
-    for match in islice(_IN_BASE64.finditer(data), _MOST_TRIED):
+    room = _MAX_UNPACKED
+    for match in islice(_IN_BASE64.finditer(data), _MAX_TRIED):
         content, _ = _unpacked(memoryview(_decoded(match.group())), room)
         room -= len(content)
         if content:
             yield match.start(), match.end(), content
     end, whole = 0, memoryview(data)
-    for match in islice(_RAW.finditer(data), _MOST_TRIED):
+    for match in islice(_RAW.finditer(data), _MAX_TRIED):
         if match.start() < end or room <= 0:
             continue
         content, size = _unpacked(whole[match.start() :], room)

@@ -5,7 +5,7 @@
 
 The index is derived from the frames. One that is damaged is not used: the frames are found by walking through their
 headers instead. Files may be made by others: no frame of more than 1 MB is unpacked, and no segment whose lines would
-take more than `MOST_RATIO` times its size. A frame that cannot be unpacked is read as one line that says so.
+take more than `MAX_RATIO` times its size. A frame that cannot be unpacked is read as one line that says so.
 """
 
 import os
@@ -26,10 +26,10 @@ from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal_lines import DAMAGE_NOTE, Totals, count_lines
 
 FRAME_BYTES = 112 << 10  # and the rest of a line: beyond 128 kB, zstd compresses records less well
-LARGEST_FRAME = 1 << 20
-LARGEST_SEGMENT = 1 << 30
+MAX_FRAME_SIZE = 1 << 20
+MAX_SEGMENT_SIZE = 1 << 30
 """A larger plain segment, which only a journal of an older version can be, is not compressed."""
-MOST_RATIO = 256
+MAX_RATIO = 256
 """Segments that zstd makes smaller than by this factor stay plain; such a file is refused."""
 _LEVEL = 3  # on records: 5.4 times smaller at 330 MB/s; higher levels save nothing and take three times as long
 # Also matches such a name in the data of a subject: one hash too many, which costs a lookup a frame.
@@ -42,9 +42,9 @@ _FACTS = struct.Struct("<QIQII")  # lines, their sum, the last number, frames, c
 _END = struct.Struct("<I8s")  # checksum of rows and facts, magic
 _KEY_HASH = struct.Struct("<I")
 _MAGIC = b"bakeoff1"
-_LONGEST_HEADER = 18
-_MOST_BLOCKS = 4096  # of a frame
-_MOST_GAPS = 1000  # between frames of a file without an index; the rest is one gap
+_MAX_HEADER_LENGTH = 18
+_MAX_BLOCKS = 4096  # of a frame
+_MAX_GAPS = 1000  # between frames of a file without an index; the rest is one gap
 _NOTE_BYTES = 200  # room for the sentence that stands for a gap
 _SEARCHED = 1 << 20
 _RLE = 1  # a block of one byte, repeated
@@ -134,10 +134,10 @@ def _errors() -> tuple[type[Exception], ...]:
 def _unpacked(data: bytes, size: int) -> bytes:
     from zstandard import ZstdDecompressor, get_frame_parameters
 
-    if not 0 < size <= LARGEST_FRAME:
-        raise ValueError(f"it is larger than {in_megabytes(LARGEST_FRAME)}")
+    if not 0 < size <= MAX_FRAME_SIZE:
+        raise ValueError(f"it is larger than {in_megabytes(MAX_FRAME_SIZE)}")
     known = get_frame_parameters(data)
-    if known.content_size != size or known.window_size > 2 * LARGEST_FRAME:  # unpacking reserves what these say
+    if known.content_size != size or known.window_size > 2 * MAX_FRAME_SIZE:  # unpacking reserves what these say
         raise ValueError("its header does not fit the index")
     return ZstdDecompressor().decompress(data, allow_extra_data=False)
 
@@ -157,10 +157,10 @@ def compress_segment(plain: Path, into: Path, counted: Counted | None = None, fr
     temporary = into.with_name(f".new-{into.name}")
     with open_segment(plain) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > LARGEST_SEGMENT:
+        if size > MAX_SEGMENT_SIZE:
             return False
         try:
-            fits = size <= MOST_RATIO * _write_segment(file, temporary, counted, frame_bytes)
+            fits = size <= MAX_RATIO * _write_segment(file, temporary, counted, frame_bytes)
             if fits:
                 temporary.replace(into)
                 sync_folder(into.parent)
@@ -208,7 +208,7 @@ def make_index(table: bytes, keys: bytes, counted: Counted) -> bytes:
 def _frames(file: BinaryIO, frame_bytes: int) -> Iterator[bytes]:
     """Yield the lines of a file, about as many at a time as a frame has. Lines beyond 1 MB are cut into several."""
     while data := file.read(frame_bytes):
-        yield data if data.endswith(b"\n") else data + file.readline(LARGEST_FRAME - len(data))
+        yield data if data.endswith(b"\n") else data + file.readline(MAX_FRAME_SIZE - len(data))
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
@@ -232,9 +232,9 @@ def read_segment(path: Path) -> Segment:
     with open_segment(path) as file:
         size = os.fstat(file.fileno()).st_size
         segment = _from_index(path, file, size) or _from_headers(path, file, size)
-    if segment.size <= max(MOST_RATIO * size, _SEARCHED):
+    if segment.size <= max(MAX_RATIO * size, _SEARCHED):
         return segment
-    raise RunFolderError(f"{segment.name} would unpack to more than {MOST_RATIO} times its size: it is not read")
+    raise RunFolderError(f"{segment.name} would unpack to more than {MAX_RATIO} times its size: it is not read")
 
 
 def _from_index(path: Path, file: BinaryIO, size: int) -> Segment | None:
@@ -252,7 +252,7 @@ def _from_index(path: Path, file: BinaryIO, size: int) -> Segment | None:
         return None
     packed, plain, records = zip(*_ROW.iter_unpack(table), strict=True) if frames else ((), (), ())
     keys = begin - _KEY_HASH.size * sum(records)
-    if sum(packed) != keys - _HEADER.size or max(plain, default=0) > LARGEST_FRAME or min(plain, default=1) < 1:
+    if sum(packed) != keys - _HEADER.size or max(plain, default=0) > MAX_FRAME_SIZE or min(plain, default=1) < 1:
         return None
     counted = Counted(Totals(lines, sum_), number)
     return Segment(path, _sums(packed), _sums(plain), counted, (keys, begin - keys, keys_checksum), records)
@@ -267,10 +267,10 @@ def _from_headers(path: Path, file: BinaryIO, size: int) -> Segment:
     packed, plain = array("Q"), array("Q")
     place = gaps = 0
     while place < size:
-        found = _walk_frame(file.fileno(), place, size) if gaps < _MOST_GAPS else None
+        found = _walk_frame(file.fileno(), place, size) if gaps < _MAX_GAPS else None
         if found is None:
             gaps += 1
-            found = (_next_frame(file.fileno(), place + 1, size) if gaps < _MOST_GAPS else size) - place, _NOTE_BYTES
+            found = (_next_frame(file.fileno(), place + 1, size) if gaps < _MAX_GAPS else size) - place, _NOTE_BYTES
         packed.append(found[0])
         plain.append(found[1])
         place += found[0]
@@ -281,7 +281,7 @@ def _walk_frame(descriptor: int, place: int, size: int) -> tuple[int, int] | Non
     """Return the size of the frame at a place, and that of its content: 0 for an index. Return None if it is none."""
     from zstandard import ZstdError, frame_header_size, get_frame_parameters
 
-    header = os.pread(descriptor, _LONGEST_HEADER, place)
+    header = os.pread(descriptor, _MAX_HEADER_LENGTH, place)
     if len(header) >= _HEADER.size and _HEADER.unpack_from(header)[0] & ~0xF == _SKIPPABLE & ~0xF:
         end = place + _HEADER.size + _HEADER.unpack_from(header)[1]
         return (end - place, 0) if end <= size else None
@@ -289,7 +289,7 @@ def _walk_frame(descriptor: int, place: int, size: int) -> tuple[int, int] | Non
         known, at = get_frame_parameters(header), place + frame_header_size(header)
     except (ZstdError, ValueError):
         return None
-    for _ in range(_MOST_BLOCKS if 0 < known.content_size <= LARGEST_FRAME else 0):
+    for _ in range(_MAX_BLOCKS if 0 < known.content_size <= MAX_FRAME_SIZE else 0):
         block = int.from_bytes(os.pread(descriptor, 3, at), "little")
         at += 3 + (1 if block >> 1 & 3 == _RLE else block >> 3)
         if at > size:

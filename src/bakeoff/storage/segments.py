@@ -33,7 +33,7 @@ from bakeoff._kernel.locks import lock_file
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal_lines import (
     DAMAGE_NOTE,
-    LONGEST_LINE,
+    MAX_LINE_LENGTH,
     Totals,
     count_lines,
     end_of_lines,
@@ -52,7 +52,7 @@ _NAME = re.compile(r"(\d{6,9})\.jsonl(\.zst)?")
 _TRIES = 100  # a writer may replace a file while it is being opened
 _BUFFER = 256 << 10
 _STEP = 1 << 20
-_LONGEST_FIRST = 1 << 20  # bytes of the first line that are compared
+_MAX_FIRST_LENGTH = 1 << 20  # bytes of the first line that are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +262,7 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
     def _lines_in(self, begin: int, end: int) -> Iterator[bytes]:
         """Yield the lines that begin in a part of the journal. The last one may end behind it."""
         self.file.seek(begin)
-        while begin < end and (line := self.file.readline(LONGEST_LINE)):
+        while begin < end and (line := self.file.readline(MAX_LINE_LENGTH)):
             begin += len(line)
             yield line
 
@@ -301,7 +301,7 @@ def _repeated(tail: BinaryIO, names: list[SegmentName]) -> int:
 
     That is the last one, if it was being made; or all, if a repair had already written them to `journal.jsonl`.
     """
-    first = tail.readline(_LONGEST_FIRST)
+    first = tail.readline(_MAX_FIRST_LENGTH)
     tail.seek(0)
     end = line_end(first)
     if end is not None and end.intact and end.number == 1:
@@ -310,7 +310,7 @@ def _repeated(tail: BinaryIO, names: list[SegmentName]) -> int:
         return 0
     try:
         with open_segment(names[-1].path) as file:
-            return int(file.readline(_LONGEST_FIRST) == first)
+            return int(file.readline(_MAX_FIRST_LENGTH) == first)
     except FileNotFoundError:
         raise
     except (OSError, RunFolderError):  # reading it reports it

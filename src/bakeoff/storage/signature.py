@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 _FOLDERS = ("segments", "blobs", "pictures")
-_LARGEST_KEY = 64 * 1024
+_MAX_KEY_SIZE = 64 * 1024
 _CHUNK = 1 << 20
 
 
@@ -199,7 +199,7 @@ def _loaded(path: Path, load: Any, way_out: str) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
-        return load(read_file(path, _LARGEST_KEY, pipes=True))
+        return load(read_file(path, _MAX_KEY_SIZE, pipes=True))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}; {way_out}") from error
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:

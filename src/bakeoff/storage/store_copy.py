@@ -29,17 +29,17 @@ from bakeoff.storage.object_store import ObjectStore, StoreError, is_store_addre
 from bakeoff.storage.segments import DAMAGED_SEGMENTS, JOURNAL, open_journal, take_segment
 
 MARKER = "store.json"
-LARGEST_RUN = 64 << 30
-LARGEST_PIECE = 64 << 20
+MAX_RUN_SIZE = 64 << 30
+MAX_PIECE_SIZE = 64 << 20
 """A piece is held in memory, packed and unpacked. Ours have 4 MB; a segment has 16 MB of lines, or a batch more.
 
 A larger segment, such as the journal of an older version, is uploaded in plain pieces.
 """
-_MOST_OBJECTS = 1_000_000
+_MAX_OBJECTS = 1_000_000
 _AT_ONCE = 32  # objects, and
 _BYTES_AT_ONCE = 64 << 20
 _RUNS_AT_ONCE = 8
-_LONGEST_NOTE = 200
+_MAX_NOTE_LENGTH = 200
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
 _APPENDED = ("labels.jsonl", "journal.damaged.jsonl")
 _LIKE_AN_ADDRESS = re.compile(r"[a-z0-9]+:/[^/]|(s3|gs|gcs|az|abfs|file):", re.IGNORECASE)
@@ -178,16 +178,16 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
     A writer calls it while it holds the lease: nobody else adds trials then.
     """
     run = f"runs/{folder.name}"
-    if len(sizes) > _MOST_OBJECTS or sum(sizes.values()) > LARGEST_RUN:
+    if len(sizes) > _MAX_OBJECTS or sum(sizes.values()) > MAX_RUN_SIZE:
         raise RunFolderError(
             f"{store.address}/{run} has {len(sizes):,} objects of {in_megabytes(sum(sizes.values()))}: that is too much"
         )
     pieces = journal_pieces(sizes)
     for piece in pieces:
-        if (size := max(piece.size, sizes[piece.name])) > LARGEST_PIECE:
+        if (size := max(piece.size, sizes[piece.name])) > MAX_PIECE_SIZE:
             raise RunFolderError(
                 f"{store.address}/{run}/{piece.name} is not fetched: it has {in_megabytes(size)}, and a piece of a "
-                f"journal at most {in_megabytes(LARGEST_PIECE)}. It was not written by bakeoff"
+                f"journal at most {in_megabytes(MAX_PIECE_SIZE)}. It was not written by bakeoff"
             )
     _check_joined(sizes, pieces, folder, f"{store.address}/{run}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -294,7 +294,7 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Piec
     with os.fdopen(descriptor, "rb+") as tail:
         with open_journal(journal) as local:
             size = local.size
-        if note.read(_LONGEST_NOTE) == _comparison(journal, pieces[-1]):
+        if note.read(_MAX_NOTE_LENGTH) == _comparison(journal, pieces[-1]):
             return False
         for piece in pieces:
             if piece.end < size and piece is not pieces[-1]:

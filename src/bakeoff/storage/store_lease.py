@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.storage.object_store import ObjectStore, StoreError
 
-LONGEST_LEASE_SECONDS = 60.0
+MAX_LEASE_SECONDS = 60.0
 SHORTEST_LEASE_SECONDS = 5.0
 _INTERVALS = 6
 _NUMBER = re.compile(r"\d{6}")
@@ -31,7 +31,7 @@ def lease_seconds(interval: float) -> float:
 
     The clocks of the machines must differ by less than that.
     """
-    return min(LONGEST_LEASE_SECONDS, max(SHORTEST_LEASE_SECONDS, _INTERVALS * interval))
+    return min(MAX_LEASE_SECONDS, max(SHORTEST_LEASE_SECONDS, _INTERVALS * interval))
 
 
 class LeaseLost(StoreError):
@@ -62,7 +62,7 @@ class Lease:
         cls,
         store: ObjectStore,
         run: str,
-        seconds: float = LONGEST_LEASE_SECONDS,
+        seconds: float = MAX_LEASE_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> "Lease":
         """Take the lease of a run. Raise StoreError if another process holds it."""

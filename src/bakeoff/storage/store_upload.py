@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from bakeoff._kernel.files import LARGEST_FILE, read_file
+from bakeoff._kernel.files import MAX_FILE_SIZE, read_file
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.labels import append_missing
 from bakeoff.storage.object_store import ObjectStore, StoreError
-from bakeoff.storage.run_folder import LARGEST_PLAN
+from bakeoff.storage.run_folder import MAX_PLAN_SIZE
 from bakeoff.storage.segment_file import Segment
 from bakeoff.storage.segments import JOURNAL, OpenJournal, open_journal
 from bakeoff.storage.store_copy import (
-    LARGEST_PIECE,
+    MAX_PIECE_SIZE,
     Piece,
     changing_files,
     fetch_files,
@@ -117,7 +117,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         files = [
             file
             for file in changing_files(self._folder)
-            if self._stored.get(file) == (self._folder / file).stat().st_size <= LARGEST_PLAN
+            if self._stored.get(file) == (self._folder / file).stat().st_size <= MAX_PLAN_SIZE
         ]
         found = self._store.read_some([f"{self._run}/{file}" for file in files]) if files else {}
         return {key.removeprefix(f"{self._run}/"): data for key, data in found.items()}
@@ -196,12 +196,12 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         sizes = {file: (self._folder / file).stat().st_size for file in files if file not in self._stored}
         for group in in_groups(list(sizes), sizes):
             self._stop_if_lost()
-            contents = {f"{self._run}/{file}": read_file(self._folder / file, LARGEST_FILE) for file in group}
+            contents = {f"{self._run}/{file}": read_file(self._folder / file, MAX_FILE_SIZE) for file in group}
             self._store.write_some(contents)
             self._stored.update({file: sizes[file] for file in group})
 
     def _put_changing(self, file: str) -> None:
-        data = read_file(self._folder / file, LARGEST_PLAN)
+        data = read_file(self._folder / file, MAX_PLAN_SIZE)
         if self._content.get(file) != data:
             self._lease.check()  # these objects have no number of a lease in their names
             self._store.write(f"{self._run}/{file}", data)
@@ -218,7 +218,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         if end:
             with open_journal(self._folder / JOURNAL) as journal:
                 for begin, segment in journal.compressed:
-                    fits = begin + segment.size <= end and segment.size <= LARGEST_PIECE
+                    fits = begin + segment.size <= end and segment.size <= MAX_PIECE_SIZE
                     if fits and begin in self._begins - self._segments:
                         self._put_segment(journal, begin, segment, end)
                 self._put_pieces(journal, end)
@@ -230,7 +230,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             self._last = Piece(piece.end, self._lease.number, 0)
             self._put_pieces(journal, end)
         self._lease.check()
-        self._store.write(f"{self._run}/{piece.name}", read_file(segment.path, LARGEST_PIECE))
+        self._store.write(f"{self._run}/{piece.name}", read_file(segment.path, MAX_PIECE_SIZE))
         self._segments.add(begin)
         self._begins.add(piece.end)
         if self._last.begin < piece.end:

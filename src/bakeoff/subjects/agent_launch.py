@@ -15,7 +15,7 @@ from bakeoff.protocols import Command, Place, Stop, Task
 from bakeoff.sandbox.untrusted_files import open_folder, write_below
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.subjects.agent_program import last_words
-from bakeoff.subjects.agent_run import LONGEST_OUTPUT, AgentRun
+from bakeoff.subjects.agent_run import MAX_OUTPUT_LENGTH, AgentRun
 from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
 from bakeoff.subjects.opened_files import files_read, mark_unread
 from bakeoff.toolchains.commands import Brought
@@ -23,8 +23,8 @@ from bakeoff.toolchains.commands import Brought
 GRACE_SECONDS = 60.0
 """The time that a trial has beyond the agent's own, to look at the result."""
 
-_MOST_TOUCHED = 200  # names that are kept
-_MOST_WAITING = 3600.0  # for a busy provider; a meter excuses no more
+_MAX_TOUCHED = 200  # names that are kept
+_MAX_WAITING = 3600.0  # for a busy provider; a meter excuses no more
 _OWN_TESTS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """The agent may find the pytest of our own environment, with a plugin that no sandbox shows."""
 
@@ -70,7 +70,7 @@ async def carry_out(
     command = Command(
         launch.argv,
         workspace.place,
-        limit + _MOST_WAITING,
+        limit + _MAX_WAITING,
         workspace.limits,
         env={**_OWN_TESTS, **launch.env},
         network=launch.network,
@@ -98,7 +98,7 @@ async def carry_out(
         stdout=stdout,
         stderr=stderr,
         last_words="" if done.ok else last_words(stderr) or last_words(stdout),
-        touched=changes.weightiest(_MOST_TOUCHED),
+        touched=changes.weightiest(_MAX_TOUCHED),
         opened=opened,
         refused={name: after.refused[name] for name in changes.refused[:50]},
         patch=changes.patch,
@@ -163,7 +163,7 @@ def put_home(place: Place, files: Mapping[str, bytes]) -> None:
 
 def _tail(output: bytes) -> str:
     text = output.decode(errors="replace")
-    return text if len(text) <= LONGEST_OUTPUT else f"…{text[-LONGEST_OUTPUT:]}"
+    return text if len(text) <= MAX_OUTPUT_LENGTH else f"…{text[-MAX_OUTPUT_LENGTH:]}"
 
 
 def sandboxed(task: Task) -> SandboxedWorkspace:

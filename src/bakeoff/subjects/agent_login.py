@@ -8,9 +8,9 @@ from pathlib import Path
 from bakeoff.sandbox import take
 from bakeoff.storage.redaction import SHORTEST, secrets_in
 
-_MOST_BYTES = 4 * 1024 * 1024
-_MOST_FILES = 200
-_MOST_SECRETS = 64  # all output is searched for each of them, in many encodings
+_MAX_BYTES = 4 * 1024 * 1024
+_MAX_FILES = 200
+_MAX_SECRETS = 64  # all output is searched for each of them, in many encodings
 _LONGEST = 16_384
 _ASSIGNED = re.compile(r"""([\w.-]+)["']?\s*[:=]\s*["']?([^\s"',;]+)""")
 _WORD = re.compile(r"""[^\s"',;]+""")
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"(https?://[^?@]*|[/~][^?@=]*)")
 def login_files(paths: tuple[str, ...]) -> dict[str, bytes]:
     """Return the files of the login that the user allows the agent to have."""
     patterns = [pattern for path in paths for pattern in (path, f"{path}/**")]
-    return take(Path.home(), patterns, max_bytes=_MOST_BYTES, max_files=_MOST_FILES).files if patterns else {}
+    return take(Path.home(), patterns, max_bytes=_MAX_BYTES, max_files=_MAX_FILES).files if patterns else {}
 
 
 def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
@@ -32,7 +32,7 @@ def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
             called = bool(secrets_in({name: text}))
             if SHORTEST <= len(text) <= _LONGEST and (called or looks_secret(text)):
                 found.setdefault(text, (not called, path))
-    first = sorted(found, key=lambda text: found[text][0])[:_MOST_SECRETS]
+    first = sorted(found, key=lambda text: found[text][0])[:_MAX_SECRETS]
     return {f"{found[text][1]}.{number}": text for number, text in enumerate(first, start=1)}
 
 

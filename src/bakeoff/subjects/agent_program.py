@@ -18,7 +18,7 @@ from bakeoff.subjects.agent_definition import AgentDefinition
 
 _SECONDS = 15.0
 _TRIAL_SECONDS = 60.0  # to print a version in a sandbox: some programs unpack themselves first
-_LONGEST, _LONGEST_WORDS = 100, 300
+_LONGEST, _MAX_WORDS_LENGTH = 100, 300
 _ERROR = re.compile(r"(?:\w*(?:Error|Exception)\b[^:]*|error|fatal)(?:\s*\[[\w-]+\])?: \S", re.IGNORECASE)
 _QUIET = {"NO_COLOR": "1", "CI": "1"}
 _LOOK = """\
@@ -113,7 +113,7 @@ def last_words(said: str) -> str:
     """Return the line that says why a program ended: the last one, or the error above a stack trace."""
     lines = [stripped for line in said.splitlines() if (stripped := _printable(line).strip())]
     errors = [line for line in lines if _ERROR.match(line)]
-    return (errors or lines or [""])[-1][:_LONGEST_WORDS]
+    return (errors or lines or [""])[-1][:_MAX_WORDS_LENGTH]
 
 
 def _printable(line: str) -> str:

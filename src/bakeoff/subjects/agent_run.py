@@ -10,7 +10,7 @@ from bakeoff.record import OPENED, Step, Text, Transcript
 AGENT = "agent"
 """The key of the `AgentRun` in a transcript's metadata."""
 
-LONGEST_OUTPUT = 8000
+MAX_OUTPUT_LENGTH = 8000
 """Characters of an agent's stdout and stderr that are kept, each."""
 
 _CHANGED, _STDOUT, _STDERR = "changed", "printed", "printed to stderr"
@@ -56,7 +56,7 @@ def joined(runs: Sequence[AgentRun]) -> AgentRun:
             "tries": len(runs),
             "seconds": round(sum(run.seconds for run in runs), 3),
             "opened": tuple(sorted({name for names in opened for name in names})) if opened else None,
-            "stdout": "\n".join(_told(number, run) for number, run in enumerate(runs, 1))[-LONGEST_OUTPUT:],
+            "stdout": "\n".join(_told(number, run) for number, run in enumerate(runs, 1))[-MAX_OUTPUT_LENGTH:],
         }
     )
 

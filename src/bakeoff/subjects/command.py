@@ -36,8 +36,8 @@ from bakeoff.subjects.variables import filled, variables_in
 PROMPT = "{prompt}"
 """Stands for the prompt in the arguments."""
 
-_LARGEST_SCRIPT = 16 * 1024 * 1024
-_LONGEST_WORD = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
+_MAX_SCRIPT_SIZE = 16 * 1024 * 1024
+_MAX_WORD_LENGTH = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _LAST_WORDS = 2000
 _CHUNK = 1 << 16
 _NOT_FOUND = 127
@@ -126,7 +126,7 @@ class CommandSubject:
         argv = self.options.argv
         if self.options.input == "stdin":
             return argv, prompt.encode()
-        if "\0" in prompt or len(prompt.encode()) > _LONGEST_WORD:
+        if "\0" in prompt or len(prompt.encode()) > _MAX_WORD_LENGTH:
             raise SubjectError("the prompt cannot be an argument of a program: use `input: stdin`")
         if any(PROMPT in word for word in argv):
             return tuple(word.replace(PROMPT, prompt) for word in argv), b""
@@ -263,6 +263,6 @@ def command_revision(argv: Sequence[str], folder: Path) -> str:
         with suppress(OSError, ValueError):  # a word that no disk can have as a path
             path = folder / word
             if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
-                hashed.update(read_file(path, _LARGEST_SCRIPT))
+                hashed.update(read_file(path, _MAX_SCRIPT_SIZE))
                 found = True
     return hashed.hexdigest() if found else ""

@@ -57,7 +57,7 @@ _CANNOT_WORK = re.compile(
     re.IGNORECASE,
 )
 """Words of an agent that lacks a login, a key, a part of itself or its provider."""
-_LONGEST_WORD = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
+_MAX_WORD_LENGTH = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _AGAIN = """\
 # Another try
 
@@ -425,9 +425,9 @@ class CommandAgent:
 
 
 def _check_length(words: Iterable[str]) -> None:
-    if any(len(os.fsencode(word)) > _LONGEST_WORD for word in words):
+    if any(len(os.fsencode(word)) > _MAX_WORD_LENGTH for word in words):
         raise InfraError(
-            f"the prompt is longer than the {_LONGEST_WORD} bytes that a program can be given: shorten the "
+            f"the prompt is longer than the {_MAX_WORD_LENGTH} bytes that a program can be given: shorten the "
             "instructions, the track's AGENTS.md or CLAUDE.md, or --custom-instruction",
             permanent=True,
         )

@@ -18,10 +18,10 @@ PASSED_OVER = frozenset(
 """Folders of version control and tools: their names are noted, their contents are never read."""
 
 _NO_FILE = ("is not there", "is a folder")  # reasons why a file no longer exists
-MOST_FILES = 500
-MOST_BYTES = 8 * 1024 * 1024
-_LONGEST_PATCH = 200_000  # characters
-_LONGEST_DIFF = 50_000  # characters for one file
+MAX_FILES = 500
+MAX_BYTES = 8 * 1024 * 1024
+_MAX_PATCH_LENGTH = 200_000  # characters
+_MAX_DIFF_LENGTH = 50_000  # characters for one file
 
 _STEERING = (
     *("conftest.py", "sitecustomize.py", "usercustomize.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml"),
@@ -89,7 +89,7 @@ def _first_patterns(known: Collection[str]) -> list[str]:
 
 def read_matching(folder: Path, patterns: Iterable[str]) -> Tree:
     """Read the files of an untrusted folder that match a pattern, except those of version control and tools."""
-    taken = take(folder, patterns, max_bytes=MOST_BYTES, max_files=MOST_FILES)
+    taken = take(folder, patterns, max_bytes=MAX_BYTES, max_files=MAX_FILES)
     wanted = {name: data for name, data in taken.files.items() if not PASSED_OVER & set(name.split("/")[:-1])}
     return Tree(*Taken(wanted, taken.refused).texts())
 
@@ -125,21 +125,21 @@ def changes_between(before: Tree, after: Tree) -> Changes:
 
 
 def cut_patch(patch: str) -> str:
-    return patch if len(patch) <= _LONGEST_PATCH else f"{patch[:_LONGEST_PATCH]}\n… (the rest is left out)\n"
+    return patch if len(patch) <= _MAX_PATCH_LENGTH else f"{patch[:_MAX_PATCH_LENGTH]}\n… (the rest is left out)\n"
 
 
 def _diff(name: str, before: str | None, after: str | None) -> str:
     old, new = f"a/{name}" if before is not None else "/dev/null", f"b/{name}" if after is not None else "/dev/null"
     lines = difflib.unified_diff((before or "").splitlines(), (after or "").splitlines(), old, new, lineterm="")
     patch = "".join(f"{line}\n" for line in lines)
-    return patch if len(patch) <= _LONGEST_DIFF else _cut_diff(patch)
+    return patch if len(patch) <= _MAX_DIFF_LENGTH else _cut_diff(patch)
 
 
 def _cut_diff(patch: str) -> str:
     """Show removed lines before added ones, so that a blown-up file does not hide what it lost."""
     head, lines = patch.splitlines(keepends=True)[:2], patch.splitlines(keepends=True)[2:]
     ordered = [line for line in lines if line[0] == "-"] + [line for line in lines if line[0] == "+"]
-    return f"{''.join((*head, *ordered))[:_LONGEST_DIFF]}\n… (the rest of this file is left out)\n"
+    return f"{''.join((*head, *ordered))[:_MAX_DIFF_LENGTH]}\n… (the rest of this file is left out)\n"
 
 
 def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:

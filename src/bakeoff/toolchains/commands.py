@@ -26,7 +26,7 @@ from bakeoff.sandbox.environment import search_path
 from bakeoff.sandbox.programs import program_path, program_roots, said_by, without_homes
 from bakeoff.toolchains.command_reports import CommandReport, json_object
 from bakeoff.toolchains.install import Say, install_once, output_of
-from bakeoff.toolchains.junit import LARGEST_REPORT
+from bakeoff.toolchains.junit import MAX_REPORT_SIZE
 from bakeoff.toolchains.outcome import TestRun, last_output, stopped_by_limit
 from bakeoff.toolchains.tracks import Track
 
@@ -130,7 +130,7 @@ class CommandRunner:
             done = await self.sandbox.run(
                 Command(argv, place, seconds, LIMITS, env=env, readable=readable, graded=True)
             )
-            taken = take(place.work, [report.file], max_bytes=LARGEST_REPORT, max_files=1)
+            taken = take(place.work, [report.file], max_bytes=MAX_REPORT_SIZE, max_files=1)
         if done.stop != "exited":
             return stopped_by_limit(done)
         return report.check(self.command, done, next(iter(taken.files.values()), None))

@@ -11,9 +11,9 @@ from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import open_place, put_files, take
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, TestState, last_output, stopped_by_limit
 
-LARGEST_REPORT = 16 << 20
+MAX_REPORT_SIZE = 16 << 20
 LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=1024, output_kb=4096)
-_LONGEST_MESSAGE = 4000
+_MAX_MESSAGE_LENGTH = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class OpenJunit:
         async with open_place() as place:
             put_files(place, {name: text.encode() for name, text in files.items() if name != chosen.report})
             done = await self.sandbox.run(Command(chosen.argv, place, seconds, chosen.limits, graded=True))
-            taken = take(place.work, [chosen.report], max_bytes=LARGEST_REPORT, max_files=1)
+            taken = take(place.work, [chosen.report], max_bytes=MAX_REPORT_SIZE, max_files=1)
         if done.exit_code == 127 and done.stop == "exited":
             raise GraderError(f"{chosen.argv[0]!r} cannot be run here: {last_output(done)}")
         if done.stop != "exited":
@@ -88,8 +88,8 @@ def read_junit(text: str) -> list[TestOutcome]:
 
 def testcases_in(text: str) -> list[ElementTree.Element]:
     """Return the `testcase` elements of a report that may be hostile. Raise `ValueError` if it is no report."""
-    if len(text) > LARGEST_REPORT:
-        raise ValueError(f"it has {len(text)} characters, more than {LARGEST_REPORT}")
+    if len(text) > MAX_REPORT_SIZE:
+        raise ValueError(f"it has {len(text)} characters, more than {MAX_REPORT_SIZE}")
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("it declares entities")
     try:
@@ -113,4 +113,4 @@ def _outcome(test: ElementTree.Element) -> TestOutcome:
     except ValueError:
         seconds = 0.0
     seconds = seconds if 0 <= seconds < 1e9 else 0.0
-    return TestOutcome(name=name, state=state, message=message[:_LONGEST_MESSAGE], seconds=seconds)
+    return TestOutcome(name=name, state=state, message=message[:_MAX_MESSAGE_LENGTH], seconds=seconds)

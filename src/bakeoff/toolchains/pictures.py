@@ -14,7 +14,7 @@ from bakeoff._kernel.png import BadPictureError, encode_again
 from bakeoff.plan import Framework
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place, put_files
-from bakeoff.storage.pictures import HEIGHT, MOST_BYTES, WIDTH, Picture
+from bakeoff.storage.pictures import HEIGHT, MAX_BYTES, WIDTH, Picture
 from bakeoff.toolchains.browser import BROWSER_LIMITS, FONTS, chromium_in
 from bakeoff.toolchains.install import Say, install_vitest, quiet
 from bakeoff.toolchains.outcome import last_output, stopped_by_limit, without_colours
@@ -43,7 +43,7 @@ class PictureToolchain:
         if framework == "typescript":
             return Picture(problem="plain TypeScript has nothing to render")
         wanted = {"component": component, "props": props, "framework": framework, "chromium": self.chromium}
-        job = {**wanted, "width": WIDTH, "height": HEIGHT, "bytes": MOST_BYTES}
+        job = {**wanted, "width": WIDTH, "height": HEIGHT, "bytes": MAX_BYTES}
         readable = (self.toolchain, *((FONTS,) if FONTS.is_dir() else ()))
         async with open_place() as place:
             put_files(place, {name: text.encode() for name, text in files.items()})

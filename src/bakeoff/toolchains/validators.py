@@ -12,8 +12,8 @@ from bakeoff.toolchains.install import python_in
 from bakeoff.toolchains.outcome import ValidationOutcome
 
 LIMITS = Limits(memory_mb=1024, processes=64, disk_mb=64, output_kb=1024)
-_MOST_ERRORS = 200
-_LONGEST_ERROR = 2000
+_MAX_ERRORS = 200
+_MAX_ERROR_LENGTH = 2000
 
 # The proof and the answer go to a copy of the output that the validator's own prints do not reach.
 _HARNESS = """
@@ -80,7 +80,7 @@ async def _validate_with_python(sandbox: Sandbox, code: str, source: str, second
 def read_outcome(outcome: Any) -> ValidationOutcome:
     """Read `{returned: …}` or `{thrown: …}`, which the harnesses of both languages write."""
     if isinstance(outcome, dict) and "thrown" in outcome:
-        raise GraderError(f"the validator failed: {str(outcome['thrown'])[:_LONGEST_ERROR]}")
+        raise GraderError(f"the validator failed: {str(outcome['thrown'])[:_MAX_ERROR_LENGTH]}")
     answer = outcome.get("returned") if isinstance(outcome, dict) else None
     errors = answer.get("errors", []) if isinstance(answer, dict) else None
     texts = errors if isinstance(errors, list) and all(isinstance(each, str) for each in errors) else None
@@ -88,10 +88,10 @@ def read_outcome(outcome: Any) -> ValidationOutcome:
         shown = json.dumps(answer)[:200]
         raise GraderError(f"the validator must return {{valid: true or false, errors: [text, …]}}, not {shown}")
     return ValidationOutcome(
-        valid=answer["valid"], errors=tuple(each[:_LONGEST_ERROR] for each in texts[:_MOST_ERRORS])
+        valid=answer["valid"], errors=tuple(each[:_MAX_ERROR_LENGTH] for each in texts[:_MAX_ERRORS])
     )
 
 
 def _last_line(done: Completed) -> str:
     lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1][:_LONGEST_ERROR] if lines else f"exit code {done.exit_code}"
+    return lines[-1][:_MAX_ERROR_LENGTH] if lines else f"exit code {done.exit_code}"

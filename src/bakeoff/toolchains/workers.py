@@ -36,7 +36,7 @@ WORKER_LIMITS = Limits(memory_mb=1024, processes=96, disk_mb=64, output_kb=256)
 COMPILER_LIMITS = Limits(memory_mb=2048, processes=96, disk_mb=64, output_kb=4096)
 WHOLE_LIMITS = Limits(memory_mb=2048, processes=256, disk_mb=256, output_kb=4096)
 COMPILE_SECONDS = 20.0
-_LONGEST_ANSWER = 16 << 20
+_MAX_ANSWER_LENGTH = 16 << 20
 _LIFETIME_SECONDS = 7 * 24 * 3600.0  # each question has a limit of its own
 _READY_SECONDS = 60.0
 _ENDING_SECONDS = 5.0  # between the end of the connection and the end of its process
@@ -100,7 +100,7 @@ class Peer:
     async def _accept(self, listening: socket.socket) -> None:
         connection, _ = await asyncio.get_running_loop().sock_accept(listening)
         listening.close()
-        self._connected.set_result(await asyncio.open_unix_connection(sock=connection, limit=_LONGEST_ANSWER))
+        self._connected.set_result(await asyncio.open_unix_connection(sock=connection, limit=_MAX_ANSWER_LENGTH))
 
     def _disconnect(self) -> None:
         if not self._connected.done():

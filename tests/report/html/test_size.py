@@ -15,7 +15,7 @@ from playwright.async_api import Page
 
 from bakeoff.record import Phase, Score
 from bakeoff.report.html import write_run_page
-from bakeoff.report.html.run_page import MOST_LISTED
+from bakeoff.report.html.run_page import MAX_LISTED
 
 from .browser import Chromium, opened
 from .generator import as_line, line_of, plan_of, records_of, write_lines
@@ -137,7 +137,7 @@ def test_an_index_over_1000_runs_opens_at_once(chromium: Chromium, many_runs: Pa
 
 @pytest.mark.slow
 def test_a_page_lists_the_newest_trials_only_and_counts_all(tmp_path: Path) -> None:
-    rounds = MOST_LISTED + 500
+    rounds = MAX_LISTED + 500
     plan = plan_of(1, subjects=1, rounds=rounds)
     (record, *_) = records_of(plan_of(1, subjects=1), steps=1)
     passed = record.model_copy(update={"scores": (Score(name="exact", value=1.0),), "attempt": Phase(seconds=1.0)})
@@ -147,11 +147,11 @@ def test_a_page_lists_the_newest_trials_only_and_counts_all(tmp_path: Path) -> N
         lines.append(as_line(line_of(passed.model_copy(update={**trial.identity, **failed}))))
     page = write_run_page(write_lines(tmp_path / "run", plan, lines), tmp_path / "run.html")
     html = page.read_text()
-    assert f"the newest {MOST_LISTED:,} of {rounds - 3:,} that passed" in html
+    assert f"the newest {MAX_LISTED:,} of {rounds - 3:,} that passed" in html
     assert f"{rounds - 3} of {rounds} passed" in html, "the matrix counts every trial"
     found = re.search(r'data-chunk="trials">([^<]*)<', html)
     assert found is not None
     listed = json.loads(gzip.decompress(base64.b64decode(found[1])))
-    assert len(listed["trial"]) == MOST_LISTED + 3
+    assert len(listed["trial"]) == MAX_LISTED + 3
     assert listed["trial"][:3] == [0, 1, 2], "failures are listed, however old"
     assert listed["trial"][-1] == rounds - 1

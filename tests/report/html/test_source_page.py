@@ -13,7 +13,7 @@ from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import Record
 from bakeoff.report.blocks import DoorParts, Facts, Section
 from bakeoff.report.html import write_cycle, write_run_page, write_source_page
-from bakeoff.report.html.run_data import MOST_TRIALS, RunData, read_run
+from bakeoff.report.html.run_data import MAX_TRIALS, RunData, read_run
 from bakeoff.report.readers import Circumstances, Description, Source, open_source
 from bakeoff.report.summary import summarise
 from bakeoff.storage.redaction import Redactor
@@ -45,7 +45,7 @@ class MarksReader:
 
     def _plan(self, path: Path) -> Plan:
         marks = json.loads(path.read_text())
-        plan = plan_of(len(marks), ["pupil"], rounds=MOST_TRIALS if "endless" in path.name else 1)
+        plan = plan_of(len(marks), ["pupil"], rounds=MAX_TRIALS if "endless" in path.name else 1)
         names = {"case-0": "sums", "case-1": "spelling"}
         cases = tuple(case.model_copy(update={"id": names[case.id]}) for case in plan.cases)
         return plan.model_copy(update={"cases": cases})

@@ -14,7 +14,7 @@ from bakeoff.storage.pictures import Picture, Pictures, picture_key
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.toolchains.vitest import framework_of
 
-MOST_PICTURES = 500
+MAX_PICTURES = 500
 """The number of pictures of one run; each starts a browser."""
 
 
@@ -44,10 +44,10 @@ def take_pictures(
     wanted = {each.key: each for each in _pending(folder, plan)}
     is_done = pictures.shows if again else pictures.has
     missing = [each for each in wanted.values() if not is_done(each.key)]
-    if len(missing) > MOST_PICTURES:
-        say(f"{len(missing):,} components have no picture: those of the first {MOST_PICTURES} are taken")
+    if len(missing) > MAX_PICTURES:
+        say(f"{len(missing):,} components have no picture: those of the first {MAX_PICTURES} are taken")
     try:
-        asyncio.run(_take(pictures, missing[:MOST_PICTURES], sandbox, say))
+        asyncio.run(_take(pictures, missing[:MAX_PICTURES], sandbox, say))
     except InfraError as error:
         say(f"no pictures were taken: {error}")
     return sum(pictures.has(key) for key in wanted)

@@ -55,8 +55,8 @@ from bakeoff.plan import Plan
 from bakeoff.protocols import Sandbox
 from bakeoff.record import NO_USAGE, Failure, Record, Usage
 
-_MOST_LOSSES = 3  # workers that a trial may lose before it is given up: it may be the reason why they die
-_MOST_STARTS = 3  # of a node's worker, without a finished trial in between
+_MAX_LOSSES = 3  # workers that a trial may lose before it is given up: it may be the reason why they die
+_MAX_STARTS = 3  # of a node's worker, without a finished trial in between
 _LOOK_SECONDS = 2.0  # between looks for new nodes
 _START_SECONDS = 300.0  # for a node to start a process and to import everything
 _CLOSE_SECONDS = 30.0  # for the workers to end commands, close resources and remove folders
@@ -144,7 +144,7 @@ class RayRunner:
     async def _run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         """Try one worker after another. The record of an attempt is never replaced by one without."""
         why = ""
-        for _ in range(_MOST_LOSSES):
+        for _ in range(_MAX_LOSSES):
             worker = await self._free_worker()
             if worker is None:
                 return job.prior or self.not_started(
@@ -156,7 +156,7 @@ class RayRunner:
                 return record
             why = f" ({worker.node}: {worker.lost})"
             job = replace(job, spent=job.spent + assigned.spent)
-        message = f"{_MOST_LOSSES} Ray workers were lost while they ran it{why}"
+        message = f"{_MAX_LOSSES} Ray workers were lost while they ran it{why}"
         return job.prior or self._local.lost(job, Failure(kind="infra", type="WorkerLost", message=message))
 
     async def _run_on(self, worker: _Worker, job: Job, assigned: _Assigned) -> Record | None:
@@ -241,7 +241,7 @@ class RayRunner:
                 continue  # the head does not answer at the moment
             for node in nodes:
                 known = self._workers.get(node.id)
-                if (known is None or known.lost) and self._starts.get(node.id, 0) < _MOST_STARTS:
+                if (known is None or known.lost) and self._starts.get(node.id, 0) < _MAX_STARTS:
                     self._start(node)
 
     async def _listen(self, worker: _Worker) -> None:
@@ -269,7 +269,7 @@ class RayRunner:
         kill_worker(worker.actor)
         if not worker.opened.done():
             worker.opened.set_result(why)
-            if self._starts[worker.node.id] >= _MOST_STARTS:
+            if self._starts[worker.node.id] >= _MAX_STARTS:
                 self.control.left_out[str(worker.node)] = why
         worker.closed.set()
         for request in list(worker.slots):

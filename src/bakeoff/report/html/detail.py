@@ -28,7 +28,7 @@ from bakeoff.subjects.agent_run import stderr_in
 
 Json = dict[str, Any]
 
-_MOST_COMPARED = 4000  # lines of a file that are compared with the start: the time grows with their square
+_MAX_COMPARED = 4000  # lines of a file that are compared with the start: the time grows with their square
 _STDERR_LINES = 20
 _HANDS_IN = "ResultWrite"  # the tool that component suites hand their answer in with; the first call counts
 _NOT_SHOWN = "(the reference, which is not shown)"
@@ -117,7 +117,7 @@ def changes(answer: Mapping[str, str], case: Case | None) -> dict[str, str]:
     for name, text in answer.items():
         start = case.files.get(name) if case else None
         before, after = (start or "").splitlines(), text.splitlines()
-        if start is None or text == _NOT_SHOWN or max(len(before), len(after)) > _MOST_COMPARED:
+        if start is None or text == _NOT_SHOWN or max(len(before), len(after)) > _MAX_COMPARED:
             continue
         found[name] = "\n".join(unified_diff(before, after, f"{name} at the start", name, lineterm=""))
     return found

@@ -13,14 +13,14 @@ from bakeoff.report.marks import Mark, mark_of
 WIDTH, HEIGHT = 480.0, 310.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 16.0, 14.0, 44.0
 _LABEL = 26  # characters beside a mark
-MOST_LABELS = 9  # names beside marks; with more, or where two would collide, marks have numbers and a legend
+MAX_LABELS = 9  # names beside marks; with more, or where two would collide, marks have numbers and a legend
 _LEGEND = 80  # characters of a name in the legend
 _CHARACTER, _LINE = 6.1, 13.0  # the approximate size of a label's characters and lines
 
 _MARGIN, _FOREST_TOP, _ROW, _FOREST_BOTTOM = 14.0, 8.0, 44.0, 40.0
 _FOREST_LABEL = 60  # characters above a line
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-MOST_ROWS = 60  # of a forest plot
+MAX_ROWS = 60  # of a forest plot
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def draw(plot: Plot) -> Drawing:
     across = _scale(xs, plot.x.unit, LEFT, WIDTH - RIGHT)
     up = _scale(ys, plot.y.unit, HEIGHT - BOTTOM, TOP)
     named = [visible(point.label, _LABEL) for point in plot.points]
-    spots = _spots(plot, across, up, named) if len(named) <= MOST_LABELS else None
+    spots = _spots(plot, across, up, named) if len(named) <= MAX_LABELS else None
     legend = () if spots is not None else tuple(visible(point.label, _LEGEND) for point in plot.points)
     if spots is None:
         spots = _spots(plot, across, up, [str(number) for number in range(1, len(named) + 1)], always=True)
@@ -276,7 +276,7 @@ def forest(plot: ForestPlot) -> Fragment:
     def ends(interval: tuple[float, float] | None) -> list[JsonValue]:
         return [at(interval[0]), at(interval[1])] if interval else []
 
-    drawn = [row for row in rows if row.value is not None][:MOST_ROWS]
+    drawn = [row for row in rows if row.value is not None][:MAX_ROWS]
     bottom = _FOREST_TOP + _ROW * len(drawn) + 6
     data: dict[str, JsonValue] = {
         "title": plot.title,

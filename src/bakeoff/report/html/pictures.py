@@ -12,7 +12,7 @@ from bakeoff.storage.pictures import Pictures, picture_key
 from bakeoff.storage.run_folder import RunFolder
 
 NO_PICTURE, NO_ANSWER = -1, -2
-_MOST_BYTES = 40_000_000  # of all pictures of a page
+_MAX_BYTES = 40_000_000  # of all pictures of a page
 _TOO_MANY = "the pictures of this run are too large for one page; they are in its folder `pictures`"
 
 
@@ -36,7 +36,7 @@ class PagePictures:
 
     def write(self, data: IO[bytes]) -> dict[str, Any]:
         """Write all that were found, and return where in the page each is. Memory holds one chunk."""
-        chunks, places, room = ChunkWriter(data, "pictures"), [], _MOST_BYTES
+        chunks, places, room = ChunkWriter(data, "pictures"), [], _MAX_BYTES
         for key in self._numbers:
             found = self._pictures.read(key) if self._pictures else None
             room -= len(found.png) if found else 0

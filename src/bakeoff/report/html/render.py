@@ -35,7 +35,7 @@ NAME = 200
 LONG_TABLE = 500
 """The number of rows above which a table is drawn only where it is visible."""
 
-MOST_TRAIL = 40
+MAX_TRAIL = 40
 """The number of points of a small line; older points are left out."""
 
 CHUNK_BYTES = 256 * 1024
@@ -43,7 +43,7 @@ CHUNK_BYTES = 256 * 1024
 
 _LEVEL = 4  # of compression: two thirds of the time of the usual 6 for 4 % more bytes
 _DATA = "<!--DATA-->"  # the place of the chunks; no data can contain this, because all data is escaped
-_LONGEST_TITLE = 300
+_MAX_TITLE_LENGTH = 300
 PageKind = Literal["run", "index", "label", "sections"]
 _SCRIPTS: dict[PageKind, tuple[str, ...]] = {
     "run": ("markdown.js", "trial.js", "beside.js", "trials.js", "run.js"),
@@ -55,7 +55,7 @@ _SCRIPTS: dict[PageKind, tuple[str, ...]] = {
 
 def write_report_page(path: Path, report: Report, *, served: "Served | None" = None) -> Path:
     """Write a report as a self-contained page."""
-    title = visible(words(report.title), _LONGEST_TITLE)
+    title = visible(words(report.title), _MAX_TITLE_LENGTH)
     page = Page("sections", "sections.html", path, served)
     before, after = page.halves(
         title=f"{title} · bakeoff",
@@ -291,7 +291,7 @@ def _environment(package: str = "bakeoff.report.html") -> Environment:
         fragment=_fragment,
         interval_words=interval_words,
         long_table=LONG_TABLE,
-        most_trail=MOST_TRAIL,
+        most_trail=MAX_TRAIL,
         shown=shown,
         sort_key=_sort_key,
         span_columns=span_columns,

@@ -33,10 +33,10 @@ from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
 
-MOST_TRIALS = 10_000_000
+MAX_TRIALS = 10_000_000
 """The largest plan that a page can show. A hostile plan could name more trials than fit in memory."""
 
-_MOST_CLASSES = 200
+_MAX_CLASSES = 200
 State = Literal["running", "passed", "failed", "recorded", "incomplete"]
 
 
@@ -202,7 +202,7 @@ class RunData:
         spec, message = self.plan.subjects[index % len(self.plan.subjects)], failure_message(record)
         control = is_control(spec, bound=record.bound)
         kind = FailureClass(record.verdict, failure_class(record), normalised(message), control)
-        if kind not in self.failures and len(self.failures) >= _MOST_CLASSES:
+        if kind not in self.failures and len(self.failures) >= _MAX_CLASSES:
             kind = FailureClass(record.verdict, "others", "", control)
         count = self.failures.setdefault(kind, FailureCount(example=message, trial=index))
         count.subjects[record.subject] += 1
@@ -243,8 +243,8 @@ def read_plan(folder: RunFolder) -> Plan:
 def _refuse_unshowable(plan: Plan, what: str) -> None:
     if problems := plan.problems():
         raise RunFolderError(f"{what} cannot be shown: {visible(problems[0], 300)}")
-    if plan.size > MOST_TRIALS:
-        raise RunFolderError(f"{what} plans {plan.size:,} trials: a page shows at most {MOST_TRIALS:,}")
+    if plan.size > MAX_TRIALS:
+        raise RunFolderError(f"{what} plans {plan.size:,} trials: a page shows at most {MAX_TRIALS:,}")
 
 
 @contextmanager

@@ -31,12 +31,12 @@ from bakeoff.storage.run_folder import RunFolder
 DRAWN_CELLS = 2_000
 """The number of cells above which a matrix is drawn only where it is visible."""
 
-MOST_LISTED = 20_000
+MAX_LISTED = 20_000
 """A page lists so many trials that passed and so many that did not, of a run the newest. Its totals count all."""
 
 VERDICTS = tuple(Verdict)
 ANSWERS = get_args(Answers)
-_MOST_BADGES = 12
+_MAX_BADGES = 12
 _NONE = -1.0  # stands for no number in an array of floats
 _NO_REASON = "no scorer returned a number"
 
@@ -68,7 +68,7 @@ class TrialTable:
     def has_room(self, record: Record) -> bool:
         """Count a trial that is to be listed. Return False if the page has too many of its kind already."""
         self._found[record.verdict.ok] += 1
-        return self._found[record.verdict.ok] <= MOST_LISTED
+        return self._found[record.verdict.ok] <= MAX_LISTED
 
     @property
     def left_out(self) -> int:
@@ -81,7 +81,7 @@ class TrialTable:
             return ""
         kinds = ((False, "that did not pass"), (True, "that passed"))
         parts = [
-            f"the newest {MOST_LISTED:,} of {found:,} {which}" if found > MOST_LISTED else f"all {found:,} {which}"
+            f"the newest {MAX_LISTED:,} of {found:,} {which}" if found > MAX_LISTED else f"all {found:,} {which}"
             for ok, which in kinds
             if (found := self._found[ok])
         ]
@@ -202,7 +202,7 @@ def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, 
         "heading": name,
         "state": run.state,
         "headline": f"{of_door.verdict} {answer(run.summary, run.cells.__getitem__, run.judgements)}".lstrip(),
-        "badges": [*_badges(run)][:_MOST_BADGES],
+        "badges": [*_badges(run)][:_MAX_BADGES],
         "tiles": _tiles(run),
         "before": before,
         "after": after,

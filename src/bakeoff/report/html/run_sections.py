@@ -34,8 +34,8 @@ _CAUSES = {
     Verdict.BUDGET: "limits of the run",
     Verdict.GRADER: "scorer",
 }
-_MOST_SPECS = 100
-_MOST_SESSIONS = 20
+_MAX_SPECS = 100
+_MAX_SESSIONS = 20
 
 
 def tone_of(verdict: Verdict) -> Tone:
@@ -181,13 +181,13 @@ def settings(data: RunData) -> Section:
         ("Pass threshold", _thresholds(plan)),
         ("Seed", visible(str(plan.seed), NAME)),
         ("Trials planned", f"{data.summary.planned:,}"),
-        *(("Started" if mark.kind == "start" else "Ended", _facts(mark.facts)) for mark in data.marks[:_MOST_SESSIONS]),
+        *(("Started" if mark.kind == "start" else "Ended", _facts(mark.facts)) for mark in data.marks[:_MAX_SESSIONS]),
     )
     blocks: list[Block] = [Facts(pairs)]
-    blocks += [_spec("subject", spec) for spec in plan.subjects[:_MOST_SPECS]]
-    blocks += [_spec("scorer", spec) for spec in plan.every_scorer[:_MOST_SPECS]]
-    if len(plan.subjects) > _MOST_SPECS:
-        blocks.append(Text(f"{len(plan.subjects) - _MOST_SPECS:,} more subjects are in plan.json.", tone="muted"))
+    blocks += [_spec("subject", spec) for spec in plan.subjects[:_MAX_SPECS]]
+    blocks += [_spec("scorer", spec) for spec in plan.every_scorer[:_MAX_SPECS]]
+    if len(plan.subjects) > _MAX_SPECS:
+        blocks.append(Text(f"{len(plan.subjects) - _MAX_SPECS:,} more subjects are in plan.json.", tone="muted"))
     return Section("settings", "Settings", tuple(blocks))
 
 

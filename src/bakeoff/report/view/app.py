@@ -29,7 +29,7 @@ LEADERBOARD = "/leaderboard"
 POLL_SECONDS = 0.5
 INDEX_POLL_SECONDS = 1.0  # a look at a thousand runs takes a twentieth of that
 _HEARTBEAT = 20  # polls without news, after which a sign of life is sent
-_MOST_PAGES = 100  # of the index that are known apart
+_MAX_PAGES = 100  # of the index that are known apart
 
 
 class Pages:
@@ -51,7 +51,7 @@ class Pages:
             seen = await call(look_at, self._results)  # first: what changes meanwhile is told once more
             number = str(next(self._numbers))
             self._seen[number] = seen
-            if len(self._seen) > _MOST_PAGES:
+            if len(self._seen) > _MAX_PAGES:
                 del self._seen[next(iter(self._seen))]
             served = Served(home="/", reports=RUNS, events=f"/events?page={number}", leaderboard=LEADERBOARD)
             path = self._folder / "index.html"

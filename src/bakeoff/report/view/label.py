@@ -24,9 +24,9 @@ from bakeoff.report.formatting import as_text, shown, visible
 from bakeoff.report.html.render import NAME, Page, Served
 from bakeoff.report.labelling import Drawn
 from bakeoff.report.view.guard import Guard
-from bakeoff.storage.labels import LONGEST_NOTE, Choice, append_label, read_labels
+from bakeoff.storage.labels import MAX_NOTE_LENGTH, Choice, append_label, read_labels
 
-_LONGEST_REQUEST = 8 * LONGEST_NOTE  # bytes
+_MAX_REQUEST_LENGTH = 8 * MAX_NOTE_LENGTH  # bytes
 
 
 class _Given(FrozenModel):
@@ -34,7 +34,7 @@ class _Given(FrozenModel):
 
     id: int
     label: Choice
-    note: str = Field(default="", max_length=LONGEST_NOTE)
+    note: str = Field(default="", max_length=MAX_NOTE_LENGTH)
 
 
 class Labelling:
@@ -181,6 +181,6 @@ async def _body(request: Request) -> bytes:
     body = b""
     async for piece in request.stream():
         body += piece
-        if len(body) > _LONGEST_REQUEST:
+        if len(body) > _MAX_REQUEST_LENGTH:
             return b""
     return body

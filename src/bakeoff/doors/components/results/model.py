@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.result_files import END_OF_TIME, LARGEST_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
+from bakeoff.doors.result_files import END_OF_TIME, MAX_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
 from bakeoff.plan import Name
 from bakeoff.record import UnitTests, Verdict
 
@@ -50,9 +50,9 @@ def _finite(value: JsonValue) -> JsonValue:
 
 
 FreeJson: TypeAlias = Annotated[JsonValue, AfterValidator(_finite)]
-Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=LARGEST_NUMBER)]
-Number: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=LARGEST_NUMBER), written_shortest()]
-Money: TypeAlias = Annotated[float, Field(strict=True, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER), written_shortest()]
+Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=MAX_NUMBER)]
+Number: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=MAX_NUMBER), written_shortest()]
+Money: TypeAlias = Annotated[float, Field(strict=True, ge=-MAX_NUMBER, le=MAX_NUMBER), written_shortest()]
 """USD, or tokens that are billed. Older files have negative ones, where more tokens were cached than read."""
 Short: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
 ShortName: TypeAlias = Annotated[Name, Field(max_length=500)]
@@ -246,7 +246,7 @@ class TotalCost(FileObject):
     output_cost: Money
     cache_read_cost: Money = 0.0
     total_cost: Money
-    input_tokens: Annotated[int, Field(strict=True, ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
+    input_tokens: Annotated[int, Field(strict=True, ge=-MAX_NUMBER, le=MAX_NUMBER)]
     output_tokens: Count
     cached_input_tokens: Count = 0
 

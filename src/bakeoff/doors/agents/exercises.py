@@ -1,0 +1,347 @@
+"""Find and read exercises: folders in Exercism's layout. A checkout is never written to."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from bakeoff import bundled
+from bakeoff._kernel.files import read_file
+from bakeoff._kernel.json import parse_json
+from bakeoff._kernel.model import first_problem
+from bakeoff.doors.agents.shown_files import (
+    CONFIGURATION,
+    DOCS,
+    UNDECLARED,
+    is_private,
+    shown_files,
+    undeclared_solution,
+    undeclared_tests,
+)
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.subjects.folder_changes import read_matching
+from bakeoff.toolchains.tracks import EXAMPLE_STEMS, SUPPORT, TRACKS, Track, track_of
+
+_ALL = "all"
+STANDARD = (
+    *("acronym", "anagram", "bank-account", "binary-search", "binary-search-tree", "bowling", "complex-numbers"),
+    *("connect", "crypto-square", "diamond", "dnd-character", "flatten-array", "food-chain", "house"),
+    *("pascals-triangle", "rational-numbers", "react", "rectangles", "relative-distance", "robot-name"),
+    *("spiral-matrix", "transpose", "two-bucket", "variable-length-quantity", "wordy"),
+)
+"""The default selection from the published TypeScript track."""
+
+_PRACTICE = Path("exercises", "practice")
+_CONFIG = ".meta/config.json"
+_RUNNER = ".meta/test-runner.mjs"
+_MAX_CONFIG_SIZE = 4 * 1024 * 1024
+_NOTES = ("CLAUDE.md", "AGENTS.md")
+_TEXTS = [name for name in DOCS if "hints" not in name]
+
+
+def bundled_folder() -> Path:
+    """Return the folder of the bundled exercises, with a track for each language."""
+    return Path(bundled.__file__).parent / "exercises"
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """One exercise, read completely, so that nothing is read again once a run has begun."""
+
+    name: str
+    folder: Path
+    track: Track
+    instructions: str
+    files: Mapping[str, str]  # what an agent may see, including the tests
+    solution: tuple[str, ...]
+    tests: tuple[str, ...]
+    example: Mapping[str, str]  # by solution path
+    notes: Mapping[str, str] = field(default_factory=dict)  # the track's notes to agents
+    runner_files: Mapping[str, str] = field(default_factory=dict)  # what the track's own command reads in `.meta`
+
+
+@dataclass(frozen=True, slots=True)
+class FoundExercises:
+    """Exercises in the order of their tracks, and a warning about each that is left out."""
+
+    exercises: tuple[Exercise, ...]
+    warnings: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # those of the warnings that are about exercises without a place in the run
+
+
+class _Unusable(Exception):
+    """A folder cannot be used as an exercise, for this reason."""
+
+
+class _Files(BaseModel):
+    solution: list[str] = []
+    test: list[str] = []
+    editor: list[str] = []
+    example: list[str] = []
+    exemplar: list[str] = []
+
+
+class _Config(BaseModel):
+    """The part of `.meta/config.json` that is read."""
+
+    files: _Files = _Files()
+    custom: dict[str, JsonValue] = {}  # flags of the track's test command
+
+
+def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExercises:
+    """Find exercises.
+
+    Args:
+        root: The checkout of a track, or one exercise in it; None for the bundled tracks.
+        wanted: What `--exercise` says: names, joined by commas or not, how many, or `all`; empty for the usual ones.
+    """
+    if root is None:
+        tracks = [_discover(folder) for folder in sorted(bundled_folder().iterdir()) if (folder / _PRACTICE).is_dir()]
+        known = [entry for track in tracks for entry in track]
+        return _read(known, *_chosen(known, wanted, standard=False))
+    if not root.is_dir():
+        raise UsageError(
+            f"--exercises {str(root)!r} is not a folder: pass the checkout of a track, or one exercise in it"
+        )
+    known = _discover(root)
+    if not known:
+        raise UsageError(
+            f"--exercises {str(root)!r} holds no exercise: a track has them in {_PRACTICE}/, "
+            "and an exercise has .docs/instructions.md"
+        )
+    return _read(known, *_chosen(known, wanted, standard=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An exercise that exists and is not read yet."""
+
+    name: str
+    folder: Path
+    root: Path | None  # of its track
+    slug: str | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names that `--exercise` may use: with its track, and alone."""
+        return (self.name, f"{self.slug}/{self.name}") if self.slug else (self.name,)
+
+
+def _discover(root: Path) -> list[_Entry]:
+    practice = root / _PRACTICE if (root / _PRACTICE).is_dir() else root
+    if practice is root and not _is_exercise(root):  # a folder of tracks, as Aider's polyglot benchmark has it
+        tracks = [folder for folder in sorted(root.iterdir()) if (folder / _PRACTICE).is_dir()]
+        if tracks:
+            return [entry for track in tracks for entry in _discover(track)]
+    if practice is root and _is_exercise(root):
+        above = root.resolve().parents
+        track = above[2] if len(above) > 2 and root.resolve().parent == above[2] / _PRACTICE else None
+        return [_Entry(root.resolve().name, root, track, _slug(track))]
+    track = root if practice is not root else None
+    slug = _slug(track)
+    folders = {folder.name: folder for folder in sorted(practice.iterdir()) if folder.is_dir() and _is_exercise(folder)}
+    order = [name for name in _order(track) if name in folders]
+    names = [*order, *(name for name in folders if name not in order)]
+    return [_Entry(name, folders[name], track, slug) for name in names]
+
+
+def _is_exercise(folder: Path) -> bool:
+    return (folder / ".docs" / "instructions.md").is_file() or (folder / _CONFIG).is_file()
+
+
+def _track_config(track: Path | None) -> dict[str, object]:
+    """Read the track's own `config.json`. An unreadable one only means that the track's order is unknown."""
+    if track is None:
+        return {}
+    path = track / "config.json"
+    try:
+        found = parse_json(read_file(path, _MAX_CONFIG_SIZE).decode("utf-8-sig"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _slug(track: Path | None) -> str | None:
+    found = _track_config(track).get("slug")
+    if isinstance(found, str) and re.fullmatch(r"[a-z0-9-]{1,40}", found):
+        return found
+    return track.name if track is not None and track.name in TRACKS else None
+
+
+def _order(track: Path | None) -> list[str]:
+    exercises = _track_config(track).get("exercises")
+    practice = exercises.get("practice") if isinstance(exercises, dict) else None
+    items = practice if isinstance(practice, list) else []
+    return [item["slug"] for item in items if isinstance(item, dict) and isinstance(item.get("slug"), str)]
+
+
+def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -> tuple[list[_Entry], int | None]:
+    """Return the exercises that `--exercise` asks for, and how many of them are enough if it is a number."""
+    names = {name for entry in known for name in entry.names}
+    usual = [*known]
+    if standard and known and known[0].slug == "typescript" and len(known) > 1 and names & set(STANDARD):
+        usual = [entry for name in STANDARD for entry in known if entry.name == name]
+    asked = [part.strip() for text in wanted for part in text.split(",") if part.strip()]
+    if not wanted:
+        return usual, None
+    if asked == [_ALL] and _ALL not in names:
+        return [*known], None
+    if not asked:
+        raise UsageError(f"--exercise {wanted[0]!r} names no exercise: pass a name, a number or `all`, or leave it out")
+    if len(asked) == 1 and asked[0].isdecimal() and asked[0] not in names:
+        most = int(asked[0].lstrip("0")[:9] or 0)  # no track has more than nine digits can count
+        if most == 0:
+            raise UsageError("--exercise 0 asks for none: pass a name, or a number above 0")
+        return [*usual, *(entry for entry in known if entry not in usual)], most
+    for name in asked:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(names)[:30])}"
+            raise UsageError(f"--exercise {name!r} does not exist: {hint}")
+    return [entry for name in dict.fromkeys(asked) for entry in known if name in entry.names], None
+
+
+def _read(known: Sequence[_Entry], chosen: Sequence[_Entry], enough: int | None = None) -> FoundExercises:
+    """Read exercises, and warn of those that cannot be used. Stop when there are enough."""
+    exercises, warnings, left_out = list[Exercise](), list[str](), list[str]()
+    twice = {entry.name for entry in known if sum(other.name == entry.name for other in known) > 1}
+    for entry in chosen:
+        if len(exercises) == enough:
+            break
+        try:
+            exercise = _read_exercise(entry)
+        except (_Unusable, InfraError) as why:
+            left_out.append(f"exercise {entry.name!r} is left out: {why}")
+            warnings.append(left_out[-1])
+            continue
+        unique = f"{exercise.track.slug}/{exercise.name}" if entry.name in twice else exercise.name
+        exercises.append(replace(exercise, name=unique))
+    if enough is not None and 0 < len(exercises) < enough:
+        warnings.append(f"--exercise {enough} asks for more than there are: {len(exercises):,} can be used")
+    if not exercises:
+        raise UsageError("\n".join(["no exercise can be used:", *warnings]) if warnings else "no exercise was chosen")
+    return FoundExercises(tuple(exercises), tuple(warnings), tuple(left_out))
+
+
+def _read_exercise(entry: _Entry) -> Exercise:
+    """Read one exercise. Raise an error that says what is missing."""
+    if not entry.name.isprintable():
+        raise _Unusable(f"its name {entry.name!r} has characters that cannot be printed")
+    config = _config(entry.folder)
+    examples = {*_plain(config.files.example), *_plain(config.files.exemplar)}
+    editor = set(_plain(config.files.editor))
+    files = {name: text for name, text in _read_shown(entry.folder, config.files).items() if name not in examples}
+    track = track_of(entry.slug, files)
+    tests = _declared(config.files.test, files, "test") or undeclared_tests(files)
+    solution = _declared(config.files.solution, files, "solution") or undeclared_solution(files, tests, track)
+    if not tests:
+        raise _Unusable(f"it has no tests: {_CONFIG} names none, and no file has the name of a test (such as *.test.*)")
+    if not solution:
+        raise _Unusable(
+            f"it has no solution file: {_CONFIG} names none, and there is no {track.language} file besides the tests"
+        )
+    if both := set(tests) & set(solution):
+        raise _Unusable(f"{_CONFIG} has {sorted(both)[0]!r} both as a test and as a solution")
+    return Exercise(
+        name=entry.name,
+        folder=entry.folder,
+        track=track,
+        instructions=_instructions(files),
+        files=shown_files(files, {*tests, *solution, *editor}),
+        solution=tuple(solution),
+        tests=tuple(tests),
+        example=_example(read_matching(entry.folder, (".meta/**", *examples)).files, config.files, solution),
+        notes=_notes(entry.root),
+        runner_files=_runner_files(entry.folder, config, files),
+    )
+
+
+def _runner_files(folder: Path, config: _Config, files: Mapping[str, str]) -> dict[str, str]:
+    """Return what the published TypeScript track's test script reads in `.meta`: its flags, and nothing else of it."""
+    script = read_matching(folder, [_RUNNER]).files if _RUNNER in files.get("package.json", "") else {}
+    return {**script, **({_CONFIG: json.dumps({"custom": config.custom})} if config.custom else {})}
+
+
+def _read_shown(folder: Path, declared: _Files) -> dict[str, str]:
+    """Read the files that may be shown, and no others: a track can hold any number of them."""
+    named = [*_plain(declared.solution), *_plain(declared.test), *_plain(declared.editor)]
+    undeclared = () if declared.solution and declared.test else UNDECLARED
+    rest = read_matching(folder, (*CONFIGURATION, *undeclared)).files
+    return {**rest, **read_matching(folder, (*named, *DOCS, *SUPPORT)).files}
+
+
+def _plain(names: Iterable[str]) -> list[str]:
+    return [str(PurePosixPath(name)) for name in names]
+
+
+def _config(folder: Path) -> _Config:
+    read = read_matching(folder, [_CONFIG])
+    if _CONFIG not in read.files:
+        if (why := read.refused.get(_CONFIG)) not in (None, "is not there"):
+            raise _Unusable(f"{_CONFIG} {why}")
+        return _Config()
+    try:
+        return _Config.model_validate_json(read.files[_CONFIG].removeprefix("\ufeff"))
+    except ValidationError as error:
+        raise _Unusable(f"{_CONFIG}: {first_problem(error)}") from error
+
+
+def _declared(names: Iterable[str], files: Mapping[str, str], what: str) -> list[str]:
+    found = _plain(names)
+    for name in found:
+        if is_private(name):
+            raise _Unusable(f"{_CONFIG} names {name!r} as a {what} file, which lies where tracks keep solutions")
+        if name not in files:
+            raise _Unusable(f"{_CONFIG} names {name!r} as a {what} file, which is missing or not a plain text file")
+    return found
+
+
+def _instructions(files: Mapping[str, str]) -> str:
+    """Join the instructions as the site shows them: introduction first, and after each part what the track appends."""
+    texts = [files[name].strip() for name in _TEXTS if name in files]
+    if not any(texts):
+        raise _Unusable("it has no instructions: .docs/instructions.md is missing or empty")
+    return "\n\n".join(text for text in texts if text)
+
+
+def _example(files: Mapping[str, str], declared: _Files, solution: Sequence[str]) -> dict[str, str]:
+    """Return the known-good solution by the paths that it is written to; empty if there is none."""
+    named = [*_plain(declared.example), *_plain(declared.exemplar)]
+    names = [name for name in named if name in files] or _examples(files)
+    by_base = {PurePosixPath(name).name: name for name in names}
+    matched = {path: files[by_base[base]] for path in solution if (base := PurePosixPath(path).name) in by_base}
+    if len(matched) < len(solution) == len(names):
+        return {path: files[name] for path, name in zip(solution, names, strict=True)}
+    if not matched:
+        return {solution[0]: files[names[0]]} if names else {}
+    own = {PurePosixPath(path).name for path in solution}
+    beside = {
+        str(PurePosixPath(solution[0]).with_name(base)): files[by_base[base]] for base in by_base if base not in own
+    }
+    return {**matched, **beside}
+
+
+def _examples(files: Mapping[str, str]) -> list[str]:
+    inside = [name for name in files if name.startswith(".meta/")]
+    for stem in EXAMPLE_STEMS:
+        found = [name for name in inside if name.startswith((f".meta/{stem}.", f".meta/{stem}/"))]
+        if found:
+            return sorted(found)
+    return []
+
+
+def _notes(track: Path | None) -> dict[str, str]:
+    """Return the track's notes to agents. One file may be a copy of the other."""
+    notes: dict[str, str] = {}
+    for path in [track / name for name in _NOTES] if track else []:
+        try:
+            text = read_file(path, 256 * 1024).decode().replace("\r\n", "\n").strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if text and text not in notes.values():
+            notes[path.name] = text
+    return notes

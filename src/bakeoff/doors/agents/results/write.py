@@ -1,0 +1,223 @@
+"""Write result files from a plan and its records: one for each subject, with all its rounds."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from glob import escape
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from bakeoff._version import __version__
+from bakeoff.doors.agents.results.model import (
+    Additions,
+    Attempt,
+    ExerciseResult,
+    LostTrial,
+    Metadata,
+    ResultFile,
+    TokenUsage,
+    added_costs,
+    safe_name,
+    summary_of,
+)
+from bakeoff.doors.agents.results.read import read_result
+from bakeoff.doors.agents.scoring import EXERCISE, Outcome
+from bakeoff.doors.result_files import hidden_tests_of, replayed_in, timestamp_of, unique_names
+from bakeoff.doors.treatments import treated_name
+from bakeoff.errors import BakeoffError
+from bakeoff.plan import Plan, SubjectSpec
+from bakeoff.record import Record
+from bakeoff.report.summary import is_control
+from bakeoff.subjects.agent_run import agent_run_in
+
+BENCHMARK_VERSION = "1"
+NO_PROVIDER = "none"
+
+
+def result_files(plan: Plan, records: Iterable[Record], run: str | None = None) -> Iterator[tuple[str, ResultFile]]:
+    """Return a result file, with its name, for each subject that has records: controls first, agents last."""
+    gathered: dict[str, list[Record]] = {}
+    for record in records:
+        gathered.setdefault(record.subject, []).append(record)
+    specs = [spec for spec in plan.subjects if spec.name in gathered]
+    ordered = sorted(specs, key=lambda spec: not is_control(spec, bound=gathered[spec.name][0].bound))
+    made = [result_of(plan, spec, gathered[spec.name], run) for spec in ordered]
+    yield from zip(unique_names(file_name(result.metadata) for result in made), made, strict=True)
+
+
+def outdated_files(folder: Path, files: Mapping[str, ResultFile]) -> Iterator[Path]:
+    """Return the files that a run wrote for the same subjects under other names.
+
+    A name has the time of the first trial, which is another one after resuming has replaced a lost trial.
+    """
+    for result in files.values():
+        prefix = file_name(result.metadata.model_copy(update={"timestamp": "*"})).removesuffix("_.json")
+        for path in folder.glob(f"{escape(prefix)}*.json"):
+            if path.name not in files and _is_of(path, result.bakeoff):
+                yield path
+
+
+def _is_of(path: Path, current: Additions | None) -> bool:
+    try:
+        found = read_result(path).bakeoff
+    except (BakeoffError, OSError):
+        return False
+    return bool(found and current and current.run and (found.run, found.subject) == (current.run, current.subject))
+
+
+def file_name(metadata: Metadata) -> str:
+    parts = (metadata.agent, metadata.model or "default", metadata.provider, metadata.timestamp or "undated")
+    return "-".join(map(safe_name, parts)) + ".json"
+
+
+def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str | None = None) -> ResultFile:
+    """Return the results of one subject in all rounds."""
+    counted: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda record: record.round):
+        if record.verdict.counts:
+            counted.setdefault(record.case, []).append(record)
+    attempts = {case.id: list(map(attempt_of, counted[case.id])) for case in plan.cases if case.id in counted}
+    results = tuple(_exercise(name, made, plan.rounds) for name, made in attempts.items())
+    began = min(record.started for record in records)
+    seen = {record.case for record in records}
+    metered = [bool(record.transcript.metadata.get("metered")) for record in records if record.transcript]
+    control = is_control(spec, bound=records[0].bound)
+    additions = Additions(
+        run=run,
+        subject=spec.name,
+        control=control,
+        metered=None if control or not metered else all(metered),
+        rounds=plan.rounds,
+        **plan.origin.model_dump(),
+        replayed=replayed_in(records),
+        not_run=tuple(case.id for case in plan.cases if case.id not in seen),
+        lost=tuple(_lost_trial(record) for record in records if not record.verdict.counts),
+        failure_classes=dict(Counter(filter(None, map(class_of, records)))),
+        hidden_tests=hidden_tests_of(records),
+        hidden_tests_by_exercise={
+            name: split for name, made in counted.items() if (split := hidden_tests_of(made)) is not None
+        }
+        or None,
+    )
+    metadata = _metadata(spec, records, timestamp_of(began), len(results))
+    return ResultFile(metadata=metadata, summary=summary_of([*attempts.values()]), results=results, bakeoff=additions)
+
+
+def _metadata(spec: SubjectSpec, records: Sequence[Record], timestamp: str, count: int) -> Metadata:
+    definition, model = spec.options.get("definition"), spec.options.get("model")
+    named = definition.get("name") if isinstance(definition, dict) else None
+    provider = spec.options.get("provider")
+    versions = (agent_run_in(record.transcript).version for record in records if record.transcript)
+    return Metadata(
+        agent=treated_name(named, spec) if isinstance(named, str) else spec.name,
+        model=model if isinstance(model, str) else None,
+        provider=provider if isinstance(provider, str) else NO_PROVIDER,
+        version=next(filter(None, versions), None) or (__version__ if definition is None else "unknown"),
+        timestamp=timestamp,
+        exercise_count=count,
+        benchmark_version=BENCHMARK_VERSION,
+        generated_by=f"bakeoff {__version__}",
+        **_workflow(os.environ),
+    )
+
+
+def _workflow(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the GitHub workflow run, if there is one."""
+    server, repository, run = (environment.get(f"GITHUB_{name}", "") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
+    if not run.isdecimal():
+        return {}
+    url = f"{server}/{repository}/actions/runs/{run}" if server.startswith("https://") and repository else ""
+    return {"run_id": run, **({"run_url": url} if url else {})}
+
+
+def outcome_of(record: Record) -> Outcome | None:
+    """Return the scorer's outcome of a trial, or None."""
+    for score in record.scores:
+        if score.name == EXERCISE and EXERCISE in score.metadata:
+            try:
+                return Outcome.model_validate(score.metadata[EXERCISE])
+            except ValidationError:  # not written by our scorer
+                return None
+    return None
+
+
+def class_of(record: Record) -> str | None:
+    """Return the class of a failure, or None."""
+    if not record.verdict.counts:
+        return "infra"
+    outcome = outcome_of(record)
+    if outcome is not None:
+        return outcome.failure_class
+    return None if record.failure is None else "timeout" if record.failure.kind == "timeout" else "wrong"
+
+
+def attempt_of(record: Record) -> Attempt:
+    outcome = outcome_of(record) or _ungraded(record)
+    agent = agent_run_in(record.transcript).seconds if record.transcript else 0.0
+    agent_ms = round(1000 * (agent or (record.attempt.seconds if record.attempt else 0.0)), 3)
+    shared = outcome.model_dump(include=Attempt.model_fields.keys() & Outcome.model_fields.keys())
+    return Attempt(
+        **shared,
+        agent_duration=agent_ms,
+        total_duration=round(agent_ms + outcome.test_duration, 3),
+        token_usage=_tokens(record),
+    )
+
+
+def _ungraded(record: Record) -> Outcome:
+    """Return the outcome of an agent that failed before there was anything to test."""
+    why = record.failure.message if record.failure else "it was not scored"
+    return Outcome(agent_success=False, test_success=False, overall_success=False, agent_error=why)
+
+
+def _tokens(record: Record) -> TokenUsage | None:
+    """Return the tokens of a trial, or None if they were not counted, which is not the same as 0."""
+    spent = record.spent
+    if not spent.tokens:
+        return None
+    cost = None if _is_partly_unpriced(record) else spent.cost
+    return TokenUsage(
+        input_tokens=spent.input,
+        output_tokens=spent.output,
+        total_tokens=spent.tokens,
+        cost=cost,
+        estimated=record.usage_is_estimated or None,
+    )
+
+
+def _is_partly_unpriced(record: Record) -> bool:
+    """Tell whether the meter saw models without a price, so that the cost of the trial is not known."""
+    meter = record.transcript.metadata.get("meter") if record.transcript else None
+    return isinstance(meter, dict) and bool(meter.get("unpriced"))
+
+
+def _exercise(name: str, attempts: Sequence[Attempt], rounds: int) -> ExerciseResult:
+    """Return one attempt as it is. Several become their means, solved only if all are, with each attempt below."""
+    if rounds == 1:
+        return ExerciseResult(exercise=name, **dict(attempts[0]))
+    values = {field: [getattr(attempt, field) for attempt in attempts] for field in Attempt.model_fields}
+    return ExerciseResult(
+        exercise=name,
+        attempts=tuple(attempts),
+        token_usage=_added([usage for usage in values["token_usage"] if usage]),
+        **{field: all(values[field]) for field in ("agent_success", "test_success", "overall_success")},
+        **{field: next(filter(None, values[field]), None) for field in ("agent_error", "test_error")},
+        **{
+            field: round(sum(values[field]) / len(attempts), 3)
+            for field in ("agent_duration", "test_duration", "total_duration")
+        },
+    )
+
+
+def _added(usages: Sequence[TokenUsage]) -> TokenUsage | None:
+    if not usages:
+        return None
+    counts = ("input_tokens", "output_tokens", "total_tokens")
+    sums = {field: sum(getattr(usage, field) for usage in usages) for field in counts}
+    return TokenUsage(cost=added_costs(usages), estimated=any(usage.estimated for usage in usages) or None, **sums)
+
+
+def _lost_trial(record: Record) -> LostTrial:
+    why = record.failure.message if record.failure else ""
+    return LostTrial(exercise=record.case, round=record.round + 1, verdict=record.verdict, reason=why[:2000])

@@ -1,0 +1,326 @@
+"""Read and check `bakeoff.yaml`, or `[tool.bakeoff]` of pyproject.toml."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from bakeoff._kernel.files import with_home
+from bakeoff._kernel.text import free_name
+from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml, gathered
+from bakeoff.doors.eval.config import (
+    EXAMPLES,
+    OF_A_CASE,
+    OF_A_SOURCE,
+    SOURCES,
+    CaseEntry,
+    EvalConfig,
+    PromptEntry,
+)
+from bakeoff.doors.eval.scorers import ScorerReader
+from bakeoff.doors.eval.sources import (
+    MAX_CASES,
+    Row,
+    dataset_rows,
+    find_files,
+    function_rows,
+    read_text,
+    rows_of_file,
+)
+from bakeoff.doors.eval.subjects import subject_specs
+from bakeoff.doors.eval.suite import EvalSuite, SuiteCase, SuitePrompt, printable
+from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
+from bakeoff.errors import UsageError
+from bakeoff.models.providers import known_model_name, known_providers
+
+_OF_A_ROW = (*OF_A_CASE, "tags")
+_SINGLE_BRACES = re.compile(r"(?<!\{)\{ ?(\w+) ?\}(?!\})")
+_RESERVED = ("input", "expected")
+_PROMPT_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt")
+
+
+def suite_of(placed: PlacedYaml) -> EvalSuite:
+    """Check a configuration, and read all files that it names. One error lists all problems."""
+    if not isinstance(placed.value, dict):
+        raise UsageError(f"{placed.file}:1: this is not a configuration: it needs `cases` or `prompts`, and `scorers`")
+    try:
+        return _Reader(placed, placed.read(EvalConfig, EXAMPLES)).suite()
+    except ConfigError as error:
+        if not isinstance(error.__cause__, ValidationError):
+            raise
+        wrong = {str(item["loc"][0]) for item in error.__cause__.errors()}
+        return _Reader(placed, _rest_of(placed.value, wrong), error.problems).suite()
+
+
+def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
+    """Return a configuration without the keys that have problems, so that those of the others are found, too."""
+    if "judge" in wrong:  # another judge might have other problems
+        wrong = {*wrong, "scorers", "cases"}
+    kept = {name: part for name, part in value.items() if name not in wrong}
+    return EvalConfig.model_validate({**kept, **({"subjects": ["oracle"]} if "subjects" in wrong else {})})
+
+
+class _Reader:
+    """Reads one configuration, and gathers its problems, also those that are known before."""
+
+    def __init__(self, placed: PlacedYaml, config: EvalConfig, problems: Sequence[str] = ()) -> None:
+        self.placed, self.config = placed, config
+        self.folder = placed.file.parent
+        self.problems = list(problems)
+        self.sources: list[Path] = []
+        models = [entry.model for entry in config.subjects if entry.model is not None]
+        self.scorers = ScorerReader(config.judge, models, self.problems)
+
+    def suite(self) -> EvalSuite:
+        placed, config = self.placed, self.config
+        subjects = subject_specs(config.subjects, placed, self.problems)
+        prompts = tuple(self._prompts())
+        specs = self.scorers.read(config.scorers, placed, ("scorers",))
+        if config.judge is not None:
+            try:
+                known_model_name(config.judge, known_providers())
+            except UsageError as error:
+                self._problem(("judge",), str(error))
+        cases = tuple(islice(self._cases(), MAX_CASES + 1))
+        if len(cases) > MAX_CASES:
+            self._problem(("cases",), f"there are more than {MAX_CASES:,}: write `limit: …`")
+        self._check_whole(cases)
+        gathered(sorted(self.problems, key=self._line))
+        return EvalSuite(
+            file=placed.file,
+            name=config.name or placed.file.resolve().parent.name or "eval",
+            prompts=prompts or (SuitePrompt("", PromptTemplate.of("{{ input }}"), str(placed.file)),),
+            subjects=subjects,
+            cases=cases,
+            scorers=specs,
+            built=self.scorers.built,
+            threshold=config.threshold,
+            rounds=config.rounds,
+            seed=config.seed,
+            limits=config.limits,
+            warnings=(*_single_braces(prompts, cases), *dict.fromkeys(self.scorers.warnings)),
+            sources=(placed.file, *self.sources),
+        )
+
+    def _problem(self, key: Key, what: str) -> None:
+        self.problems.append(self.placed.problem(key, what))
+
+    def _line(self, problem: str) -> int:
+        """Return the line of a problem in the configuration; problems of other files come last."""
+        line = problem.removeprefix(f"{self.placed.file}:").partition(":")[0]
+        return int(line) if line.isdecimal() else sys.maxsize
+
+    def _check_whole(self, cases: tuple[SuiteCase, ...]) -> None:
+        config = self.config
+        if self.problems:
+            return
+        if not config.prompts and not config.cases:
+            self._problem(("cases",), f"is missing: {EXAMPLES['cases']}")
+        elif not cases and config.cases:
+            self._problem(("cases",), "has no case: the files are empty")
+        elif not config.prompts:
+            without = next((case for case in cases if case.input is None), None)
+            if without is not None:
+                self.problems.append(f"{without.where}: has no `input`: write one, or write `prompts` for all cases")
+        if not config.scorers and not all(case.scorers for case in cases):
+            self._problem(("scorers",), f"is missing: {EXAMPLES['scorers']}")
+
+    # --- prompts ----------------------------------------------------------------------------------------------------
+
+    def _prompts(self) -> Iterator[SuitePrompt]:
+        taken: set[str] = set()
+        entries = self.config.prompts
+        for at, entry in enumerate(entries):
+            key: Key = ("prompts", at) if ("prompts", at) in self.placed.lines else ("prompts",)
+            for name, text, where in self._texts(entry, key):
+                usual = name or ("prompt" if len(entries) == 1 else f"prompt {at + 1}")
+                if usual in taken and entry.name is not None:
+                    self._problem((*key, "name"), f"{usual!r} is used twice: rename one")
+                taken.add(name := free_name(printable(usual) or "prompt", taken))
+                try:
+                    yield SuitePrompt(name, PromptTemplate.of(text), where)
+                except TemplateProblem as problem:
+                    place = where if entry.file is None else f"{where.rpartition(':')[0]}:{problem.line or 1}"
+                    self.problems.append(f"{place}: {problem}")
+
+    def _texts(self, entry: PromptEntry, key: Key) -> Iterator[tuple[str | None, str, str]]:
+        """Yield the name, text and place of each prompt that an entry stands for."""
+        if entry.text is not None:
+            place: Key = (*key, "text") if (*key, "text") in self.placed.lines else key
+            if self._looks_like_a_file(entry.text):
+                self._problem(place, f"{entry.text!r} is a file here: write `file:{entry.text}`")
+            yield entry.name, entry.text, self.placed.problem(place, "").removesuffix(": ")
+            return
+        place = (*key, "file") if (*key, "file") in self.placed.lines else key
+        files = find_files(entry.file or "", self.folder)
+        if not files:
+            self._problem(place, f"no file matches {entry.file!r}")
+        for file in files:
+            self.sources.append(file)
+            try:
+                text = read_text(file)
+            except UsageError as error:
+                self._problem(place, str(error))
+                continue
+            name = entry.name if len(files) == 1 else f"{entry.name} {file.stem}" if entry.name else None
+            yield name or file.stem, text, f"{file}:1"
+
+    def _looks_like_a_file(self, text: str) -> bool:
+        one_word = len(text) < 200 and not any(char.isspace() for char in text)
+        return (
+            one_word
+            and text.endswith(_PROMPT_SUFFIXES)
+            and any(file.is_file() for file in find_files(text, self.folder))
+        )
+
+    # --- cases ------------------------------------------------------------------------------------------------------
+
+    def _cases(self) -> Iterator[SuiteCase]:
+        if not self.config.cases:
+            yield SuiteCase(self.placed.where(("prompts",)))
+            return
+        names: dict[str, str] = {}
+        for at, entry in enumerate(self.config.cases):
+            key: Key = ("cases", at) if ("cases", at) in self.placed.lines else ("cases",)
+            for case in self._of_entry(entry, key):
+                if case.name is not None and case.name in names:
+                    self.problems.append(
+                        f"{case.where}: name: {case.name!r} is used twice, first at {names[case.name]}"
+                    )
+                elif case.name is not None:
+                    names[case.name] = case.where
+                yield case
+
+    def _of_entry(self, entry: CaseEntry, key: Key) -> Iterator[SuiteCase]:
+        source = entry.source
+        given = entry.model_fields_set
+        if source is None:
+            for name in given & set(OF_A_SOURCE):
+                self._problem((*key, name), "is for cases that come from a `file`, `dataset` or `function`: remove it")
+            yield self._inline(entry, key)
+            return
+        others = [name for name in SOURCES if name in given and name != source]
+        for name in (*others, *(name for name in OF_A_CASE if name in given)):
+            self._problem((*key, name), f"does not go with `{source}`: remove it, or make it a case of its own")
+        if "split" in given and source != "dataset":
+            self._problem((*key, "split"), "is for a `dataset`: remove it")
+        place: Key = (*key, source) if (*key, source) in self.placed.lines else key
+        try:
+            for row in islice(self._rows(entry, place), entry.limit):
+                yield self._of_row(_renamed(row, entry.columns), entry)
+        except UsageError as error:
+            self._add(error, place)
+
+    def _add(self, error: UsageError, key: Key) -> None:
+        """Add a problem of another file, which names its own place, or one of ours."""
+        text = str(error)
+        own = any(text.startswith(f"{file}:") for file in self.sources)
+        self.problems.append(text if own else self.placed.problem(key, text))
+
+    def _rows(self, entry: CaseEntry, key: Key) -> Iterator[Row]:
+        if entry.function is not None:
+            yield from function_rows(entry.function, "cases")
+        elif entry.dataset is not None:
+            folder = self.folder / with_home(entry.dataset)
+            yield from dataset_rows(folder, entry.split)
+        else:
+            files = find_files(entry.file or "", self.folder)
+            if not files:
+                self._problem(key, f"no file matches {entry.file!r}")
+            for file in files:
+                self.sources.append(file)
+                yield from rows_of_file(file)
+
+    def _inline(self, entry: CaseEntry, key: Key) -> SuiteCase:
+        for name in _RESERVED:
+            if name in entry.vars:
+                self._problem((*key, "vars", name), f"is a key of the case itself: write `{name}` beside `vars`")
+        own = None if entry.scorers is None else self.scorers.read(entry.scorers, self.placed, (*key, "scorers"))
+        where = self.placed.problem(key, "").removesuffix(": ")
+        return _case(entry, where, own)
+
+    def _of_row(self, row: Row, source: CaseEntry) -> SuiteCase:
+        """Return the case of a row: known columns are keys of a case, all others are variables."""
+        known = {name: value for name, value in row.values.items() if name in _OF_A_ROW and value not in (None, "")}
+        more = {name: value for name, value in row.values.items() if name not in _OF_A_ROW}
+        if isinstance(tags := known.get("tags"), str):
+            known["tags"] = [tag.strip() for tag in tags.split(",") if tag.strip()]
+        if isinstance(threshold := known.get("threshold"), str):
+            known["threshold"] = _number(threshold)
+        if isinstance(known.get("name"), int | float):
+            known["name"] = str(known["name"])
+        nested = known.get("vars") or {}
+        if isinstance(nested, dict):
+            known["vars"] = {**more, **nested}
+        placed = Row(row.where, known).placed
+        try:
+            entry = _case_entry(known, placed)
+        except ConfigError as error:
+            self.problems.append(error.problems[0])
+            return SuiteCase(row.where)
+        own = None
+        if entry.scorers is not None:
+            is_data = source.function is None  # rows of a function are made by code of the user's own
+            own = self.scorers.read(entry.scorers, placed(), ("scorers",), is_data=is_data)
+        return _case(entry, row.where, own, _tags(source))
+
+
+def _single_braces(prompts: Sequence[SuitePrompt], cases: Sequence[SuiteCase]) -> Iterator[str]:
+    """Yield a warning for each `{name}` in a prompt that was probably meant to be a value of the cases."""
+    values = {name for case in cases for name in (*case.variables, *(["input"] if case.input is not None else []))}
+    for prompt in prompts:
+        for name in dict.fromkeys(_SINGLE_BRACES.findall(prompt.template.text)):
+            if name in values:
+                yield f"{prompt.where}: `{{{name}}}` is not filled: write `{{{{ {name} }}}}`"
+
+
+def _case_entry(known: dict[str, Any], placed: Callable[[], PlacedYaml]) -> CaseEntry:
+    try:
+        return CaseEntry.model_validate(known)
+    except ValidationError:  # only now, because places cost time
+        return placed().read(CaseEntry, EXAMPLES)
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _tags(entry: CaseEntry) -> dict[str, str]:
+    given = entry.tags
+    return dict(given) if isinstance(given, Mapping) else {f"tag {at}": tag for at, tag in enumerate(given, 1)}
+
+
+def _case(entry: CaseEntry, where: str, scorers: Any, more_tags: Mapping[str, str] | None = None) -> SuiteCase:
+    own, more = _tags(entry), more_tags or {}
+    if more and not isinstance(entry.tags, Mapping):  # numbered after those of the source
+        own = {f"tag {at}": tag for at, tag in enumerate(entry.tags, 1 + len(more))}
+    return SuiteCase(
+        where=where,
+        name=entry.name,
+        input=entry.input,
+        variables=entry.vars,
+        expected=entry.expected,
+        scorers=scorers,
+        threshold=entry.threshold,
+        tags={**more, **own},
+    )
+
+
+def _renamed(row: Row, columns: Mapping[str, str]) -> Row:
+    """Return a row whose columns have the names that a configuration gives them."""
+    for name, column in columns.items():
+        if column not in row.values:
+            near = get_close_matches(column, row.values, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(row.values)}"
+            raise UsageError(f"columns.{name}: {row.where} has no column {column!r}: {hint}")
+    taken = set(columns.values())
+    values: dict[str, JsonValue] = {name: value for name, value in row.values.items() if name not in taken}
+    return Row(row.where, {**values, **{name: row.values[column] for name, column in columns.items()}})

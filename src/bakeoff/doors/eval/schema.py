@@ -1,0 +1,134 @@
+"""Write the JSON Schema of `bakeoff.yaml`, its reference page, and a first configuration."""
+
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from bakeoff.doors.eval.config import (
+    CONFIG_NAME,
+    CONTROLS,
+    CaseEntry,
+    EvalConfig,
+    LimitsConfig,
+    PromptEntry,
+    ScorerEntry,
+    SubjectEntry,
+)
+from bakeoff.doors.eval.scorers import KINDS, MAIN_OPTIONS, options_model
+
+SCHEMA_NAME = "bakeoff.schema.json"
+_ENTRIES: dict[str, type[BaseModel]] = {
+    "prompts": PromptEntry,
+    "subjects": SubjectEntry,
+    "cases": CaseEntry,
+    "scorers": ScorerEntry,
+}
+
+
+def schema_text() -> str:
+    return json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+@cache
+def config_schema() -> dict[str, Any]:
+    """Return the JSON Schema of what a configuration may be, with all short forms."""
+    schema = EvalConfig.model_json_schema()
+    shapes = schema["$defs"]
+    shapes["ScorerEntry"] = _scorer_shape()
+    one_of = {
+        "PromptEntry": [{"required": ["text"]}, {"required": ["file"]}],
+        "SubjectEntry": [{"required": [k]} for k in ("model", "command", "function", "control", "scripted")],
+    }
+    for name, choices in one_of.items():
+        shapes[name]["oneOf"] = choices
+    texts = {"PromptEntry": {"type": "string", "minLength": 1}, "SubjectEntry": _subject_text(), "CaseEntry": _TEXT}
+    for key, entry in _ENTRIES.items():
+        ref = {"$ref": f"#/$defs/{entry.__name__}"}
+        item = {"anyOf": [texts[entry.__name__], ref]} if entry.__name__ in texts else ref
+        described = {"description": schema["properties"][key]["description"]}
+        several = {"type": "array", "items": item, "minItems": 1}
+        schema["properties"][key] = {**described, "anyOf": [item, several]}
+    own = shapes["CaseEntry"]["properties"]["scorers"]
+    scorer = {"$ref": "#/$defs/ScorerEntry"}
+    shapes["CaseEntry"]["properties"]["scorers"] = {
+        "description": own["description"],
+        "anyOf": [scorer, {"type": "array", "items": scorer, "minItems": 1}],
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "Bakeoff",
+        "description": "Compare models, commands and functions on your own prompts.",
+    }
+
+
+_TEXT = {"type": "string", "description": "an input, or `file:cases.csv`"}
+
+
+def _subject_text() -> dict[str, Any]:
+    return {"anyOf": [{"enum": list(CONTROLS)}, {"type": "string", "pattern": "[:/]"}]}
+
+
+def _scorer_shape() -> dict[str, Any]:
+    """Return the shapes of a scorer: a kind, or a kind with its options."""
+    properties: dict[str, Any] = {"name": {"type": "string", "description": "tells two of one kind apart"}}
+    for kind in KINDS:
+        properties[kind] = _options_shape(kind)
+    kinds = [{"required": [kind]} for kind in KINDS]
+    whole = {"type": "object", "properties": properties, "additionalProperties": False, "oneOf": kinds}
+    return {"title": "Scorer", "anyOf": [{"enum": list(KINDS)}, whole]}
+
+
+def _options_shape(kind: str) -> dict[str, Any]:
+    fields = _field_shapes(options_model(kind))
+    options = {"type": "object", "properties": fields, "additionalProperties": False} if fields else {"type": "object"}
+    if kind in MAIN_OPTIONS:
+        return {"anyOf": [options, {"not": {"type": "object"}}], "description": f"alone: `{MAIN_OPTIONS[kind]}`"}
+    return {"anyOf": [options, {"type": "null"}]}
+
+
+def _field_shapes(model: type[BaseModel] | None) -> dict[str, Any]:
+    """Return the shape of each option; an option whose type has no schema, such as a function, may be anything."""
+    if model is None:
+        return {}
+    try:
+        shapes = model.model_json_schema()["properties"]
+    except PydanticInvalidForJsonSchema:
+        return {name: {} for name in model.model_fields}
+    return {name: {} if "$ref" in json.dumps(shape) else shape for name, shape in shapes.items()}
+
+
+def reference_tables() -> str:
+    """Return the tables of the reference page: every key with its default and its meaning."""
+    sections: dict[str, type[BaseModel]] = {
+        "Keys of the file": EvalConfig,
+        "A prompt": PromptEntry,
+        "A subject": SubjectEntry,
+        "A case, or a source of cases": CaseEntry,
+        "`limits`": LimitsConfig,
+    }
+    tables = [f"## {title}\n\n{_table(model)}" for title, model in sections.items()]
+    short = "".join(f"| `{kind}` | `{option}` |\n" for kind, option in MAIN_OPTIONS.items() if kind in KINDS)
+    kinds = ", ".join(f"`{kind}`" for kind in KINDS)
+    scorers = f"Kinds: {kinds}.\n\n| `- kind: value` | stands for the option |\n|---|---|\n{short}"
+    return "\n".join((*tables, f"## A scorer\n\n{scorers}"))
+
+
+def _table(model: type[BaseModel]) -> str:
+    lines = ["| key | default | |", "|---|---|---|"]
+    for name, info in model.model_fields.items():
+        default = info.get_default(call_default_factory=True)
+        plain = default is not None and isinstance(default, str | int | float)
+        shown = f"`{json.dumps(default)}`".replace('"', "") if plain else "–"
+        lines.append(f"| `{name}` | {shown} | {(info.description or '').replace('|', chr(92) + '|')} |")
+    return "\n".join(lines) + "\n"
+
+
+def first_files() -> dict[str, str]:
+    """Return a small configuration that works, and its schema, by their names."""
+    config = resources.files("bakeoff.bundled").joinpath("eval", CONFIG_NAME).read_text("utf-8")
+    return {CONFIG_NAME: config, SCHEMA_NAME: schema_text()}

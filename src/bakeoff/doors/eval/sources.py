@@ -1,0 +1,261 @@
+"""Read rows of cases from files and folders: CSV, JSON, JSON lines, YAML, Parquet, and data sets of Hugging Face.
+
+A row is plain data with a place, as `file:line`. Nothing in it is ever executed, and its scorers name no code and no
+model.
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from glob import glob
+from io import StringIO
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic_core import from_json, to_jsonable_python
+
+from bakeoff._kernel.files import read_file, with_home
+from bakeoff._kernel.imports import import_target
+from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml, parse_yaml
+from bakeoff.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+MAX_FILE_SIZE = 256 * 1024 * 1024
+MAX_CASES = 1_000_000
+_ARROW_HINT = "needs pyarrow, which is not installed: run `pip install 'bakeoff[parquet]'`"
+
+
+class Row(NamedTuple):
+    """One row with its place."""
+
+    where: str
+    values: Mapping[str, Any]
+
+    def placed(self) -> "PlacedRow":
+        """Return the row for messages that name its place and a key."""
+        return PlacedRow(Path(self.where), dict(self.values), dict.fromkeys(_keys(dict(self.values)), 1))
+
+
+def _keys(value: Any, key: Key = ()) -> Iterator[Key]:
+    """Yield the keys of a value and of all within it."""
+    yield key
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in items:
+        yield from _keys(inner, (*key, name))
+
+
+class PlacedRow(PlacedYaml):
+    """A row whose keys all have one place: its file is already the whole place, with the line."""
+
+    def where(self, key: Key) -> str:  # noqa: ARG002 - all keys have the same place
+        return str(self.file)
+
+
+def find_files(pattern: str, folder: Path) -> list[Path]:
+    """Return the files of a path or pattern, relative to a folder, in the order of their names."""
+    path = folder / with_home(pattern)
+    if path.exists() or not any(mark in pattern for mark in "*?["):
+        return [path]
+    return sorted(file for name in glob(str(path), recursive=True) if (file := Path(name)).is_file())  # noqa: PTH207
+
+
+def rows_of_file(file: Path) -> Iterator[Row]:
+    """Yield the rows of a file. Raise `UsageError` for one that cannot be read."""
+    readers = {
+        ".csv": _csv_rows,
+        ".tsv": _tsv_rows,
+        ".jsonl": _json_lines,
+        ".ndjson": _json_lines,
+        ".json": _json_rows,
+        ".yaml": _yaml_rows,
+        ".yml": _yaml_rows,
+        ".parquet": _parquet_rows,
+    }
+    reader = readers.get(file.suffix.lower())
+    if reader is None:
+        raise UsageError(f"{file.name} is of no kind that has cases: name a file of {', '.join(readers)}")
+    return reader(file)
+
+
+def read_text(file: Path) -> str:
+    """Return a text of the user's, or raise `UsageError`."""
+    try:
+        return read_file(file, MAX_FILE_SIZE).decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
+
+
+def _csv_rows(file: Path, delimiter: str = ",") -> Iterator[Row]:
+    reader = csv.reader(StringIO(read_text(file), newline=""), delimiter=delimiter, strict=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        if not any(header):
+            raise UsageError(f"{file}:1: the first line has to name the columns, such as `input,expected`")
+        if twice := [name for at, name in enumerate(header) if name in header[:at]]:
+            raise UsageError(f"{file}:1: the column {twice[0]!r} is here twice: rename one")
+        line = reader.line_num + 1
+        for cells in reader:
+            if len(cells) > len(header):
+                raise UsageError(
+                    f"{file}:{line}: {len(cells)} values for {len(header)} columns: put a value with `{delimiter}` "
+                    "in double quotes"
+                )
+            if any(cells):
+                yield Row(f"{file}:{line}", dict(zip(header, cells, strict=False)))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise UsageError(f"{file}:{reader.line_num}: this is not CSV: {error}") from error
+
+
+def _tsv_rows(file: Path) -> Iterator[Row]:
+    return _csv_rows(file, "\t")
+
+
+def _json_lines(file: Path) -> Iterator[Row]:
+    for number, line in enumerate(read_text(file).split("\n"), 1):
+        if line.strip():
+            yield _row(f"{file}:{number}", _parsed(line, f"{file}:{number}"))
+
+
+def _json_rows(file: Path) -> Iterator[Row]:
+    found = _parsed(read_text(file), f"{file}:1")
+    if not isinstance(found, list):
+        raise UsageError(f"{file}:1: a JSON file of cases is a list of objects, such as [{{…}}, {{…}}]")
+    for number, each in enumerate(found, 1):
+        yield _row(f"{file}: item {number}", each)
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise UsageError(f"{where}: this is not JSON: {error}") from error
+
+
+def _yaml_rows(file: Path) -> Iterator[Row]:
+    placed = parse_yaml(read_text(file), file)
+    if not isinstance(placed.value, list):
+        raise ConfigError([f"{file}:1: a YAML file of cases is a list of objects: begin each with `- `"])
+    for number, each in enumerate(placed.value):
+        yield _row(placed.where((number,)), each)
+
+
+def _row(where: str, value: Any) -> Row:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where}: a case is an object with names and values, and not {type(value).__name__}")
+    return Row(where, value)
+
+
+def _parquet_rows(file: Path) -> Iterator[Row]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UsageError(f"{file} {_ARROW_HINT}") from error
+    try:
+        yield from _arrow_rows(file, parquet.ParquetFile(file).iter_batches())
+    except (OSError, pyarrow.ArrowException) as error:
+        raise UsageError(f"{file} cannot be read as Parquet: {_first_line(error)}") from error
+
+
+def _arrow_rows(file: Path, batches: "Iterable[pyarrow.RecordBatch]") -> Iterator[Row]:
+    number = 0
+    for batch in batches:
+        for values in batch.to_pylist():
+            number += 1
+            yield Row(f"{file}: row {number}", _plain(values))
+
+
+def _plain(values: Any) -> Any:
+    """Return values of Python as JSON: dates as texts, bytes in base64, and what is no number as null."""
+    return to_jsonable_python(values, fallback=str, bytes_mode="base64", inf_nan_mode="null")
+
+
+def dataset_rows(folder: Path, split: str | None) -> Iterator[Row]:
+    """Yield the rows of a data set that `save_to_disk` wrote, or whose Parquet files were downloaded."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder: name the folder of a data set that is on disk")
+    if (folder / "dataset_dict.json").is_file():
+        splits = _names(_load(folder / "dataset_dict.json").get("splits"))
+        folder, split = folder / _chosen(folder, splits, split), None
+    if (folder / "state.json").is_file():
+        files = [each.get("filename") for each in _load(folder / "state.json").get("_data_files") or [] if each]
+        for name in _names(files):
+            yield from _arrow_file(folder / name)
+        return
+    found = sorted(folder.rglob("*.parquet"))
+    if not found:
+        raise UsageError(f"{folder} is not a data set: it has neither state.json nor Parquet files")
+    splits = list(dict.fromkeys(_split_of(file) for file in found))
+    wanted = _chosen(folder, splits, split)
+    for file in found:
+        if _split_of(file) == wanted:
+            yield from _parquet_rows(file)
+
+
+def _names(given: Any) -> list[str]:
+    """Return names of a data set's own files: plain ones, so that none leads out of its folder."""
+    names = [str(each) for each in given or ()]
+    if wrong := [name for name in names if Path(name).name != name or name in (".", "..")]:
+        raise UsageError(f"{wrong[0]!r} is not the name of a file in the data set")
+    return names
+
+
+def _split_of(file: Path) -> str:
+    return file.stem.partition("-")[0]
+
+
+def _chosen(folder: Path, splits: list[str], split: str | None) -> str:
+    if split is None and len(splits) == 1:
+        return splits[0]
+    if split not in splits:
+        told = f"has no split {split!r}" if split else "has several splits"
+        raise UsageError(f"{folder} {told}: write `split: …`; there are {', '.join(splits)}")
+    return split
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(read_text(file))
+    except ValueError as error:
+        raise UsageError(f"{file} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"{file} is not an object")
+    return found
+
+
+def _arrow_file(file: Path) -> Iterator[Row]:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise UsageError(f"{file} {_ARROW_HINT}") from error
+    try:
+        with pyarrow.memory_map(str(file)) as source:
+            yield from _arrow_rows(file, pyarrow.ipc.open_stream(source))
+    except (OSError, pyarrow.ArrowException) as error:
+        raise UsageError(f"{file} cannot be read as Arrow: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def function_rows(target: str, who: str) -> Iterator[Row]:
+    """Yield what a function of the user yields: objects, or texts that are inputs."""
+    function = import_target(target, who)
+    try:
+        made = list(islice(function(), MAX_CASES + 1))
+    except Exception as error:
+        raise UsageError(f"{who}: {target} raised {type(error).__name__}: {_first_line(error)}") from error
+    for number, each in enumerate(made, 1):
+        value = {"input": each} if isinstance(each, str) else each
+        if hasattr(value, "_asdict"):
+            value = value._asdict()
+        if not isinstance(value, Mapping):
+            raise UsageError(f"{who}: item {number} of {target} is {type(each).__name__}: yield objects or texts")
+        yield Row(f"{target}: item {number}", _plain(dict(value)))

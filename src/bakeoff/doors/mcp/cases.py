@@ -1,0 +1,155 @@
+"""The cases of a configuration: a prompt and the expected calls, or several turns of a conversation."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import (
+    AliasChoices,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    Strict,
+    TypeAdapter,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from bakeoff.doors.mcp.calls import CallRules, EndCheck, ExpectedCall, GradedText, written_calls
+
+SPELLINGS = ("expectedOutput", "expectedToolUsage")
+"""Both names of one key: ours, and that of older files."""
+
+Truth = Annotated[bool, Strict()]
+OF_A_TURN = (
+    *("prompt", *SPELLINGS, "expectedResults", "alternatives"),
+    *("order", "extraCalls", "maxCalls", "expectedError"),
+)
+"""The keys that a case with several turns has in each turn instead."""
+
+OF_A_CASE = {"maxSeconds", "maxCost"}
+"""The keys of a case that its turns do not have."""
+
+
+class Turn(CallRules):
+    """A message of the user and the expected calls."""
+
+    prompt: str = Field(min_length=1)
+    expectedOutput: tuple[ExpectedCall, ...] | None = Field(
+        validation_alias=AliasChoices(*SPELLINGS),
+        description="the call, a list of calls in order, or null if no tool should be called",
+    )
+    expectedResults: JsonValue = Field(
+        default=None, description="what the tool's result must contain; executes the tool"
+    )
+    alternatives: tuple[tuple[ExpectedCall, ...] | None, ...] = Field(
+        default=(),
+        description="other calls that are right too, each written like expectedOutput",
+        exclude_if=lambda other: not other,
+    )
+
+    @field_validator("prompt")
+    @classmethod
+    def _check_prompt(cls, prompt: str) -> str:
+        if not prompt.strip():
+            raise ValueError(f"{prompt!r} is empty: write what a person would ask")
+        return prompt
+
+    @field_validator("expectedError")
+    @classmethod
+    def _check_error(cls, error: bool | str | None) -> bool | str | None:
+        if isinstance(error, str) and not error.strip():
+            raise ValueError(f"{error!r} is empty: write a part of the error, or true for any error")
+        return error
+
+    @field_validator("expectedOutput", mode="before")
+    @classmethod
+    def _as_list(cls, value: Any) -> Any:
+        if isinstance(value, list) and not value:
+            raise ValueError("[] is empty: write null if no tool should be called")
+        return [value] if isinstance(value, dict) else value
+
+    @field_validator("alternatives", mode="before")
+    @classmethod
+    def _as_lists(cls, value: Any) -> Any:
+        return [cls._as_list(each) for each in value] if isinstance(value, list) else value
+
+    @field_serializer("expectedOutput")
+    def _as_written(self, calls: tuple[ExpectedCall, ...] | None) -> Any:
+        return written_calls(calls)
+
+    @field_serializer("alternatives")
+    def _all_as_written(self, alternatives: tuple[tuple[ExpectedCall, ...] | None, ...]) -> Any:
+        return [written_calls(calls) for calls in alternatives]
+
+    @property
+    def rules(self) -> CallRules:
+        return CallRules(**{name: getattr(self, name) for name in CallRules.model_fields})
+
+
+class SuiteCase(Turn):
+    """One prompt and the expected call, or several turns.
+
+    With turns, `prompt` has the prompts of all turns and `expectedOutput` all expected calls.
+    """
+
+    gradingPrompt: str | None = Field(default=None, min_length=1, description="replaces the one for all cases")
+    gradedText: GradedText | None = Field(
+        default=None, description="replaces the one for all cases", exclude_if=lambda graded: graded is None
+    )
+    executeTools: Truth | None = Field(default=None, description="replaces the one for all cases")
+    tools: tuple[str, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="the only tools that this case offers: their names, or server/name; all if absent",
+        exclude_if=lambda tools: tools is None,
+    )
+    turns: tuple[Turn, ...] = Field(
+        default=(),
+        description="the messages of a conversation, instead of a prompt; a turn that fails ends it",
+        exclude_if=lambda turns: not turns,
+    )
+    endState: tuple[EndCheck, ...] = Field(
+        default=(),
+        description="what must hold after the case; executes the tools",
+        exclude_if=lambda checks: not checks,
+    )
+    name: str | None = Field(default=None, min_length=1)
+    tags: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_turns(cls, value: Any) -> Any:
+        """Derive the prompt and the expected calls of all turns. Problems of turns are reported at their own places."""
+        if not isinstance(value, dict) or not value.get("turns"):
+            return value
+        try:
+            turns = _TURNS.validate_python(value["turns"])
+        except ValidationError:
+            return {**value, "prompt": "invalid", SPELLINGS[0]: None}
+        calls = [call.model_dump() for turn in turns for call in turn.expectedOutput or ()]
+        return {**value, "prompt": prompt_of_turns([turn.prompt for turn in turns]), SPELLINGS[0]: calls or None}
+
+    @model_serializer(mode="wrap")
+    def _without_derived(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = handler(self)
+        return {name: value for name, value in written.items() if not self.turns or name not in OF_A_TURN}
+
+    @property
+    def parts(self) -> tuple[Turn, ...]:
+        """Return the turns. A case without has one: itself."""
+        return self.turns or (self,)
+
+    def names(self, number: int) -> frozenset[str | None]:
+        """Return what selects the case: its name, its number in the file from 1, and its tags."""
+        return frozenset((self.name, str(number), *self.tags))
+
+
+_TURNS: TypeAdapter[tuple[Turn, ...]] = TypeAdapter(tuple[Turn, ...])
+
+
+def prompt_of_turns(prompts: Sequence[str]) -> str:
+    """Return the prompts of several turns as one text, for reports and judges."""
+    return "\n\n".join(f"Turn {number}: {prompt}" for number, prompt in enumerate(prompts, 1))

@@ -1,0 +1,171 @@
+"""Find the tools, parameters and enum values that no case of a suite exercises."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from pydantic import JsonValue
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.doors.mcp.calls import ExpectedCall, tool_label
+from bakeoff.doors.mcp.cases import SuiteCase
+from bakeoff.doors.mcp.lint.schemas import Schema, pointed_at
+from bakeoff.mcp import ServerTool
+from bakeoff.report.formatting import percent
+from bakeoff.scorers.matchers import Matcher, is_matcher
+
+_DEEPEST = 8
+_MAX_SHOWN = 3
+
+
+class Covered(FrozenModel):
+    """How many of something are exercised."""
+
+    covered: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.covered} of {self.total}"
+
+
+class Uncovered(FrozenModel):
+    """The parts of one tool that no case exercises. A tool without cases has no further entries."""
+
+    server: str
+    tool: str
+    noCase: bool = False
+    parameters: tuple[str, ...] = ()
+    enumValues: dict[str, tuple[JsonValue, ...]] = {}
+
+
+class Coverage(FrozenModel):
+    """The parts of tools that the cases of a suite exercise, also those that are not selected for a run."""
+
+    tools: Covered
+    parameters: Covered
+    enumValues: Covered
+    share: float
+    uncovered: tuple[Uncovered, ...] = ()
+    minimum: float | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.minimum is None or self.share >= self.minimum - 1e-9
+
+    @property
+    def sentence(self) -> str:
+        """Return the figures as a sentence, without its full stop."""
+        found = ((self.tools, "tool"), (self.parameters, "parameter"), (self.enumValues, "enum value"))
+        counts = ", ".join(f"{one.covered} of {count_of(one.total, thing)}" for one, thing in found)
+        needed = "" if self.minimum is None else f"; {percent(self.minimum)} needed"
+        return f"Coverage {percent(self.share)}: {counts}{needed}"
+
+    @property
+    def first_gaps(self) -> str:
+        """Return the first things that no case exercises, in a few words."""
+        gaps = [gap for each in self.uncovered for gap in _gaps(each)]
+        more = f" and {len(gaps) - _MAX_SHOWN} more" if len(gaps) > _MAX_SHOWN else ""
+        return f"{', '.join(gaps[:_MAX_SHOWN])}{more}"
+
+
+def _gaps(of: Uncovered) -> Iterator[str]:
+    label = visible(tool_label(of.server, of.tool), 80)
+    if of.noCase:
+        yield label
+    yield from (f"{label} {visible(name, 60)}" for name in of.parameters)
+    for name, values in of.enumValues.items():
+        shown = ", ".join(visible(json.dumps(value, ensure_ascii=False), 40) for value in values)
+        yield f"{label} {visible(name, 60)} = {shown}"
+
+
+def coverage_of(cases: Sequence[SuiteCase], tools: Sequence[ServerTool], minimum: float | None = None) -> Coverage:
+    """Compare the expected calls of cases, and their alternatives, with the tools."""
+    calls: dict[tuple[str, str], list[ExpectedCall]] = {}
+    for part in (part for case in cases for part in case.parts):
+        for sequence in (part.expectedOutput, *part.alternatives):
+            for call in sequence or ():
+                calls.setdefault((call.serverName, call.toolName), []).append(call)
+    totals, missing = [0, 0, 0], [0, 0, 0]
+    uncovered: list[Uncovered] = []
+    for tool in tools:
+        own = calls.get((tool.server, tool.name), [])
+        parts = _parameters(tool)
+        choices = {name: found for name, part in parts.items() if (found := _choices(part, tool.input_schema))}
+        unused = [name for name in parts if not any(_is_used(name, call) for call in own)]
+        unnamed = {
+            name: tuple(value for value in values if not any(_is_named(value, name, call) for call in own))
+            for name, values in choices.items()
+        }
+        unnamed = {name: values for name, values in unnamed.items() if values}
+        for at, (total, lacking) in enumerate(
+            (
+                (1, 0 if own else 1),
+                (len(parts), len(unused)),
+                (sum(map(len, choices.values())), sum(map(len, unnamed.values()))),
+            )
+        ):
+            totals[at] += total
+            missing[at] += lacking
+        if not own:
+            uncovered.append(Uncovered(server=tool.server, tool=tool.name, noCase=True))
+        elif unused or unnamed:
+            told = {name: values for name, values in unnamed.items() if name not in unused}
+            uncovered.append(Uncovered(server=tool.server, tool=tool.name, parameters=tuple(unused), enumValues=told))
+    counts = [Covered(covered=total - lacking, total=total) for total, lacking in zip(totals, missing, strict=True)]
+    whole = sum(totals)
+    return Coverage(
+        tools=counts[0],
+        parameters=counts[1],
+        enumValues=counts[2],
+        share=1.0 if not whole else (whole - sum(missing)) / whole,
+        uncovered=tuple(uncovered),
+        minimum=minimum,
+    )
+
+
+def _parameters(tool: ServerTool) -> dict[str, Schema]:
+    properties = tool.input_schema.get("properties")
+    found = properties.items() if isinstance(properties, dict) else ()
+    return {name: part if isinstance(part, dict) else {} for name, part in found}
+
+
+def _choices(schema: JsonValue | Schema, root: Schema, depth: int = 0) -> list[JsonValue]:
+    """Return the values of an enum, also of a list's items, behind a reference or in a union."""
+    if not isinstance(schema, dict) or depth > _DEEPEST:
+        return []
+    if isinstance(choices := schema.get("enum"), list):
+        return [choice for choice in choices if choice is not None]
+    if isinstance(reference := schema.get("$ref"), str):
+        return _choices(pointed_at(root, reference), root, depth + 1)
+    several = schema.get("anyOf") or schema.get("oneOf")
+    inner = several if isinstance(several, list) else [schema["items"]] if "items" in schema else []
+    if several and all(isinstance(each, dict) and "const" in each for each in inner):
+        return [each["const"] for each in inner if isinstance(each, dict)]
+    return [choice for each in inner for choice in _choices(each, root, depth + 1)]
+
+
+def _is_used(name: str, call: ExpectedCall) -> bool:
+    """Return True if a call must have a parameter. One that may be absent says nothing about a model."""
+    if name not in call.parameters:
+        return False
+    expected = call.parameters[name]
+    return not (is_matcher(expected) and Matcher.model_validate(expected).optional)
+
+
+def _is_named(value: JsonValue, name: str, call: ExpectedCall) -> bool:
+    return _is_used(name, call) and value in _values(call.parameters[name])
+
+
+def _values(expected: JsonValue) -> Iterable[JsonValue]:
+    """Yield every value that an expectation names."""
+    if is_matcher(expected):
+        matcher = Matcher.model_validate(expected)
+        inner = matcher.oneOf if matcher.oneOf is not None else [matcher.value]
+        for each in inner:
+            yield from _values(each)
+            if matcher.caseInsensitive and isinstance(each, str):
+                yield from (each.lower(), each.upper(), each.capitalize())
+        return
+    yield expected
+    for each in expected if isinstance(expected, list) else ():
+        yield from _values(each)

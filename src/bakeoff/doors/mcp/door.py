@@ -1,0 +1,137 @@
+"""Connect MCP suites to the commands that serve all doors."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bakeoff.doors import Door, FinishedRun
+from bakeoff.doors.mcp.plan import KIND, SCORER, PlanSettings, environment_of, settings_of
+from bakeoff.engine.registry import Registry, default_registry
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.storage.redaction import secrets_in
+
+if TYPE_CHECKING:
+    from bakeoff.doors.mcp.results.files import McpResults
+    from bakeoff.mcp import McpHub
+    from bakeoff.plan import ScorerSpec, SubjectSpec
+    from bakeoff.report.blocks import Block, DoorParts
+    from bakeoff.report.html.run_data import RunData
+
+
+class McpDoor(Door):
+    """Models in three modes, the scorer of their calls, and the reports in `mcp-report/`.
+
+    One door serves one plan. Its settings and environment are read from the plan unless they are given. `running` are
+    its servers if they run already.
+    """
+
+    def __init__(
+        self,
+        settings: PlanSettings | None = None,
+        environment: Mapping[str, str] | None = None,
+        running: "McpHub | None" = None,
+    ) -> None:
+        self._settings, self._environment, self._running = settings, environment, running
+
+    def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
+        # Imported here, because the SDKs take a second to load.
+        from bakeoff.doors.mcp.scorer import CallScorer
+        from bakeoff.doors.mcp.subjects import SuiteModel
+
+        settings, environment = self.settings_of(plan), self.environment_of(plan)
+
+        def scorer(spec: "ScorerSpec") -> CallScorer:
+            made = CallScorer.from_spec(spec, plan, settings, environment)
+            return replace(made, hub=made.hub and (self._running or made.hub))
+
+        def subject(spec: "SubjectSpec") -> SuiteModel:
+            made = SuiteModel.from_spec(spec, plan, settings, environment)
+            return replace(made, hub=made.hub and (self._running or made.hub))
+
+        registry = default_registry().with_scorer(SCORER, scorer)
+        for kind in {spec.kind for spec in plan.subjects if spec.kind.startswith(KIND)}:
+            registry = registry.with_subject(kind, subject)
+        return registry
+
+    def options(self, plan: Plan, options: RunOptions) -> RunOptions:
+        """Apply the limits and retries of the suite, and the secrets of its folder, also when its run is resumed."""
+        from bakeoff.doors.mcp.servers import values_of_arguments
+
+        settings, environment = self.settings_of(plan), self.environment_of(plan)
+        secrets = {**values_of_arguments(settings.servers, environment, plan), **secrets_in(environment)}
+        retry = settings.retryConfig
+        return replace(
+            options,
+            secrets={**secrets, **options.secrets},
+            jobs=min(options.jobs, settings.concurrencyLimit),
+            retries=max(1, retry.maxRetries),  # at least one, for the rounds of a server that died and was restarted
+            backoff_seconds=retry.baseDelay / 1000,
+            longest_backoff_seconds=retry.maxDelay / 1000,
+        )
+
+    def page_parts(self, run: "RunData") -> "DoorParts":
+        from bakeoff.doors.mcp.confusion import confusions
+        from bakeoff.doors.mcp.outcome import outcome_of
+        from bakeoff.doors.mcp.results.sections import page_parts
+        from bakeoff.doors.mcp.versions import compare_with_run_before
+        from bakeoff.report.blocks import DoorParts
+
+        if run.folder is None:
+            return DoorParts()
+        settings = self.settings_of(run.plan)
+        records = list(run.folder.latest_records(run.plan))
+        outcome, found = outcome_of(run.plan, records, settings), confusions(run.plan, records)
+        return page_parts(run.plan, settings, outcome, found, compare_with_run_before(run.folder, run.plan))
+
+    def finish(self, run: FinishedRun) -> "McpResults":
+        """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule over cells."""
+        from bakeoff.doors.mcp.results.files import write_reports
+
+        written = write_reports(run.folder, run.plan, self.settings_of(run.plan), run.records())
+        return replace(written, text=tuple(_describe(written, run)))
+
+    def places(self, plan: Plan) -> Mapping[str, tuple[str, int]]:
+        """Return file and line of each case, or none if the file is gone or was changed for the worse."""
+        from bakeoff.doors.mcp.suites import case_places
+
+        return case_places(Path(self.settings_of(plan).file))
+
+    def settings_of(self, plan: Plan) -> PlanSettings:
+        if self._settings is None:
+            self._settings = settings_of(plan)
+        return self._settings
+
+    def environment_of(self, plan: Plan) -> Mapping[str, str]:
+        if self._environment is None:
+            self._environment = environment_of(plan, self.settings_of(plan))
+        return self._environment
+
+
+def _describe(written: "McpResults", run: FinishedRun) -> "Iterator[Block]":
+    """Yield the pass rates, the outcome, the reasons of failures and the cost for the terminal."""
+    from bakeoff.doors.mcp.results.reasons import reasons
+    from bakeoff.doors.mcp.results.report import cost_of
+    from bakeoff.doors.mcp.results.sections import (
+        coverage_blocks,
+        end_state_table,
+        pass_rates,
+        repeated_passes,
+        turn_rates,
+        verdict_sentence,
+    )
+    from bakeoff.report.blocks import paragraph
+
+    outcome = written.outcome
+    yield pass_rates(outcome)
+    yield from turn_rates(outcome)
+    yield from end_state_table(outcome)
+    yield paragraph(f"{verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}")
+    yield from repeated_passes(written.report.bakeoff.models)
+    yield from reasons(outcome)
+    if written.report.bakeoff.coverage is not None:
+        yield from coverage_blocks(written.report.bakeoff.coverage)
+    if used := run.summary.spent.tokens:
+        counted = [one for one in written.report.bakeoff.models if one.usage.tokens]
+        yield paragraph(f"{used:,} tokens, cost: {cost_of(counted)}")

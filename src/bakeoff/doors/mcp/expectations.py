@@ -1,0 +1,227 @@
+"""Check expected calls against the tools that servers offer, before a model is asked.
+
+An expectation that contradicts a tool's schema can never be met by a correct call, so each round would be paid for
+nothing.
+"""
+
+import re
+from collections.abc import Container, Iterable, Iterator
+
+from pydantic import JsonValue
+
+from bakeoff._kernel.yaml_with_lines import Key
+from bakeoff.doors.mcp.calls import ExpectedCall
+from bakeoff.doors.mcp.config import Suite, expected_calls, near_names
+from bakeoff.doors.mcp.lint.schemas import Schema, allows, pointed_at, types_of
+from bakeoff.mcp import ServerTool
+from bakeoff.scorers.matchers import Matcher, is_matcher
+from bakeoff.scorers.patterns import search
+
+_Problem = tuple[Key, str]
+_MAX_SHOWN = 10  # values of an enum
+_SEARCH_SECONDS = 1.0
+_CASES = (re.NOFLAG, re.IGNORECASE)  # an outer matcher may ignore case
+
+
+def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+    """Return a sentence, with its place and similar names, for each expected call that no server offers.
+
+    `only` contains the numbers of the cases to check, from 1.
+    """
+    offered: dict[str, list[str]] = {server.name: [] for server in suite.config.mcpServers}
+    for tool in tools:
+        offered.setdefault(tool.server, []).append(tool.name)
+    found: list[str] = []
+    for key, call in _selected_calls(suite, only):
+        if call.serverName not in offered:
+            what = f"no server is called {call.serverName!r}"
+            found.append(suite.lines.problem((*key, "serverName"), f"{what}{near_names(call.serverName, offered)}"))
+        elif call.toolName not in offered[call.serverName]:
+            what = f"{call.serverName!r} has no tool {call.toolName!r}"
+            owner = next((server for server, names in offered.items() if call.toolName in names), None)
+            hint = f": {owner!r} has one" if owner else near_names(call.toolName, offered[call.serverName])
+            found.append(suite.lines.problem((*key, "toolName"), f"{what}{hint}"))
+    return found
+
+
+def unknown_offers(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+    """Return a sentence with its place for each tool that a case offers and no server has, or wants and not offers."""
+    known = {name for tool in tools for name in (tool.name, f"{tool.server}/{tool.name}")}
+    found = [
+        suite.lines.problem(("testCases", at, "tools", place), f"no server has {name!r}{near_names(name, known)}")
+        for at, case in enumerate(suite.config.testCases)
+        if only is None or at + 1 in only
+        for place, name in enumerate(case.tools or ())
+        if name not in known
+    ]
+    return [*found, *(suite.lines.problem(*problem) for problem in _not_offered(suite, only))]
+
+
+def _not_offered(suite: Suite, only: Container[int] | None) -> Iterator[_Problem]:
+    """Yield the calls that a model shall make with a tool that its case does not offer."""
+    for at, case in enumerate(suite.config.testCases):
+        if case.tools is None or not (only is None or at + 1 in only):
+            continue
+        for key, call in expected_calls(suite.lines, at, case):
+            names = (call.toolName, f"{call.serverName}/{call.toolName}")
+            if "endState" not in key and not any(name in case.tools for name in names):
+                yield (*key, "toolName"), f"this case does not offer {call.toolName!r}: add it to the case's `tools`"
+
+
+def impossible_calls(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+    """Return a sentence with its place for each expected parameter that the tool's schema does not allow."""
+    schemas = {(tool.server, tool.name): tool.input_schema for tool in tools}
+    return [
+        suite.lines.problem((*key, "parameters", *place), problem)
+        for key, call in _selected_calls(suite, only)
+        if (schema := schemas.get((call.serverName, call.toolName))) is not None
+        for place, problem in (
+            *_object_problems(call.parameters, schema, schema, ()),
+            *_missing_parameters(suite, key, call, schema),
+        )
+    ]
+
+
+def is_destructive(tool: ServerTool) -> bool:
+    """Return True if a server says that its tool may destroy something."""
+    return tool.annotations.get("destructiveHint") is True and tool.annotations.get("readOnlyHint") is not True
+
+
+def destructive_calls(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+    """Return a sentence for each expected call that would be executed though its tool may destroy something.
+
+    The author of a case allows it with `executeTools: true` there, or for all cases with `allowDestructive`.
+    """
+    config = suite.config
+    if config.allowDestructive or config.mode == "agent":
+        return []
+    destructive = {(tool.server, tool.name) for tool in tools if is_destructive(tool)}
+    found: list[str] = []
+    for at, case in enumerate(config.testCases):
+        selected = only is None or at + 1 in only
+        if not selected or case.executeTools is True or not config.executes(case):
+            continue
+        for key, call in expected_calls(suite.lines, at, case):
+            if (call.serverName, call.toolName) in destructive:
+                what = f"{call.tool!r} is marked as destructive, and this case would execute it"
+                way_out = "write `executeTools: true` in the case to allow that, or false"
+                found.append(suite.lines.problem((*key, "toolName"), f"{what}: {way_out}"))
+    return found
+
+
+def _selected_calls(suite: Suite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedCall]]:
+    for at, case in enumerate(suite.config.testCases):
+        if only is None or at + 1 in only:
+            yield from expected_calls(suite.lines, at, case)
+
+
+def _missing_parameters(suite: Suite, key: Key, call: ExpectedCall, schema: Schema) -> Iterator[_Problem]:
+    """Yield what the schema requires and the call lacks, unless the tool is to answer with an error."""
+    required = schema.get("required")
+    if not isinstance(required, list) or suite.config.extraParameters == "allow" or _expects_error(suite, key):
+        return
+    if missing := [name for name in required if isinstance(name, str) and name not in call.parameters]:
+        names = ", ".join(map(repr, missing))
+        way_out = "write `{any: true}` for any value, or `extraParameters: allow`"
+        yield (), f"the tool requires {names}, and a call with more than expected does not pass: {way_out}"
+
+
+def _expects_error(suite: Suite, key: Key) -> bool:
+    """Return True if the case or turn of this place expects an error."""
+    case = suite.config.testCases[int(key[1])]
+    part = case.turns[int(key[3])] if case.turns and key[2] == "turns" else case
+    return bool(part.expectedError)
+
+
+def _object_problems(expected: dict[str, JsonValue], schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    open_ended = schema.get("additionalProperties") not in (None, False) or "patternProperties" in schema
+    for name, value in expected.items():
+        inner = known.get(name)
+        if isinstance(inner, dict):
+            yield from _problems(value, inner, root, (*place, name))
+        elif inner is None and properties is not None and not open_ended:
+            yield (*place, name), f"the tool has no parameter {name!r}{near_names(name, known)}"
+
+
+def _problems(
+    expected: JsonValue, schema: Schema, root: Schema, place: Key, *, literal: bool = False
+) -> Iterator[_Problem]:
+    """Yield what no value that the schema allows can match. With `literal`, the value has no matchers inside."""
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        target = pointed_at(root, reference)
+        if not isinstance(target, dict) or isinstance(target.get("$ref"), str):
+            return
+        schema = target
+    if literal or not isinstance(expected, dict | list):
+        if allows(schema, expected, root) is False:
+            yield place, f"{expected!r} is not possible: {_allowed(schema)}"
+    elif is_matcher(expected):
+        yield from _matcher_problems(Matcher.model_validate(expected), schema, root, place)
+    elif isinstance(expected, dict) and isinstance(schema.get("properties"), dict):
+        yield from _object_problems(expected, schema, root, place)
+    elif isinstance(expected, list) and isinstance(items := schema.get("items"), dict) and "array" in types_of(schema):
+        for at, item in enumerate(expected):
+            yield from _problems(item, items, root, (*place, at))
+    elif not _has_matcher(expected) and allows(schema, expected, root) is False:
+        yield place, f"{expected!r} is not possible: {_allowed(schema)}"
+
+
+def _matcher_problems(matcher: Matcher, schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
+    kinds = set(types_of(schema))
+    if matcher.is_open:
+        return
+    if matcher.oneOf is not None:
+        for at, choice in enumerate(matcher.oneOf):
+            yield from _problems(choice, schema, root, (*place, "oneOf", at))
+    elif matcher.regex is not None:
+        if kinds and "string" not in kinds:
+            yield (*place, "regex"), f"matches texts only: {_allowed(schema)}"
+        elif not _matches_a_choice(matcher.regex, schema):
+            yield (*place, "regex"), f"{matcher.regex!r} matches no possible value: {_allowed(schema)}"
+    elif matcher.approx is not None:
+        if kinds and not kinds & {"number", "integer"}:
+            yield (*place, "approx"), f"compares numbers only: {_allowed(schema)}"
+    elif not _is_a_choice(matcher, schema):
+        yield from _problems(matcher.value, schema, root, (*place, "value"), literal=matcher.exact)
+
+
+def _matches_a_choice(pattern: str, schema: Schema) -> bool:
+    """Return False if a pattern is found in no choice of an enum, whatever the case of its letters."""
+    choices = schema.get("enum")
+    if not isinstance(choices, list):
+        return True
+    texts = [choice for choice in choices if isinstance(choice, str)]
+    try:
+        return any(search(re.compile(pattern, flag), text, _SEARCH_SECONDS) for text in texts for flag in _CASES)
+    except TimeoutError:
+        return True
+
+
+def _is_a_choice(matcher: Matcher, schema: Schema) -> bool:
+    """Return True if a value that is compared without case is one of an enum."""
+    choices = schema.get("enum")
+    if not matcher.caseInsensitive or not isinstance(choices, list):
+        return False
+    return str(matcher.value).casefold() in [str(choice).casefold() for choice in choices]
+
+
+def _has_matcher(expected: JsonValue) -> bool:
+    if isinstance(expected, dict):
+        return is_matcher(expected) or any(map(_has_matcher, expected.values()))
+    return isinstance(expected, list) and any(map(_has_matcher, expected))
+
+
+def _allowed(schema: Schema) -> str:
+    """Say what a schema allows, in a few words."""
+    choices = schema.get("enum")
+    if isinstance(choices, list):
+        shown = ", ".join(repr(choice) for choice in choices[:_MAX_SHOWN])
+        return f"the tool accepts {shown}{' and others' if len(choices) > _MAX_SHOWN else ''}"
+    limits = {
+        name: schema[name] for name in ("minimum", "maximum", "minLength", "maxLength", "format") if name in schema
+    }
+    kind = " or ".join(types_of(schema)) or "another value"
+    return f"the tool's schema says {', '.join([kind, *(f'{name} {value}' for name, value in limits.items())])}"

@@ -1,0 +1,238 @@
+"""Draft cases from tools: requests for calls that match the schemas, confusable pairs, and what no tool is for."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations, count
+
+from pydantic import JsonValue
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import visible
+from bakeoff.doors.mcp.expectations import is_destructive
+from bakeoff.doors.mcp.generate.leaks import name_words
+from bakeoff.doors.mcp.generate.suggestions import suggestions
+from bakeoff.doors.mcp.generate.surroundings import Surroundings
+from bakeoff.doors.mcp.generate.values import Made, Maker
+from bakeoff.doors.mcp.generate.wording import (
+    common_prefixes,
+    is_known,
+    is_vague,
+    negatives,
+    request_for,
+    wording,
+)
+from bakeoff.mcp import ServerTool
+from bakeoff.scorers.matchers import is_matcher
+
+_MAX_NUMBER = 10**18  # some YAML readers change larger numbers, or read them as texts
+_ALIKE = 0.5  # the share of common words in two names that makes tools confusable
+
+
+class Draft(FrozenModel):
+    """A case that somebody should check before relying on it."""
+
+    name: str
+    prompt: str
+    server: str | None = None
+    tool: str | None = None  # None: no tool is right
+    parameters: dict[str, JsonValue] = {}  # as in a configuration, with matchers
+    values: dict[str, JsonValue] = {}  # the values that the prompt names
+    tags: tuple[str, ...] = ()
+    destructive: bool = False
+
+    def as_case(self) -> dict[str, JsonValue]:
+        case: dict[str, JsonValue] = {"name": self.name, "prompt": self.prompt}
+        if self.tool is None:
+            case["expectedOutput"] = None
+        else:
+            case["expectedOutput"] = {"serverName": self.server, "toolName": self.tool, "parameters": self.parameters}
+        if self.destructive:
+            case["executeTools"] = False
+        return {**case, "tags": list(self.tags)} if self.tags else case
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How many drafts are wanted."""
+
+    per_tool: int = 2
+    pairs: int = 3
+    negatives: int = 3
+
+
+_USUAL = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class _Drafting:
+    """What all drafts of a suite share."""
+
+    prefixes: frozenset[str]
+    around: Mapping[str, Surroundings]
+    names: set[str] = field(default_factory=set)
+    prompts: set[str] = field(default_factory=set)
+
+    def of(self, tool: ServerTool) -> Iterator[Draft]:
+        """Yield a draft with the required parameters, then some with one more parameter or another choice."""
+        maker = Maker(tool.input_schema, suggestions(tool, self.around.get(tool.server, Surroundings())))
+        seen: list[dict[str, Made]] = []
+        for made in _variants(maker):
+            values = {name: each.value for name, each in made.items() if each.sure}
+            # All values are validated together: schemas may forbid combinations. Unsure values match anything.
+            if maker.optional and is_vague(tool, made, self.prefixes):
+                continue
+            if made in seen or (len(values) == len(made) and not maker.allows(tool.input_schema, values)):
+                continue
+            seen.append(made)
+            expected = {name: _expected(each) for name, each in made.items()}
+            yield Draft(
+                name=self.new_name(tool.name),
+                prompt=self.new_prompt(tool, values, rest=len(values) < len(made)),
+                server=tool.server,
+                tool=tool.name,
+                parameters=expected | _defaults(tool.input_schema, made),
+                values=values,
+                destructive=is_destructive(tool),
+            )
+
+    def new_prompt(self, tool: ServerTool, values: Mapping[str, JsonValue], *, rest: bool) -> str:
+        prompt = request_for(tool, values, self.prefixes, self.prompts, rest=rest)
+        self.prompts.add(prompt)
+        return prompt
+
+    def new_name(self, text: str) -> str:
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", text)[:60]
+        name = next(name for number in count(1) if (name := f"{plain}-{number}") not in self.names)
+        self.names.add(name)
+        return name
+
+
+def draft_cases(
+    tools: Sequence[ServerTool],
+    wanted: Wanted = _USUAL,
+    *,
+    taken: Sequence[str] = (),
+    around: Mapping[str, Surroundings] | None = None,
+) -> tuple[list[Draft], list[str]]:
+    """Return the drafts, and a sentence for each tool without one.
+
+    `taken` are the names of existing cases, and `around` is what servers work on, by their names.
+    """
+    drafting = _Drafting(common_prefixes(tools), around or {}, set(taken))
+    drafts: list[Draft] = []
+    problems: list[str] = []
+    for tool in tools:
+        if "deprecated" in tool.description.casefold():
+            problems.append(f"{visible(tool.server)}/{visible(tool.name)}: it is deprecated, so it has no case")
+            continue
+        made = [draft for draft, _ in zip(drafting.of(tool), range(wanted.per_tool), strict=False)]
+        drafts += made
+        if not made:
+            place = f"{visible(tool.server)}/{visible(tool.name)}"
+            problems.append(f"{place}: no parameters were found that match its schema")
+    first = {(draft.server, draft.tool): draft for draft in reversed(drafts)}
+    drafts += list(_pairs(tools, first, drafting))[: wanted.pairs]
+    known = [value for draft in drafts for value in draft.values.values()]
+    found = list(negatives(tools, known))[: wanted.negatives]
+    drafts += [Draft(name=drafting.new_name("no-tool"), prompt=prompt, tags=("negative",)) for prompt in found]
+    return drafts, problems
+
+
+def _variants(maker: Maker) -> Iterator[dict[str, Made]]:
+    """Yield the values of calls: the required ones, then one optional parameter or another choice at a time.
+
+    Optional parameters that no natural phrase names are left out: a person would not ask for them.
+    """
+    required = _plain(maker.parameters())
+    yield required
+    known = [name for name, schema in maker.optional.items() if is_known(name, schema)]
+    for name in known:
+        made = _plain(maker.parameters([name]))
+        if made[name].sure and made[name].value not in ("", [], {}):
+            yield made
+    for name in chain(required, known):
+        for choice in maker.choices(name)[1:]:
+            yield _plain(maker.parameters([] if name in required else [name], {name: choice}))
+
+
+def _plain(made: Mapping[str, Made]) -> dict[str, Made]:
+    """Mark values that a configuration or a terminal would change as unsure."""
+    empty: tuple[JsonValue, ...] = ({}, [{}])  # the schema says nothing about the content
+    return {
+        name: Made(each.value, each.sure and each.value not in empty and _is_plain(each.value))
+        for name, each in made.items()
+    }
+
+
+def _is_plain(value: JsonValue) -> bool:
+    if isinstance(value, str):
+        return value.isprintable() and "${" not in value and len(value) <= 1_000
+    if isinstance(value, int | float):
+        return abs(value) < _MAX_NUMBER
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(_is_plain(name) and _is_plain(inner) for name, inner in value.items())
+    return True
+
+
+def _expected(made: Made) -> JsonValue:
+    if not made.sure:
+        return {"any": True}
+    return {"value": made.value, "exact": True} if _has_matcher(made.value) else made.value
+
+
+def _has_matcher(value: JsonValue) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return is_matcher(value) or any(map(_has_matcher, inner))
+
+
+def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, Made]) -> dict[str, JsonValue]:
+    """Accept parameters with their default values."""
+    properties = schema.get("properties")
+    found: dict[str, JsonValue] = {}
+    for name, part in properties.items() if isinstance(properties, dict) else ():
+        default = part.get("default") if isinstance(part, dict) else None
+        if name not in made and default is not None and _is_plain(default) and not _has_matcher(default):
+            found[name] = {"value": default, "optional": True}
+    return found
+
+
+def _pairs(
+    tools: Sequence[ServerTool], drafts: Mapping[tuple[str | None, str | None], Draft], drafting: _Drafting
+) -> Iterator[Draft]:
+    """Yield a draft for one of two tools with similar names, which says which of the two is meant."""
+    used: set[str] = set()
+    for one, other in sorted(combinations(tools, 2), key=_likeness, reverse=True):
+        draft = drafts.get((one.server, one.name))
+        mine, others = _own_words(one, other), _own_words(other, one)
+        if _likeness((one, other)) < _ALIKE or not mine or not others or draft is None or one.name in used:
+            continue
+        used.add(one.name)
+        hint = f"I mean the {_plain_words(mine)}, not the {_plain_words(others)}."
+        yield draft.model_copy(
+            update={
+                "name": drafting.new_name(f"{one.name}-not-{other.name}"),
+                "prompt": f"{draft.prompt} {hint}",
+                "tags": ("confusable",),
+            }
+        )
+
+
+def _likeness(pair: tuple[ServerTool, ServerTool]) -> float:
+    one, other = (set(name_words(tool.name)) for tool in pair)
+    return len(one & other) / max(1, len(one | other))
+
+
+def _own_words(one: ServerTool, other: ServerTool) -> list[str]:
+    """Return the words of a name that another lacks, or nothing if one of them is a verb, which the request says."""
+    others = {word.removesuffix("s") for word in name_words(other.name)}
+    lacking = [word for word in name_words(one.name) if word.removesuffix("s") not in others]
+    verbs = {verb for listed in wording()["verbs"].values() for verb in listed.split()}
+    return [] if verbs & set(lacking) else lacking
+
+
+def _plain_words(words: Sequence[str]) -> str:
+    nouns = wording()["nouns"]
+    return visible(" ".join(nouns.get(word, word) for word in words), 80).replace("${", "$ {")

@@ -1,0 +1,332 @@
+"""Make values that match a JSON Schema. A value that may not match is marked as unsure.
+
+Schemas are untrusted: patterns are only tried on short texts, so that none takes long.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from bakeoff.doors.mcp.lint.schemas import allows, pointed_at, without_patterns
+
+Schema = Mapping[str, JsonValue]
+Suggest = Callable[[str, Schema], Iterable[JsonValue]]
+"""Returns likely values for a parameter, by its name and schema. Those that the schema does not allow are not used."""
+
+_DEEPEST = 8
+_MAX_TRIED_LENGTH = 12  # characters of a text on which a pattern is tried
+_MAX_MADE_LENGTH = 1_000
+_MAX_ITEMS = 50
+
+_FORMATS = {
+    "date": "2026-03-04",
+    "date-time": "2026-03-04T10:30:00Z",
+    "time": "10:30:00Z",
+    "duration": "PT15M",
+    "email": "ada@example.com",
+    "hostname": "example.com",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uri": "https://example.com/page",
+    "url": "https://example.com/page",
+    "uri-reference": "/page",
+    "uuid": "123e4567-e89b-42d3-a456-426614174000",
+    "regex": "a+b",
+    "json-pointer": "/a/b",
+}
+# Texts on which the pattern of a parameter is tried.
+_TRIED = re.findall(
+    r"\S+",
+    """2026-03-04 10:30 abc ABC Abc 123 12 1 a A a1 A1 AB-123 abc-123 abc_def EUR en en-US v1.2.3 1.2.3 #aabbcc
+    a@b.example /a/b +4712345678 1.5""",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A value. `sure` is False if it may not match the schema."""
+
+    value: JsonValue
+    sure: bool = True
+
+
+class Maker:
+    """Make values for the parts of one schema."""
+
+    def __init__(self, root: Schema, suggest: Suggest | None = None) -> None:
+        self._root, self._suggest = root, suggest
+        self._used: list[JsonValue] = []  # suggestions in this call: a second city is another one
+
+    def parameters(self, optional: Sequence[str] = (), fixed: Mapping[str, JsonValue] | None = None) -> dict[str, Made]:
+        """Return a value for each required parameter, and for these optional ones. `fixed` values are used as given."""
+        self._used = []
+        parts, required = _properties(self._resolved(self._root))
+        wanted = [*(required or []), *optional]
+        chosen = [name for name in parts if name in wanted] + [name for name in wanted if name not in parts]
+        given = fixed or {}
+        return {
+            name: Made(given[name])
+            if name in given
+            else self._unusual(parts.get(name), name)
+            if name in optional
+            else self.checked(parts.get(name, {}), name)
+            for name in chosen
+        }
+
+    @property
+    def optional(self) -> dict[str, JsonValue]:
+        """Return the schemas of the optional parameters."""
+        parts, required = _properties(self._resolved(self._root))
+        return {name: self.whole(part) for name, part in parts.items() if name not in (required or [])}
+
+    def choices(self, name: str) -> list[JsonValue]:
+        """Return the values of a parameter that is one of a few."""
+        part = self.whole(_properties(self._resolved(self._root))[0].get(name))
+        found = part.get("enum") if isinstance(part, dict) else None
+        return list(found) if isinstance(found, list) else []
+
+    def whole(self, schema: JsonValue) -> JsonValue:
+        """Return a schema with its references and unions of one and null resolved."""
+        found = dict(self._resolved(schema))
+        several = found.get("anyOf") or found.get("oneOf")
+        real = (
+            [each for each in several if not (isinstance(each, dict) and each.get("type") == "null")]
+            if isinstance(several, list)
+            else []
+        )
+        return {**found, **self._resolved(real[0])} if len(real) == 1 else found
+
+    def _unusual(self, schema: JsonValue, name: str) -> Made:
+        """Return a value other than the default if possible: only that shows that a model understood the parameter."""
+        if not isinstance(schema, dict) or schema.get("default") is None:
+            return self.checked(schema, name)
+        default = schema["default"]
+        made = self.checked({key: value for key, value in schema.items() if key != "default"}, name)
+        if made.sure and made.value != default:
+            return made
+        others = self.choices(name)
+        if isinstance(default, bool):
+            others = [not default]
+        elif isinstance(default, int):
+            others += [default + 1, default - 1]
+        fitting = (other for other in others if other != default and self.allows(schema, other))
+        other = next(fitting, None)
+        return Made(default) if other is None else Made(other)
+
+    def checked(self, schema: JsonValue, name: str) -> Made:
+        made = self._made(schema, name, 0)
+        return Made(made.value, made.sure and self.allows(schema, made.value))
+
+    def allows(self, schema: Schema | JsonValue, value: JsonValue) -> bool:
+        """Validate without patterns, which `_text` has tried. Return False if validation is not possible."""
+        if not isinstance(schema, Mapping):
+            return schema is not False
+        shared = {name: self._root[name] for name in ("$schema", "$defs", "definitions") if name in self._root}
+        plain = without_patterns({**shared, **schema})
+        return not _leads_elsewhere(plain, whole=schema is self._root) and allows(plain, value, self._root) is True
+
+    def _made(self, given: JsonValue, name: str, depth: int) -> Made:
+        if depth > _DEEPEST:
+            return Made(None, sure=False)
+        schema = self._resolved(given)
+        if schema.get("const") is not None:
+            return Made(schema["const"])
+        for keyword in ("examples", "enum"):
+            choices = schema.get(keyword)
+            if isinstance(choices, list) and choices:
+                return Made(choices[0])
+        if (suggested := self._suggested(name, schema)) is not None:
+            return Made(suggested)
+        if schema.get("default") is not None:
+            return Made(schema["default"])
+        for keyword in ("anyOf", "oneOf"):
+            if isinstance(choices := schema.get(keyword), list) and choices:
+                return self._chosen(schema, keyword, choices, name, depth)
+        return self._of_type(_type_of(schema), schema, name, depth)
+
+    def _suggested(self, name: str, schema: Schema) -> JsonValue:
+        """Return the first fitting suggestion that this call does not use yet, or else the first fitting one."""
+        if self._suggest is None or "pattern" in schema:
+            return None
+        fitting = [value for value in self._suggest(name, schema) if self.allows(schema, value)]
+        fresh = [value for value in fitting if value not in self._used]
+        if not fitting:
+            return None
+        chosen = (fresh or fitting)[0]
+        self._used.append(chosen)
+        return chosen
+
+    def _chosen(self, schema: Schema, keyword: str, choices: list[JsonValue], name: str, depth: int) -> Made:
+        rest = {key: value for key, value in schema.items() if key != keyword}
+        for choice in choices:
+            if isinstance(choice, dict) and choice.get("type") != "null":
+                made = self._made({**rest, **choice}, name, depth + 1)
+                if made.sure and self.allows(schema, made.value):
+                    return made
+        return Made(None, sure=False)
+
+    def _of_type(self, kind: str, schema: Schema, name: str, depth: int) -> Made:
+        match kind:
+            case "object":
+                return self._object(schema, depth)
+            case "array":
+                return self._array(schema, name, depth)
+            case "integer" | "number":
+                return _number(schema, whole=kind == "integer")
+            case "boolean":
+                return Made(True)
+            case "null":
+                return Made(None)
+            case _:
+                return _text(schema)
+
+    def _object(self, schema: Schema, depth: int) -> Made:
+        parts, required = _properties(schema)
+        names = list(parts) if required is None else required
+        made = {name: self._made(parts.get(name), name, depth + 1) for name in names}
+        value: dict[str, JsonValue] = {name: each.value for name, each in made.items()}
+        return Made(value, all(each.sure for each in made.values()))
+
+    def _array(self, schema: Schema, name: str, depth: int) -> Made:
+        if isinstance(first := schema.get("prefixItems"), list):
+            made = [self._made(item, name, depth + 1) for item in first[:_MAX_ITEMS]]
+        else:
+            items = schema.get("items")
+            least = schema.get("minItems")
+            size = min(max(1, least if isinstance(least, int) else 1), _MAX_ITEMS)
+            one = self._made(items, name, depth + 1)
+            made = [one] * size
+            if schema.get("uniqueItems") and size > 1:
+                made = self._different(items, one, size)
+        return Made([each.value for each in made], all(each.sure for each in made))
+
+    def _different(self, schema: JsonValue, one: Made, size: int) -> list[Made]:
+        """Return different values: choices of an enum, numbers, or texts with numbers."""
+        resolved = self._resolved(schema)
+        choices = resolved.get("enum")
+        if isinstance(choices, list):
+            return [Made(choice) for choice in choices[:size]]
+        value = one.value
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            several: list[JsonValue] = [value + at for at in range(size)]
+        else:
+            several = [value if at == 0 else f"{value}{at}" for at in range(size)]
+        return [Made(each, one.sure and self.allows(resolved, each)) for each in several]
+
+    def _resolved(self, schema: Schema | JsonValue) -> Schema:
+        """Return a schema with its `$ref` and `allOf` merged into it."""
+        found = dict(schema) if isinstance(schema, Mapping) else {}
+        for _ in range(_DEEPEST):
+            reference = found.pop("$ref", None)
+            every = found.pop("allOf", None)
+            if reference is None and every is None:
+                break
+            if isinstance(reference, str):
+                target = pointed_at(self._root, reference)
+                found = {**(target if isinstance(target, Mapping) else {"not": {}}), **found}
+            for part in every if isinstance(every, list) else []:
+                found = _merged(found, part) if isinstance(part, dict) else found
+        return found
+
+
+def _properties(schema: Schema) -> tuple[Mapping[str, JsonValue], list[str] | None]:
+    """Return the properties of an object, and the names of those that are required, or None."""
+    properties, required = schema.get("properties"), schema.get("required")
+    names = [str(name) for name in required] if isinstance(required, list) else None
+    return properties if isinstance(properties, dict) else {}, names
+
+
+def _leads_elsewhere(schema: Any, *, whole: bool) -> bool:
+    """Return True if a reference cannot be resolved here, where only a `whole` schema has its properties.
+
+    Nothing is ever fetched.
+    """
+    if isinstance(schema, list):
+        return any(_leads_elsewhere(each, whole=whole) for each in schema)
+    if not isinstance(schema, dict):
+        return False
+    known = ("#/$defs/", "#/definitions/", *(("#/properties/",) if whole else ()))
+    inside = str(schema.get("$ref", "#/$defs/")).startswith(known)
+    return not inside or "$dynamicRef" in schema or any(_leads_elsewhere(each, whole=whole) for each in schema.values())
+
+
+def _merged(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    merged: dict[str, JsonValue] = {**one, **other}
+    first, second = one.get("properties"), other.get("properties")
+    if isinstance(first, dict) and isinstance(second, dict):
+        merged["properties"] = {**first, **second}
+    needed, also = one.get("required"), other.get("required")
+    if isinstance(needed, list) and isinstance(also, list):
+        merged["required"] = [*needed, *(name for name in also if name not in needed)]
+    return merged
+
+
+def _type_of(schema: Schema) -> str:
+    given = schema.get("type")
+    if isinstance(given, list):
+        return next((str(kind) for kind in given if kind != "null"), "null")
+    if isinstance(given, str):
+        return given
+    hints = {"properties": "object", "items": "array", "prefixItems": "array", "minimum": "number", "maximum": "number"}
+    return next((kind for keyword, kind in hints.items() if keyword in schema), "string")
+
+
+def _number(schema: Schema, *, whole: bool) -> Made:
+    """Return 5 if it is allowed, else the nearest limit."""
+    inwards = 1 if whole else 1e-3
+    step = schema.get("multipleOf")
+    try:
+        low = _limit(schema, "minimum", "exclusiveMinimum", inwards, -math.inf)
+        high = _limit(schema, "maximum", "exclusiveMaximum", -inwards, math.inf)
+        value = min(max(5, low), high)
+        if isinstance(step, int | float) and step > 0:
+            value = math.ceil(value / step) * step
+        elif whole:
+            value = math.ceil(value)
+        if whole or float(value).is_integer():
+            value = int(value)
+    except OverflowError:  # limits with hundreds of digits, or tiny steps
+        return Made(5, sure=False)
+    return Made(value, low <= value <= high)
+
+
+def _limit(schema: Schema, including: str, excluding: str, inwards: float, default: float) -> float:
+    for keyword, distance in ((including, 0), (excluding, inwards)):
+        limit = schema.get(keyword)
+        if isinstance(limit, int | float) and not isinstance(limit, bool):
+            return limit + distance
+    return default
+
+
+def _text(schema: Schema) -> Made:
+    kind = schema.get("format")
+    if isinstance(kind, str) and kind in _FORMATS:
+        return Made(_FORMATS[kind], sure="pattern" not in schema)
+    pattern = schema.get("pattern")
+    if isinstance(pattern, str):
+        return _matching(pattern, schema)
+    return Made(_of_length("example", schema))
+
+
+def _matching(pattern: str, schema: Schema) -> Made:
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return Made("example", sure=False)
+    for text in _TRIED:
+        if len(text) <= _MAX_TRIED_LENGTH and compiled.search(text) and _of_length(text, schema) == text:
+            return Made(text)
+    return Made("example", sure=False)
+
+
+def _of_length(text: str, schema: Schema) -> str:
+    least, most = schema.get("minLength"), schema.get("maxLength")
+    if isinstance(least, int) and len(text) < least:
+        word = text
+        while len(text) < min(least, _MAX_MADE_LENGTH):
+            text += f" {word}"
+    return text[:most] if isinstance(most, int) and most >= 0 else text

@@ -1,0 +1,390 @@
+"""Build the report of one suite from the records of its run: the data of `test-report-….json`."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from pydantic import Field, JsonValue
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import count_of
+from bakeoff._version import __version__
+from bakeoff.doors.mcp.calls import Expected, ExpectedTurn, written_calls
+from bakeoff.doors.mcp.config import Mode
+from bakeoff.doors.mcp.confusion import ConfusedTools, Confusion, most_confused
+from bakeoff.doors.mcp.coverage import Coverage
+from bakeoff.doors.mcp.end_state import EndResult, end_results_in
+from bakeoff.doors.mcp.execution import TurnScore, turns_in
+from bakeoff.doors.mcp.outcome import CellOutcome, Outcome
+from bakeoff.doors.mcp.plan import PlanSettings, config_of, mode_of
+from bakeoff.doors.result_files import timestamp_of
+from bakeoff.plan import Case, Plan
+from bakeoff.record import Record, Usage, Verdict
+from bakeoff.report.formatting import UNKNOWN, cost
+from bakeoff.report.summary import Comparisons, SubjectSummary, summarise
+from bakeoff.stats.intervals import Interval
+from bakeoff.stats.rounds import PassK
+from bakeoff.stats.unequal_losses import UnequalLosses
+
+
+class TurnDetail(FrozenModel):
+    """One turn of a round."""
+
+    turn: int
+    passed: bool
+    error: str | None = None
+    response: JsonValue = None
+    toolExecutionResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
+
+
+class RoundDetail(FrozenModel):
+    """One round. `error` says why it did not pass. Results that were not asked for are absent."""
+
+    round: int
+    passed: bool
+    error: str | None = None
+    response: JsonValue = Field(default=None, description="the calls that were read, or else the text of the model")
+    toolExecutionResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
+    gradingResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
+    turns: tuple[TurnDetail, ...] = Field(
+        default=(),
+        description="those that were asked: a turn that fails ends the case",
+        exclude_if=lambda each: not each,
+    )
+    failedTurn: int | None = Field(default=None, exclude_if=lambda turn: turn is None)
+    endState: tuple[EndResult, ...] = Field(
+        default=(), description="each check after the case", exclude_if=lambda checks: not checks
+    )
+
+
+class ModelResult(FrozenModel):
+    model: str
+    passRate: float | None = Field(description="of the scored rounds; null if there are none")
+    details: tuple[RoundDetail, ...] = ()
+
+
+class ExpectedTurnResult(FrozenModel):
+    prompt: str
+    expectedOutput: JsonValue = None
+
+
+class CaseResult(FrozenModel):
+    prompt: str
+    expectedOutput: JsonValue = None
+    turns: tuple[ExpectedTurnResult, ...] = Field(default=(), exclude_if=lambda turns: not turns)
+    modelResults: tuple[ModelResult, ...] = ()
+
+
+class ReportSummary(FrozenModel):
+    """Counts of tests. A test is a cell: one case with one model."""
+
+    allPass: bool
+    totalTests: int
+    passedTests: int
+    failedTests: int
+    undecidedTests: int = 0
+    passThreshold: float
+    suiteRule: str
+
+
+class Latency(FrozenModel):
+    """Seconds per answer, without the time in a provider's queue."""
+
+    answers: int
+    p50: float
+    p90: float
+    p99: float
+    longest: float
+
+
+class ModelNumbers(FrozenModel):
+    """The statistics of one model over the whole suite."""
+
+    model: str
+    score: float | None
+    interval: Interval | None = Field(default=None, description="95 %, over cases")
+    passAtK: PassK | None = Field(
+        default=None, description="one of all rounds of a case passes", exclude_if=lambda found: found is None
+    )
+    passHatK: PassK | None = Field(
+        default=None, description="all rounds of a case pass", exclude_if=lambda found: found is None
+    )
+    scoredRounds: int
+    lostRounds: int = Field(description="infra, budget and grader: they count neither way")
+    usage: Usage = Field(description="of all attempts, including the judge")
+    cost: float | None = Field(description="null if it is unknown")
+    latency: Latency | None = None
+    replies: dict[str, int] = Field(default={}, description="bare, fenced, surrounded, prose or native")
+    constrainedReplies: bool = Field(default=False, description="the reply had to follow a JSON Schema")
+
+
+class ConfusionEntry(FrozenModel):
+    wanted: str
+    called: str
+    rounds: int
+
+
+class ModelConfusion(FrozenModel):
+    model: str
+    calls: tuple[ConfusionEntry, ...]
+
+
+class Additions(FrozenModel):
+    """What Bakeoff adds to the format."""
+
+    version: str
+    suite: str
+    run: str
+    mode: str
+    toolsHash: str
+    warnings: tuple[str, ...] = ()
+    cases: tuple[str, ...]
+    models: tuple[ModelNumbers, ...]
+    confusion: tuple[ModelConfusion, ...]
+    mostConfused: tuple[ConfusedTools, ...]
+    coverage: Coverage | None = Field(default=None, exclude_if=lambda coverage: coverage is None)
+    comparisons: Comparisons | None = Field(
+        default=None,
+        description="of a run that ends when they are decided",
+        exclude_if=lambda comparisons: comparisons is None,
+    )
+    unequalLosses: tuple[UnequalLosses, ...] = Field(
+        default=(),
+        description="pairs of models that lost unequal shares of their rounds: the comparison may be biased",
+        exclude_if=lambda unequal: not unequal,
+    )
+
+
+class Report(FrozenModel):
+    """One suite."""
+
+    timestamp: str
+    config: dict[str, JsonValue]
+    results: tuple[CaseResult, ...]
+    summary: ReportSummary
+    bakeoff: Additions
+
+    @property
+    def passed(self) -> bool:
+        coverage = self.bakeoff.coverage
+        return self.summary.allPass and (coverage is None or coverage.passed)
+
+    def to_json(self) -> bytes:
+        return (self.model_dump_json(indent=2) + "\n").encode()
+
+
+def build_report(
+    plan: Plan, settings: PlanSettings, outcome: Outcome, found: Sequence[Confusion], *, run: str, started: float
+) -> Report:
+    """Build the report of a run from the outcome of its cells and its confusion matrices (`found`)."""
+    cells = dict(outcome.by_case())
+    return Report(
+        timestamp=timestamp_of(started),
+        config=_config(plan, settings),
+        results=tuple(
+            CaseResult(
+                prompt=case.prompt,
+                expectedOutput=expected_output(case),
+                turns=tuple(
+                    ExpectedTurnResult(prompt=turn.prompt, expectedOutput=written_calls(turn.calls))
+                    for turn in expected_turns(case)
+                ),
+                modelResults=tuple(
+                    ModelResult(
+                        model=cell.model,
+                        passRate=cell.pass_rate,
+                        details=tuple(_detail(record, mode_of(plan)) for record in cell.records),
+                    )
+                    for cell in cells.get(case.id, ())
+                ),
+            )
+            for case in plan.cases
+        ),
+        summary=ReportSummary(
+            allPass=outcome.state == "passed",
+            totalTests=len(outcome.cells),
+            passedTests=outcome.passed,
+            failedTests=outcome.failed,
+            undecidedTests=len(outcome.cells) - outcome.passed - outcome.failed,
+            passThreshold=outcome.threshold,
+            suiteRule=outcome.rule,
+        ),
+        bakeoff=_additions(plan, settings, outcome.cells, found, run),
+    )
+
+
+def expected_output(case: Case, turn: int | None = None) -> JsonValue:
+    """Return the expected calls of a case, or of one turn from 1, as a configuration writes them."""
+    expected = Expected.model_validate(case.expected)
+    return written_calls((expected if turn is None else expected.turns[turn - 1]).calls)
+
+
+def expected_turns(case: Case) -> tuple[ExpectedTurn, ...]:
+    """Return the turns of a case with several."""
+    turns = Expected.model_validate(case.expected).turns
+    return turns if len(turns) > 1 else ()
+
+
+def failed_turn(record: Record) -> int | None:
+    """Return the turn that ended a round from 1, or None if no turn did."""
+    return next((number for number, turn in enumerate(turns_in(record), 1) if turn.reason), None)
+
+
+def response_of(record: Record) -> str:
+    """Return the text of the model, or in function calling its calls as JSON."""
+    transcript = record.transcript
+    if transcript is None:
+        return ""
+    text = transcript.output if isinstance(transcript.output, str) else ""
+    called = [score.metadata.get("called") for score in record.scores]
+    if text or not called or not called[0]:
+        return text
+    return json.dumps(called[0], ensure_ascii=False)
+
+
+def failure_reason(record: Record) -> str | None:
+    """Return why a round did not pass, or None if it passed."""
+    if record.verdict is Verdict.PASS:
+        return None
+    failure = record.failure
+    if failure is not None:
+        prefix = "" if record.verdict.counts else f"not counted ({record.verdict}): "
+        return f"{prefix}{failure.message}"
+    return "; ".join(score.reason for score in record.scores if score.reason) or "it did not pass"
+
+
+def _config(plan: Plan, settings: PlanSettings) -> dict[str, JsonValue]:
+    """Return the configuration as a file would write it, without defaults except for the most important keys.
+
+    Variables and headers of servers are left out, because they may be secret.
+    """
+    config = config_of(plan, settings)
+    secret = {"mcpServers": {"__all__": {"env", "headers"}}}
+    written = config.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=secret)
+    important = {name: getattr(config, name) for name in ("testRound", "passThreshold", "concurrencyLimit")}
+    return {**important, **written}
+
+
+def _detail(record: Record, mode: Mode) -> RoundDetail:
+    metadata = record.scores[0].metadata if record.scores else {}
+    executed = metadata.get("executed")
+    return RoundDetail(
+        round=record.round + 1,
+        passed=record.verdict is Verdict.PASS,
+        error=failure_reason(record),
+        response=(_called(record) if mode != "agent" else None) or response_of(record),
+        toolExecutionResult=_results(executed if isinstance(executed, list) else []),
+        gradingResult=_grade(metadata.get("grading")),
+        turns=tuple(_turn_detail(number, turn) for number, turn in enumerate(turns_in(record), 1)),
+        failedTurn=failed_turn(record),
+        endState=tuple(end_results_in(record)),
+    )
+
+
+def _turn_detail(number: int, turn: TurnScore) -> TurnDetail:
+    return TurnDetail(
+        turn=number,
+        passed=not turn.reason,
+        error=turn.reason or None,
+        response=written_calls(turn.called or None),
+        toolExecutionResult=_results([each.model_dump(mode="json") for each in turn.executed]),
+    )
+
+
+def _results(executed: Sequence[JsonValue]) -> JsonValue:
+    """Return what the calls gave: one result alone, several as a list, and none as null."""
+    results = [_result(each) for each in executed]
+    return None if not results else results[0] if len(results) == 1 else results
+
+
+def _called(record: Record) -> JsonValue:
+    """Return the calls as a configuration writes them: one alone, several as a list."""
+    called = record.scores[0].metadata.get("called") if record.scores else None
+    return called[0] if isinstance(called, list) and len(called) == 1 else called
+
+
+def _result(executed: JsonValue) -> JsonValue:
+    if not isinstance(executed, dict):
+        return executed
+    structured = executed.get("structured")
+    value = executed.get("text") if structured is None else structured
+    return {"success": False, "error": value} if executed.get("is_error") else {"success": True, "content": value}
+
+
+def _grade(grading: JsonValue) -> JsonValue:
+    if not isinstance(grading, dict):
+        return None
+    grade = {"grade": "PASS" if grading.get("passed") else "FAIL", "reasoning": grading.get("reason", "")}
+    final = {"finalMessage": grading["final"]} if grading.get("final") is not None else {}
+    return {**grade, **final, "judge": grading.get("judge", "")}
+
+
+def _additions(
+    plan: Plan, settings: PlanSettings, cells: Iterable[CellOutcome], found: Sequence[Confusion], run: str
+) -> Additions:
+    records = [record for cell in cells for record in cell.records]
+    summary = summarise(plan, records)
+    return Additions(
+        version=__version__,
+        suite=settings.file,
+        run=run,
+        mode=mode_of(plan),
+        toolsHash=settings.tools_hash,
+        warnings=settings.warnings,
+        coverage=settings.coverage,
+        cases=tuple(case.id for case in plan.cases),
+        models=tuple(_numbers(subject, records) for subject in summary.subjects),
+        confusion=tuple(
+            ModelConfusion(
+                model=one.model,
+                calls=tuple(
+                    ConfusionEntry(wanted=wanted, called=called, rounds=count)
+                    for (wanted, called), count in one.counts.items()
+                ),
+            )
+            for one in found
+        ),
+        mostConfused=most_confused(found, settings.tools),
+        comparisons=summary.comparisons,
+        unequalLosses=summary.unequal_losses,
+    )
+
+
+def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers:
+    own = [record for record in records if record.subject == subject.subject]
+    transcripts = [record.transcript for record in own if record.transcript is not None]
+    forms = Counter(str(record.scores[0].metadata.get("manner")) for record in own if record.scores)
+    return ModelNumbers(
+        model=subject.subject,
+        score=subject.score,
+        interval=subject.interval,
+        passAtK=subject.pass_at_k,
+        passHatK=subject.pass_hat_k,
+        scoredRounds=subject.scored,
+        lostRounds=sum(subject.lost.values()),
+        usage=subject.spent,
+        cost=subject.spent.cost,
+        latency=latency_of([step.seconds for each in transcripts for step in each.steps if step.seconds is not None]),
+        replies={form: count for form, count in forms.items() if form != "None"},
+        constrainedReplies=any(each.metadata.get("constrained") is True for each in transcripts),
+    )
+
+
+def cost_of(models: Sequence[ModelNumbers]) -> str:
+    """Return what models cost together. What nobody knows is called unknown, and is no part of a sum."""
+    known = [one.cost for one in models if one.cost is not None]
+    unknown = [one for one in models if one.cost is None and one.usage.requests]
+    if not known:
+        return "unknown" if unknown else UNKNOWN
+    without = f" and unknown for {count_of(len(unknown), 'model')}" if unknown else ""
+    return f"{cost(sum(known))}{without}"
+
+
+def latency_of(seconds: Sequence[float]) -> Latency | None:
+    """Return percentiles by nearest rank: each is the time of a real answer."""
+    if not seconds:
+        return None
+    ordered = sorted(seconds)
+    p50, p90, p99 = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.9, 0.99))
+    return Latency(answers=len(ordered), p50=p50, p90=p90, p99=p99, longest=ordered[-1])

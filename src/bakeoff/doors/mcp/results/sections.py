@@ -1,0 +1,343 @@
+"""Describe what this door adds to a run page: verdict, pass rates, confused tools, and expected beside actual calls.
+
+Every run page already has the matrix of cases and models, and all rounds with filters.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+from pydantic import JsonValue
+
+from bakeoff._kernel.text import count_of, part_of
+from bakeoff.doors.mcp.confusion import Confusion, called_in, most_confused, pooled
+from bakeoff.doors.mcp.coverage import Coverage
+from bakeoff.doors.mcp.end_state import EndResult, end_results_in
+from bakeoff.doors.mcp.execution import turns_in
+from bakeoff.doors.mcp.outcome import CellOutcome, Outcome, State
+from bakeoff.doors.mcp.plan import PlanSettings, mode_of
+from bakeoff.doors.mcp.prompt import system_prompt
+from bakeoff.doors.mcp.results.report import (
+    ModelNumbers,
+    expected_output,
+    expected_turns,
+    failed_turn,
+    failure_reason,
+    response_of,
+)
+from bakeoff.doors.mcp.results.versions import version_sections
+from bakeoff.doors.mcp.versions import VersionReport
+from bakeoff.plan import Case, Plan
+from bakeoff.record import Record, Verdict
+from bakeoff.report.blocks import (
+    Block,
+    Code,
+    Datum,
+    DoorParts,
+    Fragment,
+    Quote,
+    Section,
+    Table,
+    Text,
+    Tone,
+    Value,
+    columns,
+)
+from bakeoff.report.formatting import percent, visible
+
+_PACKAGE = "bakeoff.doors.mcp"
+_NAME = 120
+_LONGEST = 4_000  # characters of a reply or a description
+_MAX_ANSWERS = 200  # wrong answers beside the expected ones: more would make the page slow
+_VERDICTS: dict[State, str] = {"passed": "passed", "failed": "failed", "undecided": "is undecided"}
+TONES: dict[State, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
+
+
+def page_parts(
+    plan: Plan,
+    settings: PlanSettings,
+    outcome: Outcome,
+    found: Sequence[Confusion],
+    since: VersionReport | None = None,
+) -> DoorParts:
+    """Return what the page of a run adds, from the outcome of its cells and its confusion matrices (`found`).
+
+    `since` compares it with the run before, if the tools have changed.
+    """
+    state = state_with(outcome, settings.coverage)
+    gap = "" if settings.coverage is None or settings.coverage.passed else "; the cases exercise too little"
+    return DoorParts(
+        verdict=f"The suite {_VERDICTS[state]}: {verdict_sentence(outcome, plan.rounds)}{gap}.",
+        first=(
+            _cells_section(outcome, settings.warnings),
+            *(version_sections(since) if since else ()),
+            *_confusion_sections(settings, found),
+            *_answers_section(plan, outcome),
+        ),
+        after=(*_coverage_section(settings.coverage), _tools_section(plan, settings)),
+    )
+
+
+def verdict_sentence(outcome: Outcome, rounds: int) -> str:
+    """Return how many cells passed and how many must, as part of a sentence."""
+    share = percent(outcome.threshold)
+    needed = "" if outcome.rule == "all" else f"; {share} of them must pass"
+    return f"{outcome.passed} of {len(outcome.cells)} cells passed at {share} of {count_of(rounds, 'round')}{needed}"
+
+
+def pass_rates(outcome: Outcome) -> Table:
+    """Return the pass rates as a table with a row for each case and a column for each model."""
+    models = dict.fromkeys(cell.model for cell in outcome.cells)
+    rows: list[tuple[Value, ...]] = []
+    for case, cells in outcome.by_case():
+        by_model = {cell.model: cell for cell in cells}
+        rows.append((Quote(case), *(_pass_rate(by_model.get(model)) for model in models)))
+    titles = columns("case", *(f"{visible(model, 60)}>" for model in models))
+    return Table(titles, tuple(rows), "Pass rates by case and model", splits=True)
+
+
+def _pass_rate(cell: CellOutcome | None) -> Datum:
+    if cell is None:
+        return Datum("not needed", tone="muted")
+    rate = f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})"
+    return Datum(rate, cell.pass_rate, TONES[cell.state])
+
+
+def repeated_passes(models: Sequence[ModelNumbers]) -> Iterator[Block]:
+    """Yield pass@k and pass^k of each model, if there are several rounds."""
+    found = [(one, one.passAtK, one.passHatK) for one in models]
+    rows = tuple(
+        (Quote(one.model), percent(some.value), percent(every.value), str(some.cases))
+        for one, some, every in found
+        if some is not None and every is not None
+    )
+    names = next(((some.name, every.name) for _, some, every in found if some and every), None)
+    if names is not None:
+        yield Table(
+            columns("model", f"{names[0]}>", f"{names[1]}>", "cases>"), rows, "One round passes, all rounds pass"
+        )
+
+
+def turn_rates(outcome: Outcome) -> Iterator[Table]:
+    """Yield a table that says how many rounds passed each turn, if cases have several."""
+    rows: list[tuple[Value, ...]] = []
+    most = 0
+    for cell in outcome.cells:
+        rounds = [turns for record in cell.records if (turns := turns_in(record))]
+        if rounds:
+            asked = [sum(len(turns) > at for turns in rounds) for at in range(max(map(len, rounds)))]
+            good = [sum(len(turns) > at and not turns[at].reason for turns in rounds) for at in range(len(asked))]
+            most = max(most, len(asked))
+            rates = [Datum(f"{passed}/{of}", passed / of) for passed, of in zip(good, asked, strict=True)]
+            rows.append((Quote(cell.case), Quote(cell.model), *rates))
+    if rows:
+        filled = tuple((*row, *[Datum("not asked", tone="muted")] * (most + 2 - len(row))) for row in rows)
+        titles = columns("case", "model", *(f"turn {number}>" for number in range(1, most + 1)))
+        yield Table(titles, filled, "Rounds that passed each turn, of those that were asked it")
+
+
+def end_state_table(outcome: Outcome) -> Iterator[Table]:
+    """Yield a table with a line for each check of an end state, if cases have some."""
+    rows: list[tuple[Value, ...]] = []
+    for cell in outcome.cells:
+        by_check: dict[str, list[EndResult]] = {}
+        for result in (each for record in cell.records for each in end_results_in(record)):
+            by_check.setdefault(result.check, []).append(result)
+        for check, results in by_check.items():
+            passed = sum(each.passed for each in results)
+            reason = next((each.reason for each in results if not each.passed), "")
+            rate = Datum(
+                f"{passed}/{len(results)}", passed / len(results), "pass" if passed == len(results) else "fail"
+            )
+            rows.append((Quote(cell.case), Quote(cell.model), Quote(check), rate, Quote(visible(reason, 300))))
+    if rows:
+        yield Table(columns("case", "model", "end state", "passed>", "why not"), tuple(rows), "End states")
+
+
+def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
+    lead = f"A cell is one case and one model; it passes at {percent(outcome.threshold)} of its rounds."
+    notes = tuple(Text(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
+    return Section(
+        id="cells",
+        title="Pass rates",
+        lead=lead,
+        blocks=(pass_rates(outcome), *turn_rates(outcome), *end_state_table(outcome), *notes),
+    )
+
+
+def _confusion_sections(settings: PlanSettings, found: Sequence[Confusion]) -> Iterator[Section]:
+    shown = [one for one in found if one.counts]
+    if not shown:
+        return
+    single = len(shown) == 1
+    matrices = [_matrix(one, folded=not single) for one in shown]
+    if not single:
+        matrices.insert(0, _matrix(pooled(shown)))
+    lead = "Rows are wanted tools, columns are called tools, and cells count rounds. The diagonal is correct."
+    yield Section(id="confusion", title="Tool confusion", lead=lead, blocks=tuple(matrices))
+    pairs = most_confused(found, settings.tools)
+    if not pairs:
+        return
+    data: list[JsonValue] = [
+        {
+            "title": f"{visible(pair.wanted, _NAME)} → {visible(pair.called, _NAME)}",
+            "about": f"{count_of(pair.rounds, 'round')}; {visible(', '.join(pair.models), 300)}",
+            "wanted": visible(pair.wanted, _NAME),
+            "called": visible(pair.called, _NAME),
+            "wanted_words": pair.wantedDescription[:_LONGEST] or "–",
+            "called_words": pair.calledDescription[:_LONGEST] or "–",
+        }
+        for pair in pairs
+    ]
+    block = Fragment(package=_PACKAGE, template="confused.html", data={"pairs": data})
+    lead = "What models read about both tools. If the descriptions do not show the difference, models cannot see it."
+    yield Section(id="confused", title="Most confused tools", lead=lead, blocks=(block,))
+
+
+def _matrix(one: Confusion, *, folded: bool = False) -> Block:
+    called = one.called()
+    data: dict[str, JsonValue] = {
+        "model": visible(one.model, _NAME),
+        "folded": folded,
+        "columns": [visible(name, _NAME) for name in called],
+        "rows": [
+            {"name": visible(name, _NAME), "cells": [_count(one, name, other) for other in called]}
+            for name in one.wanted()
+        ],
+    }
+    return Fragment(package=_PACKAGE, template="confusion.html", data=data)
+
+
+def _count(one: Confusion, wanted: str, called: str) -> JsonValue:
+    count, total = one.counts.get((wanted, called), 0), one.rounds[wanted]
+    tone = "none" if not count else "pass" if wanted == called else "fail" if 2 * count >= total else "partial"
+    rounds = part_of(count, total, "round")
+    note = f"{visible(called, _NAME)} was called in {rounds} that wanted {visible(wanted, _NAME)}"
+    return {"text": str(count) if count else "·", "tone": tone, "note": note}
+
+
+def _answers_section(plan: Plan, outcome: Outcome) -> Iterator[Section]:
+    cases = {case.id: case for case in plan.cases}
+    wrong = [answer for cell in outcome.cells for answer in _wrong_answers(plan, cases[cell.case], cell)]
+    if not wrong:
+        return
+    more = len(wrong) - _MAX_ANSWERS
+    rest = f"{count_of(more, 'more is', 'more are')} in the JSON report."
+    notes = (Text(text=rest, tone="muted"),) if more > 0 else ()
+    block = Fragment(package=_PACKAGE, template="answers.html", data={"answers": wrong[:_MAX_ANSWERS]})
+    lead = (
+        "Each wrong answer once, with its rounds and the reason. Lines that differ are marked, even if the "
+        "configuration says how to compare them."
+    )
+    yield Section(id="answers", title="Expected and actual", lead=lead, blocks=(block, *notes))
+
+
+def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonValue]:
+    grouped: dict[tuple[str, str, str], list[Record]] = {}
+    for record in cell.records:
+        if record.verdict is not Verdict.PASS:
+            wanted = expected_output(case, failed_turn(record))
+            key = _written(wanted), _actual(record, wanted), failure_reason(record) or ""
+            grouped.setdefault(key, []).append(record)
+    for (wanted_text, actual, reason), records in grouped.items():
+        expected, shown = side_by_side(wanted_text, actual)
+        trial = plan.find(case.id, cell.model, records[0].round)
+        yield {
+            "case": visible(case.id, _NAME),
+            "model": visible(cell.model, _NAME),
+            "rounds": ", ".join(str(record.round + 1) for record in records),
+            "href": f"#t={trial.index}" if trial else "",
+            "prompts": [turn.prompt[:_LONGEST] for turn in expected_turns(case)] or [case.prompt[:_LONGEST]],
+            "failed": failed_turn(records[0]) or 0,
+            "reason": visible(reason, 1_000),
+            "expected": expected,
+            "actual": shown,
+        }
+
+
+def _actual(record: Record, wanted: JsonValue) -> str:
+    """Return the call that the scorer read, of the turn that failed, or the reply itself if it contains none."""
+    turns = turns_in(record)
+    read = turns[-1].called if failed_turn(record) else called_in(record)
+    calls: list[JsonValue] = [call.model_dump(mode="json") for call in read]
+    if calls:
+        return _written(in_order_of(wanted, calls[0] if len(calls) == 1 else calls))[:_LONGEST]
+    said = response_of(record)
+    return said[:_LONGEST] if said else "(no answer)"
+
+
+def in_order_of(wanted: JsonValue, value: JsonValue) -> JsonValue:
+    """Return the value with its keys in the order of the expected one, because order is not a difference."""
+    if isinstance(wanted, dict) and isinstance(value, dict):
+        names = [*(name for name in wanted if name in value), *(name for name in value if name not in wanted)]
+        return {name: in_order_of(wanted.get(name), value[name]) for name in names}
+    if isinstance(wanted, list) and isinstance(value, list):
+        return [in_order_of(*pair) for pair in zip_longest(wanted[: len(value)], value)]
+    return value
+
+
+def _written(value: JsonValue) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def side_by_side(expected: str, actual: str) -> tuple[list[JsonValue], list[JsonValue]]:
+    """Return the lines of both texts, and mark the lines that the other text does not have."""
+    left, right = expected.splitlines() or [""], actual.splitlines() or [""]
+    lefts: list[JsonValue] = []
+    rights: list[JsonValue] = []
+    for what, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        kinds = ("", "") if what == "equal" else ("remove", "add")
+        lefts += [{"text": line, "kind": kinds[0]} for line in left[a:b]]
+        rights += [{"text": line, "kind": kinds[1]} for line in right[c:d]]
+    return lefts, rights
+
+
+def state_with(outcome: Outcome, coverage: Coverage | None) -> State:
+    """Return the outcome of the suite. It fails if too little is covered, however good the answers are."""
+    return "failed" if coverage is not None and not coverage.passed else outcome.state
+
+
+def coverage_blocks(coverage: Coverage) -> Iterator[Block]:
+    """Describe what the cases exercise, for Markdown and the terminal."""
+    lacks = f"; no case for {coverage.first_gaps}" if coverage.uncovered else ""
+    yield Text(text=f"{coverage.sentence}{lacks}.", tone="plain" if coverage.passed else "fail")
+
+
+def _coverage_section(coverage: Coverage | None) -> Iterator[Section]:
+    if coverage is not None:
+        _, *tables = uncovered_blocks(coverage)
+        yield Section(id="coverage", title="Coverage", lead=f"{coverage.sentence}.", blocks=tuple(tables))
+
+
+def uncovered_blocks(coverage: Coverage) -> Iterator[Block]:
+    """Describe coverage in full: the figures, and a table of what no case exercises."""
+    yield Text(text=f"{coverage.sentence}.", tone="plain" if coverage.passed else "fail")
+    rows: list[tuple[Value, ...]] = [
+        (
+            visible(each.tool, _NAME),
+            visible(each.server, _NAME),
+            "no case at all" if each.noCase else visible(", ".join(each.parameters), 500) or "–",
+            "; ".join(_unnamed(name, values) for name, values in each.enumValues.items()) or "–",
+        )
+        for each in coverage.uncovered
+    ]
+    if rows:
+        yield Table(columns("Tool", "Server", "Parameters", "Enum values"), tuple(rows), "What no case exercises")
+
+
+def _unnamed(name: str, values: Sequence[JsonValue]) -> str:
+    listed = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
+    return f"{visible(name, _NAME)}: {visible(listed, 300)}"
+
+
+def _tools_section(plan: Plan, settings: PlanSettings) -> Section:
+    rows = tuple(
+        (visible(tool.name, _NAME), visible(tool.server, _NAME), visible(tool.description, 500) or "–")
+        for tool in settings.tools
+    )
+    blocks: list[Block] = [Table(columns("Tool", "Server", "Description"), rows, "Offered tools")]
+    if mode_of(plan) == "json":
+        text = system_prompt(settings.tools, sequences=settings.sequences)
+        blocks.append(Code(text=text[:200_000], language="markdown", title="System prompt"))
+    return Section(id="tools", title="Tools", lead=f"Hash: {settings.tools_hash}", blocks=tuple(blocks))

@@ -1,0 +1,289 @@
+"""Find the suites that were asked for, check them, and prepare their plans, all before a model is called."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bakeoff._kernel.files import open_file
+from bakeoff._kernel.text import count_of
+from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff.doors.mcp.calls import tool_label
+from bakeoff.doors.mcp.config import CONFIG_NAME, Suite, near_names, read_suite, repeated
+from bakeoff.doors.mcp.coverage import coverage_of
+from bakeoff.doors.mcp.door import McpDoor
+from bakeoff.doors.mcp.expectations import (
+    destructive_calls,
+    impossible_calls,
+    is_destructive,
+    unknown_offers,
+    unknown_tools,
+)
+from bakeoff.doors.mcp.headers import suite_with_headers
+from bakeoff.doors.mcp.plan import (
+    EvaluationRequest,
+    build_plan,
+    case_id,
+    full_environment,
+    selected_cases,
+    settings_of,
+    with_tools,
+)
+from bakeoff.doors.mcp.providers import check_models
+from bakeoff.doors.mcp.servers import hub_of
+from bakeoff.errors import BakeoffError, InfraError, UsageError
+from bakeoff.mcp import RunningHub, ServerTool
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+
+_SKIPPED = ("node_modules", "venv", "__pycache__")  # and folders whose names start with a dot
+_BYTES_SEARCHED = 1 << 20  # of a file, for `testCases`
+_ENDINGS = (".yaml", ".yml")
+_CASES = re.compile(rb"""(?:^|[{,]\s*)["']?testCases["']?\s*:""", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSuite:
+    """A suite, the part of it that was asked for, and how to run that part. The tools are added by `prepare`."""
+
+    suite: Suite
+    request: EvaluationRequest
+    plan: Plan
+    door: McpDoor
+    options: RunOptions
+
+
+def find_configs(path: Path | None, start: Path | None = None) -> tuple[Path, ...]:
+    """Return the configuration files of a path. Without a path, return the nearest one in `start` or above."""
+    if path is None:
+        return (_nearest(start or Path()),)
+    if path.is_dir():
+        found = tuple(_suites_below(path))
+        if not found:
+            raise UsageError(f"{path} has no YAML file with `testCases` below it: name another folder or a file")
+        return found
+    if not path.is_file():
+        raise UsageError(f"{path} does not exist: name a YAML file, or a folder of them")
+    return (path,)
+
+
+def find_suites(path: Path | None) -> tuple[Path, ...]:
+    """Return the files to evaluate.
+
+    Without a path, these are all suites below the current folder, or else the nearest configuration above. A path that
+    does not exist is a part of names: all suites below the current folder whose file or folder has it in its name.
+    """
+    if path is None:
+        return tuple(_suites_below(Path())) or find_configs(None)
+    if path.exists() or len(path.parts) > 1 or path.suffix in _ENDINGS:
+        return find_configs(path)
+    below = _suites_below(Path())
+    found = tuple(file for file in below if any(path.name in part for part in file.parts))
+    if not found:
+        near = near_names(path.name, {file.stem for file in below})
+        raise UsageError(f"{path} is no file or folder here, nor a part of the name of a suite below{near}")
+    return found
+
+
+def _suites_below(folder: Path) -> list[Path]:
+    return sorted(file for file in _yaml_files(folder) if _has_cases(file))
+
+
+def _nearest(start: Path) -> Path:
+    here = start.resolve()
+    for folder in (here, *here.parents):
+        file = folder / CONFIG_NAME
+        if file.is_file():
+            return file.relative_to(here) if folder == here else file
+    raise UsageError(
+        f"there is no {CONFIG_NAME} here or in a folder above: name a file, or make one with `bakeoff mcp init`"
+    )
+
+
+def _yaml_files(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
+        yield from (Path(place, name) for name in files if name.endswith(_ENDINGS))
+
+
+def _has_cases(file: Path) -> bool:
+    try:
+        with open_file(file, pipes=True) as opened:
+            return _CASES.search(opened.read(_BYTES_SEARCHED)) is not None
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSuites:
+    """The suites that can be run, and the problems of the others by file."""
+
+    suites: tuple[SelectedSuite, ...]
+    problems: Mapping[Path, str]
+
+
+def read_suites(request: EvaluationRequest, options: RunOptions, given: Suite | None = None) -> ReadSuites:
+    """Read every suite that was asked for, and check files, models and keys, before anything is called.
+
+    `given` is a suite that is read already, instead of files. Raise one error for all problems if no suite is left.
+    """
+    files = find_suites(request.path) if given is None else (given.file,)
+    suites: list[Suite] = [] if given is None else [given]
+    selected: list[SelectedSuite] = []
+    problems: dict[Path, str] = {}
+    for file in files if given is None else ():
+        try:
+            suites.append(suite_with_headers(read_suite(file), request.headers))
+        except BakeoffError as error:
+            problems[file] = str(error)
+    parts = list(_parts(suites, request))
+    if not problems:  # a file that cannot be read may have what the others lack
+        place, nothing = str(files[0]), f"--prompt and --case leave no case of {files[0]}: select more"
+        if len(files) > 1:
+            place = f"any suite in {request.path or Path()}"
+            nothing = f"--prompt, --case and --model leave nothing in {request.path or Path()}: select more"
+        gathered(_unmatched(suites, request, place) or ([] if parts else [nothing]))
+    for suite, part in parts:
+        try:
+            selected.append(_checked(suite, part, options))
+        except BakeoffError as error:
+            problems[suite.file] = str(error)
+    if not selected:
+        gathered([*problems.values()])
+    return ReadSuites(tuple(selected), problems)
+
+
+def _parts(suites: Sequence[Suite], request: EvaluationRequest) -> Iterator[tuple[Suite, EvaluationRequest]]:
+    """Yield the matching part of every suite. A suite without a match is skipped, like a case that is filtered out."""
+    for suite in suites:
+        models = tuple(name for name in request.models if name in suite.config.modelsToTest)
+        cases = tuple(wanted for wanted in request.cases if wanted in suite.case_names)
+        part = request.model_copy(update={"models": models, "cases": cases})
+        lacks = (request.models and not models) or (request.cases and not cases)
+        if not lacks and selected_cases(suite, part):
+            yield suite, part
+
+
+def _unmatched(suites: Sequence[Suite], request: EvaluationRequest, place: str) -> list[str]:
+    """Return a sentence for each model and case that no suite has."""
+    models = {name for suite in suites for name in suite.config.modelsToTest}
+    found = [
+        f"--model {name!r} is not among modelsToTest of {place}{near_names(name, models)}"
+        for name in request.models
+        if name not in models
+    ]
+    names = {case.name for suite in suites for case in suite.config.testCases if case.name}
+    return found + [
+        f"--case {wanted!r} is not the name, number or tag of a case of {place}{near_names(wanted, names)}"
+        for wanted in request.cases
+        if not any(wanted in suite.case_names for suite in suites)
+    ]
+
+
+def _checked(suite: Suite, request: EvaluationRequest, options: RunOptions) -> SelectedSuite:
+    """Build the plan of a suite, and check the providers and keys of all its models at once."""
+    cases = suite.config.testCases
+    shown = [case_id(number, case.name, case.prompt) for number, case in enumerate(cases, 1)]
+    gathered(  # different cases that reports could not tell apart, such as names that differ only in a tab
+        [
+            suite.lines.problem(
+                ("testCases", at, "name" if cases[at].name else "prompt"),
+                f"it is shown as {shown[at]!r}, like testCases[{first}]: give it another name",
+            )
+            for at, first in repeated(shown)
+        ]
+    )
+    gathered(list(_missing_functions(suite)))
+    plan = build_plan(suite, request)
+    check_models(suite, [spec.name for spec in plan.subjects], offline=options.replay == "strict")
+    settings = settings_of(plan)
+    options = replace(options, jobs=settings.concurrencyLimit)
+    return SelectedSuite(suite, request, plan, McpDoor(settings, full_environment(suite)), options)
+
+
+def case_places(file: Path) -> dict[str, tuple[str, int]]:
+    """Return file and line of each case by its name in reports, or nothing if the file cannot be read any more."""
+    with suppress(BakeoffError):
+        suite = read_suite(file)
+        return {
+            case_id(number, case.name, case.prompt): (str(file), suite.lines.lines.get(("testCases", number - 1), 1))
+            for number, case in enumerate(suite.config.testCases, 1)
+        }
+    return {}
+
+
+def _missing_functions(suite: Suite) -> Iterator[str]:
+    """Yield a sentence for each function of an end state that cannot be imported."""
+    from bakeoff.doors.mcp.end_state import check_function
+
+    for at, case in enumerate(suite.config.testCases):
+        for place, check in enumerate(case.endState):
+            try:
+                if check.function is not None:
+                    check_function(check, suite.folder)
+            except UsageError as error:
+                key = ("testCases", at, "endState", place, "function")
+                yield suite.lines.problem(key, str(error).removeprefix("endState: "))
+
+
+async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) -> SelectedSuite:
+    """Ask the servers for their tools, check the expected calls against these, and add them to the plan.
+
+    With a stack, the servers run until it is closed, so that the run does not start them again, unless each trial
+    starts its own. Raise `InfraError` if a server does not start.
+    """
+    suite, door, plan = selected.suite, selected.door, selected.plan
+    settings, environment = door.settings_of(plan), door.environment_of(plan)
+    hub, running = hub_of(settings.servers, environment, settings.toolTimeout), None
+    try:
+        if stack is not None and settings.serverScope == "run":
+            running = RunningHub(hub, await stack.enter_async_context(hub.open()))
+        async with (running or hub).open() as opened:
+            tools = await opened.tools()
+    except InfraError as error:
+        raise InfraError(f"{suite.file}: {error}\nnothing was run") from error
+    numbers = {number for number, _ in selected_cases(suite, selected.request)}
+    gathered(
+        [
+            *unknown_offers(suite, tools, numbers),
+            *impossible_calls(suite, tools, numbers),
+            *destructive_calls(suite, tools, numbers),
+        ]
+    )
+    warnings = [*unknown_tools(suite, tools, numbers), *_remarks(suite, tools)]
+    if suite.config.mode != "json":
+        from bakeoff.doors.mcp.native import changed_names, changed_schemas
+
+        changed = [*changed_names(tools), *[text async for text in changed_schemas(plan, settings, environment, tools)]]
+        warnings += [f"{suite.file}: {text}" for text in changed]
+    minimum = selected.request.min_coverage
+    coverage = coverage_of(suite.config.testCases, tools, suite.config.minCoverage if minimum is None else minimum)
+    plan, settings = with_tools(plan, settings, tools, warnings, coverage)
+    return replace(selected, plan=plan, door=McpDoor(settings, environment, running))
+
+
+def _remarks(suite: Suite, tools: Sequence[ServerTool]) -> Iterator[str]:
+    """Yield what a user should know before the run: nothing of it is an error."""
+    config = suite.config
+    if config.passThreshold is None:
+        yield f"{suite.file}: passThreshold is not set: every round must pass"
+    if config.judge is None and any((config.gradingPrompt, *(case.gradingPrompt for case in config.testCases))):
+        yield f"{suite.file}: gradingPrompt without a judge: each model grades its own results; name a `judge`"
+    if config.mode == "agent" and not config.allowDestructive:
+        for tool in filter(is_destructive, tools):
+            label = repr(tool_label(tool.server, tool.name))
+            yield f"{suite.file}: {label} is marked as destructive and is not executed: write `allowDestructive: true`"
+    told = config.executeTools is False
+    for key in ("expectedResults", "expectedError"):
+        checked = [case for case in config.testCases if any(getattr(part, key) is not None for part in case.parts)]
+        if unchecked := [case for case in checked if not config.executes(case)]:
+            number = count_of(len(unchecked), "case")
+            yield f"{suite.file}: {key} is not checked in {number}, because executeTools is false"
+    if any(case.endState and not config.executes(case) for case in config.testCases):
+        yield f"{suite.file}: endState is not checked where executeTools is false"
+    ungraded = [case for case in config.testCases if case.expectedOutput is not None and not config.executes(case)]
+    if config.gradingPrompt is not None and ungraded:
+        why = "executeTools is false" if told else "their tools are not executed: write `executeTools: true`"
+        yield f"{suite.file}: gradingPrompt does not grade {count_of(len(ungraded), 'case')}, because {why}"

@@ -1,0 +1,147 @@
+"""Find the better of several descriptions of a tool: chosen on some cases, and confirmed on others.
+
+The versions are the subjects of one plan, so that each case is answered with every version. The cases that chose the
+best cannot also show that it is better: by chance, one of several is always ahead there.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.doors.mcp.calls import Expected, tool_label
+from bakeoff.errors import UsageError
+from bakeoff.mcp import ServerTool
+from bakeoff.plan import Case, Plan, SubjectSpec, UntilDecided
+from bakeoff.record import Record
+from bakeoff.report.compare import FileName
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.decisions import PairDecisions, random_order
+from bakeoff.stats.gates import GateVerdict, Ruling, judge
+from bakeoff.stats.sequential import Decision
+
+PRESENT = "present"
+_MIN_CASES = 4  # two to choose by, and two to confirm by
+
+
+class Version(FrozenModel):
+    """A description, and how it fared on the training cases."""
+
+    name: str
+    description: str
+    score: float | None = None
+    cases: int = 0
+
+
+class TuneReport(FrozenModel):
+    """Which description won, and whether cases that did not choose it confirm that."""
+
+    tool: str
+    model: str
+    versions: tuple[Version, ...]
+    winner: str
+    training: FileName
+    held_out: FileName | None = None
+    comparison: Comparison | None = None
+    ruling: Ruling | None = None
+
+    @property
+    def confirmed(self) -> bool:
+        """Tell whether the winner is shown to be better than the present description."""
+        return self.ruling is not None and self.ruling.verdict is GateVerdict.IMPROVED
+
+    def description_of(self, name: str) -> str:
+        return next(version.description for version in self.versions if version.name == name)
+
+
+class Split(NamedTuple):
+    training: tuple[Case, ...]
+    held_out: tuple[Case, ...]
+
+
+def split_cases(plan: Plan, tool: str, share: float) -> Split:
+    """Return the cases to choose by and those to confirm by, at random by the seed of the plan.
+
+    Cases that want the tool and others are split separately. Cases of one cluster stay together.
+    """
+    units = list(random_order(plan))
+    groups = [[unit for unit in units if _wants(unit, tool) is wanted] for wanted in (True, False)]
+    if len(groups[0]) < _MIN_CASES:
+        raise UsageError(
+            f"{len(groups[0])} cases want {tool}: at least {_MIN_CASES} are needed, to choose a description by some "
+            "and to confirm it by others; `bakeoff mcp generate` drafts more"
+        )
+    training: list[Case] = []
+    held_out: list[Case] = []
+    for group in groups:
+        kept = min(len(group) - 1, max(1, round(share * len(group)))) if len(group) > 1 else 0
+        held_out += [case for unit in group[:kept] for case in unit]
+        training += [case for unit in group[kept:] for case in unit]
+    return Split(tuple(training), tuple(held_out))
+
+
+def _wants(unit: Iterable[Case], tool: str) -> bool:
+    return any(call.tool == tool for case in unit for call in Expected.model_validate(case.expected).calls or ())
+
+
+def versions_of(tool: ServerTool, texts: Iterable[str]) -> tuple[Version, ...]:
+    """Return the present description and the others, without repetitions."""
+    given = dict.fromkeys(text.strip() for text in texts if text.strip())
+    others = [text for text in given if text != tool.description.strip()]
+    if not others:
+        raise UsageError(f"there is no other description of {tool.name!r} to try: give one with --description")
+    named = [Version(name=f"version {number}", description=text) for number, text in enumerate(others, 1)]
+    return (Version(name=PRESENT, description=tool.description), *named)
+
+
+def version_plan(plan: Plan, tool: ServerTool, versions: Sequence[Version], cases: Sequence[Case], stage: str) -> Plan:
+    """Return the plan in which one model answers the cases with each version."""
+    [model] = plan.subjects
+    label = tool_label(tool.server, tool.name)
+    return plan.with_changes(
+        name=f"{plan.name} {tool.name} {stage}",
+        subjects=tuple(_subject(model, label, version) for version in versions),
+        cases=tuple(cases),
+        until_decided=UntilDecided() if stage == "training" else None,
+    )
+
+
+def _subject(model: SubjectSpec, label: str, version: Version) -> SubjectSpec:
+    if version.name == PRESENT:
+        return model.model_copy(update={"name": PRESENT})
+    told = {**model.options, "descriptions": {label: version.description}}
+    return model.model_copy(update={"name": version.name, "options": told})
+
+
+def best_version(plan: Plan, versions: Sequence[Version], records: Iterable[Record]) -> tuple[Version, ...]:
+    """Return the versions with their training scores, the best first.
+
+    A version that a decided pair has shown to be worse comes after the others. The present one wins a tie.
+    """
+    kept = list(records)
+    worse: dict[str, int] = dict.fromkeys((version.name for version in versions), 0)
+    for pair in PairDecisions.of(plan, kept).results():
+        if pair.decision in (Decision.IMPROVED, Decision.REGRESSED):
+            worse[pair.first if pair.decision is Decision.IMPROVED else pair.second] += 1
+    scored = [_scored(version, cells_of_subject(kept, version.name)) for version in versions]
+    return tuple(sorted(scored, key=lambda version: (worse[version.name], -(version.score or 0.0))))
+
+
+def _scored(version: Version, cells: Cells) -> Version:
+    score = sum(cell.mean for cell in cells.values()) / len(cells) if cells else None
+    return version.model_copy(update={"score": score, "cases": len(cells)})
+
+
+def cells_of_subject(records: Iterable[Record], subject: str) -> Cells:
+    """Return the passes of a subject by case."""
+    rounds: dict[CaseKey, list[float]] = {}
+    for record in records:
+        if record.subject == subject and record.verdict.counts:
+            rounds.setdefault(CaseKey(record.case), []).append(float(record.verdict.ok))
+    return {key: Cell.of(values) for key, values in rounds.items()}
+
+
+def confirm(records: Sequence[Record], winner: str) -> tuple[Comparison, Ruling]:
+    """Compare the winner with the present description on the held-out cases."""
+    compared = compare(cells_of_subject(records, PRESENT), cells_of_subject(records, winner))
+    return compared, judge(compared)

@@ -1,0 +1,238 @@
+"""Give the core the task and the scorers of a suite as its subject and scorers."""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+from bakeoff._kernel.clock import CLOCK
+from bakeoff._kernel.threads import NOT_FOR_A_LOOP, call, carried_by, is_async
+from bakeoff.doors.pytest.own_task import call_apart, in_own_task
+from bakeoff.doors.pytest.rows import EvalCase, Row
+from bakeoff.doors.pytest.transcripts import joined, transcript_of
+from bakeoff.engine.registry import NO_NEEDS
+from bakeoff.errors import GraderError, InfraError, SubjectError
+from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
+from bakeoff.record import Transcript
+
+ENDS_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
+"""Errors that would end the thread that all cases share."""
+
+_OUR_SCORERS = "bakeoff.scorers."
+_CALL_OTHERS = ("bakeoff.scorers.adapters", "bakeoff.scorers.function")  # modules among these
+
+Call = partial[Any]
+Errors = dict[tuple[str, int], BaseException]
+"""What tasks raised, by case and round: pytest shows it with its own traceback."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalSubject:
+    """Call the function under test. What it raises is its own failure, and is kept for pytest to show."""
+
+    calls: Callable[[str], Call]  # returns the call for a case, by its id
+    errors: Errors = field(default_factory=dict)
+    isolate: bool = False
+    debug: Callable[[Call], Awaitable[Any]] | None = None  # calls the function where a debugger can stop in it
+    raises_its_own_errors: ClassVar[bool] = True
+
+    async def attempt(self, task: Task) -> Transcript:
+        function = self.calls(task.case_id)
+        task.clock.name = task.case_id
+        self.errors.pop((task.case_id, task.round), None)  # of an earlier try
+        try:
+            if self.isolate and self.debug is None:
+                from bakeoff.doors.pytest.isolation import call_isolated  # most suites need no processes
+
+                return await call_isolated(function)
+            return transcript_of(await self._call(function, task))
+        except BaseException as error:
+            raised = _raised_by_user(error)
+            self.errors[task.case_id, task.round] = error if raised is None else _for_pytest(raised)
+            if raised is not None:
+                raise SubjectError(f"the task raised {type(raised).__name__}: {raised}") from raised
+            from bakeoff.sdk_results.provider_errors import provider_failure
+
+            if (failure := provider_failure(error)) is not None:
+                raise failure from error
+            raise
+
+    async def _call(self, function: Call, task: Task) -> Any:
+        if self.debug is not None:
+            answer = await self.debug(function)
+        elif is_async(function.func):
+            answer = await in_own_task(function, task.clock)
+        else:
+            answer = await call_apart(partial(_called, function), task.clock)
+        return await in_own_task(partial(all_of, answer), task.clock) if inspect.isasyncgen(answer) else answer
+
+
+def _called(function: Call) -> Any:
+    """Call a sync function, and read the generator that it returns, where nobody else has to wait for it."""
+    answer = function()
+    return joined(list(answer)) if inspect.isgenerator(answer) else answer
+
+
+async def all_of(generator: AsyncIterable[Any]) -> str:
+    """Return what an async generator yields."""
+    return joined([piece async for piece in generator])
+
+
+def _raised_by_user(error: BaseException) -> BaseException | None:
+    """Return what the user's code raised, if it cannot pass through an event loop as it is."""
+    if (carried := carried_by(error)) is not None:
+        return carried
+    by_python = type(error) is RuntimeError and str(error).endswith("raised StopIteration")
+    if by_python and isinstance(error.__cause__, StopIteration):
+        return error.__cause__
+    return error if isinstance(error, ENDS_A_LOOP) else None
+
+
+def _for_pytest(error: BaseException) -> BaseException:
+    """Return an error that pytest shows with the lines of the user; some would end pytest itself."""
+    if not isinstance(error, NOT_FOR_A_LOOP) or isinstance(error, StopIteration):
+        return error
+    said = f": {error}" if str(error) else ""
+    return RuntimeError(f"the task raised {type(error).__name__}{said}").with_traceback(error.__traceback__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyOutput:
+    """Return an output that exists already."""
+
+    output: Any
+
+    async def attempt(self, task: Task) -> Transcript:  # noqa: ARG002 - the signature of a subject
+        return transcript_of(await all_of(self.output) if inspect.isasyncgen(self.output) else self.output)
+
+
+def call_with_case(function: Callable[..., Any], row: Row, arguments: Mapping[str, Any], holder: Any = None) -> Call:
+    """Return the call of a test function with its case and fixtures; `holder` is the object of a method."""
+    bound = () if holder is None else (holder,)
+    return partial(function, *bound, case=EvalCase(_own_copy(row)), **arguments)
+
+
+def call_with_row(task: Callable[..., Any], row: Row) -> Call:
+    """Return the call of a task with its input and, of the rest of the row, what it has parameters for."""
+    row = _own_copy(row)
+    rest = {name: value for name, value in row.values.items() if name != "input"}
+    return partial(task, row.input, **_accepted(task, rest)) if rest else partial(task, row.input)
+
+
+def _own_copy(row: Row) -> Row:
+    """Copy the containers of a row. A task that appends to its messages must not change what the next round, another
+    model and the scorers are given."""
+    return Row(row.id, _copied(row.values), row.problem)
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if type(value) is list else value
+
+
+def _accepted(task: Callable[..., Any], rest: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        parameters = inspect.signature(task).parameters.values()
+    except (TypeError, ValueError):  # some builtins have no signature
+        return {}
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return rest
+    named = {each.name for each in list(parameters)[1:] if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
+    return {name: value for name, value in rest.items() if name in named}
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteScorer:
+    """Call a scorer of the user. What it raises is its own failure, and ends nothing else."""
+
+    function: Callable[[ScoreInput], Any]
+    name: str
+    offline: bool = False  # only recordings may answer
+    calls_others: bool = field(init=False)  # code of the user's, or of other libraries
+    may_ask: bool = field(init=False)  # a model; its usage is then counted apart
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "calls_others", not _is_ours(self.function))
+        object.__setattr__(self, "may_ask", self.calls_others or hasattr(self.function, "needs"))
+
+    def lacks(self) -> list[str]:
+        """Return what is missing for the scorer to use the network, a sentence each."""
+        function: object = self.function
+        return function.lacks() if isinstance(function, NeedsNetwork) and not self.offline else []
+
+    def preload(self) -> None:
+        """Import what the first score needs, so that no case has to wait for it."""
+        getattr(self.function, "preload", lambda: None)()
+
+    @property
+    def keeps_names(self) -> bool:
+        """Tell whether the names in its scores count: those of a function, but not of a scorer with a name."""
+        return getattr(self.function, "name", None) is None
+
+    @property
+    def needs(self) -> Needs:
+        needs: Needs = getattr(self.function, "needs", NO_NEEDS)
+        return needs
+
+    async def __call__(self, given: ScoreInput) -> Scored:
+        try:
+            if not self.calls_others:
+                scored: Scored = await call(self.function, given)
+            else:
+                clock = CLOCK.get()
+                clock.name = f"{given.case.id} (scorer {self.name!r})"
+                scored = await call_apart(partial(self.function, given), clock)
+        except ENDS_A_LOOP as error:
+            raise GraderError(f"the scorer raised {type(error).__name__}: {error}") from error
+        return scored
+
+
+def _is_ours(function: object) -> bool:
+    """Tell whether a scorer calls no code of others. Such a scorer needs no task of its own, which costs time."""
+    module = type(function).__module__
+    return module.startswith(_OUR_SCORERS) and module not in _CALL_OTHERS
+
+
+def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = False) -> dict[str, Scorer]:
+    """Return the scorers by name. A second one of the same name gets a number. `offline`: only recordings answer."""
+    scorers: dict[str, Scorer] = {}
+    for function in functions:
+        name = unique = _scorer_name(function)
+        number = 1
+        while unique in scorers:
+            number += 1
+            unique = f"{name}-{number}"
+        scorer: Any = function
+        if offline and isinstance(scorer, NeedsNetwork):
+            scorer = scorer.offline()
+        scorers[unique] = SuiteScorer(scorer, unique, offline)
+    return scorers
+
+
+def _scorer_name(function: Callable[..., Any]) -> str:
+    for name in (getattr(function, "name", None), getattr(function, "__name__", None)):
+        if isinstance(name, str) and name.strip() and name.isprintable():
+            return "scorer" if name == "<lambda>" else name
+    return type(function).__name__
+
+
+def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
+    """Raise InfraError if a scorer lacks a key or an address: once, before a task is called."""
+    lacking = [
+        f"scorer {name!r}: {lack}"
+        for name, scorer in scorers.items()
+        if isinstance(scorer, SuiteScorer)
+        for lack in scorer.lacks()
+    ]
+    if lacking:
+        raise InfraError("; ".join(lacking), permanent=True)
+
+
+async def preload(scorers: Mapping[str, Scorer]) -> None:
+    """Import what the scorers need before the first case, beside the loop."""
+    for scorer in scorers.values():
+        if isinstance(scorer, SuiteScorer) and hasattr(scorer.function, "preload"):
+            await asyncio.to_thread(scorer.preload)

@@ -1,0 +1,183 @@
+"""Collect the items of a suite: one for each row and each set of pytest's parameters."""
+
+import inspect
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bakeoff._kernel.text import escaped
+from bakeoff._kernel.threads import is_async
+from bakeoff.doors.pytest.async_fixtures import async_fixtures
+from bakeoff.doors.pytest.debugging import SERIAL, is_debugging
+from bakeoff.doors.pytest.gather import UNREAD
+from bakeoff.doors.pytest.groups import MAX_SUBJECTS, Group
+from bakeoff.doors.pytest.items import EvalFunction, EvalItem
+from bakeoff.doors.pytest.loops import run_here
+from bakeoff.doors.pytest.rows import Row, read_rows
+from bakeoff.doors.pytest.suite import FILES, MADE, Described, EvalSuite
+
+_DIRECT = "get_direct_param_fixture_func"  # pytest's name of the function behind a value of parametrize
+_CAPTURING = frozenset(("capsys", "capsysbinary", "capfd", "capfdbinary", "caplog"))
+_ENDS_THE_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
+
+
+def collect(collector: Any, name: str, suite: EvalSuite, *, static: bool = False) -> list[pytest.Item]:
+    """Return the items of a suite. A problem with its data fails one item, and so stops nothing else."""
+    if suite in MADE:
+        MADE.remove(suite)
+    described = replace(suite._bakeoff, static=static or suite._bakeoff.static)
+    # The user's `skip_if` may raise anything; pytest keeps it as it does for tests.
+    read = pytest.CallInfo.from_call(lambda: _skip_reason(described), "collect", _ENDS_THE_SESSION)
+    skipped = None if read.excinfo else read.result
+    if read.excinfo:
+        error = read.excinfo.value
+        rows = [Row("data", {}, f"{UNREAD}: skip_if raised {type(error).__name__}: {error}", error)]
+    else:
+        rows = [Row("skipped", {})] if skipped else read_rows(described.data, collector.path.parent)
+    templates = _templates(collector, name, suite)
+    as_subjects = len(templates) <= MAX_SUBJECTS
+    items: list[pytest.Item] = []
+    for template in templates:
+        group = _group(collector, template, described, rows, _line(collector, suite), as_subjects=as_subjects)
+        group.skipped = skipped
+        items += _items(collector, template, group)
+    return items
+
+
+def _templates(collector: Any, name: str, suite: EvalSuite) -> list[pytest.Function]:
+    """Return pytest's functions for a suite, one for each set of parameters."""
+    templates = list(collector._genfunctions(name, suite))
+    marked = any(template.get_closest_marker("anyio") for template in templates)
+    if marked and any(map(async_fixtures, templates)) and "anyio_backend" not in templates[0].fixturenames:
+        pytest.mark.usefixtures("anyio_backend")(suite)  # as anyio does with functions
+        templates = list(collector._genfunctions(name, suite))
+    return templates
+
+
+def _skip_reason(described: Described) -> str | None:
+    """Return why the suite is skipped; None if it is not."""
+    skip = described.skip_if() if callable(described.skip_if) else described.skip_if
+    skip = run_here(skip) if inspect.isawaitable(skip) else skip
+    return skip if skip and isinstance(skip, str) else "skip_if" if skip else None
+
+
+def _group(
+    collector: Any,
+    template: pytest.Function,
+    described: Described,
+    rows: list[Row],
+    line: int | None,
+    *,
+    as_subjects: bool,
+) -> Group:
+    file = template.session._node_location_to_relpath(collector.path)
+    before = template.getmodpath().removesuffix(template.name)  # the class, if there is one
+    base, _, parameters = template.name.partition("[")
+    borrows = is_async(described.function) and bool(async_fixtures(template))
+    in_case = f"{parameters[:-1]}-" if parameters and not as_subjects else ""  # parameters that tell cases apart
+    return Group(
+        described,
+        rows,
+        location=(file, line, before),
+        file=collector.path,
+        around=(escaped(f"{collector.nodeid}::{base}[{in_case}"), "]"),
+        parameters=escaped(parameters[:-1]) if as_subjects else "",
+        holder=collector.newinstance if _is_method(collector, described) else None,
+        serial=SERIAL if is_debugging(collector.config) else _serial_because(template),
+        captures=not _CAPTURING.isdisjoint(template.fixturenames),
+        borrows=borrows,
+        lasting=not borrows and _has_lasting_fixtures(template),
+    )
+
+
+def _line(collector: Any, suite: EvalSuite) -> int | None:
+    """Return the line of a suite's function in its file, counted from 0, or else that of the suite itself."""
+    code = getattr(inspect.unwrap(suite._bakeoff.function), "__code__", None)
+    if code is not None and code.co_filename == str(collector.path):
+        return int(code.co_firstlineno) - 1
+    file, line = suite._place
+    return line - 1 if file == str(collector.path) else None
+
+
+def _is_method(collector: Any, described: Described) -> bool:
+    return isinstance(collector, pytest.Class) and described.given_a_case and not described.static
+
+
+def warn_of_uncollected() -> None:
+    """Warn of suites in the collected files that pytest has not found under a name of a test."""
+    made, files = list(MADE), set(FILES)
+    MADE.clear()
+    FILES.clear()
+    for suite in made:
+        file, line = suite._place
+        if file not in files or getattr(suite, "__test__", True) is False:
+            continue
+        name = suite._bakeoff.name
+        wanted = f"test_{_word(name)}"
+        how = f"rename its function to `{wanted}`" if suite._bakeoff.given_a_case else f"bind it: `{wanted} = …`"
+        text = f"the eval suite {name!r} is not collected, so it tests nothing: {how}, or set its `__test__` to False"
+        try:
+            warnings.warn_explicit(pytest.PytestCollectionWarning(text), None, file, line)
+        except pytest.PytestCollectionWarning as error:  # -W error
+            raise pytest.UsageError(f"{file}:{line}: {error}") from None
+
+
+def _word(name: str) -> str:
+    return re.sub(r"\W+", "_", name).strip("_") or "it"
+
+
+def _serial_because(template: pytest.Function) -> str | None:
+    """Return why cases cannot run side by side: a fixture that each of them needs for itself. None if they can."""
+    info = template._fixtureinfo
+    asked_for = {*info.argnames, *(name for mark in template.iter_markers("usefixtures") for name in mark.args)}
+    if "request" in asked_for:
+        return "it asks for 'request'"
+    for name in info.names_closure:
+        definitions = info.name2fixturedefs.get(name)
+        if not definitions or definitions[-1].scope != "function":
+            continue
+        function = definitions[-1].func
+        if getattr(function, "__name__", "") == _DIRECT:
+            continue
+        if name in asked_for:
+            return f"it asks for the function-scoped fixture {name!r}"
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            return f"the function-scoped fixture {name!r} has something to do after each case"
+    return None
+
+
+def _has_lasting_fixtures(template: pytest.Function) -> bool:
+    """Tell whether no fixture may be made anew before the session ends. Those of a function make its cases serial."""
+    definitions = (found[-1] for found in template._fixtureinfo.name2fixturedefs.values())
+    return all(each.scope in ("session", "function") and not each.params for each in definitions)
+
+
+def _items(collector: Any, template: pytest.Function, group: Group) -> Iterator[pytest.Item]:
+    base, _, parameters = template.name.partition("[")
+    opening = f"{base}[{parameters[:-1]}-" if parameters else f"{base}["
+    marks = template.own_markers
+    for row in group.rows:
+        name = f"{opening}{row.id}]"
+        item: EvalItem | EvalFunction
+        if template.fixturenames:
+            item = EvalFunction.from_parent(
+                collector,
+                name=name,
+                callspec=getattr(template, "callspec", None),
+                fixtureinfo=template._fixtureinfo,
+                originalname=base,
+                group=group,
+                row=row,
+            )
+        else:
+            item = EvalItem.from_parent(collector, name=name, group=group, row=row)
+            if marks:
+                item.own_markers.extend(marks)
+                item.keywords.update((mark.name, mark) for mark in marks)
+        for mark in row.marks:
+            item.add_marker(mark)
+        yield item

@@ -1,0 +1,181 @@
+"""Describe a failed eval: score and threshold, input, output, then each scorer, the worst first."""
+
+import asyncio
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest._io.wcwidth import wcswidth, wcwidth
+
+import bakeoff
+from bakeoff._kernel.text import count_of, escaped, without_command
+from bakeoff.doors.pytest.gather import gathering
+from bakeoff.doors.pytest.options import TERMINAL_WIDTH
+from bakeoff.doors.pytest.outcome import EvalOutcome
+from bakeoff.errors import BakeoffError
+from bakeoff.record import Failure, Record, Score
+
+_USUAL_WIDTH = 80
+_NARROWEST = 40
+_LONGEST = 4000  # characters of an input or output that are shown
+_UNSCORED_LAST = 2.0
+_OURS = str(Path(bakeoff.__file__).parent)
+_FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)', re.MULTILINE)  # of a traceback
+_DESCRIBED_BY_THE_OUTCOME = (BakeoffError, asyncio.CancelledError)  # errors whose traceback says nothing more
+
+
+class EvalFailed(AssertionError):
+    """Fail the test of an eval whose score is too low, or that could not be scored. The message says everything."""
+
+    def __init__(self, outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> None:
+        lines = [headline(outcome), *_body(outcome, max(_NARROWEST, width))]
+        super().__init__("\n".join(map(without_command, lines)))
+        self.outcome = outcome
+
+    @property
+    def short(self) -> str:
+        """Return the failure in one line, with what the worst scorer says."""
+        outcome = self.outcome
+        why = _worst_reason(outcome)
+        if not why or outcome.score is None or outcome.threshold is None:
+            return without_command(headline(outcome))
+        return without_command(f"score {outcome.score:.2f} < {outcome.threshold:.2f}: {escaped(why)}")
+
+
+def report(config: pytest.Config, outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> None:
+    """Give an outcome to the reports. If the eval failed, raise the error of its task, or else the outcome in words."""
+    __tracebackhide__ = True
+    gathering(config).add(outcome.nodeid, outcome)
+    if outcome.passed is not False and not outcome.problem:
+        return
+    raised = [errors[round_] for round_ in sorted(errors) if not isinstance(errors[round_], _DESCRIBED_BY_THE_OUTCOME)]
+    raise raised[0] if raised and outcome.problem is None else EvalFailed(outcome, _width(config))
+
+
+def _width(config: pytest.Config) -> int:
+    """Return the columns of the terminal; a worker of xdist is told those of the controller's."""
+    told: int | None = getattr(config, "workerinput", {}).get(TERMINAL_WIDTH)
+    return told or config.get_terminal_writer().fullwidth
+
+
+def headline(outcome: EvalOutcome) -> str:
+    """Return the failure in one line."""
+    if outcome.problem:
+        return f"could not be scored: {escaped(outcome.problem)}"
+    record = _worst(outcome)
+    score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
+    against = "no threshold" if outcome.threshold is None else f"threshold {outcome.threshold:.2f}"
+    single = outcome.rule.gate == "mean" and len(outcome.records) < 2
+    how = "" if single else f" ({outcome.rule.gate} of {count_of(len(outcome.records), 'round')})"
+    failure = record.attempt.failure if record and record.attempt else None
+    why = f": {escaped(_said(failure))}" if failure else ""
+    return f"{score}, {against}{how}{why}"
+
+
+def _worst_reason(outcome: EvalOutcome) -> str:
+    """Return the worst scorer of the worst round with its reason; nothing if the headline says why."""
+    record = _worst(outcome)
+    if outcome.problem or record is None or not record.scores or (record.attempt and record.attempt.failure):
+        return ""
+    score = min(record.scores, key=_badness)
+    reason = " ".join(_verdict(score).split()[1:])
+    return f"{score.name}: {reason}" if reason else ""
+
+
+def _body(outcome: EvalOutcome, width: int) -> Iterator[str]:
+    for name, text in _fields(outcome):
+        yield from _field(name, text, width)
+
+
+def _fields(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
+    record = _worst(outcome)
+    if outcome.input:
+        yield "input", outcome.input
+    if record is not None and record.transcript is not None:
+        yield "output", _text(record.transcript.output)
+    if outcome.expected is not None:
+        yield "expected", _text(outcome.expected)
+    if record is None:
+        return
+    failure = record.attempt.failure if record.attempt else None
+    if failure is not None and failure.type == "IsolatedError":
+        yield "raised", failure.message
+    if len(outcome.records) > 1:
+        in_order = sorted(outcome.records, key=lambda each: each.round)
+        values = ", ".join("–" if each.value is None else f"{each.value:.2f}" for each in in_order)
+        yield "rounds", f"{values} (the worst is shown)"
+    for score in sorted(record.scores, key=_badness):
+        yield escaped(score.name), _verdict(score)
+
+
+def _said(failure: Failure) -> str:
+    """Return the message of a failure; of a traceback from another process, only the last line."""
+    return failure.message.strip().splitlines()[-1] if failure.type == "IsolatedError" else failure.message
+
+
+def _worst(outcome: EvalOutcome) -> Record | None:
+    """Return the round with the lowest score; a round without a score counts as lower than any."""
+    return min(outcome.records, key=lambda record: -1.0 if record.value is None else record.value, default=None)
+
+
+def _badness(score: Score) -> float:
+    if score.failure is not None:
+        return -1.0
+    return _UNSCORED_LAST if score.value is None else score.value
+
+
+def _verdict(score: Score) -> str:
+    rationale = score.metadata.get("rationale")
+    reason = score.reason or (rationale if isinstance(rationale, str) else "")
+    if score.failure is not None:
+        kind = "" if score.failure.type == "GraderError" else f"{score.failure.type}: "
+        return f"failed  {kind}{score.failure.message}{_raised_at(score.failure)}"
+    value = "unscored" if score.value is None else f"{score.value:.2f}"
+    return f"{value}  {reason}".rstrip() if reason != "unscored" else value
+
+
+def _raised_at(failure: Failure) -> str:
+    """Return the place in the scorer's own code that raised."""
+    frames = [frame for frame in _FRAME.findall(failure.detail) if not frame[0].startswith(_OURS)]
+    return f" ({Path(frames[-1][0]).name}:{frames[-1][1]}, in {frames[-1][2]})" if frames else ""
+
+
+def _field(name: str, text: str, width: int) -> Iterator[str]:
+    """Yield the lines of a name with a text beside it, wrapped and indented."""
+    first, rest = f"  {name:<9} ", " " * 12
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
+    if len(first) > width // 2:  # a very long name has lines of its own
+        yield from textwrap.wrap(first.strip(), width, initial_indent="  ", subsequent_indent="    ")
+        first = rest
+    for line in text.splitlines() or [""]:
+        longer = "x" * (len(first) - len(rest))  # stands for what a long name takes of the first line
+        pieces = _wrapped(longer + without_command(escaped(line)), width - len(rest) - 1)  # room to break up a command
+        pieces[0] = pieces[0].removeprefix(longer)
+        for piece in pieces:
+            yield f"{first}{piece}".rstrip()
+            first = rest
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return the line in pieces that fit the columns; letters of some scripts take two."""
+    if line.isascii() or wcswidth(line) == len(line):
+        return textwrap.wrap(line, width, replace_whitespace=False) or [""]
+    pieces, taken = [""], 0
+    for char in line:
+        taken += wcwidth(char)
+        if taken > width:
+            pieces.append("")
+            taken = wcwidth(char)
+        pieces[-1] += char
+    return pieces
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    from pydantic_core import to_json
+
+    return to_json(value, indent=2).decode()

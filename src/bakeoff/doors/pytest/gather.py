@@ -1,0 +1,125 @@
+"""Gather the outcomes of a session in the process that reports: the controller under xdist, otherwise the only one.
+
+A process that runs items adds outcomes under the node id of their test, and `pytest_runtest_logreport` takes them from
+there, so that a test that is run again counts once. A worker sends them to the controller as JSON on the report.
+
+Reports call these inside or after any hook that is given a report:
+
+    gathering(config).outcomes    every outcome so far, in the order in which pytest reported them; none on a worker
+    gathering(config).of(report)  those of the report that is being logged (also in `pytest_report_teststatus`)
+"""
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
+    from bakeoff.doors.pytest.outcome import EvalOutcome
+
+ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
+_AT_ONCE = 64  # outcomes that are packed together
+_MAX_DIGITS = 1000  # a longer number becomes a text
+LOGGED = pytest.StashKey[Any]()  # what an ordinary test has logged
+RUNNING: list[pytest.Item] = []  # the tests that run, the innermost last: a test may run pytest in its own process
+UNREAD = "its data could not be read"  # begins the problem of an eval that stands for rows that nobody knows
+FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count
+
+
+class Outcomes:
+    """Hold outcomes in the order added, as compressed JSON: it takes a hundredth of the memory of objects.
+
+    Each is parsed when it is asked for, so iterate once rather than often.
+    """
+
+    def __init__(self) -> None:
+        self._packed: list[bytes] = []  # compressed, `_AT_ONCE` outcomes each
+        self._kept: list[bytes] = []  # the last ones, not yet compressed
+
+    def add(self, outcome: "EvalOutcome") -> None:
+        self._kept.append(outcome.__pydantic_serializer__.to_json(outcome, exclude_defaults=True))
+        if len(self._kept) == _AT_ONCE:
+            self._packed.append(zlib.compress(b"\n".join(self._kept), 1))
+            self._kept = []
+
+    def __len__(self) -> int:
+        return len(self._packed) * _AT_ONCE + len(self._kept)
+
+    def __iter__(self) -> "Iterator[EvalOutcome]":
+        for packed in self._packed:
+            yield from map(_read, zlib.decompress(packed).split(b"\n"))
+        yield from map(_read, self._kept)
+
+
+def _read(kept: bytes | str) -> "EvalOutcome":
+    from pydantic import ValidationError
+
+    from bakeoff.doors.pytest.outcome import EvalOutcome
+
+    try:
+        return EvalOutcome.model_validate_json(kept)
+    except ValidationError:  # pydantic writes a number of any length, but does not read a very long one
+        short = json.loads(kept, parse_int=lambda digits: int(digits) if len(digits) <= _MAX_DIGITS else digits)
+        return EvalOutcome.model_validate(short)
+
+
+class Gathered:
+    """The outcomes of one session."""
+
+    def __init__(self) -> None:
+        self.outcomes = Outcomes()
+        self.keeps_outcomes = True  # False: no report will read them, so that they need not be packed
+        self._made: dict[str, list[EvalOutcome]] = {}  # in this process, by node id; their report is not logged yet
+        self._logged: tuple[object, Sequence[EvalOutcome]] = (None, ())
+
+    def begin(self, nodeid: str) -> None:
+        """Forget what an earlier try of a test left without being logged."""
+        self._made.pop(nodeid, None)
+
+    def add(self, nodeid: str, outcome: "EvalOutcome") -> None:
+        """Add an outcome whose report is still to come."""
+        self._made.setdefault(nodeid, []).append(outcome)
+
+    def replace(self, nodeid: str, outcome: "EvalOutcome") -> None:
+        """Add an outcome as the only one of a test."""
+        self._made[nodeid] = [outcome]
+
+    def has(self, nodeid: str) -> bool:
+        """Tell whether a test has made an outcome whose report is still to come."""
+        return nodeid in self._made
+
+    def seconds(self, nodeid: str, otherwise: float) -> float:
+        """Return the time that the task of a test took; pytest may have waited for it much shorter or longer."""
+        made = self._made.get(nodeid, ())
+        return sum(outcome.seconds for outcome in made) if any(outcome.records for outcome in made) else otherwise
+
+    def attach(self, report: pytest.TestReport) -> None:
+        """Add the outcomes of a report to it, on a worker."""
+        if made := self._made.pop(report.nodeid, None):
+            setattr(report, ON_REPORT, [outcome.model_dump_json(exclude_defaults=True) for outcome in made])
+
+    def take(self, report: pytest.TestReport) -> None:
+        """Keep the outcomes of a report that is being logged, on the process that reports."""
+        carried: Sequence[str] = report.__dict__.pop(ON_REPORT, ())
+        found = self._made.pop(report.nodeid, None) or [_read(text) for text in carried]
+        self._logged = (report, found)
+        if self.keeps_outcomes and report.outcome in FINAL:
+            for outcome in found:
+                self.outcomes.add(outcome)
+
+    def of(self, report: object) -> "Sequence[EvalOutcome]":
+        """Return the outcomes of the report that is being logged; none for any other."""
+        return self._logged[1] if self._logged[0] is report else ()
+
+
+_KEY = pytest.StashKey[Gathered]()
+
+
+def gathering(config: pytest.Config) -> Gathered:
+    """Return the outcomes of the session and of the tests that run."""
+    found = config.stash.get(_KEY, None)
+    if found is None:
+        found = config.stash[_KEY] = Gathered()
+    return found

@@ -1,0 +1,118 @@
+"""Group the items of a suite that differ only in their row, and name the subjects that the groups stand for.
+
+The subjects of a session's run are the functions under test, once for each set of pytest's parameters. A function has
+no stable identity beyond its module, its qualified name and its source: these are a subject's key. Suites with the same
+parameters, such as the names of models, share a subject, so that their scores stand together.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import pytest
+from pydantic import JsonValue
+
+from bakeoff._kernel.model import fingerprint
+from bakeoff.doors.pytest.rows import Row
+from bakeoff.doors.pytest.suite import Described
+from bakeoff.plan import SubjectSpec
+
+SUBJECT = "evals"
+"""The name of the subject without parameters: the project as it is."""
+
+MAX_SUBJECTS = 20
+"""A suite with more sets of parameters than this treats them as cases, not as subjects."""
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """A suite with one set of parameters."""
+
+    described: Described
+    rows: list[Row]
+    location: tuple[str, int | None, str]  # file, line, and what stands before the name of an item
+    file: Path
+    around: tuple[str, str]  # the parts of a case's id before and after the row's id
+    parameters: str = ""  # of pytest's; the case is the same for all of them
+    holder: Callable[[], Any] | None = None  # makes the object that a method is bound to
+    serial: str | None = None  # why one case is run at a time
+    captures: bool = False  # its function reads what it prints or logs itself, with a fixture of pytest's
+    borrows: bool = False  # its cases run on the loop of their async fixtures
+    lasting: bool = True  # its fixtures stay the same for the whole session
+    skipped: str | None = None
+    stem: Any = None  # the common part of pytest's ids
+    hooks: Any = None  # pytest's hooks for the file of the suite
+    keywords: dict[str, Literal[1]] | None = None  # of reports
+    last: Any = None  # the light item that was run last
+    following: Any = None  # the item after the one that runs, which xdist has already taken from its queue
+    silent: bool | None = None  # whether nobody shows that a test begins or ends
+    outcome: Any = None  # with the fields that all rows have in common
+    reports: bool | None = None  # whether items make reports of their own
+    unnoticed: bool | None = None  # whether a phase that does nothing may be left out
+
+    @property
+    def suite(self) -> str:
+        """Return the name of the suite after that of its class: two classes may have a suite of one name."""
+        return f"{self.location[2]}{self.described.name}"
+
+    def case_id(self, row: Row) -> str:
+        return f"{self.around[0]}{row.id}{self.around[1]}"
+
+
+KEPT_GROUPS: pytest.StashKey[Sequence[Group]] = pytest.StashKey()
+"""The groups of cases whose results are kept from an earlier cycle of `--eval-watch`."""
+
+
+def serial_notes(items: Iterable[object]) -> list[str]:
+    """Return a line for each suite that runs one case at a time, with the reason."""
+    groups = dict.fromkeys(group for item in items if isinstance(group := getattr(item, "group", None), Group))
+    return [
+        f"evals: {group.described.name} runs one case at a time: {group.serial}" for group in groups if group.serial
+    ]
+
+
+class GroupItem(Protocol):
+    """What a session needs to know of an item."""
+
+    group: Group
+    row: Row
+
+    def may_be_skipped(self) -> bool:
+        """Return whether a mark of the item may keep pytest from running it."""
+
+    def runner(self) -> tuple[object, Callable[..., object]] | None:
+        """Return the runner of its async fixtures, and how that runs a coroutine."""
+
+
+def subject_name(parameters: str) -> str:
+    """Return the name of the subject with these parameters, as pytest writes them in the id of a test."""
+    return parameters if parameters and parameters != SUBJECT else f"[{parameters}]" if parameters else SUBJECT
+
+
+def subjects_of(groups: Iterable[Group]) -> dict[str, SubjectSpec]:
+    """Return the subjects by their parameters. There is always one without."""
+    functions: dict[str, dict[str, JsonValue]] = {"": {}}
+    for group in groups:
+        functions.setdefault(group.parameters, {})[group.around[0].rstrip("[")] = _identity(group.described.function)
+    return {
+        parameters: SubjectSpec(
+            kind="eval", name=subject_name(parameters), options={"functions": found} if found else {}
+        )
+        for parameters, found in functions.items()
+    }
+
+
+def _identity(function: Callable[..., Any]) -> dict[str, JsonValue]:
+    inside = inspect.unwrap(function)
+    try:
+        source = fingerprint(inspect.getsource(inside))[:16]
+    except (OSError, TypeError):  # made at run time, or not a function
+        source = "unknown"
+    kind = type(inside)
+    return {
+        "module": str(getattr(inside, "__module__", kind.__module__)),
+        "name": str(getattr(inside, "__qualname__", kind.__qualname__)),
+        "source": source,
+    }

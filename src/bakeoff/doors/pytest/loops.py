@@ -1,0 +1,231 @@
+"""Run event loops that leave those of others alone: a short one in this thread, or one in a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any, Protocol, TypeVar
+
+from bakeoff._kernel.clock import RUNNING, Clock
+from bakeoff.doors.pytest.stalls import StallWatch
+
+Result = TypeVar("Result")
+
+_STOPPED = "Event loop stopped before Future completed"  # says asyncio
+_GRACE_SECONDS = 5.0  # for cancelled tasks to clean up
+
+
+def on_asyncio() -> bool:
+    """Return whether an asyncio loop runs in this thread. A trio loop is none."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def run_here(awaitable: Awaitable[Result]) -> Result:
+    """Return the result of an awaitable, in this thread. Unlike `asyncio.run`, this keeps the thread's current loop."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(_awaited(awaitable))
+    finally:
+        _finish(loop)
+
+
+async def _awaited(awaitable: Awaitable[Result]) -> Result:
+    return await awaitable
+
+
+def _finish(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel the remaining tasks, give them a moment to clean up, and close the loop."""
+    try:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=_GRACE_SECONDS))
+        for task in left:
+            if task.done() and not task.cancelled():
+                task.exception()  # mark it as retrieved: nobody will ask for it
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
+class Awaited(Protocol):
+    """Something that is done on a loop while pytest waits for it."""
+
+    finished: Any  # has `set`, and is set when it is done
+
+    @property
+    def done(self) -> bool: ...
+
+    def wait(self) -> None:
+        """Wait on pytest's thread."""
+
+
+class EvalLoop(Protocol):
+    """An event loop for the cases of a suite."""
+
+    def spawn(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
+
+    def call(self, callback: Callable[[], object]) -> None: ...
+
+    def wait_for(self, case: Awaited) -> None: ...
+
+
+class BorrowedLoop:
+    """Use the event loop of another plugin, or of a debugger, in the thread of pytest. It runs while pytest waits.
+
+    Args:
+        run: runs a coroutine on that loop until it is done; the coroutine is made there.
+        watched: whether to look for cases that block the loop. A debugger blocks it on purpose.
+    """
+
+    def __init__(
+        self, run: Callable[[Callable[[], Coroutine[Any, Any, None]]], object], *, watched: bool = True
+    ) -> None:
+        self._run = run
+        self._watched = watched
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._callbacks: list[Callable[[], object]] = []  # for the loop, before it is known
+        self._kept: set[asyncio.Task[Any]] = set()
+        self._clocks: set[Clock] = set()  # of the cases that run
+        self._left_at = 0.0
+
+    def spawn(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task when the loop runs next."""
+        self.call(lambda: _keep(coroutine(), self._kept))
+
+    def call(self, callback: Callable[[], object]) -> None:
+        """Call a function when the loop runs next. Once the loop is closed, this does nothing."""
+        if self._loop is None:
+            self._callbacks.append(callback)
+        else:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(callback)
+
+    def wait_for(self, case: Awaited) -> None:
+        while not case.done:
+            try:
+                self._run(lambda: self._until_done(case))
+            except RuntimeError as error:
+                if not str(error).startswith(_STOPPED):  # by a case, and not closed: it can run again
+                    raise
+
+    async def _until_done(self, case: Awaited) -> None:
+        loop = asyncio.get_running_loop()
+        self._begin(loop)
+        case.finished = asyncio.Event()
+        watch = StallWatch(loop) if self._watched else None
+        try:
+            if not case.done:
+                await case.finished.wait()
+        finally:
+            self._left_at = loop.time()
+            if watch is not None:
+                watch.close()
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Take up the loop, and give cases the time back for which it stood still."""
+        if self._loop is None:
+            self._loop = loop
+            self._clocks = RUNNING.setdefault(loop, self._clocks)
+            callbacks, self._callbacks = self._callbacks, []
+            for callback in callbacks:
+                callback()
+        for clock in self._clocks:
+            clock.excuse(loop.time() - self._left_at)
+
+    def close(self) -> None:
+        """Forget the loop. It belongs to others, who close it."""
+        if self._loop is not None:
+            RUNNING.pop(self._loop, None)
+
+
+def _keep(coroutine: Coroutine[Any, Any, None], kept: set[asyncio.Task[Any]]) -> None:
+    """Start a task and hold it: a loop holds its tasks only weakly."""
+    task = asyncio.get_running_loop().create_task(coroutine)
+    kept.add(task)
+    task.add_done_callback(kept.discard)
+
+
+class _InheritingExecutor(ThreadPoolExecutor):
+    """Run functions with the context variables of their caller, so that it is known which case prints."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        return super().submit(copy_context().run, fn, *args, **kwargs)
+
+
+class LoopThread:
+    """Run an event loop beside pytest, from its first use until it is closed."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._kept: set[asyncio.Task[Any]] = set()
+        self._closing = False
+
+    def spawn(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start a task. The coroutine is made on the loop, so that none is left unawaited if the loop has ended."""
+        self.call(lambda: _keep(coroutine(), self._kept))
+
+    def wait_for(self, case: Awaited) -> None:
+        """Wait on pytest's thread until a case is done."""
+        case.wait()
+
+    def call(self, callback: Callable[[], object]) -> None:
+        """Call a function on the loop. Once the loop is closed, this does nothing."""
+        loop = self._loop or self._start()
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(callback)
+
+    def is_here(self) -> bool:
+        """Return whether the caller runs on the loop."""
+        return on_asyncio() and asyncio.get_running_loop() is self._loop
+
+    async def awaited(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine on the loop and await its result on another one."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop or self._start()))
+
+    def result(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine on the loop and wait for its result. An interrupt cancels it."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop or self._start())
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        loop = self._loop = asyncio.new_event_loop()
+        loop.set_default_executor(_InheritingExecutor(thread_name_prefix="asyncio"))
+        self._thread = threading.Thread(target=self._run, args=(loop,), daemon=True, name="bakeoff-evals")
+        self._thread.start()
+        return loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        RUNNING[loop] = set()
+        watch = StallWatch(loop)
+        try:
+            while not self._closing:  # a task may stop the loop that all cases share
+                with suppress(SystemExit, KeyboardInterrupt):  # of a callback that a task has left on the loop
+                    loop.run_forever()
+        finally:
+            watch.close()
+            del RUNNING[loop]
+            _finish(loop)
+
+    def close(self) -> None:
+        """Cancel all tasks, and end the thread. A task that ignores its cancellation is left behind."""
+        if self._loop is None or self._thread is None:
+            return
+        self._closing = True
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(2 * _GRACE_SECONDS)
+        self._loop = self._thread = None
+        self._closing = False

@@ -1,0 +1,184 @@
+"""Add the options of evals to pytest's command line. Every pytest run loads this module."""
+
+from argparse import SUPPRESS, ArgumentTypeError
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bakeoff._kernel.choices import REPLAY_MODES, RESULTS, SHARD_FORM, UNDECIDABLE_RULES, ReplayMode, shard_in
+
+if TYPE_CHECKING:
+    from bakeoff.doors.pytest.reporting.undecided import Allowance
+    from bakeoff.doors.pytest.suite import Settings
+    from bakeoff.options import RunOptions
+
+DEFAULT_CONCURRENCY = 10
+RECORDINGS = Path(".bakeoff/recordings")
+"""In the root folder of the project."""
+
+FIXTURES = frozenset({"to_eval", "run_eval"})
+"""A test that uses one of these is an eval."""
+SPENDING_FILE, COLLECTED_FILE = "bakeoff_spending", "bakeoff_collected"
+"""The keys under which an xdist worker is told the files for what all workers spend, and for what they collect."""
+
+WATCH_CYCLE = "--eval-watch-cycle"
+"""The option by which `--eval-watch` starts a cycle. Its file says what is to be run."""
+
+TERMINAL_WIDTH = "bakeoff_width"
+"""The key under which it is told the columns of the terminal."""
+
+
+def add_options(group: pytest.OptionGroup) -> None:
+    """Add the options of evals, their reports and their gates, for `pytest_addoption`."""
+    add, rest = group.addoption, "the rest is undecided (verdict budget)"
+    at_a_time = f"cases of a suite that run at a time (default {DEFAULT_CONCURRENCY})"
+    add("--eval-concurrency", type=_count, metavar="N", help=at_a_time)
+    add("--eval-rounds", type=_count, metavar="K", help="how often each task is repeated (default 1)")
+    part = "run only part I of N of the evals, such as 2/4 (default BAKEOFF_SHARD, or all); `bakeoff merge` joins all"
+    add("--eval-shard", type=_shard, metavar="I/N", help=part)
+    spent = "start no further case once the evals have"
+    add("--eval-max-cost", type=_above_0, metavar="USD", help=f"{spent} cost this much; {rest}")
+    add("--eval-max-total-tokens", type=_count, metavar="N", help=f"{spent} used this many tokens; {rest}")
+    kept = f"where runs are kept for `bakeoff report` and `compare` (default {RESULTS} in the root folder, the last 20)"
+    add("--eval-results", type=_folder, metavar="DIR", help=kept)
+    add("--eval-no-record", action="store_true", help="keep no run of these evals")
+    modes = "auto records what is missing, record records all, strict records nothing (default BAKEOFF_REPLAY, or off)"
+    add("--eval-replay", choices=REPLAY_MODES, help=f"answer model calls from recordings: {modes}")
+    again = "run again what a change of a file concerns, and what failed, until Ctrl-C; the page follows"
+    add("--eval-watch", action="store_true", help=again)
+    add(WATCH_CYCLE, type=Path, help=SUPPRESS)
+    scores = "write scores, reasons, rounds and costs of all evals to FILE"
+    add("--eval-json", type=Path, metavar="FILE", help=scores)
+    add("--eval-html", type=Path, metavar="FILE", help="write a self-contained HTML page with every eval to FILE")
+    add("--eval-junit", action="store_true", help="add scores to the --junitxml file, as properties of each test")
+    share = "share of evals that must reach their thresholds, 0 to 1; single misses then do not fail the run"
+    add("--eval-min-pass-rate", type=_share, metavar="SHARE", help=share)
+    add("--eval-min-score", type=_share, metavar="SCORE", help="minimum mean score of all evals, 0 to 1")
+    undecided = (
+        "a number (3) or share (0.05) of evals that may be undecided (broken scorers, fixtures, providers, workers)"
+    )
+    add("--eval-allow-undecided", type=_allowance, metavar="N", help=f"{undecided}; default none")
+    decided = "compare the sets of parameters of a suite (or each with --eval-baseline) after every case"
+    add("--eval-until-decided", action="store_true", help=f"{decided}, and skip the cases that decide nothing")
+    lower = "an earlier --eval-json file: fail if scores are significantly lower than there"
+    add("--eval-baseline", type=Path, metavar="FILE", help=lower)
+    small = "the largest difference that does not matter to --eval-baseline and --eval-until-decided, such as 0.05"
+    add("--eval-margin", type=_share, metavar="SHARE", help=small)
+    nothing = "what --eval-baseline does if neither a regression nor its absence is shown (default pass)"
+    add("--eval-undecidable", choices=UNDECIDABLE_RULES, default="pass", help=nothing)
+    labels = "fail unless each model judge has enough labels (`bakeoff label`) in a kept run"
+    add("--eval-require-calibrated-judge", action="store_true", help=labels)
+
+
+REPORT_OPTIONS = (
+    "eval_json",
+    "eval_html",
+    "eval_junit",
+    "eval_min_pass_rate",
+    "eval_min_score",
+    "eval_baseline",
+    "eval_until_decided",
+    "eval_require_calibrated_judge",
+)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def _folder(text: str) -> Path:
+    if "://" in text:
+        raise ArgumentTypeError(f"{text!r} is an address: runs of evals are kept in a folder on this machine")
+    return Path(text)
+
+
+def _above_0(text: str) -> float:
+    with suppress(ValueError):
+        if (value := float(text)) > 0:
+            return value
+    raise ArgumentTypeError(f"{text!r} is not a number above 0")
+
+
+def _share(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) <= 1:
+            return value
+    raise ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
+
+
+def _shard(text: str) -> tuple[int, int]:
+    try:
+        return shard_in(text)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text!r}: {SHARD_FORM}") from error
+
+
+def _allowance(text: str) -> "Allowance":
+    from bakeoff.doors.pytest.reporting.undecided import Allowance
+
+    with suppress(ValueError):
+        return Allowance.parse(text)
+    raise ArgumentTypeError(f"{text!r} is neither a number such as 3 nor a share such as 0.05")
+
+
+def shard_of(config: pytest.Config) -> tuple[int, int] | None:
+    """Return the option or, without one, the variable."""
+    import os
+
+    chosen: tuple[int, int] | None = config.getoption("eval_shard")
+    if chosen is None and (text := os.environ.get("BAKEOFF_SHARD")):
+        try:
+            return shard_in(text)
+        except ValueError as error:
+            raise pytest.UsageError(f"BAKEOFF_SHARD={text!r}: {SHARD_FORM}") from error
+    return chosen
+
+
+def concurrency_of(config: pytest.Config, settings: "Settings") -> int:
+    """Return the cases at a time: the command line wins over the suite."""
+    chosen: int | None = config.getoption("eval_concurrency")
+    return chosen or settings.concurrency or DEFAULT_CONCURRENCY
+
+
+def rounds_of(config: pytest.Config, settings: "Settings") -> int:
+    """Return the rounds: the command line wins over the suite."""
+    chosen: int | None = config.getoption("eval_rounds")
+    return chosen or settings.rounds or 1
+
+
+def is_limited(config: pytest.Config) -> bool:
+    """Return whether there is a limit on what evals may spend."""
+    return config.getoption("eval_max_cost") is not None or config.getoption("eval_max_total_tokens") is not None
+
+
+def run_options(config: pytest.Config) -> "RunOptions":
+    """Return the options with which the core runs trials."""
+    from bakeoff.options import RunOptions
+
+    return RunOptions(
+        results=results_folder(config),
+        max_cost=config.getoption("eval_max_cost"),
+        max_total_tokens=config.getoption("eval_max_total_tokens"),
+        replay=replay_mode(config),
+        recordings=config.rootpath / RECORDINGS,
+    )
+
+
+def results_folder(config: pytest.Config) -> Path:
+    chosen: Path | None = config.getoption("eval_results")
+    return config.invocation_params.dir / chosen if chosen else config.rootpath / RESULTS
+
+
+def replay_mode(config: pytest.Config) -> ReplayMode:
+    """Return the option or, without one, the variable, which must be one of the modes too."""
+    import os
+
+    chosen: str = config.getoption("eval_replay") or os.environ.get("BAKEOFF_REPLAY") or "off"
+    for mode in REPLAY_MODES:
+        if mode == chosen:
+            return mode
+    raise pytest.UsageError(f"BAKEOFF_REPLAY={chosen!r} is not one of {', '.join(REPLAY_MODES)}")

@@ -1,0 +1,407 @@
+"""Run the cases of one suite side by side on the session's event loop, while pytest reports them in order."""
+
+import asyncio
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.threads import call
+from bakeoff.doors.pytest.adapters import ENDS_A_LOOP, Errors, preload, refuse_incomplete
+from bakeoff.doors.pytest.groups import SUBJECT
+from bakeoff.doors.pytest.loops import EvalLoop
+from bakeoff.doors.pytest.outcome import EvalOutcome
+from bakeoff.doors.pytest.own_task import call_apart
+from bakeoff.doors.pytest.printing import Printed, printing_to
+from bakeoff.doors.pytest.rows import EvalCase, Row, graded_by
+from bakeoff.doors.pytest.suite import Settings
+from bakeoff.engine.budget import Budget
+from bakeoff.engine.pool import TrialPool
+from bakeoff.engine.registry import ResolvedPlan
+from bakeoff.engine.resources import SharedResources, open_resources
+from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.trial import Job, TrialRunner
+from bakeoff.errors import BakeoffError, InfraError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec
+from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox, Scorer, Subject
+from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
+
+EMPTY_PLAN = Plan(
+    name=SUBJECT,
+    cases=(),
+    subjects=(SubjectSpec(kind="eval", name=SUBJECT),),
+    scorers=(ScorerSpec(kind="eval"),),
+    door="pytest",
+    sparse=True,
+)
+"""The plan of every session, without its cases and subjects. The scorers of the suites are not part of it: with them,
+the records of two suites would look like those of two plans."""
+
+_PLAIN_CASE = Case(id="case", prompt="")  # copied for each row, which is faster than making a new one
+
+_MAX_AHEAD = 256  # finished cases that wait to be reported
+_CHUNK = 1 << 16
+
+
+class SessionBudget(Budget):
+    """A budget that the threads of a session share, and under xdist its workers too.
+
+    Each worker appends its spending to one file, and reads there what the others have spent. The file is opened once,
+    so that nothing is lost if someone deletes it from the folder of temporary files.
+    """
+
+    def __init__(self, options: RunOptions, ledger: Path | None = None) -> None:
+        super().__init__(options)
+        self._lock = threading.Lock()
+        try:  # closed with the process: a worker has only one session
+            self._ledger = None if ledger is None else os.open(ledger, os.O_RDWR | os.O_APPEND)
+        except OSError as error:
+            raise InfraError(f"workers of xdist count their spending in {ledger}: {error.strerror}") from error
+        self._read_to = 0
+
+    def add(self, usage: Usage) -> None:
+        if self._ledger is not None:
+            os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
+            return
+        with self._lock:
+            super().add(usage)
+
+    def exceeded(self) -> str | None:
+        if self._ledger is not None:
+            with self._lock:
+                while whole := os.pread(self._ledger, _CHUNK, self._read_to).rpartition(b"\n")[0]:
+                    for line in whole.splitlines():
+                        super().add(Usage.model_validate_json(line))
+                    self._read_to += len(whole) + 1
+        return super().exceeded()
+
+
+@dataclass(slots=True, eq=False)
+class PendingCase:
+    """A case that was submitted, and its results so far."""
+
+    id: str
+    number: int  # among the submitted cases
+    missing: int  # rounds that are not finished
+    records: list[Record] = field(default_factory=list)
+    errors: dict[int, BaseException] = field(default_factory=dict)  # raised by the task, by round
+    broken: BakeoffError | None = None  # why the whole suite could not be run
+    printed: Printed | None = None  # None: pytest captures what the case prints
+    outcome: EvalOutcome | None = None  # set when pytest reports it
+    finished: Any = None  # the event that someone waits for
+
+    @property
+    def done(self) -> bool:
+        return self.missing == 0 or self.broken is not None
+
+    def wait(self) -> None:
+        """Wait on pytest's thread until the case is done. A case that is done already costs no switch of threads."""
+        if not self.done:
+            self.finished = event = threading.Event()
+            if not self.done:  # it may have become done before the event was there
+                event.wait()
+
+    def notify(self) -> None:
+        if self.finished is not None:
+            self.finished.set()
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTrials:
+    """The trials of a suite, in the terms of the core."""
+
+    rows: Mapping[str, Row]  # by the ids of their cases
+    subject: Subject
+    spec: SubjectSpec  # of the subject
+    scorers: Mapping[str, Scorer]
+    settings: Settings
+    rounds: int
+    options: RunOptions
+    budget: Budget
+    shared: SharedResources | None = None  # None: open resources for these trials alone
+    prior: Record | None = None  # only the scoring of this one is left to do
+    printed: dict[str, Printed] = field(default_factory=dict)  # by the ids of cases that run
+    limits: Limits = field(init=False)  # the same for all rows
+
+    def __post_init__(self) -> None:
+        seconds = self.settings.timeout
+        object.__setattr__(self, "limits", Limits(attempt_seconds=seconds, score_seconds=seconds))
+
+    def job(self, case_id: str, round_: int, index: int) -> Job:
+        """Return the job of a case in a round; `index` tells it apart from other jobs.
+
+        The keys of a trial are those of the session's plan, which has neither limits nor files.
+        """
+        row = self.rows[case_id]
+        own: dict[str, Any] = {"id": case_id, "prompt": row.shown_input, "expected": row.expected}  # clean already
+        own |= {"limits": self.limits, "pass_rule": row.rule(self.settings.rule)}
+        trial = EMPTY_PLAN.trial_of(
+            _PLAIN_CASE.model_copy(update=own), self.spec, round_, index, limits=_PLAIN_CASE.limits
+        )
+        if files := graded_by(row.values):
+            trial = replace(trial, case=Case(**own, **files))
+        return Job(trial, self.prior, self.prior.spent if self.prior else NO_USAGE)
+
+    def resolve(self) -> ResolvedPlan:
+        plan = EMPTY_PLAN.model_copy(update={"threshold": self.settings.rule.threshold})
+        rows = {case_id: row.values for case_id, row in self.rows.items()}
+        return ResolvedPlan(plan, {self.spec.name: self.subject}, {}, self.scorers, rows=rows)
+
+    @asynccontextmanager
+    async def pool(self, width: int, commit: Callable[[Record], Any]) -> AsyncIterator[TrialPool]:
+        """Open the resources of the scorers, and a pool that runs the jobs."""
+        refuse_incomplete(self.scorers)
+        await preload(self.scorers)
+        resolved = self.resolve()
+        wanted = list(resolved.resources())
+        given: dict[str, Any] = {BUDGET: self.budget} | ({ON_DEMAND: self.shared} if self.shared else {})
+        if self.options.replay != "off":
+            from bakeoff.replay.store import recordings_resource
+
+            given |= recordings_resource(self.options)
+        async with AsyncExitStack() as stack:
+            if wanted and self.shared:
+                resources = await self.shared.open(wanted, given)
+            else:
+                resources = await stack.enter_async_context(open_resources(wanted, given))
+            options, sandbox = replace(self.options, retries=self.settings.retries), partial(_sandbox, self.options)
+            given_to_all = (resolved, options, sandbox, resources, RunControl(), self.printed)
+            runner = _EvalRunner(*given_to_all)
+            if not self.settings.hookless:
+                runner = _HookedRunner(*given_to_all, settings=self.settings, rows=self.rows)
+            async with TrialPool(runner, self.budget, width=width, commit=commit).open() as pool:
+                yield pool
+
+    async def records(self) -> list[Record]:
+        """Run every round of the only case, one after another, on the loop of the caller."""
+        records: list[Record] = []
+
+        async def commit(record: Record) -> None:
+            records.append(record)
+
+        (case_id,) = self.rows
+        async with self.pool(1, commit) as pool:
+            for round_ in range(self.rounds):
+                await pool.submit(self.job(case_id, round_, round_))
+        return records
+
+
+@dataclass(frozen=True, slots=True)
+class _EvalRunner(TrialRunner):
+    """Run a trial with the recordings of its round. A missing recording fails this trial alone."""
+
+    printed: Mapping[str, Printed]
+
+    async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        record = None
+        try:
+            with _replay_round(job.trial.round), printing_to(self.printed.get(job.trial.case.id)):
+                record = _by_own_rule(await TrialRunner.run(self, job, spend), job.trial.case.pass_rule)
+        except InfraError as error:
+            if record is None:
+                raise
+            return _undecided(record, str(error))
+        return record
+
+
+@dataclass(frozen=True, slots=True)
+class _HookedRunner(_EvalRunner):
+    """Call `before_case` and `after_case` around each trial. What they raise is no failure of the subject."""
+
+    settings: Settings
+    rows: Mapping[str, Row]
+
+    async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        with printing_to(self.printed.get(job.trial.case.id)):
+            return await self._run_hooked(job, spend)
+
+    async def _run_hooked(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        case = EvalCase(self.rows[job.trial.case.id])
+        if (problem := await self._problem_of("before_case", self.settings.before_case, case)) is not None:
+            return self.not_started(job, problem, "infra")
+        record = await _EvalRunner.run(self, job, spend)
+        problem = await self._problem_of("after_case", self.settings.after_case, case, record)
+        return record if problem is None else _undecided(record, problem)
+
+    async def _problem_of(self, name: str, hook: Callable[..., Any] | None, *arguments: Any) -> str | None:
+        """Call a function of the user's within the time of a case. Return what went wrong, in a sentence."""
+        if hook is None:
+            return None
+        clock = Clock(self.settings.timeout)
+        try:
+            _adopt(await clock.run(call_apart(partial(_with_context, hook, *arguments), clock)))
+        except (Exception, *ENDS_A_LOOP) as error:  # noqa: BLE001 - the user's code may raise anything
+            if clock.expired:
+                return "; ".join([f"{name} was not finished after {clock.seconds:g} s", *clock.remarks])
+            return f"{name} raised {type(error).__name__}: {error}"
+        return None
+
+
+async def _with_context(hook: Callable[..., Any], *arguments: Any) -> Context:
+    """Call a hook, and return the context that it leaves behind."""
+    await call(hook, *arguments)
+    return copy_context()
+
+
+def _adopt(context: Context) -> None:
+    """Take over what an async hook has set, such as the tenant of a case."""
+    here = copy_context()
+    for variable, value in context.items():
+        if variable not in here or here[variable] is not value:
+            variable.set(value)
+
+
+def _undecided(record: Record, why: str) -> Record:
+    """Return the record of a trial that ran and cannot be judged, for a reason that is not the subject's."""
+    failure = Failure(kind="infra", type="InfraError", message=why, permanent=True)
+    attempt = Phase(seconds=0.0) if record.attempt is None else record.attempt
+    return record.model_copy(update={"attempt": attempt.model_copy(update={"failure": failure}), "scores": ()})
+
+
+def _by_own_rule(record: Record, rule: PassRule | None) -> Record:
+    """Return the record with the threshold of its row, which may differ from that of the suite."""
+    if rule is None or rule.threshold == record.threshold:
+        return record
+    return record.model_copy(update={"threshold": rule.threshold})
+
+
+def _replay_round(number: int) -> AbstractContextManager[Any]:
+    """Return the context in which the calls of an application are replayed as those of this round."""
+    replay = sys.modules.get("bakeoff.replay.application")  # not imported while replay is off
+    return nullcontext() if replay is None or replay.active_store() is None else replay.ReplayRound(number)
+
+
+def _sandbox(options: RunOptions) -> Sandbox:
+    """Return the sandbox for a scorer that runs commands. Most run none, and need not wait for the import."""
+    from bakeoff.engine.sandbox_choice import sandbox_of
+
+    return sandbox_of(options)()
+
+
+class SuiteExecution:
+    """Run submitted cases in their order, at most `width` trials at a time.
+
+    pytest's thread submits cases and waits for them; everything else happens on the loop.
+    """
+
+    def __init__(
+        self, loop: EvalLoop, trials: SuiteTrials, errors: Errors, width: int, *, buffered: bool = False
+    ) -> None:
+        self._loop = loop
+        self._buffered = buffered  # what each case prints is kept for its turn
+        self._trials = trials
+        self._errors = errors
+        self._width = width
+        self._submitted = 0
+        self._unfinished: dict[str, PendingCase] = {}  # by case id; used on the loop only
+        self._todo: deque[tuple[PendingCase, int]] = deque()  # with the round
+        self._changed: asyncio.Event | None = None  # there may be something to do, or to end for
+        self._last = False  # nothing more will be submitted
+        self._task: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._finished = 0  # cases; counted on the loop only
+        self._reached = 0  # the case that pytest is at; set on pytest's thread only
+        self._full = False
+
+    def submit(self, case_ids: Iterable[str], *, last: bool) -> list[PendingCase]:
+        """Run these cases. `last` says that no other cases will be submitted."""
+        before = self._submitted
+        cases = [PendingCase(each, number, self._trials.rounds) for number, each in enumerate(case_ids, before + 1)]
+        self._submitted += len(cases)
+        if self._buffered:
+            for case in cases:
+                case.printed = self._trials.printed[case.id] = Printed()
+        self._loop.call(lambda: self._accept(cases, last=last))
+        if not before:
+            self._loop.spawn(self._run)
+        return cases
+
+    def wait_for(self, case: PendingCase) -> None:
+        """Wait for a case."""
+        self.reach(case)
+        self._loop.wait_for(case)
+
+    def reach(self, case: PendingCase) -> None:
+        """Note that pytest is at a case. Those submitted before it count as reported, even if pytest skipped them."""
+        self._reached = max(self._reached, case.number)
+        if self._full and self._ahead <= _MAX_AHEAD // 2:
+            self._full = False
+            self._loop.call(self._wake)
+
+    @property
+    def _ahead(self) -> int:
+        return self._finished - self._reached
+
+    def stop(self) -> None:
+        """Cancel what is not finished."""
+        self._stopped = True
+        self._loop.call(lambda: self._task and self._task.cancel())
+
+    def _accept(self, cases: Sequence[PendingCase], *, last: bool) -> None:
+        self._unfinished.update((case.id, case) for case in cases)
+        self._todo.extend((case, round_) for case in cases for round_ in range(self._trials.rounds))
+        self._last = last
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
+
+    async def _run(self) -> None:
+        self._task = asyncio.current_task()
+        if self._stopped:
+            return
+        self._changed = asyncio.Event()
+        try:
+            await self._submit_to_pool(self._changed)
+        except BakeoffError as error:
+            self._break(error)
+        except Exception as error:  # noqa: BLE001 - nobody awaits this task: the cases report the error
+            broken = InfraError(f"the suite could not go on: {error!r}", permanent=True)
+            broken.__cause__ = error
+            self._break(broken)
+        finally:
+            self._break(InfraError("it was cancelled before it was finished", permanent=True))
+
+    async def _submit_to_pool(self, changed: asyncio.Event) -> None:
+        trials = self._trials
+        async with trials.pool(self._width, self._finish) as pool:
+            while self._todo or not self._last:
+                while self._todo and self._ahead < _MAX_AHEAD:
+                    case, round_ = self._todo.popleft()
+                    await pool.submit(trials.job(case.id, round_, case.number * trials.rounds + round_))
+                if self._last and not self._todo:
+                    return
+                changed.clear()
+                self._full = bool(self._todo)
+                if self._full and self._ahead < _MAX_AHEAD:
+                    continue  # pytest went on before it could see that it has to wake this task
+                await changed.wait()
+
+    def _break(self, error: BakeoffError) -> None:
+        """End every case that is not finished with this error, so that pytest does not wait for ever."""
+        for case in self._unfinished.values():
+            case.broken = case.broken or error
+            case.notify()
+
+    async def _finish(self, record: Record) -> None:
+        case = self._unfinished[record.case]
+        error = self._errors.pop((record.case, record.round), None)
+        if error is not None:
+            case.errors[record.round] = error
+        case.records.append(record)
+        case.missing -= 1
+        if case.missing == 0:
+            self._finished += 1
+            del self._unfinished[record.case]
+            self._trials.printed.pop(record.case, None)
+            case.notify()

@@ -1,0 +1,344 @@
+"""Run the evals of one pytest process: on one event loop, and ahead of pytest where their suites allow."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import chain, islice, takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import pytest
+
+from bakeoff.doors.pytest.adapters import (
+    Call,
+    Errors,
+    EvalSubject,
+    call_with_case,
+    call_with_row,
+    named_scorers,
+    refuse_incomplete,
+)
+from bakeoff.doors.pytest.debugging import call_here, is_debugging
+from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group, GroupItem, subjects_of
+from bakeoff.doors.pytest.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here
+from bakeoff.doors.pytest.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
+from bakeoff.doors.pytest.parallel import PendingCase, SessionBudget, SuiteExecution, SuiteTrials
+from bakeoff.doors.pytest.printing import printing_of
+from bakeoff.doors.pytest.rows import Row
+from bakeoff.doors.pytest.suite import NO_LIMIT, Settings
+from bakeoff.engine.resources import SharedResources
+from bakeoff.plan import SubjectSpec
+from bakeoff.protocols import Subject
+from bakeoff.record import Record
+
+if TYPE_CHECKING:
+    from bakeoff.doors.pytest.until_decided import SessionDecisions
+
+_KEY = pytest.StashKey["EvalSession"]()
+
+
+def session_of(config: pytest.Config) -> "EvalSession":
+    """Return the session of this process, opened when it is first asked for."""
+    found = config.stash.get(_KEY, None)
+    if found is None:
+        found = config.stash[_KEY] = EvalSession(config)
+        config.add_cleanup(found.close)
+        if found.options.replay != "off":
+            from bakeoff.replay.process import replaying
+
+            replay = ExitStack()
+            replay.enter_context(replaying(found.options.replay, found.options.recordings, found.options.redactor()))
+            config.add_cleanup(replay.close)
+    return found
+
+
+def close_session(config: pytest.Config) -> None:
+    """Cancel the cases that have not been reported."""
+    if (found := config.stash.get(_KEY, None)) is not None:
+        found.close()
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    """A group whose cases are being run."""
+
+    execution: SuiteExecution
+    arguments: Mapping[str, Any]  # the fixtures that they were given
+    loop: EvalLoop
+    submitted: set[str] = field(default_factory=set)  # rows
+    pending: dict[str, PendingCase] = field(default_factory=dict)  # by row; removed when pytest reports the case
+
+    def has(self, arguments: Mapping[str, Any], loop: EvalLoop) -> bool:
+        """Return whether loop and fixtures are still the same objects: pytest may have made new ones."""
+        return (
+            self.loop is loop
+            and self.arguments.keys() == arguments.keys()
+            and all(self.arguments[name] is value for name, value in arguments.items())
+        )
+
+    def submit(self, group: Group, items: Iterable[GroupItem], *, last: bool) -> None:
+        rows = [item.row for item in items if item.row.id not in self.submitted and item.row.problem is None]
+        if rows:
+            cases = self.execution.submit(map(group.case_id, rows), last=last)
+            self.submitted.update(row.id for row in rows)
+            self.pending.update((row.id, case) for row, case in zip(rows, cases, strict=True))
+
+
+class EvalSession:
+    """The evals of one pytest process. It opens with the first eval, and closes when pytest is done."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.options = run_options(config)
+        spending = getattr(config, "workerinput", {}).get(SPENDING_FILE)
+        self._budget = SessionBudget(self.options, Path(spending) if spending else None)
+        self.loop = LoopThread()
+        self._shared = SharedResources()
+        self._running: dict[Group, _Running] = {}
+        self._printing = printing_of(config)
+        self._scheduled = _xdist_schedule(config)
+        self.decisions = _decisions(config)
+        self._step_by_step = self._scheduled is not None or self.decisions is not None  # what comes later is not known
+        self._told: set[str] = set()
+        self._borrowed: WeakKeyDictionary[object, BorrowedLoop] = WeakKeyDictionary()  # by the runners of others
+        trace = bool(config.getoption("trace", False))
+        self._debug = partial(call_here, trace=trace) if is_debugging(config) else None
+
+    def close(self) -> None:
+        for running in self._running.values():
+            running.execution.stop()
+        self._running.clear()
+        for borrowed in self._borrowed.values():
+            borrowed.close()
+        if self._shared.used:
+            self.loop.result(self._shared.close())
+            self._shared = SharedResources()
+        self.loop.close()
+
+    def trials(
+        self,
+        rows: Mapping[str, Row],
+        subject: Subject,
+        spec: SubjectSpec,
+        scorers: Iterable[Callable[..., Any]],
+        settings: Settings,
+    ) -> SuiteTrials:
+        """Return the trials of these rows, with the options, budget and resources of the session."""
+        named = named_scorers(scorers, offline=self.options.replay == "strict")
+        settings = settings if self._debug is None else replace(settings, timeout=NO_LIMIT)
+        rounds = rounds_of(self._config, settings)
+        return SuiteTrials(rows, subject, spec, named, settings, rounds, self.options, self._budget, self._shared)
+
+    async def records(self, trials: SuiteTrials) -> list[Record]:
+        """Run one case on the loop of the test that asks; if that is not an asyncio loop, on the session's."""
+        if not on_asyncio():
+            from anyio import to_thread  # only a test on another kind of loop needs it, and has loaded it
+
+            return await to_thread.run_sync(lambda: self.loop.result(trials.records()))
+        if self.loop.is_here():
+            return await trials.records()
+        # A loop of the test's own needs its own clients. What is behind them, such as an embedded model, stays open on
+        # the session's loop, so that it need not be started for each test.
+        if wanted := list(trials.resolve().resources()):
+            refuse_incomplete(trials.scorers)
+            await self.loop.awaited(self._shared.open(wanted, {}))
+        return await replace(trials, shared=None).records()
+
+    def result(self, item: GroupItem, arguments: Mapping[str, Any], holder: Any) -> PendingCase:
+        """Run a case and return it when it is done. If its suite allows, the cases after it are started too."""
+        group = item.group
+        if group.serial is not None:
+            return self._run_alone(item, arguments, lambda: holder)
+        running, loop = self._running.get(group), self._loop_of(item)
+        if running is None or not running.has(arguments, loop):
+            if running is not None:
+                running.execution.stop()
+            execution = self._execution(group, group.rows, arguments, group.holder, loop)
+            running = self._running[group] = _Running(execution, arguments, loop)
+            running.submit(group, self._upcoming(item), last=self._submits_all(group))
+        elif self._step_by_step or item.row.id not in running.submitted:
+            running.submit(group, self._upcoming(item), last=False)
+        case = running.pending.pop(item.row.id, None)
+        if case is None:  # pytest runs it again
+            return self._run_alone(item, arguments, group.holder)
+        self._wait_for(case, running.execution)
+        return case
+
+    def finished(self, item: GroupItem) -> PendingCase | None:
+        """Return a case that is done, went well and printed nothing; None if pytest has to go through its phase."""
+        if self.decisions is not None or self._debug is not None or item.group.borrows:
+            return None
+        running = self._running.get(item.group)
+        case = None if running is None else running.pending.get(item.row.id)
+        if running is None or case is None or not case.done or case.broken or case.errors:
+            return None
+        if case.printed is not None and (case.printed.texts or case.printed.logged):
+            return None
+        running.execution.reach(case)
+        return case
+
+    def forget(self, item: GroupItem) -> None:
+        """Forget a case that `finished` has returned: it is reported."""
+        del self._running[item.group].pending[item.row.id]
+
+    def _submits_all(self, group: Group) -> bool:
+        """Tell whether all cases of a group are submitted at once. One that may be skipped waits for its turn."""
+        waits = any(each.may_be_skipped() for each in self._selected[group])
+        return group.lasting and not self._step_by_step and not waits
+
+    def _wait_for(self, case: PendingCase, execution: SuiteExecution) -> None:
+        """Wait for a case, and give pytest what it printed, also if the wait is interrupted."""
+        self._printing.route()
+        try:
+            execution.wait_for(case)
+        finally:
+            self._printing.show(case.printed)
+
+    def _run_alone(
+        self, item: GroupItem, arguments: Mapping[str, Any], holder: Callable[[], Any] | None
+    ) -> PendingCase:
+        execution = self._execution(item.group, [item.row], arguments, holder, self._loop_of(item))
+        (case,) = execution.submit([item.group.case_id(item.row)], last=True)
+        try:
+            self._wait_for(case, execution)
+        finally:
+            if not case.done:
+                execution.stop()
+        return case
+
+    def _execution(
+        self,
+        group: Group,
+        chosen: Iterable[Row],
+        arguments: Mapping[str, Any],
+        holder: Callable[[], Any] | None,
+        loop: EvalLoop,
+    ) -> SuiteExecution:
+        errors: Errors = {}
+        described, settings = group.described, group.described.settings
+        rows = {group.case_id(row): row for row in chosen}
+
+        def prepared(case_id: str) -> Call:
+            if not described.given_a_case:
+                return call_with_row(described.function, rows[case_id])
+            return call_with_case(described.function, rows[case_id], arguments, holder() if holder else None)
+
+        subject = EvalSubject(prepared, errors, settings.isolate, self._debug)
+        trials = self.trials(rows, subject, self.subjects[group.parameters], described.scorers, settings)
+        if loop is not self.loop:
+            trials = self._on_another_loop(trials)
+        buffered = self._printing.routes and not group.captures and self._debug is None
+        return SuiteExecution(loop, trials, errors, concurrency_of(self._config, settings), buffered=buffered)
+
+    def _loop_of(self, item: GroupItem) -> EvalLoop:
+        """Return the loop on which a case runs: the session's, a debugger's, or that of its async fixtures."""
+        if self._debug is not None and not item.group.borrows:
+            return BorrowedLoop(lambda make: run_here(make()), watched=False)
+        found = item.runner() if item.group.borrows else None
+        if found is None:
+            return self.loop
+        runner, run = found
+        borrowed = self._borrowed.get(runner)
+        if borrowed is None:
+            borrowed = self._borrowed[runner] = BorrowedLoop(run, watched=self._debug is None)
+        return borrowed
+
+    def _on_another_loop(self, trials: SuiteTrials) -> SuiteTrials:
+        """Return trials that open clients of their own. What is behind these stays open on the session's loop."""
+        if wanted := list(trials.resolve().resources()):
+            refuse_incomplete(trials.scorers)
+            self.loop.result(self._shared.open(wanted, {}))
+        return replace(trials, shared=None)
+
+    def _upcoming(self, item: GroupItem) -> Iterator[GroupItem]:
+        """Yield this item, and those of its group that this process will run after it, as far as that is known."""
+        yield item
+        if self._scheduled is None:
+            later = (each for each in self._later(item) if not each.may_be_skipped())
+            yield from later if self.decisions is None else self._soon(item, later)
+            return
+        items = self._items
+        scheduled: Iterator[Any] = chain([item.group.following], (items[index] for index in self._scheduled()))
+        if not item.group.lasting:
+            scheduled = takewhile(lambda each: getattr(each, "group", None) is item.group, scheduled)
+        ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
+        yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
+
+    def _later(self, item: GroupItem) -> Iterator[GroupItem]:
+        """Yield the items of the group after this one, up to where pytest may make other fixtures for them."""
+        ours = self._selected[item.group]
+        later = islice(ours, ours.index(item) + 1, None)
+        if item.group.lasting:
+            return later
+        following = islice(self._items, self._items.index(item) + 1, None)
+        return (
+            mine for mine, next_one in takewhile(lambda both: both[0] is both[1], zip(later, following, strict=False))
+        )
+
+    def _soon(self, item: GroupItem, later: Iterable[GroupItem]) -> Iterator[GroupItem]:
+        """Yield as many of the later items as run beside this one, if they are needed as far as is known now."""
+        assert self.decisions is not None
+        at_a_time = concurrency_of(self._config, item.group.described.settings)
+        return islice(filter(self.decisions.needs, later), at_a_time - 1)
+
+    def is_not_needed(self, item: GroupItem) -> bool:
+        """Tell whether an item decides nothing and was not started yet."""
+        if self.decisions is None or self.decisions.needs(item):
+            return False
+        running = self._running.get(item.group)
+        return running is None or item.row.id not in running.pending
+
+    @cached_property
+    def subjects(self) -> Mapping[str, SubjectSpec]:
+        """Return the subjects of this session, by their parameters."""
+        return subjects_of([*self._selected, *self._config.stash.get(KEPT_GROUPS, ())])
+
+    def subject_to_tell(self, parameters: str) -> SubjectSpec | None:
+        """Return the subject the first time, and None later: each process tells it once to the process that reports."""
+        if parameters in self._told:
+            return None
+        self._told.add(parameters)
+        return self.subjects[parameters]
+
+    @cached_property
+    def _selected(self) -> dict[Group, list[GroupItem]]:
+        """Return the items that were not deselected, by group, in the order in which they will run."""
+        selected: dict[Group, list[GroupItem]] = {}
+        for item in self._items:
+            if (group := getattr(item, "group", None)) is not None:
+                selected.setdefault(group, []).append(item)
+        return selected
+
+    @property
+    def _items(self) -> list[Any]:
+        """Return the items of pytest's session, as far as they were not deselected."""
+        session: Any = self._config.pluginmanager.get_plugin("session")
+        return session.items  # type: ignore[no-any-return]
+
+
+def _decisions(config: pytest.Config) -> "SessionDecisions | None":
+    if not config.getoption("eval_until_decided"):
+        return None
+    from bakeoff.doors.pytest.until_decided import decisions_of
+
+    return decisions_of(config)
+
+
+def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:
+    """Return a function that lists the items that xdist has given this worker, by index. None without xdist.
+
+    xdist keeps them in a queue that may be read under its lock; a queue without a lock tells nothing.
+    """
+    if not hasattr(config, "workerinput"):
+        return None
+    queue = next((plugin.torun for plugin in config.pluginmanager.get_plugins() if hasattr(plugin, "torun")), None)
+
+    def scheduled() -> list[int]:
+        if queue is None or not hasattr(queue, "lock"):
+            return []
+        with queue.lock() as waiting:
+            return [index for index in waiting if isinstance(index, int)]
+
+    return scheduled

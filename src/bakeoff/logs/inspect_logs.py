@@ -1,0 +1,349 @@
+"""Read logs of Inspect: `.eval` archives, sample by sample, and its `.json` logs."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from bakeoff._kernel.json import as_json
+from bakeoff.errors import RunFolderError
+from bakeoff.logs.archives import Archive
+from bakeoff.logs.trials import (
+    MAX_ROUNDS,
+    RECORDED,
+    Amount,
+    Count,
+    ForeignLog,
+    LoggedObject,
+    LoggedTrial,
+    broken,
+    check,
+    name_of,
+    read_json,
+    score_of,
+    seconds_of,
+    tags_of,
+    text_of,
+)
+from bakeoff.plan import Case, SubjectSpec
+from bakeoff.record import NO_USAGE, Failure, Reasoning, Score, Step, Text, ToolCall, Transcript, Usage
+
+NAME = "inspect"
+_LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_ATTACHED = "attachment://"
+_OWN = "bakeoff"  # the package and the scorer of logs that `bakeoff export` wrote
+
+Json = dict[str, Any]
+_Objects = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value is None else value)]
+
+
+class _Usage(LoggedObject):
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    input_tokens_cache_write: Count | None = None
+    input_tokens_cache_read: Count | None = None
+    reasoning_tokens: Count | None = None
+    total_cost: Amount = None
+
+
+class _Error(LoggedObject):
+    message: str
+    traceback: str = ""
+
+
+class _Limit(LoggedObject):
+    type: str
+    limit: Any = None
+    reason: str | None = None
+
+
+class _Score(LoggedObject):
+    value: Any = None
+    answer: Any = None
+    explanation: Any = None
+    metadata: _Objects = {}
+
+
+class _Sample(LoggedObject):
+    id: int | str
+    epoch: int = Field(default=1, ge=1, le=MAX_ROUNDS)
+    input: str | list[Any] = ""
+    choices: list[Any] | None = None
+    target: str | list[Any] = ""
+    messages: list[Json] = []
+    output: _Objects = {}
+    scores: dict[str, _Score] | None = None
+    metadata: _Objects = {}
+    model_usage: dict[str, _Usage] = {}
+    role_usage: dict[str, _Usage] = {}
+    started_at: str | None = None
+    total_time: Amount = None
+    working_time: Amount = None
+    error: _Error | None = None
+    error_retries: list[Any] | None = None
+    attachments: dict[str, str] = {}
+    limit: _Limit | None = None
+
+
+class _Dataset(LoggedObject):
+    sample_ids: list[int | str] | None = None
+
+
+class _Config(LoggedObject):
+    epochs: int | None = Field(default=None, ge=1, le=MAX_ROUNDS)
+
+
+class _Spec(LoggedObject):
+    task: str
+    model: str
+    created: str | None = None
+    solver: str | None = None
+    task_args: _Objects = {}
+    model_args: _Objects = {}
+    model_generate_config: _Objects = {}
+    dataset: _Dataset = _Dataset()
+    config: _Config = _Config()
+    packages: _Objects = {}
+    metadata: _Objects = {}
+
+
+class _Header(LoggedObject):
+    version: int = 2
+    eval: _Spec
+
+
+def read_archive(path: Path) -> ForeignLog:
+    """Read an `.eval` archive. Samples are unpacked one at a time."""
+    with Archive(path) as archive:
+        # A log whose evaluation was killed has a start, and no header yet.
+        member = next((name for name in ("header.json", "_journal/start.json") if name in archive), None)
+        if member is None:
+            raise RunFolderError(f"{path} is not a log of Inspect: it has no header.json")
+        header = check(_Header, archive.read_json(member), path, member)
+
+    def samples() -> Iterator[_Sample]:
+        with Archive(path) as archive:
+            for name in archive.names:
+                if name.startswith("samples/") and name.endswith(".json"):
+                    yield check(_Sample, archive.read_json(name), path, name)
+
+    return _log(header, samples, "Inspect log (.eval)")
+
+
+def read_json_log(path: Path) -> ForeignLog:
+    """Read a log in Inspect's JSON format, which is read whole."""
+    data = read_json(path)
+    header = check(_Header, data, path)
+    listed = data.get("samples") or []
+    if not isinstance(listed, list):
+        raise RunFolderError(f"{path}: samples: a list is expected")
+
+    def samples() -> Iterator[_Sample]:
+        return (check(_Sample, each, path, f"samples[{place}]") for place, each in enumerate(listed))
+
+    return _log(header, samples, "Inspect log (.json)")
+
+
+def _log(header: _Header, samples: Any, format_: str) -> ForeignLog:
+    spec = header.eval
+    subject = _subject(spec)
+    ours = _OWN in spec.packages
+    threshold = spec.metadata.get("bakeoff_threshold") if ours else None
+    version = spec.packages.get("inspect_ai")
+    return ForeignLog(
+        tool="Inspect",
+        version=name_of(version) if version else None,
+        format=format_,
+        name=name_of(spec.task),
+        trials=lambda: (_trial(sample, subject, ours=ours) for sample in samples()),
+        created=seconds_of(spec.created),
+        planned=tuple(name_of(each) for each in spec.dataset.sample_ids or ()),
+        rounds=spec.config.epochs or 1,
+        sparse=spec.dataset.sample_ids is None,
+        threshold=threshold if isinstance(threshold, int | float) and 0 <= threshold <= 1 else None,
+    )
+
+
+def _subject(spec: _Spec) -> SubjectSpec:
+    settings = {
+        "solver": spec.solver,
+        "task_args": spec.task_args,
+        "model_args": spec.model_args,
+        "generate_config": spec.model_generate_config,
+    }
+    options = {"model": name_of(spec.model), **{key: as_json(value) for key, value in settings.items() if value}}
+    name = spec.metadata.get("bakeoff_subject") if _OWN in spec.packages else None
+    return SubjectSpec(kind=RECORDED, name=name_of(name or spec.model), options=options)
+
+
+def _trial(sample: _Sample, subject: SubjectSpec, *, ours: bool) -> LoggedTrial:
+    sample = _with_attachments(sample)
+    grader = sample.role_usage.get("grader")
+    used = sum(map(_usage, sample.model_usage.values()), NO_USAGE)
+    judging = _usage(grader) if grader else NO_USAGE
+    scores = [score for name, each in (sample.scores or {}).items() for score in _scores(name, each)]
+    counted = [score for score in scores if not ours or score.name == _OWN]
+    total, working = sample.total_time, sample.working_time
+    return LoggedTrial(
+        case=_case(sample),
+        subject=subject,
+        round=sample.epoch - 1,
+        started=seconds_of(sample.started_at),
+        tries=1 + len(sample.error_retries or ()),
+        attempt_seconds=total,
+        waited=max(0.0, total - working) if total is not None and working is not None else 0.0,
+        failure=_failure(sample),
+        transcript=_transcript(sample, _rest_of(used, judging)),
+        scores=tuple(counted),
+        asides=tuple(score for score in scores if score not in counted),
+        judging=judging,
+    )
+
+
+def _rest_of(used: Usage, judging: Usage) -> Usage:
+    """Return what was used besides judging. Where a log counts more for that than in all, they are apart."""
+    rest = used - judging
+    return used if min(rest.input, rest.output, rest.cost or 0) < 0 else rest
+
+
+def _with_attachments(sample: _Sample) -> _Sample:
+    """Put long texts, which Inspect stores once per sample, back where they belong."""
+    if not sample.attachments:
+        return sample
+
+    def resolved(value: Any) -> Any:
+        if isinstance(value, str) and value.startswith(_ATTACHED):
+            return sample.attachments.get(value.removeprefix(_ATTACHED), value)
+        if isinstance(value, dict):
+            return {key: resolved(item) for key, item in value.items()}
+        return [resolved(item) for item in value] if isinstance(value, list) else value
+
+    names = ("input", "target", "messages", "output")
+    return sample.model_copy(update={name: resolved(getattr(sample, name)) for name in names})
+
+
+def _case(sample: _Sample) -> Case:
+    choices = [f"{chr(ord('A') + place)}) {text_of(as_json(each))}" for place, each in enumerate(sample.choices or ())]
+    target = sample.target
+    return Case(
+        id=name_of(sample.id),
+        prompt="\n\n".join([_prompt(sample.input), *(["\n".join(choices)] if choices else [])]),
+        expected=as_json(target[0] if isinstance(target, list) and len(target) == 1 else target) or None,
+        tags=tags_of({key: value for key, value in sample.metadata.items() if not key.startswith("bakeoff_")}),
+    )
+
+
+def _prompt(given: str | list[Any]) -> str:
+    """Return the input as one text; several messages are marked by their roles."""
+    if isinstance(given, str):
+        return text_of(given)
+    messages = [each for each in given if isinstance(each, dict)]
+    if len(messages) == 1:
+        return _said(messages[0])
+    return "\n\n".join(f"{text_of(as_json(each.get('role')))}: {_said(each)}" for each in messages)
+
+
+def _said(message: Json) -> str:
+    """Return the text of a message, without its reasoning."""
+    return "\n".join(part.text for part in _parts(message) if isinstance(part, Text))
+
+
+def _parts(message: Json) -> Iterator[Text | Reasoning]:
+    """Yield text and reasoning; pictures and the like are only named."""
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    for part in content if isinstance(content, list) else ():
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind == "text":
+            yield Text(text=text_of(as_json(part.get("text"))))
+        elif kind == "reasoning":
+            yield Reasoning(text=text_of(as_json(part.get("reasoning"))))
+        elif kind is not None:
+            yield Text(text=f"[{name_of(kind)}]")
+
+
+def _transcript(sample: _Sample, used: Usage) -> Transcript:
+    answers = {str(each.get("tool_call_id")): each for each in sample.messages if each.get("role") == "tool"}
+    steps = [_step(message, answers) for message in sample.messages if message.get("role") == "assistant"]
+    output = sample.output.get("completion")
+    if not output:
+        last = next((each for each in reversed(sample.messages) if each.get("role") == "assistant"), None)
+        output = _said(last) if last else None
+    metadata: Json = {}
+    if sample.limit:
+        metadata["limit"] = sample.limit.model_dump(exclude_none=True)
+    return Transcript(
+        output=as_json(output),
+        steps=tuple(steps),
+        usage=used.model_copy(update={"requests": len(steps)}),
+        metadata={key: as_json(value) for key, value in metadata.items()},
+    )
+
+
+def _step(message: Json, answers: Mapping[str, Json]) -> Step:
+    calls = message.get("tool_calls")
+    made = [_call(call, answers) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    return Step(parts=(*(part for part in _parts(message) if part.text), *made))
+
+
+def _call(call: Json, answers: Mapping[str, Json]) -> ToolCall:
+    id_ = call.get("id")
+    answer = answers.get(id_) if isinstance(id_, str) else None
+    error = answer.get("error") if answer else call.get("parse_error")
+    message = error.get("message") if isinstance(error, dict) else error
+    return ToolCall(
+        name=name_of(call.get("function") or "tool"),
+        arguments=as_json(call.get("arguments")),
+        result=_said(answer) if answer else None,
+        error=None if message is None else text_of(as_json(message)),
+        id=id_ if isinstance(id_, str) else None,
+    )
+
+
+def _scores(name: str, given: _Score) -> Iterator[Score]:
+    """Yield one score, or one for each key of a scorer that returns several."""
+    several = given.value if isinstance(given.value, dict) else None
+    about = {"answer": given.answer, **({"metadata": given.metadata} if given.metadata else {})}
+    for key, value in several.items() if several is not None else [("", given.value)]:
+        title = f"{name}/{key}" if several is not None else name
+        yield score_of(title, _number(value), given.explanation or "", **about)
+
+
+def _number(value: Any) -> Any:
+    """Return the number that a value stands for, by Inspect's own rules."""
+    if not isinstance(value, str):
+        return value
+    known = _LETTERS.get(value, _LETTERS.get(value.lower()) if len(value) > 1 else None)
+    if known is not None:
+        return known
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _failure(sample: _Sample) -> Failure | None:
+    """Return why a sample has no result. A sample that met a limit, and was scored, has one."""
+    if sample.error is not None:
+        return broken(sample.error.message, sample.error.traceback)
+    if sample.limit is None or sample.scores:
+        return None
+    limit = sample.limit
+    message = limit.reason or f"the sample met its {limit.type} limit and was not scored"
+    kind = "infra" if limit.type == "operator" else "budget"
+    return Failure(kind=kind, type="LimitExceeded", message=f"{message} ({text_of(as_json(limit.limit))})")
+
+
+def _usage(given: _Usage) -> Usage:
+    """Return the usage. Inspect's input tokens exclude cache reads and writes."""
+    read, written = given.input_tokens_cache_read or 0, given.input_tokens_cache_write or 0
+    return Usage(
+        input=given.input_tokens + read + written,
+        output=given.output_tokens,
+        cache_read=read,
+        cache_write=written,
+        reasoning=given.reasoning_tokens or 0,
+        cost=given.total_cost,
+    )

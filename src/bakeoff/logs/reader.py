@@ -1,0 +1,287 @@
+"""Make a plan and records of the log of another tool."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from bakeoff._kernel.files import open_file
+from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import visible
+from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.logs.formats import FORMATS, detect, known_formats
+from bakeoff.logs.trials import RECORDED, ForeignLog, LoggedTrial, name_of, text_of
+from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
+from bakeoff.record import Phase, Record, Score
+from bakeoff.report.readers import Circumstances, Description
+from bakeoff.storage.redaction import Redactor, known_secrets
+
+DOOR = "imported"
+IMPORTED = "imported"
+"""The key in a plan's settings for the `LogSource` of an imported log."""
+_PASS_OR_FAIL = {0.0, 0.5, 1.0}  # 0.5 is partial credit
+_MAX_VALUE_LENGTH = 60  # characters of a value that is no number
+_HUGE = 1e300  # whole numbers may be too large for a float
+
+
+class LogSource(FrozenModel):
+    """Where an imported run comes from."""
+
+    tool: str
+    version: str | None = None
+    format: str
+    file: str
+    sha256: str | None = None  # None for a folder
+
+    @property
+    def words(self) -> str:
+        """Return the tool with its version, if the log has it."""
+        return f"{self.tool} {self.version}" if self.version else self.tool
+
+
+def plan_source(plan: Plan) -> LogSource:
+    """Return where the run of a plan was imported from."""
+    try:
+        return LogSource.model_validate(plan.settings.get(IMPORTED))
+    except ValidationError:  # a plan may come from anywhere
+        return LogSource(tool="another tool", format="unknown", file="unknown")
+
+
+class Choices(FrozenModel):
+    """Hold the choices of the user about a log."""
+
+    format: str | None = None  # None: by its content
+    scorers: tuple[str, ...] = ()  # those that count; none means those of the format
+    threshold: float | None = None  # None: 1 where all scores are pass or fail, else scores are only recorded
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A log that is read, first for its plan and then for its records."""
+
+    path: Path
+    choices: Choices
+
+    @cached_property
+    def log(self) -> ForeignLog:
+        name = self.choices.format or detect(self.path)
+        if name is None:
+            state = "is not a log of a known format" if self.path.exists() else "does not exist"
+            raise UsageError(f"{self.path} {state}: {known_formats()}")
+        return FORMATS[name].read(self.path)
+
+    @cached_property
+    def _redactor(self) -> Redactor:
+        return Redactor(known_secrets())
+
+    def trials(self) -> Iterator[LoggedTrial]:
+        """Yield the trials without secrets, each with its round and the scores that count."""
+        rounds: dict[tuple[str, str], int] = {}
+        names = _CaseNames()
+        for given in self.log.trials():
+            trial = given
+            if self._redactor and self._redactor.finds(given.model_dump_json().encode()):
+                trial = self._redactor.model(given)
+            case, round_ = trial.case, trial.round
+            if round_ is None:
+                case = names.different(case)
+                round_ = rounds.get((case.id, trial.subject.name), 0)
+                rounds[case.id, trial.subject.name] = round_ + 1
+            scores = _counted(trial, self.choices.scorers)
+            yield trial.model_copy(update={"case": case, "round": round_, "scores": scores, "asides": ()})
+
+    @property
+    def plan(self) -> Plan:
+        return self._survey[0]
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """Return when the first trial started and the last one ended, or None if the log does not say."""
+        return self._survey[1]
+
+    @cached_property
+    def _survey(self) -> tuple[Plan, tuple[float, float] | None]:
+        """Read all trials once, and keep only what a plan holds."""
+        cases: dict[str, Case] = {}
+        subjects: dict[str, SubjectSpec] = {}
+        scorers: dict[str, None] = {}
+        values: set[float] = set()
+        rounds = self.log.rounds
+        created = self.log.created
+        times = [] if created is None else [created]
+        for trial in self.trials():
+            if trial.started is not None:
+                ended = trial.started + sum(filter(None, (trial.attempt_seconds, trial.score_seconds)))
+                times = [min(*times, trial.started, ended), max(*times, trial.started, ended)]
+            cases.setdefault(trial.case.id, trial.case)
+            subjects.setdefault(trial.subject.name, trial.subject)
+            scorers |= dict.fromkeys(score.name for score in trial.scores)
+            if len(values) <= len(_PASS_OR_FAIL):
+                values |= {score.value for score in trial.scores if score.value is not None}
+            rounds = max(rounds, (trial.round or 0) + 1)
+        if not cases:
+            raise RunFolderError(f"{self.path} holds no trial: {self.log.tool} logged none")
+        self._refuse_unknown_scorers(scorers)
+        unrun = (Case(id=each, prompt="") for each in self.log.planned if each not in cases)
+        usual = 1.0 if values <= _PASS_OR_FAIL else None
+        usual = usual if self.log.threshold is None else self.log.threshold
+        plan = Plan(
+            name=self.log.name,
+            cases=(*cases.values(), *{each.id: each for each in unrun}.values()),
+            subjects=tuple(subjects.values()),
+            scorers=tuple(ScorerSpec(kind=RECORDED, name=name) for name in scorers) or (ScorerSpec(kind=RECORDED),),
+            rounds=rounds,
+            threshold=usual if self.choices.threshold is None else self.choices.threshold,
+            door=DOOR,
+            settings={IMPORTED: self.source.model_dump(exclude_none=True)},
+            sparse=self.log.sparse,
+        )
+        return plan, (times[0], times[-1]) if times else None
+
+    def _refuse_unknown_scorers(self, known: dict[str, None]) -> None:
+        for name in self.choices.scorers:
+            if name not in known:
+                raise UsageError(f"--scorer {name!r}: {self.path} has no such scorer; leave it out to see which it has")
+
+    @cached_property
+    def source(self) -> LogSource:
+        return LogSource(
+            tool=self.log.tool,
+            version=self.log.version,
+            format=self.log.format,
+            file=name_of(self.path.name),
+            sha256=_digest(self.path) if self.path.is_file() else None,
+        )
+
+    def records(self) -> Iterator[Record]:
+        """Yield the record of each trial."""
+        plan = self.plan
+        for logged in self.trials():
+            trial = plan.find(logged.case.id, logged.subject.name, logged.round or 0)
+            if trial is None:  # the log changed between two readings
+                raise RunFolderError(f"{self.path} was changed while it was read: read it again")
+            yield _record(trial, logged, plan.threshold, self.log.created)
+
+
+class _CaseNames:
+    """Give cases of one name and different contents different names. Cases of one content are rounds of one case."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, str] = {}  # name by digest
+        self._numbers: dict[str, int] = {}  # of the last case with that name
+
+    def different(self, case: Case) -> Case:
+        digest = fingerprint(case.attempt_digest, case.score_digest)
+        if digest not in self._given:
+            self._given[digest] = self._free(case.id)
+        # A copy would keep the digests of the old name.
+        return Case(**{**{name: getattr(case, name) for name in Case.model_fields}, "id": self._given[digest]})
+
+    def _free(self, name: str) -> str:
+        free = name
+        while free in self._numbers:
+            self._numbers[name] += 1
+            free = f"{name} ({self._numbers[name]})"
+        self._numbers[free] = 1
+        return free
+
+
+def _counted(trial: LoggedTrial, wanted: tuple[str, ...]) -> tuple[Score, ...]:
+    """Return the scores that count, and the others without a value, so that they are shown but left out of means."""
+    if wanted:
+        return tuple(_explained(score) for score in (*trial.scores, *trial.asides) if score.name in wanted)
+    return (*map(_explained, trial.scores), *map(_beside, trial.asides))
+
+
+def _explained(score: Score) -> Score:
+    """Return a score; one that is unscored because of its value says so, before the words of the log."""
+    if score.value is not None or score.failure is not None:
+        return score
+    because = _why_unscored(score.metadata.get("value"))
+    return score.model_copy(update={"reason": f"{because}: {score.reason}" if score.reason else because})
+
+
+def _why_unscored(value: JsonValue) -> str:
+    if value is None:
+        return "the log has no value"
+    if not isinstance(value, int | float):
+        text = value if isinstance(value, str) else json.dumps(value)
+        return f"{visible(text, _MAX_VALUE_LENGTH) or 'an empty text'} is no number"
+    told = f"{value:.12g}" if abs(value) < _HUGE else "the number"
+    return f"{told} is not between 0 and 1"
+
+
+def _beside(score: Score) -> Score:
+    value = score.metadata.get("value") if score.value is None else score.value
+    told = {"value": None, "metadata": {**score.metadata, "value": value}}
+    return score.model_copy(update={**told, "reason": score.reason or text_of(value)})
+
+
+def _record(trial: Trial, logged: LoggedTrial, threshold: float | None, created: float | None) -> Record:
+    seconds = logged.attempt_seconds
+    began = logged.started if logged.started is not None else created
+    attempt = None
+    if seconds is not None or logged.failure is not None:
+        waited = min(logged.waited, seconds or 0.0)
+        attempt = Phase(seconds=seconds or 0.0, waited=waited, failure=logged.failure)
+    used = logged.transcript.usage if logged.transcript else None
+    more: dict[str, Any] = {} if used is None else {"spent": used + logged.judging, "judging": logged.judging}
+    return Record(
+        **trial.identity,
+        started=began or 0.0,
+        tries=logged.tries,
+        threshold=threshold,
+        prepare=None if logged.prepare_seconds is None else Phase(seconds=logged.prepare_seconds),
+        attempt=attempt,
+        score=None if logged.score_seconds is None else Phase(seconds=logged.score_seconds),
+        transcript=logged.transcript,
+        artefacts=logged.artefacts,
+        scores=logged.scores,
+        **more,
+    )
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with open_file(path) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+class ForeignLogReader:
+    """Read the logs of other tools, so that commands take them like result files of ours."""
+
+    @property
+    def what(self) -> str:
+        return f"a log of another tool ({known_formats()})"
+
+    def __init__(self, choices: Choices | None = None) -> None:
+        self._choices = choices or Choices()
+        self._last: LogFile | None = None  # one path is described, then read
+
+    def recognises(self, path: Path) -> bool:
+        with suppress(RunFolderError):
+            return detect(path) is not None
+        return False
+
+    def describe(self, path: Path) -> Description:
+        file = self.open(path)
+        return Description(name=path.name, plan=file.plan, content_known=file.log.content_known)
+
+    def circumstances(self, path: Path) -> Circumstances:  # noqa: ARG002 - versions are those of bakeoff
+        return Circumstances()
+
+    def read(self, path: Path) -> Iterator[Record]:
+        return self.open(path).records()
+
+    def open(self, path: Path) -> LogFile:
+        if self._last is None or self._last.path != path:
+            self._last = LogFile(path, self._choices)
+        return self._last

@@ -1,0 +1,172 @@
+"""Hold what all formats have in common: a log, its trials, and the checked conversion of their values."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+
+from bakeoff._kernel.files import read_file
+from bakeoff._kernel.json import as_json, clean_text, parse_json
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import visible
+from bakeoff.errors import RunFolderError
+from bakeoff.plan import Case, SubjectSpec
+from bakeoff.record import NO_USAGE, Failure, Score, Transcript, Usage
+from bakeoff.report.readers import reason_of
+
+RECORDED = "recorded"
+"""The kind of a subject or scorer that only a log knows."""
+MAX_LOG_SIZE = 256 << 20
+MAX_ROUNDS = 100_000
+_MAX_TAGS = 50
+_MAX_NAME_LENGTH = 200
+_MAX_NUMBER = 10**15
+_END_OF_TIME = 253_402_300_800  # the year 10000
+_EXCEPTION = re.compile(r"(?:[\w.]+\.)?([A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Timeout))\b")
+_REPR = re.compile(r"([A-Za-z_]\w*)\((['\"])(.*)\2\)", re.DOTALL)  # of an exception with one text
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class LoggedObject(FrozenModel):
+    """An object of a log. Fields that we do not use are ignored: newer versions of a tool add some."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+def _known_number(value: Any) -> Any:
+    """Treat what is no number, as NaN, like a missing one."""
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+Count = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
+Amount = Annotated[Annotated[float, Field(ge=0, le=_MAX_NUMBER)] | None, BeforeValidator(_known_number)]
+"""Seconds or money; None is unknown."""
+
+
+class LoggedTrial(FrozenModel):
+    """One trial of a log. None is unknown. `round` None stands for the next round of the case and subject."""
+
+    case: Case
+    subject: SubjectSpec
+    round: int | None = Field(default=None, ge=0, lt=MAX_ROUNDS)
+    started: float | None = None
+    tries: int = 1
+    prepare_seconds: float | None = None
+    attempt_seconds: float | None = None
+    waited: float = 0.0
+    score_seconds: float | None = None
+    failure: Failure | None = None
+    transcript: Transcript | None = None
+    artefacts: dict[str, str] = {}
+    scores: tuple[Score, ...] = ()  # those that count
+    asides: tuple[Score, ...] = ()  # shown beside them
+    judging: Usage = NO_USAGE
+
+
+@dataclass(frozen=True)
+class ForeignLog:
+    """A log of another tool, whose trials can be read more than once."""
+
+    tool: str
+    format: str
+    name: str
+    trials: Callable[[], Iterator[LoggedTrial]]
+    version: str | None = None
+    created: float | None = None
+    planned: tuple[str, ...] = ()  # the ids of all cases, also of those without a trial
+    rounds: int = 1  # that were planned
+    sparse: bool = True  # nothing says that every subject was to have every case
+    threshold: float | None = None  # that the log itself names
+    content_known: bool = True  # not only the ids of cases
+
+
+def read_json(path: Path) -> Any:
+    """Read a whole JSON file. Raise an error that names it if it is too large, too deep or not JSON."""
+    data = read_file(path, MAX_LOG_SIZE)
+    try:
+        return parse_json(data)
+    except ValueError as error:
+        raise RunFolderError(f"{path} is not readable JSON: {visible(str(error), 300)}") from error
+
+
+def read_text(path: Path) -> str:
+    """Read a text file of a log; bytes that are not UTF-8 are replaced."""
+    return read_file(path).decode("utf-8", "replace")
+
+
+def check(model: type[Model], data: Any, path: Path, place: str = "") -> Model:
+    """Return a part of a log as a model. Raise an error that names the file and the place in it."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        where = f"{visible(place, 200)}: " if place else ""
+        raise RunFolderError(f"{path}: {where}{reason_of(error)}") from error
+
+
+def name_of(text: object, otherwise: str = "unnamed") -> str:
+    """Return a text as the name of a case, subject or scorer: printable and not too long."""
+    found = visible(clean_text(str(text)), _MAX_NAME_LENGTH)
+    return found if found.strip() else otherwise
+
+
+def text_of(value: JsonValue) -> str:
+    """Return a text as it is, None as an empty text, and other data as JSON."""
+    from bakeoff.report.formatting import as_text
+
+    return clean_text(as_text(as_json(value)))
+
+
+def tags_of(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the short, flat values of some metadata as tags."""
+    flat = {name: value for name, value in metadata.items() if isinstance(value, str | int | float | bool)}
+    kept = [(name, str(value)) for name, value in flat.items() if len(str(name)) <= 60 and len(str(value)) <= 100]
+    return {visible(name): visible(value) for name, value in kept[:_MAX_TAGS]}
+
+
+def seconds_of(moment: object) -> float | None:
+    """Return the seconds since 1970 of an ISO time (UTC if it names no zone), or None."""
+    if not isinstance(moment, str) or len(moment) > 60:
+        return None
+    try:
+        found = datetime.fromisoformat(moment)
+        seconds = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return seconds if 0 <= seconds < _END_OF_TIME else None
+
+
+def seconds_between(first: object, last: object) -> float | None:
+    """Return the seconds from one ISO time to another, or None if one is unknown or they are in the wrong order."""
+    start, end = seconds_of(first), seconds_of(last)
+    return None if start is None or end is None or end < start else end - start
+
+
+def score_of(name: object, value: object, reason: object = "", **metadata: Any) -> Score:
+    """Return a score. A value that is no number from 0 to 1 leaves it unscored, and stays in the metadata."""
+    if isinstance(value, bool | int | float) and 0 <= value <= 1:
+        number: float | None = float(value)
+    else:
+        number = None
+        metadata = {"value": as_json(value), **metadata}
+    known = {key: as_json(item) for key, item in metadata.items() if item is not None}
+    return Score(name=name_of(name, "score"), value=number, reason=text_of(as_json(reason)), metadata=known)
+
+
+def broken(message: object, detail: object = "", kind: str = "", *, otherwise: str = "Error") -> Failure:
+    """Return the failure of a trial that ended with an exception: never the subject's fault."""
+    text = text_of(as_json(message)).strip()
+    if shown := _REPR.fullmatch(text):
+        kind, text = kind or shown[1], shown[3]
+    found = _EXCEPTION.match(kind or text)
+    return Failure(
+        kind="infra",
+        type=found[1] if found else visible(kind, 60) or otherwise,
+        message=text or "the log does not say why",
+        detail=text_of(as_json(detail)),
+    )

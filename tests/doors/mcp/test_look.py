@@ -1,0 +1,279 @@
+"""`bakeoff mcp list`, `call`, `snapshot` and `diff`: a server as its author looks at it."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema.validators import validator_for  # type: ignore[import-untyped]
+
+from bakeoff.doors.mcp.arguments import argument_problems, parse_arguments, parse_json_arguments
+from bakeoff.doors.mcp.config import read_suite
+from bakeoff.doors.mcp.headers import hidden_headers, parse_headers, suite_with_headers, with_headers
+from bakeoff.doors.mcp.plan import EvaluationRequest, build_plan, full_environment, settings_of
+from bakeoff.doors.mcp.snapshot.changes import Change, changes
+from bakeoff.doors.mcp.snapshot.files import PlacedSnapshot, ServerEntry, Snapshot, ToolEntry
+from bakeoff.doors.mcp.snapshot.report import change_blocks, changes_as_sarif, fails
+from bakeoff.errors import UsageError
+from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.report.blocks import Code
+from bakeoff.storage.redaction import secrets_in
+from bakeoff.subjects.variables import with_variables
+
+from ...warm_bakeoff import PROGRAM, Bakeoff
+from .conftest import SERVERS
+from .test_lint import sarif_schema
+
+ROOT = Path(__file__).parents[3]
+
+TOOL = ServerTool(
+    server="desk",
+    name="order",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "what": {"type": "string"},
+            "count": {"type": "integer", "minimum": 1},
+            "price": {"type": "number"},
+            "gift": {"type": "boolean"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "sizes": {"type": "array", "items": {"type": "integer"}},
+            "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "address": {"$ref": "#/$defs/Address"},
+            "any": {},
+        },
+        "required": ["what"],
+        "$defs": {"Address": {"type": "object", "properties": {"city": {"type": "string"}}}},
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        (["what=5"], {"what": "5"}),
+        (["what=a=b"], {"what": "a=b"}),
+        (["what=", "count=5"], {"what": "", "count": 5}),
+        (["count=5.0", "price=5"], {"count": 5, "price": 5}),
+        (["gift=true", "price=-1.5"], {"gift": True, "price": -1.5}),
+        (["tags=a", "tags=5"], {"tags": ["a", "5"]}),
+        (["tags=a"], {"tags": ["a"]}),
+        (['tags=["a", "b"]', "sizes=[1]"], {"tags": ["a", "b"], "sizes": [1]}),
+        (["sizes=1", "sizes=2"], {"sizes": [1, 2]}),
+        (["note=null"], {"note": None}),
+        (["note=nothing"], {"note": "nothing"}),
+        (['address={"city": "Oslo"}'], {"address": {"city": "Oslo"}}),
+        (["any=5", "other=x"], {"any": 5, "other": "x"}),
+        (["any=null"], {"any": None}),
+    ],
+)
+def test_words_become_values_of_the_types_that_the_schema_has(words: list[str], arguments: dict[str, Any]) -> None:
+    assert parse_arguments(words, TOOL) == arguments
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["count=many"], "count=many is not a whole number"),
+        (["count=true"], "count=true is not a whole number"),
+        (["gift=yes", "price=NaN"], "gift=yes is not true or false\nprice=NaN is not a number"),
+        (["count=1", "count=2"], "'count' is given 2 times, and is no list"),
+        (["address=Oslo"], "address=Oslo is not an object"),
+        (["what"], "'what' is not an argument: write it as name=value"),
+        (["=x"], "is not an argument"),
+        (["count=\x1b[2J"], "count=\\x1b[2J is not a whole number"),
+    ],
+)
+def test_words_that_do_not_fit_are_named_with_the_type_that_is_wanted(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_arguments(words, TOOL)
+    assert message in str(caught.value)
+
+
+def test_what_a_schema_says_against_arguments() -> None:
+    assert list(argument_problems({"what": "x", "count": 3}, TOOL)) == []
+    found = list(argument_problems({"wat": "x", "count": 0, "address": {"city": 3}}, TOOL))
+    assert found == [
+        "'order' has no parameter 'wat': did you mean 'what'?",
+        "'order' needs 'what'",
+        "count: 0 is less than the minimum of 1",
+        "address.city: 3 is not of type 'string'",
+    ]
+    hostile = TOOL.model_copy(update={"input_schema": {"type": "object", "$ref": "#/$defs/none"}})
+    assert list(argument_problems({}, hostile)) == []
+    with pytest.raises(UsageError, match="is not an object"):
+        parse_json_arguments("[1]")
+    with pytest.raises(UsageError, match="is not JSON"):
+        parse_json_arguments("{")
+
+
+def test_headers_go_to_servers_at_a_url_and_their_values_to_no_file() -> None:
+    program = ServerSpec(name="a", command="x")
+    web = ServerSpec(name="b", url="https://host/mcp", headers={"authorization": "old", "X-Kept": "1"})
+    headers, secrets = hidden_headers(["Authorization: Bearer abc:def", "X-Tenant: ${TENANT}"])
+    assert headers == {"Authorization": "Bearer ${BAKEOFF_SECRET_HEADER_AUTHORIZATION}", "X-Tenant": "${TENANT}"}
+    assert secrets == {"BAKEOFF_SECRET_HEADER_AUTHORIZATION": "abc:def"}
+    changed = with_headers([program, web], headers)
+    assert changed[0] == program
+    assert changed[1].headers == {"X-Kept": "1", **headers}
+    with pytest.raises(UsageError, match="is for a server at a URL, and there is none"):
+        with_headers([program], headers)
+    with pytest.raises(UsageError) as caught:
+        parse_headers(["secret-without-a-colon"])
+    assert "secret" not in str(caught.value)
+    with pytest.raises(UsageError) as bad:
+        with_headers([web], {"Bad Name": "hush-hush"})
+    assert "hush" not in str(bad.value)
+
+
+def test_a_plan_of_an_evaluation_with_headers_holds_no_value(write_suite: Callable[..., Path]) -> None:
+    file = write_suite(mcpServers=[{"name": "web", "url": "https://host/mcp"}])
+    suite = suite_with_headers(read_suite(file, {}), ["Authorization: Bearer hush-hush-hush"])
+    plan = build_plan(suite, EvaluationRequest(path=file))
+    assert "hush" not in plan.model_dump_json()
+    assert secrets_in(suite.environment) == {"BAKEOFF_SECRET_HEADER_AUTHORIZATION": "hush-hush-hush"}
+    (spec,) = settings_of(plan).servers
+    assert with_variables(spec, full_environment(suite)).headers == {"Authorization": "Bearer hush-hush-hush"}
+    with pytest.raises(UsageError, match="set BAKEOFF_SECRET_HEADER_AUTHORIZATION"):
+        with_variables(spec, {})
+
+
+@pytest.fixture
+def kitchen(bakeoff: Bakeoff, tmp_path: Path, nobody: None) -> Path:
+    done = bakeoff("mcp", "init", ".")
+    assert done.returncode == 0, done.stderr
+    return Path("kitchen.py")
+
+
+def test_a_server_is_listed_called_and_compared_with_its_snapshot(bakeoff: Bakeoff, kitchen: Path) -> None:
+    listed = bakeoff("mcp", "list")
+    assert listed.returncode == 0, listed.stderr
+    assert "convert_temperature" in listed.stdout
+    assert '"celsius" | "fahrenheit"' in listed.stdout
+    assert list(json.loads(bakeoff("mcp", "list", "kitchen", "--json").stdout)["servers"]) == ["kitchen"]
+
+    called = bakeoff("mcp", "call", "set_timer", "minutes=3")
+    assert (called.returncode, called.stdout) == (0, "The timer rings in 3 minutes.\n"), called.stderr
+    wrong = bakeoff("mcp", "call", "set_timr", "minutes=3")
+    assert (wrong.returncode, "did you mean 'set_timer'?" in wrong.stderr) == (2, True)
+    unchecked = bakeoff("mcp", "call", "set_timer", "--args", '{"minutes": 0}', "--no-check", "--json")
+    assert (unchecked.returncode, json.loads(unchecked.stdout)["is_error"]) == (1, True)
+
+    assert bakeoff("mcp", "diff").returncode == 2, "there is no snapshot yet"
+    assert bakeoff("mcp", "snapshot").returncode == 0
+    same = bakeoff("mcp", "diff", "--fail-on", "cosmetic")
+    assert (same.returncode, "Nothing changed." in same.stdout) == (0, True)
+    kitchen.write_text(kitchen.read_text().replace("le=600", "le=60").replace("Find a recipe", "Look up a recipe"))
+    changed = bakeoff("mcp", "diff", "--sarif", "diff.sarif")
+    assert changed.returncode == 1
+    assert "maximum: 600 became 60" in changed.stdout
+    assert "+ Look up a recipe that uses an ingredient." in changed.stdout
+    assert bakeoff("mcp", "diff", "--fail-on", "never", "--json").returncode == 0
+    lines = Path("mcp-snapshot.json").read_text().splitlines()
+    for result in json.loads(Path("diff.sarif").read_text())["runs"][0]["results"]:
+        location = result["locations"][0]
+        line = lines[location["physicalLocation"]["region"]["startLine"] - 1]
+        assert location["logicalLocations"][0]["fullyQualifiedName"].split("/")[1].split(":")[0] in line
+
+
+def test_hostile_texts_of_a_server_are_shown_safely(bakeoff: Bakeoff, nobody: None) -> None:
+    Path("evil.py").write_text(
+        "from mcp.server import MCPServer\n"
+        "server = MCPServer('evil', instructions='in\\x1b[31mred')\n"
+        "@server.tool(description='De\\x1b[2Jscribed\\u202e')\n"
+        "def wipe(name: str = 'x') -> str: return 'gone\\x1b]0;title\\x07'\n"
+        "@server.resource('note://{id}', description='\\x1b[8mhidden')\n"
+        "def note(id: str) -> str: return id\n"
+        "@server.prompt(description='\\x9b31mred')\n"
+        "def greet(who: str) -> str: return who\n"
+        "server.run('stdio')\n"
+    )
+    command = shlex.join([sys.executable, "evil.py"])
+    shown = [
+        bakeoff("mcp", "list", "--command", command),
+        bakeoff("mcp", "call", "wipe", "--command", command),
+        bakeoff("mcp", "snapshot", "--command", command, "-o", "-"),
+        bakeoff("mcp", "list", "--json", "--command", command),
+    ]
+    for done in shown:
+        assert done.returncode == 0, done.stderr
+        assert not {"\x1b", "\x9b", "\u202e", "\x07"} & set(done.stdout + done.stderr)
+    assert "note://{id}" in shown[0].stdout
+    assert "greet" in shown[0].stdout
+
+
+def test_a_destructive_tool_is_called_only_when_that_is_said(bakeoff: Bakeoff, nobody: None) -> None:
+    command = shlex.join([sys.executable, str(SERVERS / "desk.py"), "notes"])
+    refused = bakeoff("mcp", "call", "erase", "text=all", "--command", command)
+    assert refused.returncode == 2
+    assert "marked as destructive by its server: call it with --yes" in refused.stderr
+    done = bakeoff("mcp", "call", "erase", "text=all", "--yes", "--command", command)
+    assert (done.returncode, done.stdout) == (0, "note 1: all\n")
+
+
+def test_tools_of_the_same_name_are_told_apart_by_their_servers(bakeoff: Bakeoff, nobody: None) -> None:
+    health, notes = (shlex.join([sys.executable, str(SERVERS / "desk.py"), name]) for name in ("health", "notes"))
+    both = ("--command", health, "--command", notes)
+    unclear = bakeoff("mcp", "call", "log", "text=x", *both)
+    assert unclear.returncode == 2
+    wanted = unclear.stderr.strip().rpartition(", ")[2]
+    done = bakeoff("mcp", "call", wanted, "text=x", *both)
+    assert (done.returncode, done.stdout) == (0, "note 1: x\n")
+
+
+def test_changes_as_sarif_follow_its_schema_and_text_marks_the_words() -> None:
+    before, after = (
+        Snapshot(servers={"s": ServerEntry(tools={"t": ToolEntry(description=text, inputSchema={"type": "object"})})})
+        for text in ("Old words.\nSame line.", "New words.\nSame line.")
+    )
+    found = (
+        *changes(before, after),
+        Change(level="breaking", kind="tool-removed", server="s", part="tool", name="x", what="it was removed"),
+    )
+    log = changes_as_sarif(found, PlacedSnapshot(before))
+    schema = sarif_schema()
+    assert [error.message for error in validator_for(schema)(schema).iter_errors(log)] == []
+    assert [result["level"] for result in log["runs"][0]["results"]] == ["warning", "error"]
+    assert "physicalLocation" not in log["runs"][0]["results"][0]["locations"][0]
+    (words,) = [block for block in change_blocks(found) if isinstance(block, Code)]
+    assert words.text.splitlines() == ["- Old words.", "+ New words.", "  Same line."]
+    levels = ("breaking", "risky", "cosmetic", "never")
+    assert [fails(found[:1], level) for level in levels] == [False, True, True, False]
+    assert [fails(found, level) for level in levels] == [True, True, True, False]
+
+
+def test_texts_of_servers_are_neither_links_nor_placeholders_in_sarif() -> None:
+    name = "[free](https://evil.example){0}\u202e"
+    change = Change(level="risky", kind="tool-added", server="s", part="tool", name=name, what="it is new")
+    (result,) = changes_as_sarif([change], PlacedSnapshot(Snapshot(servers={})))["runs"][0]["results"]
+    assert "[free] (https://evil.example){{0}}\\u202e" in result["message"]["text"]
+    assert "\u202e" not in json.dumps(result, ensure_ascii=False)
+
+
+def test_snapshots_and_calls_show_no_secret_that_a_server_repeats(bakeoff: Bakeoff, nobody: None) -> None:
+    Path("leaky.py").write_text(
+        "import os\nfrom mcp.server import MCPServer\nserver = MCPServer('leaky')\n"
+        "@server.tool(description='With ' + os.environ['API_TOKEN'])\n"
+        "def look() -> str: return 'With ' + os.environ['API_TOKEN']\nserver.run('stdio')\n"
+    )
+    leaky = {"command": sys.executable, "args": ["leaky.py"], "env": {"API_TOKEN": "canary-4711-canary"}}
+    Path(".mcp.json").write_text(json.dumps({"mcpServers": {"leaky": leaky}}))
+    for words in (("snapshot", ".mcp.json", "-o", "-"), ("call", "look", "--config", ".mcp.json")):
+        done = bakeoff("mcp", *words)
+        assert done.returncode == 0, done.stderr
+        assert "With [redacted " in done.stdout
+        assert "canary" not in done.stdout
+
+
+def test_the_hooks_for_pre_commit_are_commands_that_exist() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    for hook in hooks:
+        program, *words = shlex.split(hook["entry"])
+        assert program == PROGRAM.name
+        done = subprocess.run([PROGRAM, *words, "--help"], capture_output=True, check=False)
+        assert done.returncode == 0

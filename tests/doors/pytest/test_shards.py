@@ -1,0 +1,81 @@
+"""`--eval-shard`: parts of the evals of a session, which together are the whole."""
+
+from pathlib import Path
+
+import pytest
+
+from bakeoff.cli.flags import MergeFlags
+from bakeoff.cli.merge import run_merge
+from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
+
+from .small_project import SmallProject, project
+
+pytest_plugins = ["pytester"]
+__all__ = ["project"]
+
+EVALS = """
+def partly(given): return 0.0 if given.input == 3 else 1.0
+
+@pytest.mark.parametrize("tone", ["kind", "short"])
+@eval_suite(data=rows(*range(7)), scorers=[partly])
+def test_suite(case, tone):
+    return case.input
+
+async def test_single(to_eval):
+    await to_eval("x", output="x", expected="x", scorer=Exact())
+
+def test_plain():
+    pass
+"""
+N = 3
+
+
+def written(project: SmallProject, *options: str) -> Path:
+    """Run the evals, and return their file."""
+    file = project.path / f"{'-'.join(options).replace('/', '-') or 'whole'}.json"
+    project.run("--eval-json", str(file), *options)
+    return file
+
+
+def node_ids(file: Path) -> set[str]:
+    return {outcome.nodeid for outcome in read_eval_file(file).outcomes}
+
+
+def test_shards_are_the_whole_in_parts_and_keep_the_sets_of_parameters_of_a_case_together(
+    project: SmallProject,
+) -> None:
+    project.write(EVALS)
+    whole = written(project)
+    parts = [written(project, f"--eval-shard={number}/{N}") for number in range(1, N + 1)]
+    found = [node_ids(part) for part in parts]
+    assert set().union(*found) == node_ids(whole)
+    assert [len(part) for part in found] == [6, 5, 4]
+    assert all(name.replace("kind", "short") in part for part in found for name in part)
+    merged = project.path / "merged.json"
+    run_merge(files=parts, wanted=MergeFlags(output=str(merged), shards=N))
+    assert read_eval_file(merged).shards == N
+    assert without_times(merged) == without_times(whole)
+
+
+def without_times(file: Path) -> dict[str, object]:
+    return read_eval_file(file).numbers.model_dump(exclude={"seconds", "timing"})
+
+
+def test_tests_that_are_no_evals_are_in_every_shard_and_others_are_deselected(project: SmallProject) -> None:
+    project.write(EVALS)
+    seen = project.run("--eval-shard", "3/3")
+    assert seen.counts() == {"passed": 5, "deselected": 11}
+    assert project.run("--eval-shard", "2/3", "-k", "plain").counts() == {"passed": 1, "deselected": 15}
+
+
+def test_the_variable_chooses_a_shard_and_what_is_no_shard_is_refused(
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write(EVALS)
+    monkeypatch.setenv("BAKEOFF_SHARD", "2/3")
+    assert project.run().counts()["deselected"] > 0
+    assert "deselected" not in project.run("--eval-shard", "1/1").counts()
+    monkeypatch.setenv("BAKEOFF_SHARD", "4/3")
+    assert "BAKEOFF_SHARD='4/3': write the number of the shard" in project.run_apart().result.stderr.str()
+    refused = project.run_apart("--eval-shard", "x").result.stderr.str()
+    assert "'x': write the number of the shard and how many there are, such as 1/4 or 4/4" in refused

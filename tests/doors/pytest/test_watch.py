@@ -1,0 +1,286 @@
+"""`pytest --eval-watch`: what changed and what failed is run again, and everything else is kept."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bakeoff._kernel.watch import GONE
+from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
+from bakeoff.doors.pytest.rows import read_rows
+from bakeoff.doors.pytest.watch.cycle import told_file
+from bakeoff.doors.pytest.watch.reads import ROWS, Reads
+from bakeoff.doors.pytest.watch.source import ANYTHING, TestParts, imported_files
+from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, Told, stale_tests
+from bakeoff.storage.run_folder import run_folders
+
+from ...cli.wizard_terminal import CTRL_C, Terminal
+from .small_project import PLUGIN, SmallProject, project
+
+pytest_plugins = ["pytester"]
+__all__ = ["project"]
+
+FILE = '''
+"""Evals."""
+import pytest
+from bakeoff import describe_eval, eval_suite
+from app import ask
+
+ROWS = [{"input": "a"}]
+LIMIT = 3
+
+@pytest.fixture(autouse=True)
+def clean():
+    yield
+
+def helper(x):
+    return x[:LIMIT]
+
+@eval_suite(data=ROWS, scorers=[len])
+def test_one(case):
+    return helper(ask(case.input))
+
+test_two = describe_eval("two", data=ROWS, task=ask, scorers=[len])
+
+class TestThree:
+    @eval_suite(data=[{"input": "b"}], scorers=[len])
+    def test_it(self, case):
+        return "x"
+'''
+TESTS = ("test_one", "test_two", "TestThree")
+
+
+def changed_by(old: str, new: str) -> list[str]:
+    before, after = TestParts(FILE), TestParts(FILE.replace(old, new))
+    return [name for name in TESTS if before.digest(name) != after.digest(name)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "tests"),
+    [
+        ('"a"', '"b"', []),  # rows are compared for themselves
+        ('[{"input": "b"}]', "[]", []),
+        ('"""Evals."""', "# Evals", []),
+        ("LIMIT = 3", "LIMIT = 4", ["test_one"]),
+        ("return x", "return 2 * x", ["test_one"]),
+        ("from app import ask", "from app2 import ask", ["test_one", "test_two"]),
+        ('"two", data', '"three", data', ["test_two"]),
+        ('return "x"', 'return "y"', ["TestThree"]),
+        ("yield", "yield 1", [*TESTS]),
+        ("LIMIT = 3", "LIMIT = 3\nimport os\nos.environ['A'] = '1'", [*TESTS]),
+        ("LIMIT = 3", "LIMIT = 3\nfrom app import *", [*TESTS]),
+    ],
+)
+def test_a_change_concerns_the_tests_that_use_it(old: str, new: str, tests: list[str]) -> None:
+    assert changed_by(old, new) == tests
+
+
+TOLD = Told(
+    imports={
+        "/p/test_a.py": frozenset({"/p/app.py", "/p/conftest.py"}),
+        "/p/test_b.py": frozenset({"/p/other.py", "/p/conftest.py"}),
+        "/p/test_c.py": frozenset({"/p/conftest.py", ANYTHING}),
+    },
+    reads={
+        "/p/rows.jsonl": frozenset({ROWS}),
+        "/p/prompt.txt": frozenset({"/p/app.py"}),
+        "/p/b.txt": frozenset({"/p/test_b.py"}),
+        "/p/unknown.txt": frozenset({ANYTHING}),
+        "/p/plugin.txt": frozenset({"/p/plugin.py"}),
+    },
+)
+A, B, C = TOLD.imports
+
+
+@pytest.mark.parametrize(
+    ("changed", "stale"),
+    [
+        ({"/p/rows.jsonl": "x"}, set()),
+        ({"/p/app.py": "x"}, {A, C}),
+        ({"/p/app.py": "x", "/p/rows.jsonl": "x"}, {A, C}),
+        ({"/p/prompt.txt": "x"}, {A, C}),
+        ({"/p/b.txt": "x"}, {B, C}),
+        ({"/p/conftest.py": "x"}, {A, B, C}),
+        ({"/p/test_a.py": "x"}, {C}),  # its own tests are compared one by one
+        ({"/p/test_new.py": None}, {C}),
+        ({"/p/app.py": GONE}, {A, C}),  # it is back
+        ({"/p/sub/conftest.py": None}, None),
+        ({"/p/unknown.txt": "x"}, None),
+        ({"/p/plugin.txt": "x"}, None),
+        ({"/p/server.py": "x"}, None),  # nobody imports it, so a test may run it as a program
+    ],
+)
+def test_a_changed_file_makes_the_tests_stale_that_may_use_it(
+    changed: Mapping[str, str | None], stale: set[str] | None
+) -> None:
+    assert stale_tests(changed, TOLD) == stale
+
+
+def test_a_test_is_kept_only_if_it_passed_and_nothing_of_it_has_changed() -> None:
+    tests = {"a": KeptTest(fingerprint="1"), "b": KeptTest(fingerprint="1", failed=True)}
+    cycle = Cycle(number=2, all=False, stale=("/p/stale.py",), tests=tests)
+    assert cycle.keeps("a", "/p/test.py", "1")
+    assert not cycle.keeps("a", "/p/test.py", "2")
+    assert not cycle.keeps("a", "/p/stale.py", "1")
+    assert not cycle.keeps("b", "/p/test.py", "1")
+    assert not cycle.keeps("new", "/p/test.py", "1")
+    assert not cycle.model_copy(update={"all": True}).keeps("a", "/p/test.py", "1")
+
+
+def test_imports_are_followed_also_where_a_function_makes_them(tmp_path: Path) -> None:
+    sources = {
+        "test_a": "import pkg.one\n",
+        "pkg": "",
+        "pkg.one": "def f():\n    from pkg import two\n",
+        "pkg.two": "",
+        "pkg.three": "",
+        "test_b": "import importlib\nimportlib.import_module('pkg.three')\n",
+        "test_c": "server = ['server.py']\n",
+    }
+    loaded = {}
+    for name, source in sources.items():
+        loaded[name] = str(tmp_path / f"{name}.py")
+        Path(loaded[name]).write_text(source)
+    assert imported_files(loaded["test_a"], loaded) == {loaded[name] for name in ("pkg", "pkg.one", "pkg.two")}
+    assert imported_files(loaded["test_b"], loaded) == {ANYTHING}
+    assert imported_files(loaded["test_c"], loaded) == {ANYTHING}
+
+
+def test_a_file_belongs_to_the_module_that_reads_it(tmp_path: Path) -> None:
+    for name in ("prompt.txt", "both.txt", "rows.jsonl", ".hidden"):
+        (tmp_path / name).write_text('{"input": "a"}')
+    (tmp_path / "cases").mkdir()
+    module = tmp_path / "app.py"
+    module.write_text("def read(path): return path.read_text()\ndef names(path): return list(path.iterdir())\n")
+    names: dict[str, Any] = {}
+    exec(compile(module.read_text(), str(module), "exec"), names)
+    (tmp_path / "results" / "runs").mkdir(parents=True)
+    (tmp_path / "results" / "runs" / "plan.json").touch()
+    reads = Reads([tmp_path], tmp_path / "results" / "runs")
+    reads.start()
+    try:
+        for name in ("prompt.txt", "both.txt", ".hidden"):
+            names["read"](tmp_path / name)
+        names["names"](tmp_path / "cases")
+        names["read"](tmp_path / "results" / "runs" / "plan.json")
+        names["names"](tmp_path / "results" / "runs")
+        names["names"](tmp_path / "results")
+        (tmp_path / "both.txt").write_text("")
+        read_rows("rows.jsonl", tmp_path)
+        (tmp_path / "prompt.txt").read_text()
+        with reads.paused():
+            (tmp_path / "rows.jsonl").read_text()
+        assert list(tmp_path.iterdir())  # as pytest does
+    finally:
+        reads.stop()
+    assert reads.found == {
+        str(tmp_path / "prompt.txt"): {str(module), ANYTHING},
+        str(tmp_path / "rows.jsonl"): {ROWS},
+        str(tmp_path / "cases"): {str(module)},
+    }
+    assert reads.of_rows() == [str(tmp_path / "rows.jsonl")]
+
+
+APP = """
+from pathlib import Path
+PROMPT = Path(__file__).with_name("prompt.txt")
+
+def ask(question):
+    PROMPT.read_text()
+    return f"<{question}>"
+"""
+SUITES = """
+from app import ask
+from other import rows_of
+
+test_file = describe_eval("file", data="rows.jsonl", task=ask, scorers=[right])
+test_inline = describe_eval("inline", data=rows("c", "d"), task=lambda input: f"<{input}>", scorers=[right])
+
+def test_plain():
+    assert rows_of()
+"""
+
+
+def write_project(project: SmallProject) -> None:
+    project.pytester.makeini("[pytest]\npythonpath = .\n")
+    project.write(APP, "app.py", head="")
+    project.write("def rows_of():\n    return [1]\n", "other.py", head="")
+    project.write("", "prompt.txt", head="")
+    write_rows(project, "<b>")
+    project.write(SUITES, "test_a.py")
+    project.write("test_other = describe_eval('other', data=rows('e'), task=lambda input: '<e>', scorers=[right])")
+
+
+def write_rows(project: SmallProject, expected: str) -> None:
+    rows = [{"input": "a", "expected": "<a>", "name": "a"}, {"input": "b", "expected": expected, "name": "b"}]
+    project.write("\n".join(map(json.dumps, rows)), "rows.jsonl", head="")
+
+
+def test_a_cycle_with_xdist_runs_only_what_is_needed_and_reports_everything(project: SmallProject) -> None:
+    write_project(project)
+    first, second = project.path / "first.json", project.path / "second.json"
+    first.write_text(Cycle(number=1).model_dump_json())
+    xdist = ("-p", "xdist", "-n", "2")
+    seen = project.run_apart(f"--eval-watch-cycle={first}", *xdist, record=())
+    assert seen.counts() == {"passed": 6}
+    told = Told.model_validate_json(told_file(first).read_bytes())
+    assert told.complete
+    assert told.reads[str(project.path / "rows.jsonl")] == {ROWS}
+    assert told.reads[str(project.path / "prompt.txt")] == {str(project.path / "app.py")}
+    assert told.imports[str(project.path / "test_a.py")] == {
+        str(project.path / name) for name in ("app.py", "other.py")
+    }
+    write_rows(project, "<?>")
+    second.write_text(Cycle(number=2, all=False, tests=told.tests).model_dump_json())
+    seen = project.run_apart(f"--eval-watch-cycle={second}", *xdist, "--eval-json", "all.json", record=())
+    assert seen.counts() == {"failed": 1}
+    seen.result.stdout.fnmatch_lines(["watch: 5 results are kept from earlier cycles"])
+    outcomes = {outcome.case: outcome.passed for outcome in read_eval_file(project.path / "all.json").outcomes}
+    assert outcomes == {"a": True, "b": False, "c": True, "d": True, "e": True}
+    run = run_folders(project.path / "results")[-1]
+    plan = run.read_plan()
+    assert {record.case for record in run.latest_records(plan)} == {case.id for case in plan.cases}
+    assert len(plan.cases) == 5
+    assert 'data-cycle="2"' in (project.path / "results" / "watch.html").read_text()
+
+
+def test_watching_in_a_terminal(project: SmallProject) -> None:
+    write_project(project)
+    command = [sys.executable, "-m", "pytest", *PLUGIN, "--eval-watch", "-k", "not other"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    waiting = "Waiting for changes; Ctrl-C ends. Page: results/watch.html"
+    with Terminal(command, project.path, environment) as terminal:
+        terminal.sees("5 passed, 1 deselected")
+        terminal.sees(waiting)
+        write_rows(project, "<?>")
+        terminal.sees("Changed: rows.jsonl")
+        terminal.sees("test_a.py::test_file[b] FAILED 0.00")
+        terminal.sees("1 failed, 5 deselected")
+        terminal.sees(waiting)
+        project.write(SUITES + "\ndef (\n", "test_a.py")
+        terminal.sees("SyntaxError")
+        terminal.sees(waiting)
+        write_rows(project, "<b>")
+        project.write(SUITES.replace('"c", "d"', '"c", "x"'), "test_a.py")
+        terminal.sees("watch: 3 results are kept from earlier cycles")  # a, c and the plain test
+        terminal.sees("2 passed")
+        terminal.sees(waiting)
+        assert (project.path / "results" / "watch.html.svg").exists()
+        project.write("!", "prompt.txt", head="")
+        terminal.sees("5 passed")
+        terminal.answer(waiting, CTRL_C)
+        assert terminal.ends() == 0
+        assert "Traceback" not in terminal.text.partition("^C")[2]
+    assert len(run_folders(project.path / "results")) == 1
+    assert not (project.path / "results" / "watch.html.svg").exists()
+
+
+def test_watching_refuses_what_needs_all_results_anew(project: SmallProject) -> None:
+    project.write("")
+    seen = project.run_apart("--eval-watch", "--eval-until-decided")
+    assert seen.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "--eval-until-decided needs all anew" in seen.result.stderr.str()

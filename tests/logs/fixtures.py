@@ -1,0 +1,56 @@
+"""The logs that the scripts in scripts/logs made with the real tools, and what these tools said of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+LOGS = Path(__file__).parent / "logs"
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A log, and the numbers that its own tool computed."""
+
+    file: str
+    format: str
+    tool: str
+    passed: int
+    failed: int
+    infra: int
+    grader: int = 0
+    tokens: int | None = None
+
+    shares: tuple[str, ...] = ()  # passed of scored, if there are several subjects
+    scored: bool = True  # a trajectory alone says nothing of right and wrong
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Return the passed and scored numbers that tables show."""
+        return self.shares or (f"{self.passed}/{self.passed + self.failed}",)
+
+    @property
+    def path(self) -> Path:
+        return LOGS / self.file
+
+
+TWO = ("2/8", "6/6")  # of echo and atlas
+ALL = [
+    Logged("inspect.eval", "inspect", "Inspect 0.3.285", passed=5, failed=3, infra=2, tokens=350),
+    Logged("inspect.json", "inspect-json", "Inspect 0.3.285", passed=5, failed=3, infra=2, tokens=350),
+    Logged(
+        "promptfoo.json",
+        "promptfoo",
+        "promptfoo 0.121.20",
+        passed=8,
+        failed=6,
+        infra=2,
+        tokens=72,
+        shares=TWO,
+    ),
+    Logged("promptfoo.jsonl", "promptfoo-lines", "promptfoo", passed=8, failed=6, infra=2, tokens=72, shares=TWO),
+    Logged("pydantic-evals.json", "pydantic-evals", "pydantic-evals", passed=2, failed=2, infra=2, grader=2),
+    Logged("deepeval.json", "deepeval", "DeepEval", passed=1, failed=2, infra=0, grader=1),
+    Logged("acme__coder-1.sample-run.json", "swebench", "SWE-bench", passed=2, failed=2, infra=3),
+    Logged("swebench-folder/acme__coder-1", "swebench", "SWE-bench", passed=2, failed=2, infra=2),
+    Logged("harbor-job", "harbor", "Harbor", passed=3, failed=2, infra=2, grader=1, tokens=7 * 280),
+    Logged("atif.json", "atif", "ATIF 1.8", passed=0, failed=0, infra=0, grader=1, tokens=280, scored=False),
+]
