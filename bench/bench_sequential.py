@@ -10,7 +10,7 @@ from itertools import repeat
 
 from tests.stats.simulation_sequential import EQUAL, Apart, any_wrong, simulated
 
-from bakeoff.stats.sequential import Decision
+from bakeoff.stats.sequential import SequentialDecision
 
 RUNS = 1_000
 MAX_WRONG, MIN_COVERED, MIN_SAVED = 0.05, 0.95, 0.5
@@ -74,7 +74,8 @@ def show_savings(runs: int) -> float:
             fewer = max(1, runs * 200 // max(200, cases))
             found = list(pool.map(partial(simulated, intervals=False), aparts, repeat(fewer)))
             cells = [
-                f"{100 * each.saved:.0f} % ({100 * (1 - each.decided[Decision.UNDECIDED]):.0f} %)" for each in found
+                f"{100 * each.saved:.0f} % ({100 * (1 - each.decided[SequentialDecision.UNDECIDED]):.0f} %)"
+                for each in found
             ]
             print(f"| {cases} | {rounds} | {'–' if margin is None else margin} |", " | ".join(cells), "|", flush=True)
             if (cases, rounds, margin) == (200, 1, None):

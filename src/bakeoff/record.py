@@ -104,7 +104,7 @@ class _WithTexts(FrozenModel):
         return super().model_copy(update=clean(dict(update or {})), deep=deep)
 
 
-class _Tagged(_WithTexts):
+class _TaggedBlock(_WithTexts):
     """A part of a step. Its `type` is always written, also where defaults are left out."""
 
     @model_serializer(mode="wrap")
@@ -112,17 +112,17 @@ class _Tagged(_WithTexts):
         return {"type": type(self).model_fields["type"].default, **handler(self)}
 
 
-class Text(_Tagged):
+class Text(_TaggedBlock):
     type: Literal["text"] = "text"
     text: CleanText
 
 
-class Reasoning(_Tagged):
+class Reasoning(_TaggedBlock):
     type: Literal["reasoning"] = "reasoning"
     text: CleanText
 
 
-class ToolCall(_Tagged):
+class ToolCall(_TaggedBlock):
     """One call of a tool and its result.
 
     Calls made by hand may use `timestamp` for `started` (seconds or milliseconds, a `datetime`, ISO text), a `type` of

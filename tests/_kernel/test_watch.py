@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from bakeoff._kernel.watch import GONE, FileStates, Watch, source_files
+from bakeoff._kernel.watch import GONE, FileStates, FileWatch, source_files
 
 
 def test_a_burst_of_saves_is_one_change() -> None:
@@ -13,7 +13,7 @@ def test_a_burst_of_saves_is_one_change() -> None:
         seen.append(next(looks, {"a": 3, "b": 1, "c": 1}))
         return seen[-1]
 
-    watch = Watch(look, {"a": 1, "b": 1})
+    watch = FileWatch(look, {"a": 1, "b": 1})
     assert watch.wait() == {"a": 1, "c": None}
     assert len(seen) == 5
     assert watch.known == {"a": 3, "b": 1, "c": 1}
@@ -21,7 +21,7 @@ def test_a_burst_of_saves_is_one_change() -> None:
 
 def test_a_file_that_an_editor_replaces_is_not_missing_in_between() -> None:
     looks = iter(["old", GONE, "old", "old", GONE, "new"])
-    watch = Watch(lambda: {"file": next(looks, "new")}, {"file": "old"})
+    watch = FileWatch(lambda: {"file": next(looks, "new")}, {"file": "old"})
     assert watch.wait() == {"file": "old"}
     assert watch.known == {"file": "new"}
 

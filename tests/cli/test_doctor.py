@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.doctor import KEYS, Finding, look
+from bakeoff.cli.doctor import KEYS, DoctorFinding, look
 from bakeoff.sandbox import available
 
 
-def findings(results: Path = Path("results")) -> dict[str, Finding]:
+def findings(results: Path = Path("results")) -> dict[str, DoctorFinding]:
     return {finding.what: finding for finding in look(results)}
 
 

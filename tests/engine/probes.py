@@ -12,7 +12,7 @@ from bakeoff.errors import InfraError
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Needs, ScoreInput, Task
 from bakeoff.record import Record, Transcript
-from bakeoff.storage.journal import Mark
+from bakeoff.storage.journal import JournalMark
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 CarryOut = Callable[..., Awaitable[list[Record]]]
@@ -68,7 +68,7 @@ def folder_of(tmp_path: Path) -> RunFolder:
 
 
 def end_reason(tmp_path: Path) -> str | None:
-    marks = [entry for entry in folder_of(tmp_path).entries() if isinstance(entry, Mark)]
+    marks = [entry for entry in folder_of(tmp_path).entries() if isinstance(entry, JournalMark)]
     return str(marks[-1].facts["reason"]) if marks[-1].kind == "end" else None
 
 

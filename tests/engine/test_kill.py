@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from bakeoff.record import NO_USAGE, Record
-from bakeoff.storage.journal import Mark, Spent
+from bakeoff.storage.journal import JournalMark, SpentTokens
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.run_folder import RunFolder
 
@@ -79,10 +79,10 @@ def test_nothing_reported_is_lost_and_nothing_is_done_twice_however_often_the_ru
     assert sorted(record.attempt_key for record in latest) == sorted(record.attempt_key for record in records)
     assert program.plan(cases).size == len(records)
     # What killed trials had spent is in the total as well, and no usage is counted twice.
-    spent = [entry for entry in entries if isinstance(entry, Spent)]
+    spent = [entry for entry in entries if isinstance(entry, SpentTokens)]
     assert spent[-1].total == sum((entry.usage for entry in spent), NO_USAGE)
     assert spent[-1].total.requests >= cases
-    starts = [entry for entry in entries if isinstance(entry, Mark) and entry.kind == "start"]
+    starts = [entry for entry in entries if isinstance(entry, JournalMark) and entry.kind == "start"]
     assert 1 < len(starts) <= KILLS + 1
-    assert isinstance(entries[-1], Mark)
+    assert isinstance(entries[-1], JournalMark)
     assert entries[-1].kind == "end"

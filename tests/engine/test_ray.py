@@ -39,7 +39,7 @@ from bakeoff import (
 )
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.executors.ray_driver import RayRunner
-from bakeoff.engine.executors.ray_messages import Failed, Order
+from bakeoff.engine.executors.ray_messages import NodeFailed, Order
 from bakeoff.engine.executors.ray_order import make_order
 from bakeoff.engine.executors.ray_worker import Worker
 from bakeoff.engine.sandbox_choice import sandbox_of
@@ -400,7 +400,7 @@ def test_a_worker_refuses_what_it_cannot_run(changes: dict[str, Any], problem: s
     worker = Worker()
     worker.open(Order(options=RunOptions(results=tmp_path), **{**given, **changes}), b"{}")
     (event,) = worker.poll()
-    assert isinstance(event, Failed)
+    assert isinstance(event, NodeFailed)
     assert problem in event.reason
     for thread in [thread for thread in threading.enumerate() if thread.name == "bakeoff-trials"]:
         thread.join()

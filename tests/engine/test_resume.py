@@ -16,7 +16,7 @@ from bakeoff.errors import InfraError, RunFolderError, SubjectError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ScoreInput, Task
 from bakeoff.record import Record, Transcript, Usage
-from bakeoff.storage.journal import Spent
+from bakeoff.storage.journal import SpentTokens
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 CarryOut = Callable[..., Awaitable[list[Record]]]
@@ -153,7 +153,7 @@ async def test_what_only_graders_notice_is_scored_again_on_the_recorded_attempt(
     assert (bench.attempts, bench.scorings) == ([], ["a", "b", "c"])
     assert [record.transcript for record in after] == [record.transcript for record in before]
     assert [record.spent for record in after] == [Usage(input=5, cost=0.5)] * 3
-    spent = [entry for entry in folder_of(tmp_path).entries() if isinstance(entry, Spent)]
+    spent = [entry for entry in folder_of(tmp_path).entries() if isinstance(entry, SpentTokens)]
     assert spent[-1].total == Usage(input=15, cost=1.5)
     bench.forget()
     assert await go(Plan.model_validate(plan.model_dump())) == []
@@ -257,7 +257,7 @@ async def test_what_a_killed_trial_spent_counts_when_the_run_is_taken_up_again(
         assert process.stdout is not None
         assert process.stdout.readline() == "spent\n"
         async with asyncio.timeout(20):
-            while not any(isinstance(entry, Spent) for entry in folder_of(tmp_path).entries()):
+            while not any(isinstance(entry, SpentTokens) for entry in folder_of(tmp_path).entries()):
                 await asyncio.sleep(0.001)
         process.kill()
     plan = plan_of(Case(id="a", prompt="?"), scorers=(ScorerSpec(kind="judge"),))

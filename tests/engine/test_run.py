@@ -14,7 +14,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import Record
-from bakeoff.storage.journal import Mark, read_journal
+from bakeoff.storage.journal import JournalMark, read_journal
 from bakeoff.storage.run_folder import RunFolder
 
 from .probes import CarryOut, Probe, end_reason, folder_of, plan_of, registry_of
@@ -159,6 +159,6 @@ def test_the_start_of_a_journal_says_who_wrote_it(tmp_path: Path) -> None:
 
     asyncio.run(go())
     first = next(read_journal(folder_of(tmp_path).journal_file))
-    assert isinstance(first, Mark)
+    assert isinstance(first, JournalMark)
     assert {"bakeoff", "time"} <= first.facts.keys()
     assert folder_of(tmp_path).journal_file.stat().st_mode & 0o077 == 0

@@ -13,7 +13,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
 from bakeoff.record import Verdict
 from bakeoff.report.summary import Summary, summarise
 from bakeoff.stats.decisions import random_order
-from bakeoff.stats.sequential import Decision
+from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.storage.run_folder import RunFolder
 
 from .probes import CarryOut, Probe, end_reason, folder_of, registry_of
@@ -56,7 +56,7 @@ async def test_it_stops_with_the_case_that_decides(carry_out: CarryOut, tmp_path
     assert summary.comparisons is not None
     assert summary.comparisons.trials_saved == 44
     [pair] = summary.comparisons.pairs
-    assert (pair.decision, pair.cases) == (Decision.REGRESSED, 8)
+    assert (pair.decision, pair.cases) == (SequentialDecision.REGRESSED, 8)
 
 
 async def test_a_decided_run_is_not_continued(carry_out: CarryOut, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_equal_subjects_end_at_the_limit_or_as_equivalent(carry_out: Carry
     records = await carry_out(plan, jobs=1)
     summary = summary_of(plan, tmp_path)
     assert summary.comparisons is not None
-    assert summary.comparisons.pairs[0].decision is Decision.EQUIVALENT
+    assert summary.comparisons.pairs[0].decision is SequentialDecision.EQUIVALENT
     assert len(records) < plan.size
     open_plan = plan_of(scripted("a"), scripted("b"), cases=10)
     assert len(await carry_out(open_plan, results=tmp_path / "open")) == 20

@@ -11,7 +11,7 @@ from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.grades import Grade, compare_runs, share_metadata
 from bakeoff.grading.references import ReferenceRun
 from bakeoff.grading.runners import toolchain_for, toolchains_for
-from bakeoff.grading.syntax import Edit
+from bakeoff.grading.syntax import SyntaxEdit
 from bakeoff.grading.twins import Twin, Twins
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Grading, Plan, ScorerSpec, SubjectSpec
@@ -146,7 +146,7 @@ def test_a_graded_case_is_the_case_with_its_settings() -> None:
 
 
 def test_a_grade_names_the_tests_that_have_no_twin() -> None:
-    twins = Twins(twins=(Twin(file="test_a.py", edits=((Edit(0, 1, "2"),),), tests=(0,)),))
+    twins = Twins(twins=(Twin(file="test_a.py", edits=((SyntaxEdit(0, 1, "2"),),), tests=(0,)),))
     found = graded(ran("passed", "passed"), ReferenceRun(names=("test 0", "test 1"), twins=twins))
     assert found.summary() == "2 of 2 tests passed; without a twin, so that nothing shows they can fail: 1"
     assert share_metadata(found)["tests_without_twin"] == ["test 1"]

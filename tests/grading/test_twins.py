@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from bakeoff.errors import InfraError
-from bakeoff.grading.syntax import Edit, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, with_edits
 from bakeoff.grading.twin_runs import RunAnswer, run_with_twins
 from bakeoff.grading.twin_search import find_twins
 from bakeoff.grading.twins import Proposals, Twin, Twins
@@ -270,7 +270,7 @@ async def test_guessing_does_not_pay() -> None:
     """A report that is forged at random is right about a test in a quarter of all pairs."""
     draw = random.Random(4)
     twins = Twins(
-        twins=tuple(Twin(file="test_a.py", edits=((Edit(0, 0, "#"),),), tests=(place,)) for place in range(10)),
+        twins=tuple(Twin(file="test_a.py", edits=((SyntaxEdit(0, 0, "#"),),), tests=(place,)) for place in range(10)),
         halves=(frozenset(range(5)),),
     )
 
@@ -285,7 +285,7 @@ async def test_guessing_does_not_pay() -> None:
 
 async def test_a_suite_of_one_test_is_run_in_several_pairs() -> None:
     seen: list[str] = []
-    twins = Twins(twins=(Twin(file="a", edits=((Edit(0, 1, "2"),),), tests=(0,)),), halves=(frozenset({0}),))
+    twins = Twins(twins=(Twin(file="a", edits=((SyntaxEdit(0, 1, "2"),),), tests=(0,)),), halves=(frozenset({0}),))
 
     async def run(files: Mapping[str, str]) -> TestRun:
         seen.append(files.get("a", "1"))
@@ -297,7 +297,7 @@ async def test_a_suite_of_one_test_is_run_in_several_pairs() -> None:
 
 
 async def test_a_run_that_did_not_finish_is_returned_as_it_is() -> None:
-    twins = Twins(twins=(Twin(file="a", edits=((Edit(0, 1, "2"),),), tests=(0,)),), halves=(frozenset({0}),))
+    twins = Twins(twins=(Twin(file="a", edits=((SyntaxEdit(0, 1, "2"),),), tests=(0,)),), halves=(frozenset({0}),))
 
     async def run(files: Mapping[str, str]) -> TestRun:
         return TestRun(stop="timeout", error="too long", seconds=1.0) if files else TestRun(seconds=1.0)
@@ -419,8 +419,8 @@ async def test_an_answer_that_passes_an_unsound_twin_is_tried_with_a_sound_one()
 
 async def test_a_twin_with_another_input_that_never_ends_is_left_out() -> None:
     """No new form of it is tried: an answer that can tell a form it has not seen would know the twins by that."""
-    other_input = Twin(file="a", edits=((Edit(0, 1, "2"),), (Edit(0, 1, "3"),)), tests=(0,), sound=False)
-    expected = [Twin(file="a", edits=((Edit(at, at + 1, "2"),),), tests=(at,)) for at in (1, 2, 3)]
+    other_input = Twin(file="a", edits=((SyntaxEdit(0, 1, "2"),), (SyntaxEdit(0, 1, "3"),)), tests=(0,), sound=False)
+    expected = [Twin(file="a", edits=((SyntaxEdit(at, at + 1, "2"),),), tests=(at,)) for at in (1, 2, 3)]
     twins = Twins(twins=(other_input, *expected), halves=(frozenset({0, 1}),))
     seen: list[str] = []
 
@@ -442,7 +442,7 @@ def passing_where_1(text: str) -> TestRun:
 
 def many_twins(forms: int = 2) -> Twins:
     """Twelve tests in a file of twelve letters, whose twins have other digits."""
-    edits = [tuple((Edit(at, at + 1, str(form + 2)),) for form in range(forms)) for at in range(12)]
+    edits = [tuple((SyntaxEdit(at, at + 1, str(form + 2)),) for form in range(forms)) for at in range(12)]
     halves = (frozenset(range(0, 12, 2)), frozenset(range(6)), frozenset((0, 1, 4, 5, 8, 9)))
     return Twins(twins=tuple(Twin(file="a", edits=edits[at], tests=(at,)) for at in range(12)), halves=halves)
 

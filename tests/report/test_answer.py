@@ -14,7 +14,7 @@ from bakeoff.report.by_tag import scores_by_tag, useful_tags
 from bakeoff.report.html.run_page import write_run_page
 from bakeoff.report.summary import Comparisons, RunTally, tallied
 from bakeoff.stats.decisions import PairDecision
-from bakeoff.stats.sequential import Decision
+from bakeoff.stats.sequential import SequentialDecision
 
 from .runs import lost, plan_of, record_of, write_run
 
@@ -124,7 +124,7 @@ def test_the_cases_that_both_have_decide_whatever_the_others_make_of_the_scores(
     assert sentence.startswith("b is better than a (+25.0 points over the 40 cases that both have, p = 0.002).")
 
 
-def decided(*pairs: tuple[str, str, Decision], margin: float | None = None) -> str:
+def decided(*pairs: tuple[str, str, SequentialDecision], margin: float | None = None) -> str:
     """The sentence of a run until decided whose pairs were decided like this."""
     names = sorted({name for first, second, _ in pairs for name in (first, second)})
     tally = tally_of(plan_of(20, names), {name: under(10 + place) for place, name in enumerate(names)})
@@ -138,7 +138,7 @@ def decided(*pairs: tuple[str, str, Decision], margin: float | None = None) -> s
 
 
 def test_a_run_until_decided_is_answered_by_its_own_comparisons() -> None:
-    worse, same, open_ = Decision.REGRESSED, Decision.EQUIVALENT, Decision.UNDECIDED
+    worse, same, open_ = SequentialDecision.REGRESSED, SequentialDecision.EQUIVALENT, SequentialDecision.UNDECIDED
     scores = "(c 60.0 %, b 55.0 %, a 50.0 %, anytime-valid)"
     assert decided(("a", "b", worse)) == "a is better than b (b 55.0 %, a 50.0 %, anytime-valid)."
     assert decided(("a", "b", open_)) == "b and a are not told apart (55.0 % and 50.0 %, anytime-valid)."
@@ -154,13 +154,13 @@ def test_a_run_until_decided_is_answered_by_its_own_comparisons() -> None:
     assert decided(("a", "b", worse), ("a", "c", open_), ("b", "c", worse)) == (
         f"No subject is better than a, which is better than 1 of 2 others {scores}."
     )
-    assert decided(("a", "b", worse), ("a", "c", Decision.IMPROVED), ("b", "c", worse)) == (
+    assert decided(("a", "b", worse), ("a", "c", SequentialDecision.IMPROVED), ("b", "c", worse)) == (
         f"None of 3 subjects is the best {scores}."
     )
 
 
 def test_the_headline_says_equivalent_where_the_table_does() -> None:
-    worse, same, open_ = Decision.REGRESSED, Decision.EQUIVALENT, Decision.UNDECIDED
+    worse, same, open_ = SequentialDecision.REGRESSED, SequentialDecision.EQUIVALENT, SequentialDecision.UNDECIDED
     assert decided(("a", "b", same), ("a", "c", worse), ("b", "c", worse), margin=0.1) == (
         "b and a are the best of 3 and equivalent within ±10 points (55.0 % and 50.0 %, anytime-valid)."
     )

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from bakeoff._kernel.choices import ExportFormat
-from bakeoff.cli.export import FORMATS, Wanted
+from bakeoff.cli.export import FORMATS, ExportRequest
 from bakeoff.errors import BakeoffError
 from bakeoff.report.blocks import Block, Report
 from bakeoff.report.compare import compare_sources
@@ -140,7 +140,7 @@ def export(source: Source, format_: ExportFormat, folder: Path, capsys: pytest.C
     capsys.readouterr()
     output = {"parquet": str(folder / "x.parquet"), "inspect": str(folder / "logs")}.get(format_, "-")
     with RunRecords(source.plan, source.records()) as shelf:
-        FORMATS[format_](Wanted(source, shelf, output))
+        FORMATS[format_](ExportRequest(source, shelf, output))
     if format_ in CHECKS:
         text = capsys.readouterr().out
         CHECKS[format_](text)
@@ -195,7 +195,7 @@ def test_every_output_of_a_hostile_journal_without_its_plan_is_safe_or_refused(
                 if format_ == "junit":
                     continue  # its names are those of the journal
                 capsys.readouterr()
-                FORMATS[format_](Wanted(source, shelf, "-"))
+                FORMATS[format_](ExportRequest(source, shelf, "-"))
                 check(capsys.readouterr().out)
 
     or_a_sentence(everything)

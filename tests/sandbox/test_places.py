@@ -15,7 +15,7 @@ from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
 from bakeoff.sandbox import hand_over, open_place, put_files
 from bakeoff.sandbox.places import (
-    Lease,
+    UserLease,
     lease_user,
     remove_tree,
     reserved_users,
@@ -66,7 +66,7 @@ sys.stdin.read()
     again.close()
 
 
-def lease_last(folder: Path, count: int) -> list[Lease]:
+def lease_last(folder: Path, count: int) -> list[UserLease]:
     """Lease the last users: leases in another folder keep no one from a user, and sweeping ends all that it runs."""
     leases = [take_lease(uid, folder) for uid in reserved_users()[-count:]]
     return [lease for lease in leases if lease is not None]

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from bakeoff.errors import BudgetError, GraderError
 from bakeoff.scorers.patterns import search
-from bakeoff.scorers.values import Comparison, Fuzzy, asked, plain, shown
+from bakeoff.scorers.values import Fuzzy, ValueComparison, asked, plain, shown
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -25,13 +25,13 @@ json_values = st.recursive(
 
 
 def differs(expected: Any, actual: Any, fuzzy: Fuzzy | None = None) -> str | None:
-    return Comparison("fuzzy", fuzzy or Fuzzy()).difference(plain(expected), actual)
+    return ValueComparison("fuzzy", fuzzy or Fuzzy()).difference(plain(expected), actual)
 
 
 @settings(deadline=None)
 @given(json_values)
 def test_every_value_is_itself(value: Any) -> None:
-    assert Comparison().difference(value, value) is None
+    assert ValueComparison().difference(value, value) is None
     assert differs(value, value) is None
     assert differs(value, value, Fuzzy(coerce=True, substring=True)) is None
 
@@ -125,7 +125,7 @@ TRAP = "a" * 60 + "b"
 
 
 def test_a_pattern_that_takes_too_long_is_given_up_once() -> None:
-    comparison = Comparison("fuzzy", Fuzzy(), search_seconds=0.05)
+    comparison = ValueComparison("fuzzy", Fuzzy(), search_seconds=0.05)
     assert comparison.difference({"a": SLOW}, {"a": TRAP}) == "$.a: the search for '^(a|a)*$' was stopped after 0.05 s"
     assert comparison.difference(SLOW, "a") is not None, "it is not searched for again"
     assert comparison.difference(re.compile("b+"), TRAP) is None, "others still are"

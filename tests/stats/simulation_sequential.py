@@ -8,7 +8,7 @@ import numpy as np
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
 from bakeoff.record import Round, Verdict
 from bakeoff.stats.decisions import PairDecisions, random_order
-from bakeoff.stats.sequential import Decision, SequentialTest
+from bakeoff.stats.sequential import SequentialDecision, SequentialTest
 
 Random = np.random.Generator
 
@@ -43,7 +43,7 @@ EQUAL = [
 class Simulated:
     """Sum up many runs of one setting."""
 
-    decided: dict[Decision, float]  # shares of the runs
+    decided: dict[SequentialDecision, float]  # shares of the runs
     wrong: float
     covered: float  # intervals that held the truth at every look
     saved: float  # the median share of the trials
@@ -52,29 +52,31 @@ class Simulated:
 def simulated(apart: Apart, runs: int, *, intervals: bool = True) -> Simulated:
     """Look after every case, and stop at the first decision."""
     random = np.random.default_rng([apart.cases, apart.rounds, round(1000 * apart.first), round(1000 * apart.second)])
-    decisions: list[Decision] = []
+    decisions: list[SequentialDecision] = []
     covered, saved = 0, []
     for _ in range(runs):
         test = SequentialTest(margin=apart.margin)
         for difference in _DRAWN[apart.kind](apart, random).tolist():
             test.add(difference)
-            if test.decision is not Decision.UNDECIDED:
+            if test.decision is not SequentialDecision.UNDECIDED:
                 break
         decisions.append(test.decision)
         saved.append(1 - test.units / apart.cases)
         interval = test.interval() if intervals else None
         covered += interval is not None and interval.low <= apart.truth <= interval.high
-    shares = {decision: decisions.count(decision) / runs for decision in Decision}
+    shares = {decision: decisions.count(decision) / runs for decision in SequentialDecision}
     return Simulated(
         shares, sum(shares[one] for one in wrong_decisions(apart)), covered / runs, float(np.median(saved))
     )
 
 
-def wrong_decisions(apart: Apart) -> set[Decision]:
+def wrong_decisions(apart: Apart) -> set[SequentialDecision]:
     """The decisions that are wrong for the true difference."""
-    wrong = {Decision.IMPROVED} if apart.truth <= 0 else set()
-    wrong |= {Decision.REGRESSED} if apart.truth >= 0 else set()
-    return wrong | ({Decision.EQUIVALENT} if apart.margin is None or abs(apart.truth) >= apart.margin else set())
+    wrong = {SequentialDecision.IMPROVED} if apart.truth <= 0 else set()
+    wrong |= {SequentialDecision.REGRESSED} if apart.truth >= 0 else set()
+    return wrong | (
+        {SequentialDecision.EQUIVALENT} if apart.margin is None or abs(apart.truth) >= apart.margin else set()
+    )
 
 
 def _own(apart: Apart, random: Random) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 from bakeoff.plan import Case, PassRule, Plan, ScorerSpec, SubjectSpec, UntilDecided
 from bakeoff.record import Round, Verdict
 from bakeoff.stats.decisions import PairDecisions, random_order
-from bakeoff.stats.sequential import Decision
+from bakeoff.stats.sequential import SequentialDecision
 
 from .simulation_sequential import plan_of
 
@@ -48,7 +48,7 @@ def test_a_pair_is_decided_once_enough_cases_are_finished() -> None:
     add_all(decisions, order[7:8], s0=FAIL, s1=PASS)
     assert (decisions.decided, decisions.needs("s0"), decisions.needs("s1")) == (1, False, False)
     [pair] = decisions.results()
-    assert (pair.first, pair.second, pair.decision, pair.cases) == ("s0", "s1", Decision.IMPROVED, 8)
+    assert (pair.first, pair.second, pair.decision, pair.cases) == ("s0", "s1", SequentialDecision.IMPROVED, 8)
     assert pair.difference == 1.0
 
 
@@ -115,7 +115,7 @@ def test_where_many_trials_are_lost_nothing_is_decided_and_the_reason_is_given()
     add_all(decisions, order[:3], s0=LOST, s1=PASS)
     add_all(decisions, order[3:], s0=FAIL, s1=PASS)
     [pair] = decisions.results()
-    assert pair.decision is Decision.UNDECIDED
+    assert pair.decision is SequentialDecision.UNDECIDED
     assert pair.refused is not None
     assert "3 of 30 trials (10.0 %)" in pair.refused
     assert decisions.needs("s0")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bakeoff.stats.sequential import Decision, SequentialTest
+from bakeoff.stats.sequential import SequentialDecision, SequentialTest
 
 from .simulation_sequential import Apart, any_wrong, simulated
 
@@ -11,15 +11,22 @@ pytestmark = pytest.mark.unwatched
 
 def test_nothing_is_decided_before_the_first_case() -> None:
     test = SequentialTest()
-    assert (test.decision, test.units, test.difference, test.interval()) == (Decision.UNDECIDED, 0, None, None)
+    assert (test.decision, test.units, test.difference, test.interval()) == (
+        SequentialDecision.UNDECIDED,
+        0,
+        None,
+        None,
+    )
 
 
-@pytest.mark.parametrize(("difference", "decision"), [(1.0, Decision.IMPROVED), (-1.0, Decision.REGRESSED)])
-def test_eight_cases_that_all_changed_decide(difference: float, decision: Decision) -> None:
+@pytest.mark.parametrize(
+    ("difference", "decision"), [(1.0, SequentialDecision.IMPROVED), (-1.0, SequentialDecision.REGRESSED)]
+)
+def test_eight_cases_that_all_changed_decide(difference: float, decision: SequentialDecision) -> None:
     test = SequentialTest()
     for _ in range(7):
         test.add(difference)
-    assert test.decision is Decision.UNDECIDED
+    assert test.decision is SequentialDecision.UNDECIDED
     test.add(difference)
     assert test.decision is decision
     interval = test.interval()
@@ -34,8 +41,8 @@ def test_cases_without_a_difference_decide_only_with_a_margin() -> None:
     for _ in range(150):
         without.add(0.0)
         within.add(0.0)
-    assert without.decision is Decision.UNDECIDED
-    assert within.decision is Decision.EQUIVALENT
+    assert without.decision is SequentialDecision.UNDECIDED
+    assert within.decision is SequentialDecision.EQUIVALENT
     interval = within.interval()
     assert interval is not None
     assert -0.05 < interval.low < 0 < interval.high < 0.05
@@ -49,7 +56,7 @@ def test_a_decision_stays_and_the_interval_only_narrows() -> None:
     for _ in range(12):
         test.add(-1.0)
     after = test.interval()
-    assert test.decision is Decision.IMPROVED
+    assert test.decision is SequentialDecision.IMPROVED
     assert before is not None
     assert after is not None
     assert before.low <= after.low <= after.high <= before.high
@@ -70,10 +77,10 @@ def test_the_interval_and_the_decision_agree_at_every_look() -> None:
         test.add((1.0, 0.0, 0.5, -0.5)[number % 4])
         interval = test.interval()
         assert interval is not None
-        if test.decision is Decision.EQUIVALENT:
+        if test.decision is SequentialDecision.EQUIVALENT:
             assert -0.3 <= interval.low <= interval.high <= 0.3
         else:
-            assert (test.decision is Decision.IMPROVED) == (interval.low >= 0)
+            assert (test.decision is SequentialDecision.IMPROVED) == (interval.low >= 0)
 
 
 def test_a_cluster_counts_as_one_unit_by_its_share_of_the_largest() -> None:
@@ -86,7 +93,7 @@ def test_a_cluster_counts_as_one_unit_by_its_share_of_the_largest() -> None:
 
 def test_rates_of_90_and_60_percent_are_decided_with_half_of_200_cases() -> None:
     found = simulated(Apart(200, 0.9, 0.6), 200, intervals=False)
-    assert found.decided[Decision.REGRESSED] == 1.0
+    assert found.decided[SequentialDecision.REGRESSED] == 1.0
     assert found.saved >= 0.5
 
 

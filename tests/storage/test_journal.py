@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
 from bakeoff.storage.journal import (
+    JournalMark,
     JournalWriter,
-    Mark,
-    Spent,
+    SpentTokens,
     read_journal,
     read_journal_backwards,
     read_journal_with_places,
@@ -106,10 +106,10 @@ def test_every_kind_of_entry_comes_back(path: Path, make_record: Callable[..., R
         journal.append_record(make_record())
         journal.append("end", reason="finished")
     assert list(read_journal(path)) == [
-        Mark("start", {"type": "start", "v": 2, "time": 1.0}),
-        Spent(total, "t", usage),
+        JournalMark("start", {"type": "start", "v": 2, "time": 1.0}),
+        SpentTokens(total, "t", usage),
         make_record(),
-        Mark("end", {"type": "end", "v": 2, "reason": "finished"}),
+        JournalMark("end", {"type": "end", "v": 2, "reason": "finished"}),
     ]
 
 
@@ -268,12 +268,12 @@ def test_an_old_line_goes_through_every_upgrade_in_turn() -> None:
 
 def test_a_journal_of_schema_1_can_always_be_read() -> None:
     entries = list(read_journal(DATA / "journal-v1.jsonl"))
-    assert [type(entry).__name__ for entry in entries] == ["Mark", "Spent", "Record", "Record", "Record", "Mark"]
+    assert [type(entry).__name__ for entry in entries] == ["JournalMark", "Spent", "Record", "Record", "Record", "Mark"]
     expected = json.loads((DATA / "journal-v1.expected.json").read_text())
     found = [entry for entry in entries if isinstance(entry, Record)]
     assert found == [Record.model_validate(item) for item in expected["records"]]
     assert [record.verdict for record in found] == ["pass", "timeout", "fail"]
-    assert isinstance(entries[1], Spent)
+    assert isinstance(entries[1], SpentTokens)
     assert entries[1].total == Usage.model_validate(expected["total"])
     assert (found[0].transcript or Transcript()).output == 'long \n"é"\n' * 3000
 
@@ -292,4 +292,4 @@ def test_a_journal_of_schema_2_can_always_be_read() -> None:
     expected = json.loads((DATA / "journal-v1.expected.json").read_text())
     *records, end = read_journal(DATA / "journal-v2.jsonl")
     assert records == [Record.model_validate(item) for item in expected["records"]]
-    assert isinstance(end, Mark)
+    assert isinstance(end, JournalMark)

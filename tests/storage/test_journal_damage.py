@@ -16,8 +16,8 @@ from bakeoff.errors import RunFolderError
 from bakeoff.record import Phase, Record, Transcript, Usage
 from bakeoff.storage.journal import (
     Entry,
+    JournalMark,
     JournalWriter,
-    Mark,
     read_journal,
     read_journal_backwards,
     record_at,
@@ -125,14 +125,14 @@ def test_a_version_that_is_no_number_is_damage_and_not_the_end_of_reading(tmp_pa
     path.write_bytes(b'{"v":1e400}\n{"type":"end","v":1}\n')
     damage, mark = read_journal(path)
     assert isinstance(damage, Damage)
-    assert isinstance(mark, Mark)
+    assert isinstance(mark, JournalMark)
 
 
 def test_a_very_long_line_is_read_backwards_in_time_that_grows_with_its_length_only(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_bytes(b'{"type":"start","v":1}\n{"type":"end","v":1,"why":"' + b"x" * (8 << 20) + b'"}\n{"torn')
     started = time.process_time()
-    kinds = [entry.kind for entry in read_journal_backwards(path, step=1024) if isinstance(entry, Mark)]
+    kinds = [entry.kind for entry in read_journal_backwards(path, step=1024) if isinstance(entry, JournalMark)]
     assert kinds == ["end", "start"]
     assert time.process_time() - started < 10
 

@@ -22,7 +22,7 @@ from bakeoff.storage.labels import append_label, read_labels
 from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
 from bakeoff.storage.run_folder import RunFolder, find_run
 from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, store_of, stored_runs, unjoined_pieces
-from bakeoff.storage.store_lease import Lease, LeaseLost
+from bakeoff.storage.store_lease import LeaseLost, StoreLease
 from bakeoff.storage.store_upload import RunUpload, upload_run
 
 from .s3_server import SECRET, free_port, s3_server
@@ -127,11 +127,11 @@ def test_a_store_that_fails_during_a_run_loses_nothing(tmp_path: Path, monkeypat
 
 def test_two_writers_cannot_take_one_run(store: ObjectStore) -> None:
     now = [1000.0]
-    first = Lease.acquire(store, "runs/one", 60, lambda: now[0])
+    first = StoreLease.acquire(store, "runs/one", 60, lambda: now[0])
     with pytest.raises(StoreError, match="is being written by process"):
-        Lease.acquire(store, "runs/one", 60, lambda: now[0])
+        StoreLease.acquire(store, "runs/one", 60, lambda: now[0])
     now[0] += 61
-    Lease.acquire(store, "runs/one", 60, lambda: now[0])
+    StoreLease.acquire(store, "runs/one", 60, lambda: now[0])
     with pytest.raises(LeaseLost, match="another process has taken over"):
         first.renew()
 
@@ -177,12 +177,12 @@ class RepeatingStore(ObjectStore):
 
 
 def test_a_lease_whose_request_was_repeated_is_ours(store: ObjectStore) -> None:
-    assert Lease.acquire(RepeatingStore(store.address), "runs/one").number == 1
+    assert StoreLease.acquire(RepeatingStore(store.address), "runs/one").number == 1
 
 
 def test_a_lease_that_a_careless_server_gave_to_two_belongs_to_the_later_one(store: ObjectStore) -> None:
-    first = Lease.acquire(store, "runs/one")
-    Lease.acquire(store, "runs/two")
+    first = StoreLease.acquire(store, "runs/one")
+    StoreLease.acquire(store, "runs/two")
     store.write("runs/one/lease/000001", store.read("runs/two/lease/000001") or b"")
     with pytest.raises(LeaseLost):
         first.check()
@@ -247,8 +247,8 @@ def test_labels_of_two_machines_are_joined(store: ObjectStore, tmp_path: Path) -
 
 
 def test_a_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:
-    Lease.acquire(store, "runs/one").release()
-    assert Lease.acquire(store, "runs/one").number == 2
+    StoreLease.acquire(store, "runs/one").release()
+    assert StoreLease.acquire(store, "runs/one").number == 2
 
 
 def test_of_two_objects_made_at_once_one_is_refused(store: ObjectStore) -> None:
@@ -336,7 +336,7 @@ def test_uploading_a_copy_never_replaces_trials_that_another_process_has_added(
     assert (ours / "journal.jsonl").read_bytes() == b"t1\nt2\na3\n"
     fetch_run(store, tmp_path / "later", "one")
     assert (tmp_path / "later/runs/one/journal.jsonl").read_bytes() == b"t1\nt2\nb3\nb4\n"
-    Lease.acquire(store, "runs/one").release()  # nobody holds it
+    StoreLease.acquire(store, "runs/one").release()  # nobody holds it
 
 
 def test_a_copy_that_is_behind_when_it_gets_the_lease_repeats_no_trial(
@@ -492,7 +492,7 @@ def test_an_endpoint_that_is_no_address_is_said_so(store: ObjectStore, monkeypat
 def test_the_last_number_of_a_lease_is_not_passed(store: ObjectStore) -> None:
     store.write("runs/one/lease/999999", b"not ours")
     with pytest.raises(StoreError, match="lease/999999 is not of Bakeoff: delete it"):
-        Lease.acquire(store, "runs/one")
+        StoreLease.acquire(store, "runs/one")
 
 
 def test_a_missing_library_is_named_with_the_extra_that_brings_it() -> None:

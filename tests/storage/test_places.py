@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.report.html.entries import Entry, read_entries
+from bakeoff.report.html.entries import IndexEntry, read_entries
 from bakeoff.storage.places import nearest_results
 from bakeoff.storage.run_folder import find_run, run_folders
 
@@ -32,7 +32,7 @@ def test_runs_that_older_versions_of_the_plugin_kept_are_found_beside_the_others
     write(tmp_path / ".bakeoff", NEWEST)
     assert bakeoff("runs", "show", "latest").stdout.startswith(NEWEST), "wherever it is"
     assert bakeoff("build", "--no-open").returncode == 0
-    links = [entry.page for entry in read_entries(tmp_path / "results") if isinstance(entry, Entry)]
+    links = [entry.page for entry in read_entries(tmp_path / "results") if isinstance(entry, IndexEntry)]
     assert links[0] == f"../.bakeoff/runs/{OLD}/report.html"
     assert all((tmp_path / "results" / str(link)).is_file() for link in links), "from the index"
     assert bakeoff("runs", "delete", OLD, "--yes").returncode == 0

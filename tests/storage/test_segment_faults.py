@@ -16,7 +16,7 @@ from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.journal_lines import Damage, Totals
 from bakeoff.storage.repair import ASIDE, repair_run
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.storage.segment_file import Counted, make_index, read_segment
+from bakeoff.storage.segment_file import RecordCounts, make_index, read_segment
 from bakeoff.storage.segments import DAMAGED_SEGMENTS, list_segments
 
 from .conftest import NO_SECRETS
@@ -86,7 +86,7 @@ def test_nothing_is_repaired_while_a_segment_cannot_be_opened(run: RunFolder) ->
 def _bomb(file: Path) -> None:
     frame = zstandard.ZstdCompressor().compress(bytes(1 << 20))
     table = struct.pack("<III", len(frame), 1 << 20, 0) * 1000
-    file.write_bytes(frame * 1000 + make_index(table, b"", Counted(Totals(1, 1), 1)))
+    file.write_bytes(frame * 1000 + make_index(table, b"", RecordCounts(Totals(1, 1), 1)))
 
 
 def _noise(file: Path) -> None:

@@ -30,7 +30,7 @@ from bakeoff.storage.journal import (
 from bakeoff.storage.journal_lines import Damage, Totals
 from bakeoff.storage.repair import repair_run
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.storage.segment_file import Counted, compress_segment, make_index, read_segment
+from bakeoff.storage.segment_file import RecordCounts, compress_segment, make_index, read_segment
 from bakeoff.storage.segments import (
     DAMAGED_SEGMENTS,
     SEGMENTS,
@@ -394,7 +394,7 @@ def _bomb(file: Path) -> None:
     """Write 10 GB of zeros in frames of 1 MB, with an index that is right."""
     frame = zstandard.ZstdCompressor().compress(bytes(1 << 20))
     table = struct.pack("<III", len(frame), 1 << 20, 0) * 10_000
-    file.write_bytes(frame * 10_000 + make_index(table, b"", Counted(Totals(1, 1), 1)))
+    file.write_bytes(frame * 10_000 + make_index(table, b"", RecordCounts(Totals(1, 1), 1)))
     assert file.stat().st_size < 1 << 20
 
 

@@ -15,7 +15,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.storage.object_store import ObjectStore
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.segments import SEGMENTS, finish_segments, list_segments, open_journal, segment_path
-from bakeoff.storage.store_copy import MAX_PIECE_SIZE, Piece, fetch_files, fetch_run, journal_pieces, sizes_of
+from bakeoff.storage.store_copy import MAX_PIECE_SIZE, JournalPiece, fetch_files, fetch_run, journal_pieces, sizes_of
 from bakeoff.storage.store_upload import RunUpload, upload_run
 
 from .damage import make_run
@@ -86,7 +86,7 @@ def store(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     return CountingStore(f"s3://bucket/{tmp_path.name}")
 
 
-def pieces_of(store: ObjectStore) -> list[Piece]:
+def pieces_of(store: ObjectStore) -> list[JournalPiece]:
     return journal_pieces(sizes_of(store, "runs/run"))
 
 
@@ -224,6 +224,6 @@ def test_a_segment_of_a_writer_that_was_replaced_does_not_count() -> None:
     old, new = "journal/{:015d}-000001", "journal/{:015d}-000002"
     sizes = {old.format(0): 100, old.format(100): 50, new.format(100): 70}
     late = f"{old.format(0)}-{160:015d}.zst"
-    assert journal_pieces({**sizes, late: 30}) == [Piece(0, 1, 100), Piece(100, 2, 70)]
+    assert journal_pieces({**sizes, late: 30}) == [JournalPiece(0, 1, 100), JournalPiece(100, 2, 70)]
     early = f"{old.format(0)}-{100:015d}.zst"
-    assert journal_pieces({**sizes, early: 30}) == [Piece(0, 1, 100, segment=True), Piece(100, 2, 70)]
+    assert journal_pieces({**sizes, early: 30}) == [JournalPiece(0, 1, 100, segment=True), JournalPiece(100, 2, 70)]

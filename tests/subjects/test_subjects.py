@@ -15,7 +15,7 @@ from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Needs, Task, Tool
 from bakeoff.record import Record, Step, ToolCall, Transcript, Usage
 from bakeoff.subjects.controls import ATTACKS, Submission
-from bakeoff.subjects.scripted import Answer
+from bakeoff.subjects.scripted import ScriptedAnswer
 
 CarryOut = Callable[..., Awaitable[list[Record]]]
 
@@ -89,8 +89,8 @@ def by_function(task: Task) -> str:
     return f"{task.case_id} {task.round} {task.seed} {task.prompt}"
 
 
-async def by_async_function(task: Task) -> Answer:
-    return Answer(output=[task.case_id], files={"made.txt": "here"})
+async def by_async_function(task: Task) -> ScriptedAnswer:
+    return ScriptedAnswer(output=[task.case_id], files={"made.txt": "here"})
 
 
 async def test_a_function_may_write_the_script(carry_out: CarryOut) -> None:

@@ -41,7 +41,7 @@ _REFUSED = b"HTTP/1.1 400 Bad Request\r\ncontent-length: %d\r\nconnection: close
 _STEPS = ("head", "idle", "body", "taking")  # of those that wait, the first make room for others
 
 
-class _Step(NamedTuple):
+class _RequestStep(NamedTuple):
     """What a connection waits for from its client, and how long. `mark` changes when the client has moved on."""
 
     name: str
@@ -63,7 +63,7 @@ class LimitedProtocol(H11Protocol):
         self._pause = min(1.0, min(limits.head_seconds, limits.body_seconds, limits.taking_seconds) / 4)
         self._taken = 0  # times that the client has read what was kept for it
         self._requests = 0  # that were answered
-        self._step: _Step | None = None
+        self._step: _RequestStep | None = None
         self._since = self.loop.time()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -106,17 +106,17 @@ class LimitedProtocol(H11Protocol):
     def _cycle(self) -> RequestResponseCycle | None:
         return self.cycle  # which is None before the first request, although the base class declares otherwise
 
-    def _awaited(self) -> _Step | None:
+    def _awaited(self) -> _RequestStep | None:
         """Return what we wait for from the client, if anything."""
         limits, cycle, theirs = self._limits, self._cycle, self.conn.their_state
         if self.transport.get_write_buffer_size() or self.transport.is_closing():
-            return _Step("taking", self._taken, limits.taking_seconds)
+            return _RequestStep("taking", self._taken, limits.taking_seconds)
         if theirs is h11.SEND_BODY:
-            return _Step("body", self._requests, limits.body_seconds)
+            return _RequestStep("body", self._requests, limits.body_seconds)
         if theirs is h11.IDLE and (cycle is None or cycle.response_complete):
             if cycle is None or self.conn.trailing_data[0]:
-                return _Step("head", self._requests, limits.head_seconds)
-            return _Step("idle", self._requests, limits.idle_seconds)
+                return _RequestStep("head", self._requests, limits.head_seconds)
+            return _RequestStep("idle", self._requests, limits.idle_seconds)
         return None
 
     def _check(self) -> None:

@@ -21,7 +21,7 @@ OWN_SCOPE = "bakeoff"  # of the spans that Bakeoff makes
 _MOST = 1000  # spans of one case that are kept; the others are counted
 
 
-class Collected:
+class CollectedSpans:
     """The spans of one case."""
 
     def __init__(self) -> None:
@@ -39,16 +39,16 @@ class Collected:
         return {"count": self.count, "spans": sorted(self.spans, key=lambda span: span["started"])}
 
 
-_collecting: ContextVar[Collected | None] = ContextVar("collecting", default=None)
-_by_span: dict[int, Collected] = {}  # of cases that run now
+_collecting: ContextVar[CollectedSpans | None] = ContextVar("collecting", default=None)
+_by_span: dict[int, CollectedSpans] = {}  # of cases that run now
 _watched: "WeakSet[Any]" = WeakSet()  # providers with our processor
 
 
 @contextmanager
-def collecting() -> Iterator[Collected]:
+def collecting() -> Iterator[CollectedSpans]:
     """Collect the spans that are started inside the block."""
     _watch()
-    collected = Collected()
+    collected = CollectedSpans()
     before = _collecting.set(collected)
     try:
         yield collected

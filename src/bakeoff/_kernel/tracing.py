@@ -29,7 +29,7 @@ Kind: TypeAlias = Literal["INTERNAL", "CLIENT"]
 Redact: TypeAlias = Callable[[str], str]
 
 
-class Span:
+class TraceSpan:
     """A span that is not recorded."""
 
     def note(self, attributes: Attributes) -> None:
@@ -42,13 +42,13 @@ class Span:
         """Mark the span as failed where no exception was raised."""
 
 
-_NOWHERE = nullcontext(Span())
+_NOWHERE = nullcontext(TraceSpan())
 
 
 class Tracing:
     """Makes nested spans. This implementation makes none."""
 
-    def span(self, name: str, attributes: Attributes, kind: Kind = "INTERNAL") -> AbstractContextManager[Span]:  # noqa: ARG002
+    def span(self, name: str, attributes: Attributes, kind: Kind = "INTERNAL") -> AbstractContextManager[TraceSpan]:  # noqa: ARG002
         return _NOWHERE
 
 
@@ -61,7 +61,7 @@ def active_tracing() -> Tracing:
     return _active.get()
 
 
-class _RealSpan(Span):
+class _RealSpan(TraceSpan):
     def __init__(self, span: "OtelSpan", redact: Redact) -> None:
         self._span, self._redact = span, redact
 
@@ -86,7 +86,7 @@ class _RealTracing(Tracing):
         self._tracer, self._redact = tracer, redact
 
     @contextmanager
-    def span(self, name: str, attributes: Attributes, kind: Kind = "INTERNAL") -> Iterator[Span]:
+    def span(self, name: str, attributes: Attributes, kind: Kind = "INTERNAL") -> Iterator[TraceSpan]:
         from opentelemetry.trace import SpanKind
 
         with self._tracer.start_as_current_span(

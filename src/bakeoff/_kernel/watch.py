@@ -27,7 +27,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Watch(Generic[K, V]):
+class FileWatch(Generic[K, V]):
     """Find what has changed since the last look that counted.
 
     Args:

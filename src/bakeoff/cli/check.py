@@ -10,7 +10,7 @@ from bakeoff.cli.console import out, print_json
 from bakeoff.errors import RunFolderError
 from bakeoff.record import Record
 from bakeoff.report.formatting import visible
-from bakeoff.storage.journal import Mark
+from bakeoff.storage.journal import JournalMark
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.repair import ASIDE, Repair, repair_run
@@ -22,7 +22,7 @@ _SHOWN = 20
 
 
 @dataclass(slots=True)
-class _Found:
+class _RunProblem:
     """What was found in the files of a run."""
 
     folder: RunFolder
@@ -56,8 +56,8 @@ def check_run(*, run: str, results: Path, repair: bool, as_json: bool) -> int:
     return int(found.any)
 
 
-def _look(folder: RunFolder) -> _Found:
-    found = _Found(folder)
+def _look(folder: RunFolder) -> _RunProblem:
+    found = _RunProblem(folder)
     try:
         folder.read_plan()
     except RunFolderError as error:
@@ -66,14 +66,14 @@ def _look(folder: RunFolder) -> _Found:
         found.records += isinstance(entry, Record)
         if isinstance(entry, Damage):
             found.damaged.append(entry)
-        elif isinstance(entry, Mark):
+        elif isinstance(entry, JournalMark):
             found.ended = entry.kind == "end"
     found.lines, found.without_checksum = folder.count_checksums()
     found.labels = read_labels(folder.labels_file).damaged
     return found
 
 
-def _as_data(found: _Found, repaired: Repair | None) -> dict[str, object]:
+def _as_data(found: _RunProblem, repaired: Repair | None) -> dict[str, object]:
     data: dict[str, object] = {
         "run": found.folder.name,
         "records": found.records,
@@ -89,7 +89,7 @@ def _as_data(found: _Found, repaired: Repair | None) -> dict[str, object]:
     return data
 
 
-def _print(found: _Found) -> None:
+def _print(found: _RunProblem) -> None:
     console, folder = out(), found.folder
     counted = f"{count_of(found.records, 'record')}, {count_of(len(found.damaged), 'damaged line')}"
     console.print(Text(f"{folder.label}: {counted}"))
@@ -102,7 +102,7 @@ def _print(found: _Found) -> None:
         console.print(Text(f"  {note}"))
 
 
-def _notes(found: _Found) -> list[str]:
+def _notes(found: _RunProblem) -> list[str]:
     folder, notes = found.folder, []
     if found.plan:
         notes.append(visible(found.plan))

@@ -25,7 +25,7 @@ from bakeoff.report.markdown import to_markdown
 from bakeoff.report.readers import find_source, known_readers
 from bakeoff.report.terminal import print_blocks
 from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.gates import GateVerdict, Ruling, judge
+from bakeoff.stats.gates import GateJudgement, GateVerdict, judge
 from bakeoff.stats.rounds import FlipRate, flip_rate, flip_rate_within
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 from bakeoff.storage.store_copy import fetch_all
@@ -89,7 +89,7 @@ class SelfCheck(FrozenModel):
     between: FlipRate | None
     within: FlipRate | None
     comparison: Comparison
-    ruling: Ruling
+    ruling: GateJudgement
     exit_code: int
 
 

@@ -18,7 +18,7 @@ from bakeoff.cli.flags import ComponentsFlags, EndingFlags, RunFlags, SelectionF
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
 from bakeoff.doors.components.plan import CONTROLS, build_plan, case_of, servers_of
 from bakeoff.doors.components.request import ComponentsRequest
-from bakeoff.doors.components.suites import FoundSuites, Suite, bundled_folder, find_suites
+from bakeoff.doors.components.suites import ComponentSuite, FoundSuites, bundled_folder, find_suites
 from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.plan import Plan
@@ -93,13 +93,13 @@ def _with_origin(plan: Plan, found: FoundSuites) -> Plan:
     return plan.from_origin(checkout=checkout, commit=commit, left_out=(*found.warnings, *unfit))
 
 
-def _suites_of(request: ComponentsRequest) -> tuple[Suite, ...]:
+def _suites_of(request: ComponentsRequest) -> tuple[ComponentSuite, ...]:
     found = find_suites(request.suites, request.only)
     warn(found.warnings)
     return found.suites
 
 
-def gradable_suites(suites: Sequence[Suite]) -> tuple[Suite, ...]:
+def gradable_suites(suites: Sequence[ComponentSuite]) -> tuple[ComponentSuite, ...]:
     """Return the suites that can be graded here: those that need Node or Chromium are left out where it is missing."""
     suites = _with_browser(suites)
     need_node = [suite.name for suite in suites if suite.needs_node]
@@ -120,7 +120,7 @@ def gradable_suites(suites: Sequence[Suite]) -> tuple[Suite, ...]:
     return tuple(suites)
 
 
-def _with_browser(suites: Sequence[Suite]) -> Sequence[Suite]:
+def _with_browser(suites: Sequence[ComponentSuite]) -> Sequence[ComponentSuite]:
     """Return the suites that can be graded with the browser that is here, or without any."""
     need_browser = [suite.name for suite in suites if suite.layout.browser]
     if not need_browser:
@@ -155,7 +155,7 @@ def verify(*, wanted: SuiteFlags, flags: VerifyFlags, as_json: bool, watch: bool
     return code
 
 
-def _verified(suites: Sequence[Suite], flags: VerifyFlags, *, as_json: bool) -> int:
+def _verified(suites: Sequence[ComponentSuite], flags: VerifyFlags, *, as_json: bool) -> int:
     from bakeoff.cli.verify import print_checks
     from bakeoff.doors.components.verify import verify_suites
 

@@ -77,12 +77,12 @@ def can_ask() -> bool:
 @contextmanager
 def results_alone_on_stdout() -> Iterator[None]:
     """Show what subjects and scorers print on stderr, with control characters made visible."""
-    said = io.TextIOWrapper(io.BufferedWriter(_Said()), "utf-8", "replace", line_buffering=True)
+    said = io.TextIOWrapper(io.BufferedWriter(_Notices()), "utf-8", "replace", line_buffering=True)
     with said as printed, redirect_stdout(printed):
         yield
 
 
-class _Said(io.RawIOBase):
+class _Notices(io.RawIOBase):
     """Say each line that is written."""
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ _EXPECTED = (PASSED, FAILED)  # a subject that fails is a result
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DemoPart:
     """Hold the question of one part of the demo, and the command that answers it. Its first word is a module."""
 
     question: str
@@ -42,10 +42,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class DemoResult:
     """A part that has ended, its exit code, and the runs that it left."""
 
-    part: Part
+    part: DemoPart
     code: int
     seconds: float
     runs: list[RunFolder]
@@ -59,7 +59,7 @@ class Ended:
         return ran and all(one.score == _CONTROLS[one.subject] for one in controls)
 
 
-def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> list[Part]:
+def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> list[DemoPart]:
     """Return the parts of the demo. Where there is no model, controls show what they can."""
     files, there = results / "demo", ("--results", str(results))
     models = _repeated("--model", [*(["local:smollm2"] if with_model else []), "oracle", "nop"])
@@ -68,10 +68,10 @@ def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> list[Part
     own = ("--agent-file", str(files / "one-shot.yaml"), "--model", "smollm2") if with_model else ()
     short = ("--max-steps", "1", "--max-tokens", "200", "--no-open")
     parts = [
-        Part(
+        DemoPart(
             "Can models write components that pass their tests?", ("bakeoff", "run", *suites, *models, *short, *there)
         ),
-        Part(
+        DemoPart(
             "Can a coding agent do an exercise, without touching its tests?",
             ("bakeoff", "agents", "run", *own, *agents, "--exercise", "python/help-line", "--no-open", *there),
         ),
@@ -80,13 +80,13 @@ def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> list[Part
         report = ("--report", str(files / "mcp-report"))
         prompts = ("bakeoff", "eval", str(files / "bakeoff.yaml"), "--no-open", *there)
         parts = [
-            Part("Which of two system prompts makes a model answer better?", prompts),
+            DemoPart("Which of two system prompts makes a model answer better?", prompts),
             *parts,
-            Part(
+            DemoPart(
                 "Does a model choose the right tool of an MCP server?",
                 ("bakeoff", "mcp", "evaluate", str(files / "mcp-testing-framework.yaml"), *report, *there),
             ),
-            Part(
+            DemoPart(
                 "Does my application still answer well?",
                 # With a space, pytest takes the folder for one of its arguments when it looks for its settings.
                 ("pytest", "-q", f"--eval-results={results}", str(files / "test_capitals.py")),
@@ -120,7 +120,7 @@ def run_demo(*, quick: bool, flags: RunFlags, outputs: OutputFlags, no_open: boo
     return _conclude(ended, flags.results, opened=not no_open)
 
 
-async def _run_parts(parts: Sequence[Part], results: Path, *, with_model: bool) -> list[Ended]:
+async def _run_parts(parts: Sequence[DemoPart], results: Path, *, with_model: bool) -> list[DemoResult]:
     """Run the parts one after the other. The embedded model stays open for all of them."""
     if not with_model:
         return list(_each(parts, results, {}))
@@ -131,7 +131,7 @@ async def _run_parts(parts: Sequence[Part], results: Path, *, with_model: bool) 
         return await asyncio.to_thread(lambda: list(_each(parts, results, variables(endpoint))))
 
 
-def _each(parts: Sequence[Part], results: Path, more: Mapping[str, str]) -> Iterator[Ended]:
+def _each(parts: Sequence[DemoPart], results: Path, more: Mapping[str, str]) -> Iterator[DemoResult]:
     for number, part in enumerate(parts, 1):
         say("")
         say(f"{number} of {len(parts)}: {part.question}")
@@ -140,12 +140,12 @@ def _each(parts: Sequence[Part], results: Path, more: Mapping[str, str]) -> Iter
         command = [sys.executable, "-m", *part.command]
         code = subprocess.run(command, env={**os.environ, **more}, check=False).returncode
         left = [folder for folder in run_folders(results) if folder.name not in before]
-        yield Ended(part, code, time.monotonic() - started, left)
+        yield DemoResult(part, code, time.monotonic() - started, left)
         if code == INTERRUPTED:
             return
 
 
-def _conclude(ended: Sequence[Ended], results: Path, *, opened: bool) -> int:
+def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> int:
     """Print what was found, and where it can be seen."""
     if ended[-1].code == INTERRUPTED:
         return INTERRUPTED

@@ -34,7 +34,7 @@ _OLDEST_NODE = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One thing that was checked. `advice` is empty if nothing needs to be done."""
 
     what: str
@@ -56,20 +56,20 @@ def show_health(*, as_json: bool, results: Path) -> None:
     out().print(shown)
 
 
-def look(results: Path) -> Iterator[Finding]:
+def look(results: Path) -> Iterator[DoctorFinding]:
     """Check everything that commands may need."""
-    yield Finding("bakeoff", True, __version__)
-    yield Finding("Python", True, platform.python_version())  # no older one than we need could run this
+    yield DoctorFinding("bakeoff", True, __version__)
+    yield DoctorFinding("Python", True, platform.python_version())  # no older one than we need could run this
     yield _node()
     yield _browser()
-    yield from (Finding(f"sandbox: {kind.name}", kind.ok, kind.detail, kind.way_out) for kind in available())
+    yield from (DoctorFinding(f"sandbox: {kind.name}", kind.ok, kind.detail, kind.way_out) for kind in available())
     yield _disk(results)
     yield from _extras()
     yield _keys()
     yield from _agents()
 
 
-def _agents() -> Iterator[Finding]:
+def _agents() -> Iterator[DoctorFinding]:
     """Try each coding agent that is installed in the sandbox that a run would choose."""
     from bakeoff.doors.agents.agents import agent_statuses, known_agents
     from bakeoff.sandbox import choose_sandbox
@@ -81,40 +81,42 @@ def _agents() -> Iterator[Finding]:
     for agent in statuses:
         if agent.installed:
             advice = f"reinstall it, {agent.install}, or try another --sandbox" if agent.problem else ""
-            yield Finding(f"agent: {agent.name}", agent.problem is None, agent.problem or agent.version or "", advice)
+            yield DoctorFinding(
+                f"agent: {agent.name}", agent.problem is None, agent.problem or agent.version or "", advice
+            )
 
 
-def _node() -> Finding:
+def _node() -> DoctorFinding:
     advice = f"install Node {_OLDEST_NODE} or newer, for suites that use Vitest"
     version = _ask("node", "--version")
     if version is None:
-        return Finding("Node", False, "not found", advice)
+        return DoctorFinding("Node", False, "not found", advice)
     major = version.lstrip("v").partition(".")[0]
     ok = major.isdigit() and int(major) >= _OLDEST_NODE
-    return Finding("Node", ok, version, "" if ok else advice)
+    return DoctorFinding("Node", ok, version, "" if ok else advice)
 
 
-def _browser() -> Finding:
+def _browser() -> DoctorFinding:
     for program in ("chromium", "chromium-browser", "google-chrome"):
         if shutil.which(program):
-            return Finding("browser", True, _ask(program, "--version") or program)
-    return Finding("browser", False, "not found", "apt-get install chromium, for the tests that look at pages")
+            return DoctorFinding("browser", True, _ask(program, "--version") or program)
+    return DoctorFinding("browser", False, "not found", "apt-get install chromium, for the tests that look at pages")
 
 
-def _disk(results: Path) -> Finding:
+def _disk(results: Path) -> DoctorFinding:
     try:
         results = results.absolute()
     except FileNotFoundError:
-        return Finding("disk", False, "the current folder has been deleted", "change to a folder that exists")
+        return DoctorFinding("disk", False, "the current folder has been deleted", "change to a folder that exists")
     folder = next(path for path in (results, *results.parents) if path.is_dir())
     free = shutil.disk_usage(folder).free
     advice = f"free some space: with less than {_ENOUGH_DISK / 1024**3:.0f} GiB a long run may fail"
-    return Finding(
+    return DoctorFinding(
         "disk", free >= _ENOUGH_DISK, f"{free / 1024**3:.1f} GiB free", "" if free >= _ENOUGH_DISK else advice
     )
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Iterator[DoctorFinding]:
     for extra, module, use in (
         ("local", "xllamacpp", "run a model on this machine, without a key"),
         ("ray", "ray", "spread a run over several machines"),
@@ -123,17 +125,17 @@ def _extras() -> Iterator[Finding]:
         parent = module.partition(".")[0]
         here = importlib.util.find_spec(parent) is not None and importlib.util.find_spec(module) is not None
         advice = "" if here else f"pip install 'bakeoff[{extra}]' to {use}"
-        yield Finding(f"extra: {extra}", here, "installed" if here else "not installed", advice)
+        yield DoctorFinding(f"extra: {extra}", here, "installed" if here else "not installed", advice)
 
 
-def _keys() -> Finding:
+def _keys() -> DoctorFinding:
     try:
         environment = read_environment()
     except UsageError as error:
-        return Finding("keys", False, str(error), "correct the file")
+        return DoctorFinding("keys", False, str(error), "correct the file")
     found = [name for name in KEYS if environment.get(name)]
     advice = "" if found else "set the API key of a provider to use its models; the demo needs none"
-    return Finding("keys", bool(found), ", ".join(found) or "none", advice)
+    return DoctorFinding("keys", bool(found), ", ".join(found) or "none", advice)
 
 
 def _ask(*command: str) -> str | None:

@@ -20,7 +20,7 @@ from bakeoff.stats.design import design_of
 from bakeoff.storage.run_folder import run_folders
 
 if TYPE_CHECKING:
-    from bakeoff.models.estimate import Estimate
+    from bakeoff.models.estimate import CostEstimate
 
 _CASES_SHOWN = 20
 _PAST_RUNS = 5  # that are searched for what a trial uses
@@ -85,7 +85,7 @@ def print_plan(console: Console, checked: CheckedPlan) -> None:
     console.print(verdict_on(design_of(len(plan.cases), plan.rounds)))
 
 
-def _estimates(plan: Plan, results: Path) -> "Sequence[Estimate]":
+def _estimates(plan: Plan, results: Path) -> "Sequence[CostEstimate]":
     """Return what each model is likely to use."""
     if not any(subject.kind in _MODEL_KINDS for subject in plan.subjects):
         return ()

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from bakeoff._kernel.text import count_of
-from bakeoff._kernel.watch import WAITING, FileStates, Watch, forget_modules, source_files
+from bakeoff._kernel.watch import WAITING, FileStates, FileWatch, forget_modules, source_files
 from bakeoff.cli.console import err, say
 from bakeoff.cli.evals import run_options
 from bakeoff.cli.flags import EndingFlags, EvalRunFlags, SelectionFlags
@@ -16,7 +16,7 @@ from bakeoff.cli.run_plan import PASSED, REUSED, UNDECIDED, CheckedPlan, EndedRu
 from bakeoff.cli.warm_models import WarmModels, warm_models
 from bakeoff.doors.eval.find import find_config, read_suite
 from bakeoff.doors.eval.plan import DOOR, EvalRequest, build_plan, settings_of
-from bakeoff.doors.eval.suite import EvalSuite
+from bakeoff.doors.eval.suite import PromptSuite
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
@@ -49,13 +49,13 @@ def watch_eval(
         raise UsageError(f"{names[0]} is for one run, and --watch makes many: leave one of them out")
     request = request.model_copy(update={"path": find_config(request.path)})  # a wrong path is an error at once
     with asyncio.Runner() as runner, warm_models(runner) as warm:
-        watching = _Watching(request, flags, selection, ending, runner, warm, opened=opened)
+        watching = _EvalWatch(request, flags, selection, ending, runner, warm, opened=opened)
         with suppress(KeyboardInterrupt):
             watching.run()
         return watching.code
 
 
-class _Watching:
+class _EvalWatch:
     """The cycles of one watch."""
 
     def __init__(
@@ -71,13 +71,13 @@ class _Watching:
     ) -> None:
         self._request, self._flags, self._selection, self._ending = request, flags, selection, ending
         self._runner, self._warm, self._opened = runner, warm, opened
-        self._suite: EvalSuite | None = None  # as it was read last
+        self._suite: PromptSuite | None = None  # as it was read last
         self._made: RunFolder | None = None  # the run of the last cycle that ended
         self._runs: list[RunFolder] | None = None  # of this file, newest first
         self._spent: Usage = NO_USAGE
         self._states = FileStates()
         self.code = PASSED
-        self._watch = Watch(self._look, self._look(), _LOOK_SECONDS)
+        self._watch = FileWatch(self._look, self._look(), _LOOK_SECONDS)
 
     def run(self) -> None:
         """Run a cycle at once, and then one after every change."""

@@ -33,7 +33,7 @@ STDOUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExportRequest:
     """Hold the format of an export and the file to write."""
 
     source: Source
@@ -52,7 +52,7 @@ def run_export(*, run: str, results: Path, format_: "ExportFormat", output: str,
     plan = source.plan if subject is None else _with_subject(source, subject)
     records = (record for record in source.records() if subject in (None, record.subject))
     with RunRecords(plan, records) as run_records:
-        FORMATS[format_](Wanted(source, run_records, output))
+        FORMATS[format_](ExportRequest(source, run_records, output))
     note_damage(source.name, source.circumstances().damaged)
 
 
@@ -65,17 +65,17 @@ def _with_subject(source: Source, subject: str) -> Plan:
     return source.plan.with_changes(subjects=chosen)
 
 
-def _csv(wanted: Wanted) -> None:
+def _csv(wanted: ExportRequest) -> None:
     with _text_to(wanted.output) as file:
         write_csv(fields_of(wanted.plan), rows_of(wanted.source.name, wanted.run_records), file)
 
 
-def _parquet(wanted: Wanted) -> None:
+def _parquet(wanted: ExportRequest) -> None:
     with _file_at(wanted.output, "parquet") as path:
         write_parquet(fields_of(wanted.plan), rows_of(wanted.source.name, wanted.run_records), path)
 
 
-def _inspect(wanted: Wanted) -> None:
+def _inspect(wanted: ExportRequest) -> None:
     """Write one log for each subject; several go into a folder."""
     chosen, source = wanted.plan.subjects, wanted.source
     if len(chosen) == 1:
@@ -95,17 +95,17 @@ def _inspect(wanted: Wanted) -> None:
             write_inspect_log(source.name, source.plan, spec, wanted.run_records, path)
 
 
-def _junit(wanted: Wanted) -> None:
+def _junit(wanted: ExportRequest) -> None:
     with _text_to(wanted.output) as file:
         write_junit(wanted.source.name, wanted.run_records, file)
 
 
-def _markdown(wanted: Wanted) -> None:
+def _markdown(wanted: ExportRequest) -> None:
     with _text_to(wanted.output) as file:
         file.write(to_markdown(_blocks(wanted)))
 
 
-def _github(wanted: Wanted) -> None:
+def _github(wanted: ExportRequest) -> None:
     """Print annotations, also where no GitHub runner reads them, and write the step summary."""
     if wanted.output != STDOUT:
         raise UsageError(f"-o {wanted.output}: GitHub reads annotations from stdout: leave -o out")
@@ -114,17 +114,17 @@ def _github(wanted: Wanted) -> None:
     write_step_summary(_blocks(wanted), sys.stdout, os.environ)
 
 
-def _badge(wanted: Wanted) -> None:
+def _badge(wanted: ExportRequest) -> None:
     summary = wanted.run_records.summary
     with _text_to(wanted.output) as file:
         file.write(score_badge(summary.subjects[0]) if len(summary.subjects) == 1 else run_badge(summary))
 
 
-def _blocks(wanted: Wanted) -> Blocks:
+def _blocks(wanted: ExportRequest) -> Blocks:
     return describe_run(wanted.source.name, wanted.run_records)
 
 
-FORMATS: "dict[ExportFormat, Callable[[Wanted], None]]" = {
+FORMATS: "dict[ExportFormat, Callable[[ExportRequest], None]]" = {
     "csv": _csv,
     "parquet": _parquet,
     "inspect": _inspect,

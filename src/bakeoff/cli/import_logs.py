@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.errors import UsageError
-from bakeoff.logs.importing import Imported, import_log
+from bakeoff.logs.importing import ImportedRun, import_log
 from bakeoff.logs.reader import Choices, plan_source
 from bakeoff.storage.object_store import is_store_address
 
@@ -40,7 +40,7 @@ def run_import(
         say(f"next: `bakeoff runs show {name}`, `bakeoff report {name}`, `bakeoff leaderboard`")
 
 
-def _describe(imported: Imported) -> str:
+def _describe(imported: ImportedRun) -> str:
     plan = imported.plan
     design = " × ".join(
         count_of(count, what)

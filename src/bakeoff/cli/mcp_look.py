@@ -16,7 +16,7 @@ from bakeoff.doors.mcp.expectations import is_destructive
 from bakeoff.doors.mcp.listing import listing_blocks
 from bakeoff.doors.mcp.snapshot.files import Snapshot
 from bakeoff.errors import UsageError
-from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolResult
+from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolCallResult
 from bakeoff.mcp.exposed import PROMPT, READ
 from bakeoff.report.formatting import shown, visible
 from bakeoff.report.terminal import print_blocks
@@ -87,7 +87,7 @@ async def _call(
     seconds: float,
     check: bool,
     yes: bool,
-) -> ToolResult:
+) -> ToolCallResult:
     async with McpHub(specs).open() as hub:
         tool = find_tool(await hub.tools(), wanted)
         if args is None:
@@ -123,14 +123,14 @@ async def _ask(tool: ServerTool) -> None:
         raise UsageError("nothing was called")
 
 
-def _print(result: ToolResult) -> None:
+def _print(result: ToolCallResult) -> None:
     if result.is_error:
         say(f"{quoted(result.tool, 80)} reported an error:")
     for text in _texts(result):
         out().print(shown(text), soft_wrap=True)
 
 
-def _texts(result: ToolResult) -> Iterator[str]:
+def _texts(result: ToolCallResult) -> Iterator[str]:
     """Yield the parts of a result for people: texts as they are, other parts by their kind and size."""
     for part in result.content:
         if not isinstance(part, dict):

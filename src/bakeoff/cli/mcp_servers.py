@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bakeoff.cli.flags import DirectFlags
 from bakeoff.doors.mcp.client_files import client_specs, is_client_file
-from bakeoff.doors.mcp.config import Suite, read_suite, suite_environment
+from bakeoff.doors.mcp.config import McpSuite, read_suite, suite_environment
 from bakeoff.doors.mcp.headers import hidden_headers, suite_with_headers, with_headers
 from bakeoff.doors.mcp.lint.report import servers_of
 from bakeoff.doors.mcp.suites import find_configs
@@ -41,12 +41,12 @@ def names_client_file(servers: DirectFlags) -> bool:
     return servers.path is not None and is_client_file(servers.path)
 
 
-def read_suites_of(servers: DirectFlags) -> list[Suite]:
+def read_suites_of(servers: DirectFlags) -> list[McpSuite]:
     """Return the suites of the configuration, with the headers that were given."""
     return [suite_with_headers(read_suite(file), servers.headers or ()) for file in find_configs(servers.path)]
 
 
-def one_suite(servers: DirectFlags) -> tuple[Sequence[ServerSpec], Suite | None, Mapping[str, str]]:
+def one_suite(servers: DirectFlags) -> tuple[Sequence[ServerSpec], McpSuite | None, Mapping[str, str]]:
     """Return the servers ready to start, the suite that has them, and the variables."""
     if direct := direct_servers(servers):
         _, secrets = hidden_headers(servers.headers or ())

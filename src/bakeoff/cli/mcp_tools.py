@@ -23,13 +23,13 @@ from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp.config import check_config, read_suite, suite_environment
 from bakeoff.doors.mcp.coverage import Coverage, coverage_of
 from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
-from bakeoff.doors.mcp.generate.drafts import Wanted, draft_cases
+from bakeoff.doors.mcp.generate.drafts import DraftRequest, draft_cases
 from bakeoff.doors.mcp.generate.output import Frame, added_to, cases_text, whole_config
 from bakeoff.doors.mcp.generate.reworded import reworded
 from bakeoff.doors.mcp.generate.surroundings import Surroundings
 from bakeoff.doors.mcp.headers import written_servers
 from bakeoff.doors.mcp.lint.report import (
-    Linted,
+    LintResult,
     as_sarif,
     lint_blocks,
     lint_servers,
@@ -67,20 +67,20 @@ def lint(
     return FAILED if any(one.report.fails(fail_on) for one in linted) else PASSED
 
 
-async def _lint(servers: ServerFlags) -> list[Linted]:
+async def _lint(servers: ServerFlags) -> list[LintResult]:
     if direct := direct_servers(servers):
-        return [Linted(await lint_servers(direct))]
+        return [LintResult(await lint_servers(direct))]
     return [await lint_suite(suite, servers.only or ()) for suite in read_suites_of(servers)]
 
 
-def _print(linted: Sequence[Linted], *, notes: bool) -> None:
+def _print(linted: Sequence[LintResult], *, notes: bool) -> None:
     for one in linted:
         if len(linted) > 1:
             out().print(f"\n{visible(str(one.file))}", style="bold")
         print_blocks(out(), list(lint_blocks(one.report, notes=notes)))
 
 
-def _as_json(linted: Linted) -> dict[str, Any]:
+def _as_json(linted: LintResult) -> dict[str, Any]:
     report = linted.report
     findings = [{**finding.model_dump(), "level": finding.level} for finding in report.findings]
     return {
@@ -154,7 +154,7 @@ def generate(
     specs, suite, environment = one_suite(servers)
     tools = asyncio.run(_tools(specs))
     around = {spec.name: Surroundings.of(spec, Path()) for spec in specs}
-    drafts, problems = draft_cases(tools, Wanted(per_tool, pairs, negatives), taken=target.names, around=around)
+    drafts, problems = draft_cases(tools, DraftRequest(per_tool, pairs, negatives), taken=target.names, around=around)
     if model is not None:
         drafts, kept = asyncio.run(reworded(drafts, tools, model, environment))
         problems += kept

@@ -19,8 +19,8 @@ from bakeoff.doors.mcp.results.tuning import describe_tuning
 from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
 from bakeoff.doors.mcp.tuning import (
     PRESENT,
+    ToolsVersion,
     TuneReport,
-    Version,
     best_version,
     confirm,
     split_cases,
@@ -34,7 +34,7 @@ from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 
-class _Stopped(Exception):
+class _TuneStopped(Exception):
     """Somebody pressed Ctrl-C."""
 
 
@@ -67,7 +67,7 @@ def tune(*, tool: str, wanted: TuneFlags, flags: PlanFlags, shown_as: ReportFlag
                 version_plan(plan, found, versions, split.held_out, "held out"),
             ],
         )
-    except _Stopped:
+    except _TuneStopped:
         return INTERRUPTED
     patch = None
     if report.confirmed:
@@ -113,7 +113,7 @@ def _from_file(file: Path | None) -> list[str]:
     return ["\n".join(part).strip() for part in parts]
 
 
-def _tuned(selected: SelectedSuite, label: str, versions: tuple[Version, ...], plans: list[Plan]) -> TuneReport:
+def _tuned(selected: SelectedSuite, label: str, versions: tuple[ToolsVersion, ...], plans: list[Plan]) -> TuneReport:
     training, held_out = plans
     say(f"{count_of(len(versions), 'description')} on {count_of(len(training.cases), 'case')}, until one is ahead")
     first, records = _run(selected, training)
@@ -136,5 +136,5 @@ def _run(selected: SelectedSuite, plan: Plan) -> tuple[RunFolder, list[Record]]:
     folder = new_run_folder(checked.options.results, plan.name)
     if asyncio.run(watch(checked, replace(checked.options, folder=folder.path), err())):
         say(f"stopped; finished trials are kept in {folder.path}")
-        raise _Stopped
+        raise _TuneStopped
     return folder, list(folder.latest_records(plan))

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from bakeoff._kernel.watch import WAITING, FileStates, Watch, forget_modules
+from bakeoff._kernel.watch import WAITING, FileStates, FileWatch, forget_modules
 from bakeoff.cli.console import err, out, say
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
 from bakeoff.cli.pages import show
@@ -57,7 +57,7 @@ def watch_suites(
         raise UsageError(f"{names[0]} is for one evaluation, and --watch makes many: leave one of them out")
     files = find_suites(request.path)  # a wrong path is an error at once
     with asyncio.Runner() as runner, warm_models(runner) as warm:
-        watching = _Watching(request, flags.options(), ending, runner, warm, files, opened=opened)
+        watching = _McpWatch(request, flags.options(), ending, runner, warm, files, opened=opened)
         try:
             with suppress(KeyboardInterrupt):
                 watching.run()
@@ -66,7 +66,7 @@ def watch_suites(
         return watching.code
 
 
-class _Watching:
+class _McpWatch:
     """The cycles of one watch."""
 
     def __init__(
@@ -94,7 +94,7 @@ class _Watching:
         self._number = 0
         self._states = FileStates()
         self._restless: Counter[str] = Counter()
-        self._watch = Watch(self._look, self._look(), _LOOK_SECONDS)
+        self._watch = FileWatch(self._look, self._look(), _LOOK_SECONDS)
 
     @property
     def code(self) -> int:

@@ -8,7 +8,7 @@ from bakeoff.cli.console import say
 from bakeoff.cli.flags import EndingFlags, MergeFlags
 from bakeoff.cli.run_plan import UNDECIDED, conclude, finish_run, worst_of
 from bakeoff.doors import door_of
-from bakeoff.engine.merging import Merged, merge_shards, read_shards
+from bakeoff.engine.merging import MergedRun, merge_shards, read_shards
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Shard
@@ -57,7 +57,7 @@ def refuse_other_count(wanted: int, shard: Shard, given: set[int]) -> None:
         raise UsageError(f"--shards {wanted}: missing: shard {', '.join(missing)}; name the run of every shard")
 
 
-def describe_missing(merged: Merged, cases: int) -> str:
+def describe_missing(merged: MergedRun, cases: int) -> str:
     """Say which shards are missing, and what that means."""
     numbers = ", ".join(map(str, merged.missing))
     what = "shard" if len(merged.missing) == 1 else "shards"

@@ -36,7 +36,7 @@ _NUMBERS = ("context", "in", "out", "cache read", "cache write")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ModelRow:
     """A model, the source that lists it, and what is known about it."""
 
     provider: str
@@ -109,37 +109,37 @@ def _warn(message: str) -> None:
     err().print(Text("warning: " + "\n".join(visible(line, 400) for line in message.splitlines())))
 
 
-def _all_rows(gateway: GatewayModels | None) -> Iterator[Row]:
+def _all_rows(gateway: GatewayModels | None) -> Iterator[ModelRow]:
     yield from _local_rows()
     yield from _gateway_rows(gateway)
     providers = known_providers()
     for known in models_of_genai():
         provider = _OUR_NAMES.get(known.provider, known.provider)
         if provider in providers:  # otherwise no run could use it
-            yield Row(provider, known.model, GENAI, known.context, known.price, genai_date())
+            yield ModelRow(provider, known.model, GENAI, known.context, known.price, genai_date())
 
 
-def _local_rows() -> Iterator[Row]:
+def _local_rows() -> Iterator[ModelRow]:
     from bakeoff.models.embedded.weights import KNOWN, is_here
 
     for name, weights in KNOWN.items():
         note = "" if is_here(name) else f"`bakeoff models pull {name}` downloads its {weights.bytes / 1e6:.0f} MB"
-        yield Row(LOCAL, name, LOCAL, weights.context, known_price(None, LOCAL, name), note=note)
+        yield ModelRow(LOCAL, name, LOCAL, weights.context, known_price(None, LOCAL, name), note=note)
 
 
-def _gateway_rows(gateway: GatewayModels | None) -> Iterator[Row]:
+def _gateway_rows(gateway: GatewayModels | None) -> Iterator[ModelRow]:
     if gateway is None:
         return
     for model in gateway.models:
         if model.kind not in (None, "language"):
             continue
         try:
-            yield Row(GATEWAY, model.id, GATEWAY, model.context, gateway.price(model.id), gateway.date)
+            yield ModelRow(GATEWAY, model.id, GATEWAY, model.context, gateway.price(model.id), gateway.date)
         except UsageError as error:
-            yield Row(GATEWAY, model.id, GATEWAY, model.context, date=gateway.date, note=str(error))
+            yield ModelRow(GATEWAY, model.id, GATEWAY, model.context, date=gateway.date, note=str(error))
 
 
-def _of_provider(rows: list[Row], typed: str) -> list[Row]:
+def _of_provider(rows: list[ModelRow], typed: str) -> list[ModelRow]:
     wanted = _OUR_NAMES.get(typed.lower(), typed.lower())
     providers = known_providers()
     if wanted not in providers:
@@ -152,7 +152,7 @@ def _of_provider(rows: list[Row], typed: str) -> list[Row]:
     return rows
 
 
-def _print_list(rows: list[Row]) -> None:
+def _print_list(rows: list[ModelRow]) -> None:
     shown = table("model", "context", "in", "out", "source", right=_NUMBERS)
     for row in rows:
         context = f"{row.context:,}" if row.context else UNKNOWN
@@ -169,7 +169,7 @@ def mtok(rates: Rates | None, kinds: Iterable[str]) -> Iterator[str]:
         yield UNKNOWN if cost is None else format_mtok_cost(cost) + more
 
 
-def _source(row: Row) -> str:
+def _source(row: ModelRow) -> str:
     source = f"{row.source} {row.date}" if row.date else row.source
     return f"{source}: {row.note}" if row.note else source
 
@@ -190,7 +190,7 @@ def show_prices(*, names: list[str], refresh: bool, as_json: bool) -> int:
     return code
 
 
-def _priced(name: str, gateway: GatewayModels | None) -> Row | None:
+def _priced(name: str, gateway: GatewayModels | None) -> ModelRow | None:
     """Return the price that a run would use, as far as it is known without the network."""
     chosen = _meant(name)
     if chosen is not None and chosen.provider == LOCAL:
@@ -200,7 +200,7 @@ def _priced(name: str, gateway: GatewayModels | None) -> Row | None:
     price = known_price(gateway, chosen.provider, chosen.model) if chosen else None
     if chosen is None or price is None:
         return None
-    return Row(chosen.provider, chosen.model, price.source, price=price, date=price.date)
+    return ModelRow(chosen.provider, chosen.model, price.source, price=price, date=price.date)
 
 
 def _meant(name: str) -> ModelName | None:
@@ -211,7 +211,7 @@ def _meant(name: str) -> ModelName | None:
     return ModelName(_OUR_NAMES.get(provider, provider), name) if provider else None
 
 
-def _print_prices(rows: list[Row]) -> None:
+def _print_prices(rows: list[ModelRow]) -> None:
     shown = table("model", "in", "out", "cache read", "cache write", "source", "listed as", right=_NUMBERS)
     for row in rows:
         assert row.price is not None
@@ -222,7 +222,7 @@ def _print_prices(rows: list[Row]) -> None:
     err().print("USD per million tokens; where a cache price is missing, the input price applies")
 
 
-def _unknown(name: str, rows: list[Row]) -> str:
+def _unknown(name: str, rows: list[ModelRow]) -> str:
     """Advise similar names, then names with a similar last part, in case the provider is wrong."""
     whole = {row.name.lower(): row.name for row in rows}
     last = {_last_part(row.model): row.name for row in reversed(rows)}

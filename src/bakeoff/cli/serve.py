@@ -10,7 +10,7 @@ from bakeoff.cli.console import out, say
 from bakeoff.cli.run_plan import INTERRUPTED
 from bakeoff.errors import UsageError
 from bakeoff.models.embedded import EmbeddedServer
-from bakeoff.models.embedded.launch import Endpoint
+from bakeoff.models.embedded.launch import EmbeddedEndpoint
 
 _PREFIXES = ("OPENAI", "OPENAI_COMPATIBLE")
 
@@ -34,7 +34,7 @@ async def _serve(model: str, command: Sequence[str]) -> int:
         return 0
 
 
-def run_with(endpoint: Endpoint, command: Sequence[str]) -> int:
+def run_with(endpoint: EmbeddedEndpoint, command: Sequence[str]) -> int:
     """Run a command that finds the server, and return its exit code."""
     try:
         return subprocess.run(command, env={**os.environ, **variables(endpoint)}, check=False).returncode
@@ -42,7 +42,7 @@ def run_with(endpoint: Endpoint, command: Sequence[str]) -> int:
         raise UsageError(f"{command[0]!r} cannot be started: {error.strerror}") from error
 
 
-def variables(endpoint: Endpoint) -> dict[str, str]:
+def variables(endpoint: EmbeddedEndpoint) -> dict[str, str]:
     """Return the variables by which clients find the server."""
     values = {"BASE_URL": endpoint.base_url, "API_KEY": endpoint.api_key}
     return {f"{prefix}_{name}": value for prefix in _PREFIXES for name, value in values.items()}

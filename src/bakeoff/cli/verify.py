@@ -6,15 +6,17 @@ from typing import Any
 from rich.text import Text
 
 from bakeoff._kernel.text import part_of
-from bakeoff._kernel.watch import WAITING, Watch
+from bakeoff._kernel.watch import WAITING, FileWatch
 from bakeoff.cli.console import add_row, out, print_json, say, table
-from bakeoff.doors.components.suites import FoundSuites, Suite
+from bakeoff.doors.components.suites import ComponentSuite, FoundSuites
 from bakeoff.errors import UsageError
-from bakeoff.grading.verify import Check
+from bakeoff.grading.verify import VerificationCheck
 from bakeoff.report.formatting import visible
 
 
-def changed_suites(find: Callable[[], FoundSuites], checked: Sequence[Suite]) -> Iterator[Sequence[Suite]]:
+def changed_suites(
+    find: Callable[[], FoundSuites], checked: Sequence[ComponentSuite]
+) -> Iterator[Sequence[ComponentSuite]]:
     """Yield the suites that have changed since they were checked, whenever there are some. Never ends.
 
     Args:
@@ -23,7 +25,7 @@ def changed_suites(find: Callable[[], FoundSuites], checked: Sequence[Suite]) ->
     """
     told = ""  # what cannot be read, so that it is said once
 
-    def look() -> dict[str, Suite]:
+    def look() -> dict[str, ComponentSuite]:
         nonlocal told
         try:
             found = find()
@@ -35,14 +37,16 @@ def changed_suites(find: Callable[[], FoundSuites], checked: Sequence[Suite]) ->
         told = wrong
         return {suite.name: suite for suite in suites}
 
-    watch = Watch(look, {suite.name: suite for suite in checked})
+    watch = FileWatch(look, {suite.name: suite for suite in checked})
     while True:
         say(WAITING)
         changed = watch.wait()
         yield [watch.known[name] for name in changed]
 
 
-def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str], *, as_json: bool = False) -> int:
+def print_checks(
+    checks: Sequence[VerificationCheck], noun: str, answers: Sequence[str], *, as_json: bool = False
+) -> int:
     """Print checks as JSON, or as a table with the problems and the tests without twins below it.
 
     Return 1 if a case is not fit for use, else 0.
@@ -80,7 +84,7 @@ def print_checks(checks: Sequence[Check], noun: str, answers: Sequence[str], *, 
     return int(unfit > 0)
 
 
-def _as_json(check: Check) -> dict[str, Any]:
+def _as_json(check: VerificationCheck) -> dict[str, Any]:
     known = check.reference
     return {
         "case": check.case.id,

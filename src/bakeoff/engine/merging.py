@@ -65,7 +65,7 @@ class ShardRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedRun:
     """The run that was made, and the numbers of the shards that it lacks."""
 
     folder: RunFolder
@@ -89,7 +89,7 @@ def read_shards(folders: Sequence[RunFolder]) -> list[ShardRun]:
     return runs
 
 
-def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor) -> Merged:
+def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor) -> MergedRun:
     """Write one run with the records of all shards. Its plan is the whole one, or lacks the cases of missing shards."""
     given = {run.shard.number for run in runs}
     cases = chain.from_iterable(zip_longest(*(run.plan.cases for run in runs)))
@@ -107,7 +107,7 @@ def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor
             if run.folder.pictures.is_dir():
                 shutil.copytree(run.folder.pictures, target.pictures, dirs_exist_ok=True)
         journal.end("merged")
-    return Merged(target, plan, tuple(number for number in runs[0].shard.numbers_with_cases if number not in given))
+    return MergedRun(target, plan, tuple(number for number in runs[0].shard.numbers_with_cases if number not in given))
 
 
 def _add_spending(journal: RunJournal, run: ShardRun, total: Usage) -> Usage:

@@ -153,7 +153,7 @@ class Registry:
         }
         bound = {name: subject for name, subject in built.items() if isinstance(subject, BoundSubject)}
         free = {
-            name: _Absent(name) if subject is None else subject
+            name: _MissingKind(name) if subject is None else subject
             for name, subject in built.items()
             if not isinstance(subject, BoundSubject) and (subject is not None or not attempts)
         }
@@ -191,7 +191,7 @@ class Registry:
 
 
 @dataclass(frozen=True, slots=True)
-class _Absent:
+class _MissingKind:
     """Stands for a subject that cannot be built, where only its recorded attempts are needed."""
 
     name: str
@@ -203,18 +203,18 @@ class _Absent:
 def default_registry() -> Registry:
     """Return a registry of all kinds of subjects and scorers that Bakeoff ships."""
     from bakeoff.subjects.controls import Cheat, Nop, Oracle
-    from bakeoff.subjects.function import Function
-    from bakeoff.subjects.scripted import Scripted
+    from bakeoff.subjects.function import FunctionSubject
+    from bakeoff.subjects.scripted import ScriptedSubject
 
     return Registry(
         subjects={
             "agent": _model,
             "cheat": Cheat.from_spec,
-            "function": Function.from_spec,
+            "function": FunctionSubject.from_spec,
             "model": _model,
             "nop": Nop.from_spec,
             "oracle": Oracle.from_spec,
-            "scripted": Scripted.from_spec,
+            "scripted": ScriptedSubject.from_spec,
         },
         scorers={
             "answer_relevance": scorers.AnswerRelevance.from_spec,

@@ -13,7 +13,7 @@ _CLOSING_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # compared as mappings are
-class Opened(Mapping[str, Any]):
+class OpenResources(Mapping[str, Any]):
     """Map keys to open resources. Asking for one that failed to open raises `InfraError`."""
 
     opened: Mapping[str, Any]
@@ -34,7 +34,9 @@ class Opened(Mapping[str, Any]):
 
 
 @asynccontextmanager
-async def open_resources(wanted: Iterable[Resource], given: Mapping[str, Any] | None = None) -> AsyncIterator[Opened]:
+async def open_resources(
+    wanted: Iterable[Resource], given: Mapping[str, Any] | None = None
+) -> AsyncIterator[OpenResources]:
     """Open every distinct resource in order, and close them in reverse order at the end.
 
     Enter and leave this in one task: many clients tie their connection to the task that opened it.
@@ -54,7 +56,7 @@ async def open_resources(wanted: Iterable[Resource], given: Mapping[str, Any] | 
                 opened[key] = await stack.enter_async_context(resource.open())
             except (InfraError, OSError) as error:
                 failed[key] = str(error)
-        yield Opened(opened, failed)
+        yield OpenResources(opened, failed)
 
 
 class SharedResources:
@@ -69,7 +71,7 @@ class SharedResources:
         self._requests: asyncio.Queue[tuple[Sequence[Resource], asyncio.Future[None]] | None] = asyncio.Queue()
         self._opener: asyncio.Task[None] | None = None
 
-    async def open(self, wanted: Iterable[Resource], given: Mapping[str, Any]) -> Opened:
+    async def open(self, wanted: Iterable[Resource], given: Mapping[str, Any]) -> OpenResources:
         """Return the wanted resources beside the given ones. What is not open yet is opened."""
         missing = [each for each in wanted if each.key not in self._opened and each.key not in self._failed]
         if missing:
@@ -78,7 +80,7 @@ class SharedResources:
             done = asyncio.get_running_loop().create_future()
             self._requests.put_nowait((missing, done))
             await done
-        return Opened({**self._opened, **given}, self._failed)
+        return OpenResources({**self._opened, **given}, self._failed)
 
     async def close(self) -> None:
         """Close all resources, within a few seconds."""

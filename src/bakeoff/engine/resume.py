@@ -11,13 +11,13 @@ from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Round, Usage
 from bakeoff.stats.decisions import PairDecisions, random_order
 from bakeoff.storage.damage_notes import note_damage
-from bakeoff.storage.journal import Spent, record_at
+from bakeoff.storage.journal import SpentTokens, record_at
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.run_folder import RunFolder
 
 
 @dataclass(slots=True)
-class Progress:
+class RunProgress:
     """What earlier processes of a run have done."""
 
     finished: Bitmap
@@ -43,14 +43,14 @@ class Progress:
         return every if every.decided == every.pairs else finished
 
 
-def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> Progress:
+def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> RunProgress:
     """Read the journal once, in constant memory unless the run ends when it is decided.
 
     A record of an edited case or subject does not belong to the plan, and is ignored.
     """
-    progress = Progress(Bitmap(plan.size))
+    progress = RunProgress(Bitmap(plan.size))
     for place, entry in folder.entries_with_places():
-        if isinstance(entry, Spent):
+        if isinstance(entry, SpentTokens):
             progress.spent = entry.total
             progress.spent_on[entry.trial] = progress.spent_on.get(entry.trial, NO_USAGE) + entry.usage
         elif isinstance(entry, Damage) and not entry.newer:
@@ -76,7 +76,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> Progres
     return progress
 
 
-def trials_left(plan: Plan, progress: Progress) -> int:
+def trials_left(plan: Plan, progress: RunProgress) -> int:
     """Return how many trials are unfinished and, in a run that ends when it is decided, still needed."""
     decisions = progress.decisions(plan)
     if decisions is None:
@@ -85,7 +85,7 @@ def trials_left(plan: Plan, progress: Progress) -> int:
     return sum(not progress.finished[index] and needed[index % len(needed)] for index in range(plan.size))
 
 
-def pending_jobs(plan: Plan, progress: Progress, folder: RunFolder, options: RunOptions) -> Iterator[Job]:
+def pending_jobs(plan: Plan, progress: RunProgress, folder: RunFolder, options: RunOptions) -> Iterator[Job]:
     """Yield a job for each unfinished trial: in the plan's order, or case by case in random order until decided."""
     for index in _case_by_case(plan) if plan.ends_when_decided else range(plan.size):
         if progress.finished[index]:

@@ -16,7 +16,7 @@ from bakeoff._kernel.clock import Clock, Delay
 from bakeoff._kernel.spans import SPANS
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.threads import call
-from bakeoff._kernel.tracing import OFF, TRACING, Attributes, Span, Tracing
+from bakeoff._kernel.tracing import OFF, TRACING, Attributes, TraceSpan, Tracing
 from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
 from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
@@ -52,7 +52,7 @@ class Job:
 
 
 @dataclass(slots=True)
-class Tally:
+class UsageTally:
     """Count what one trial spends, and tell the run as it arrives."""
 
     tell: Callable[[Usage], None]
@@ -91,7 +91,7 @@ def _untold(usage: Usage, told: Usage) -> Usage:
 
 
 @dataclass(slots=True)
-class Tried:
+class AttemptResult:
     """The results of one try so far."""
 
     started: float = field(default_factory=time.time)
@@ -105,7 +105,7 @@ class Tried:
 
 
 _TRIED = ("started", "prepare", "attempt", "transcript", "artefacts", "refused", "workspace")
-"""The fields of `Tried` that a record has too."""
+"""The fields of `AttemptResult` that a record has too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,9 @@ class TrialRunner:
 
     def lost(self, job: Job, failure: Failure) -> Record:
         """Return the record of a trial without an attempt, for a reason that is not the subject's."""
-        return self._record(job, Tried(attempt=Phase(seconds=0.0, failure=failure)), tries=0, spent=job.spent)
+        return self._record(job, AttemptResult(attempt=Phase(seconds=0.0, failure=failure)), tries=0, spent=job.spent)
 
-    def _record(self, job: Job, tried: Tried, **fields: Any) -> Record:
+    def _record(self, job: Job, tried: AttemptResult, **fields: Any) -> Record:
         trial = job.trial
         return Record(
             **trial.identity,
@@ -175,7 +175,7 @@ class TrialRunner:
         )
 
     async def _run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        tally = Tally(spend, job.spent, judging=job.prior.judging if job.prior else NO_USAGE)
+        tally = UsageTally(spend, job.spent, judging=job.prior.judging if job.prior else NO_USAGE)
         tries = 0
         while True:
             tries += 1
@@ -197,19 +197,19 @@ class TrialRunner:
         wait: float = self.options.backoff_seconds * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
         return min(self.options.longest_backoff_seconds, max(wait, failure.retry_after or 0.0))
 
-    async def _try_once(self, job: Job, tally: Tally, tries: int) -> Record:
+    async def _try_once(self, job: Job, tally: UsageTally, tries: int) -> Record:
         if job.prior is None:
-            tried = Tried()
+            tried = AttemptResult()
             await self._attempt_trial(job.trial, tally, tried)
         else:
             tries = job.prior.tries
-            tried = Tried(**{name: getattr(job.prior, name) for name in _TRIED})
+            tried = AttemptResult(**{name: getattr(job.prior, name) for name in _TRIED})
         scores, score_phase = await self._score(job.trial, tally, tried)
         return self._record(
             job, tried, tries=tries, score=score_phase, scores=scores, spent=tally.spent, judging=tally.judging
         )
 
-    async def _attempt_trial(self, trial: Trial, tally: Tally, tried: Tried) -> None:
+    async def _attempt_trial(self, trial: Trial, tally: UsageTally, tried: AttemptResult) -> None:
         subject = await self._subject(trial, tried)
         if subject is None:
             return
@@ -220,7 +220,7 @@ class TrialRunner:
         if tried.transcript is not None:
             tally.settle(tried.transcript.usage)
 
-    async def _subject(self, trial: Trial, tried: Tried) -> Subject | None:
+    async def _subject(self, trial: Trial, tried: AttemptResult) -> Subject | None:
         """Return the subject, and set its tools. Both may be made for this one case, so making them may fail."""
         bound = self.resolved.bound.get(trial.subject.name)
         if bound is None and self.resolved.tools is no_tools:
@@ -233,7 +233,9 @@ class TrialRunner:
         subject, tried.prepare = await phase(make, Clock(trial.case.limits.prepare_seconds), "infra", "infra")
         return subject
 
-    async def _attempt_in_workspace(self, subject: Subject, trial: Trial, tally: Tally, tried: Tried) -> None:
+    async def _attempt_in_workspace(
+        self, subject: Subject, trial: Trial, tally: UsageTally, tried: AttemptResult
+    ) -> None:
         case = trial.case
         stack = AsyncExitStack()
         workspace = None
@@ -248,7 +250,7 @@ class TrialRunner:
             if closing.failure is not None and workspace is not None:
                 tried.workspace = str(workspace.folder)  # the folder is still there; the answer is kept all the same
 
-    async def _attempt(self, subject: Subject, task: Task, tried: Tried, case: Case) -> None:
+    async def _attempt(self, subject: Subject, task: Task, tried: AttemptResult, case: Case) -> None:
         kept: list[Transcript | None] = []
 
         async def attempt() -> Transcript:
@@ -269,7 +271,9 @@ class TrialRunner:
         transcript, tried.attempt = await phase(attempt, task.clock, error, "timeout")
         tried.transcript = transcript or next(iter(kept), None)
 
-    def _task(self, trial: Trial, tally: Tally, tried: Tried, workspace: Workspace | None = None, **told: Any) -> Task:
+    def _task(
+        self, trial: Trial, tally: UsageTally, tried: AttemptResult, workspace: Workspace | None = None, **told: Any
+    ) -> Task:
         told = told or {
             "spend": tally.add,
             "count": tally.count,
@@ -292,7 +296,9 @@ class TrialRunner:
     def _clock(self, trial: Trial, seconds: float) -> Clock:
         return Clock(seconds, partial(self.control.wait, trial.index))
 
-    async def _score(self, trial: Trial, tally: Tally, tried: Tried) -> tuple[tuple[Score, ...], Phase | None]:
+    async def _score(
+        self, trial: Trial, tally: UsageTally, tried: AttemptResult
+    ) -> tuple[tuple[Score, ...], Phase | None]:
         if tried.transcript is None or (tried.attempt is not None and tried.attempt.failure is not None):
             return (), None
         case = trial.case
@@ -466,7 +472,7 @@ def _failure(error: BaseException, unknown: FailureKind) -> Failure:
     )
 
 
-def _tell_scores(span: Span, record: Record) -> None:
+def _tell_scores(span: TraceSpan, record: Record) -> None:
     """Add each score as the event that the conventions have for it. The reasons stay here: they quote answers."""
     for score in record.scores:
         label = None if score.value is not None else "unscored"

@@ -4,7 +4,7 @@ import random
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from bakeoff.grading.syntax import Edit, called_base, nodes_of_tests, parse, to_bytes, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, called_base, nodes_of_tests, parse, to_bytes, with_edits
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -50,11 +50,11 @@ def cut_tests(path: str, text: str, hidden: Collection[int]) -> str:
     nodes = nodes_of_tests(path, text)
     source = to_bytes(text)
     kept = [node for index, node in enumerate(nodes) if index not in hidden]
-    edits: dict[int, Edit] = {}
+    edits: dict[int, SyntaxEdit] = {}
     for index in sorted(hidden):
         part = _largest_part(nodes[index], kept)
         start, end = _lines_of(part, source)
-        edits[start] = Edit(start, end, "")
+        edits[start] = SyntaxEdit(start, end, "")
     return _filled(path, with_edits(text, edits.values()))
 
 
@@ -133,7 +133,7 @@ def _filled(path: str, text: str) -> str:
     if not path.endswith(".py"):
         return text
     edits = [
-        Edit(node.end_byte, node.end_byte, " pass")
+        SyntaxEdit(node.end_byte, node.end_byte, " pass")
         for node in _colons(parse(path, text))
         if node.next_named_sibling is None or not node.next_named_sibling.named_child_count
     ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
-from bakeoff.grading.syntax import Edit, dialect_of, parse, to_bytes, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, dialect_of, parse, to_bytes, with_edits
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -100,7 +100,7 @@ class Mutant(FrozenModel):
     line: int
     before: str
     after: str
-    edit: Edit
+    edit: SyntaxEdit
     equivalent: str | None = None
     """Why the fault changes nothing, where that is obvious. No test can find it."""
 
@@ -116,7 +116,7 @@ class Mutant(FrozenModel):
 @dataclass(frozen=True, slots=True)
 class _Fault:
     kind: str
-    edit: Edit
+    edit: SyntaxEdit
     equivalent: str | None = None
 
 
@@ -154,11 +154,11 @@ def choose_mutants(mutants: Sequence[Mutant], count: int, seed: str) -> list[Mut
 
 
 def _of_file(name: str, text: str) -> Iterator[Mutant]:
-    source, seen = to_bytes(text), set[Edit]()
+    source, seen = to_bytes(text), set[SyntaxEdit]()
     for region in _regions(name, text):
         for fault in _faults(region):
             start, end, instead = fault.edit
-            edit = Edit(start + region.offset, end + region.offset, instead)
+            edit = SyntaxEdit(start + region.offset, end + region.offset, instead)
             if edit in seen or not _is_valid(region, fault.edit):
                 continue
             seen.add(edit)
@@ -177,7 +177,7 @@ def _shown(code: str) -> str:
     return visible(" ".join(code.split()), _SHOWN)
 
 
-def _is_valid(region: _Region, edit: Edit) -> bool:
+def _is_valid(region: _Region, edit: SyntaxEdit) -> bool:
     changed = with_edits(region.text, [edit])
     if parse(region.path, changed).has_error:
         return False
@@ -334,7 +334,7 @@ class _FaultMaker:
         if kind in ("arrow_function", "lambda") and (value := node.child_by_field_name("body")) is not None:
             yield from self._result(value) if value.type != "statement_block" else ()
         if kind in ("unary_operator", "unary_expression") and text.startswith("-"):
-            yield _Fault("arithmetic operator", Edit(node.start_byte, node.start_byte + 1, ""))
+            yield _Fault("arithmetic operator", SyntaxEdit(node.start_byte, node.start_byte + 1, ""))
         if kind in ("not_operator", "unary_expression") and text.startswith(("not", "!")) and not _is_condition(node):
             yield self.negated(node)
         if kind in ("integer", "number") and re.fullmatch(r"\d[\d_]*", text) and not _is_key(node):
@@ -419,7 +419,9 @@ class _FaultMaker:
         between = whole[first.end_byte - arguments.start_byte : second.start_byte - arguments.start_byte].decode()
         name = _text(call.child_by_field_name("function"))
         symmetric = f"`{name}` takes its arguments in any order" if name in _SYMMETRIC and len(given) == 2 else None
-        yield _Fault("swapped arguments", Edit(first.start_byte, second.end_byte, f"{other}{between}{one}"), symmetric)
+        yield _Fault(
+            "swapped arguments", SyntaxEdit(first.start_byte, second.end_byte, f"{other}{between}{one}"), symmetric
+        )
 
     def _has_effect(self, done: "Node") -> bool:
         if done.type == "assignment":  # of an attribute or an item; a variable that is missing is found at once
@@ -477,8 +479,8 @@ def _child(node: "Node", index: int) -> "Node | None":
     return node.named_children[index] if index < node.named_child_count else None
 
 
-def _replace(node: "Node", text: str) -> Edit:
-    return Edit(node.start_byte, node.end_byte, text)
+def _replace(node: "Node", text: str) -> SyntaxEdit:
+    return SyntaxEdit(node.start_byte, node.end_byte, text)
 
 
 def _text(node: "Node | None") -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["text", "number", "boolean", "nothing", "pattern", "container"]
 
 
-class Edit(NamedTuple):
+class SyntaxEdit(NamedTuple):
     """Replace the bytes from `start` to `end` of a file by `text`."""
 
     start: int
@@ -90,7 +90,7 @@ def to_bytes(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-def with_edits(text: str, edits: Iterable[Edit]) -> str:
+def with_edits(text: str, edits: Iterable[SyntaxEdit]) -> str:
     """Return a source with edits, which must not overlap."""
     source = to_bytes(text)
     for start, end, instead in sorted(edits, reverse=True):

@@ -27,7 +27,7 @@ class _BrokenError(Exception):
         self.run = run
 
 
-class _Pair(NamedTuple):
+class _TwinPair(NamedTuple):
     """Hold the results of two complementary runs, by the places of the tests."""
 
     tests: list[TestOutcome]
@@ -65,7 +65,7 @@ async def run_with_twins(
     if not twins.twins:
         return await run({})
     try:
-        return await _Grading(names, twins, files, run, run_shortly or run).grade()
+        return await _TwinGrading(names, twins, files, run, run_shortly or run).grade()
     except _BrokenError as broken:
         # Its messages may be those of twins, and nobody must look for a fault that a twin made up.
         tests = tuple(test.model_copy(update={"message": ""}) for test in broken.run.tests)
@@ -73,7 +73,7 @@ async def run_with_twins(
 
 
 @dataclass(slots=True)
-class _Grading:
+class _TwinGrading:
     """Grade one answer."""
 
     names: Sequence[str]
@@ -81,7 +81,7 @@ class _Grading:
     files: Mapping[str, str]
     run: RunAnswer
     run_shortly: RunAnswer
-    pairs: list[_Pair] = field(default_factory=list)
+    pairs: list[_TwinPair] = field(default_factory=list)
     halves: list[frozenset[int]] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -102,7 +102,7 @@ class _Grading:
     def _too_many(self, strange: Collection[int]) -> bool:
         return len(strange) > max(1, _ACCIDENTS * len(self.twins.proven))
 
-    async def _add_pair(self, forms: Mapping[int, int], *, only_sound: bool = False) -> _Pair:
+    async def _add_pair(self, forms: Mapping[int, int], *, only_sound: bool = False) -> _TwinPair:
         """Run the tests twice, with the next half of the twins and with the others. `forms` are those of the twins."""
         if not self.halves:
             self.halves = random.SystemRandom().sample(self.twins.halves, len(self.twins.halves))
@@ -138,7 +138,7 @@ class _Grading:
             raise _BrokenError(plain.model_copy(update={"seconds": self.seconds}))
         return plain.error
 
-    def _read_pair(self, halves: Sequence[Collection[int]], runs: Sequence[TestRun], error: str | None) -> _Pair:
+    def _read_pair(self, halves: Sequence[Collection[int]], runs: Sequence[TestRun], error: str | None) -> _TwinPair:
         first, second = ({place for index in half for place in self.twins.twins[index].tests} for half in halves)
         tests, passed = list[TestOutcome](), set[int]()
         for place, forms in enumerate(zip(runs[0].tests, runs[1].tests, strict=True)):
@@ -149,7 +149,7 @@ class _Grading:
                 passed.add(place)
             tests.append(true)
         perturbed = frozenset(first | second)
-        return _Pair(tests, frozenset(passed) & perturbed, perturbed, error)
+        return _TwinPair(tests, frozenset(passed) & perturbed, perturbed, error)
 
     def _tampered(self, doubted: frozenset[int]) -> str | None:
         sound = sorted(doubted & self.twins.sound)

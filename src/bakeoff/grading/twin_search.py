@@ -7,7 +7,7 @@ from typing import Any
 
 from bakeoff._kernel.tasks import both
 from bakeoff.errors import InfraError
-from bakeoff.grading.syntax import Edit, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, with_edits
 from bakeoff.grading.twins import FEW, Perturbation, Proposals, Twin, Twins
 from bakeoff.grading.written_tests import TestSource
 from bakeoff.toolchains.outcome import TestRun
@@ -26,7 +26,7 @@ _NOTHING = Perturbation((), sound=False)
 
 
 @dataclass(slots=True)
-class _Search:
+class _TwinSearch:
     """The search for the twins of one test."""
 
     index: int
@@ -97,12 +97,12 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
     draw = random.SystemRandom()
     proposals = Proposals(files, draw)
     searches = [
-        _Search(index, name, test, proposals.candidates(test)) for index, (name, test) in enumerate(proposals.tests)
+        _TwinSearch(index, name, test, proposals.candidates(test)) for index, (name, test) in enumerate(proposals.tests)
     ]
     if not searches:
         return Twins()
     await _locate(searches, files, plain, run)
-    trial = _Trials(files, plain, run)
+    trial = _TwinTrials(files, plain, run)
     forms = _FORMS_OF_FEW if len(searches) < FEW else _FORMS
     for attempt in range(_MAX_ROUNDS):
         # Further perturbations are only looked for in the first rounds, while most tests still need one.
@@ -116,7 +116,7 @@ async def find_twins(files: Mapping[str, str], plain: TestRun, run: RunReference
     return await _prove(searches, files, plain, run, draw)
 
 
-async def _locate(searches: Sequence[_Search], files: Mapping[str, str], plain: TestRun, run: RunReference) -> None:
+async def _locate(searches: Sequence[_TwinSearch], files: Mapping[str, str], plain: TestRun, run: RunReference) -> None:
     """Find out which tests of a run each test of the source becomes: by their names, or by marks in their titles."""
     counted = {place for place, test in enumerate(plain.tests) if test.state == "passed"}
     named = {search.source.name: search for search in searches if search.source.name is not None}
@@ -126,10 +126,10 @@ async def _locate(searches: Sequence[_Search], files: Mapping[str, str], plain: 
             if search is not None:
                 search.places.append(place)
         return
-    marks: dict[str, list[Edit]] = {}
+    marks: dict[str, list[SyntaxEdit]] = {}
     for search in searches:
         if (at := search.source.title_at) is not None:
-            marks.setdefault(search.file, []).append(Edit(at, at, f"{_OPEN}{search.index}{_CLOSE}"))
+            marks.setdefault(search.file, []).append(SyntaxEdit(at, at, f"{_OPEN}{search.index}{_CLOSE}"))
     marked = await run({name: with_edits(files[name], edits) for name, edits in marks.items()})
     if len(marked.tests) != len(plain.tests):
         return
@@ -142,20 +142,20 @@ async def _locate(searches: Sequence[_Search], files: Mapping[str, str], plain: 
             untitled[0].places.append(place)
 
 
-def _inherited(named: Mapping[str, _Search], name: str) -> _Search | None:
+def _inherited(named: Mapping[str, _TwinSearch], name: str) -> _TwinSearch | None:
     """Return the test of that name in another class, if there is just one: it was inherited."""
     last = name.partition("[")[0].rpartition(" > ")[2]
     fitting = [search for known, search in named.items() if known.rpartition(" > ")[2] == last]
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _next(search: _Search) -> bool:
+def _next(search: _TwinSearch) -> bool:
     search.tried = next(search.untried, _NOTHING)
     return bool(search.tried.edits)
 
 
 @dataclass(slots=True)
-class _Trials:
+class _TwinTrials:
     """Try perturbations on the reference, those of many tests in one run."""
 
     files: Mapping[str, str]
@@ -163,9 +163,9 @@ class _Trials:
     run: RunReference
     timeouts: int = 0
 
-    async def of(self, searches: Sequence[_Search]) -> None:
+    async def of(self, searches: Sequence[_TwinSearch]) -> None:
         """Run the reference with one perturbation of each test, and keep those that it fails."""
-        edits: dict[str, list[Edit]] = {}
+        edits: dict[str, list[SyntaxEdit]] = {}
         for search in searches:
             edits.setdefault(search.file, []).extend(search.tried.edits)
         found = await self.run({name: with_edits(self.files[name], each) for name, each in edits.items()})
@@ -188,7 +188,7 @@ def _is_like(found: TestRun, plain: TestRun) -> bool:
     )
 
 
-def _parts(searches: Sequence[_Search]) -> list[list[_Search]]:
+def _parts(searches: Sequence[_TwinSearch]) -> list[list[_TwinSearch]]:
     """Part tests one of which broke the run: those with another input, which may never end, from the others."""
     given = [search for search in searches if not search.tried.sound]
     others = [search for search in searches if search.tried.sound]
@@ -199,7 +199,7 @@ def _parts(searches: Sequence[_Search]) -> list[list[_Search]]:
 
 
 async def _prove(
-    searches: Sequence[_Search], files: Mapping[str, str], plain: TestRun, run: RunReference, draw: random.Random
+    searches: Sequence[_TwinSearch], files: Mapping[str, str], plain: TestRun, run: RunReference, draw: random.Random
 ) -> Twins:
     """Draw halves, and check on the reference that in each every true test passes and every twin fails.
 

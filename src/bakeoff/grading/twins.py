@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.grading.syntax import Edit, to_bytes, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, to_bytes, with_edits
 from bakeoff.grading.written_tests import ASSERTED, EXPECTED, GIVEN, TestSource, Value, find_tests
 
 FEW = 4
@@ -37,7 +37,7 @@ _SPECIAL = re.compile(r"\\.|\[[^\]]*\]|\{\d*,\d*\}|\(.*\)|.*\|.*|\w[*?]", re.DOT
 class Perturbation(NamedTuple):
     """Edits of one test. If it is sound, an answer that passes the test fails the edited one, right or wrong."""
 
-    edits: tuple[Edit, ...]
+    edits: tuple[SyntaxEdit, ...]
     sound: bool
     flipped: bool = False
     """True if it is the opposite assertion, in a form that no test of the suite has."""
@@ -55,7 +55,7 @@ class Twin(FrozenModel):
     """True if the first perturbation is an opposite assertion that stands out in the suite."""
     made: bool = False
     """True if the answer itself makes what the first perturbation expects."""
-    edits: tuple[tuple[Edit, ...], ...]
+    edits: tuple[tuple[SyntaxEdit, ...], ...]
     tests: tuple[int, ...]
     """The places of its tests in a run. A table makes several tests out of one."""
 
@@ -91,7 +91,7 @@ class Twins(FrozenModel):
             perturbed: Indices of the twins.
             forms: Which perturbation of a twin to use, by its index, if not the first. Of fewer, it is the last.
         """
-        edits: dict[str, list[Edit]] = {}
+        edits: dict[str, list[SyntaxEdit]] = {}
         for index in perturbed:
             twin = self.twins[index]
             form = min((forms or {}).get(index, 0), len(twin.edits) - 1)
@@ -148,14 +148,14 @@ class Proposals:
         if rows and len(edits) == len(rows) and None not in edits:
             yield Perturbation(tuple(edit[0] for edit in edits if edit is not None), sound=sound)
 
-    def _replacements(self, value: Value) -> Iterator[tuple[Edit, bool]]:
+    def _replacements(self, value: Value) -> Iterator[tuple[SyntaxEdit, bool]]:
         """Yield at most two edits: a value that stands in the same place in another test, and a changed one."""
         others = [other for other in self._by_role.get(value.role, {}).values() if other.text != value.text]
         alike = [other.text for other in others if other.kind == value.kind or value.kind == "nothing"]
         if alike and value.comparison != "close":
-            yield Edit(value.start, value.end, self._draw.choice(alike)), True
+            yield SyntaxEdit(value.start, value.end, self._draw.choice(alike)), True
         if (changed := self._changed(value)) is not None:
-            yield Edit(value.start, value.end, changed), False
+            yield SyntaxEdit(value.start, value.end, changed), False
 
     def _changed(self, value: Value) -> str | None:
         """Return a value like this one, with a letter or a digit changed."""

@@ -23,7 +23,7 @@ class WrongAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class VerificationCheck:
     """The grades of the answers to one case, by name. The case is fit for use if there are no `problems`."""
 
     case: Case
@@ -43,7 +43,7 @@ async def verify_cases(
     jobs: int,
     *,
     reference: str = "reference",
-) -> list[Check]:
+) -> list[VerificationCheck]:
     """Check cases, several at a time.
 
     Args:
@@ -54,24 +54,26 @@ async def verify_cases(
     """
     free = asyncio.Semaphore(jobs)
 
-    async def check(case: Case, wrong: Sequence[WrongAnswer]) -> Check:
+    async def check(case: Case, wrong: Sequence[WrongAnswer]) -> VerificationCheck:
         async with free:
             try:
                 return await _check(graded_case(case), wrong, resources, reference)
             except (GraderError, InfraError) as error:
-                return Check(case, problems=(str(error),))
+                return VerificationCheck(case, problems=(str(error),))
 
     return await asyncio.gather(*(check(case, wrong) for case, wrong in cases))
 
 
-async def _check(case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapping[str, Any], name: str) -> Check:
+async def _check(
+    case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapping[str, Any], name: str
+) -> VerificationCheck:
     if not case.reference:
-        return Check(case.case, problems=(f"it has no {name}, so nothing shows that its tests can pass",))
+        return VerificationCheck(case.case, problems=(f"it has no {name}, so nothing shows that its tests can pass",))
     started = asyncio.get_running_loop().time()
     run = await run_tests(case, case.reference, resources)
     if (why := reference_problem(run)) is not None:
         partly = {name: compare_runs(case, as_reference(run), run)} if is_partly_sound(case, run) else {}
-        return Check(case.case, partly, (f"the {name} does not pass: {why}",), run.seconds)
+        return VerificationCheck(case.case, partly, (f"the {name} does not pass: {why}",), run.seconds)
     found = await keep_reference(case, run, resources)
     grades = {
         name: compare_runs(
@@ -87,7 +89,7 @@ async def _check(case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapp
     for answer in wrong:
         grades[answer.name] = await _grade(case, found, answer, resources)
         problems += [answer.problem] if grades[answer.name].ok else []
-    return Check(case.case, grades, tuple(problems), asyncio.get_running_loop().time() - started, found)
+    return VerificationCheck(case.case, grades, tuple(problems), asyncio.get_running_loop().time() - started, found)
 
 
 async def _grade(case: GradedCase, found: ReferenceRun, answer: WrongAnswer, resources: Mapping[str, Any]) -> Grade:

@@ -10,8 +10,8 @@ from bakeoff.grading.flips import javascript_flips, python_flips
 from bakeoff.grading.syntax import (
     PYTHON,
     Dialect,
-    Edit,
     Kind,
+    SyntaxEdit,
     called_base,
     called_name,
     dialect_of,
@@ -78,7 +78,7 @@ class TestSource:
     values: tuple[Value, ...]
     rows: tuple[tuple[Value, ...], ...]
     """The values of each row, if a table makes several tests out of this one."""
-    flips: tuple[Edit, ...]
+    flips: tuple[SyntaxEdit, ...]
     """Edits that turn an assertion into its opposite."""
     expects_rows: bool = False
     """True if an assertion expects a value of the rows, which otherwise are only inputs."""
@@ -103,9 +103,9 @@ def _found_tests(path: str, text: str) -> list[TestSource]:
     if dialect is PYTHON:
         root = parse(path, text)
         own = frozenset(_imported_by_python(text))
-        return [_Reader(node, dialect, own).read_python(name) for name, node in python_tests(root)]
+        return [_TestReader(node, dialect, own).read_python(name) for name, node in python_tests(root)]
     own = frozenset(name for names in _RELATIVE_IMPORT.findall(text) for name in re.findall(r"[\w$]+", names))
-    return [_Reader(node, dialect, own).read_javascript() for node in nodes_of_tests(path, text)]
+    return [_TestReader(node, dialect, own).read_javascript() for node in nodes_of_tests(path, text)]
 
 
 def _imported_by_python(text: str) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _imported_by_python(text: str) -> Iterator[str]:
             yield from re.findall(r"\w+", names)
 
 
-class _Reader:
+class _TestReader:
     """Read one test."""
 
     def __init__(self, node: "Node", dialect: Dialect, own: frozenset[str]) -> None:

@@ -46,16 +46,16 @@ class _Call(LoggedObject):
     arguments: Any = None
 
 
-class _Answer(LoggedObject):
+class _AtifAnswer(LoggedObject):
     source_call_id: str | None = None
     content: Any = None
 
 
 class _Observation(LoggedObject):
-    results: list[_Answer] = []
+    results: list[_AtifAnswer] = []
 
 
-class _Step(LoggedObject):
+class _AtifStep(LoggedObject):
     source: str
     timestamp: str | None = None
     model_name: str | None = None
@@ -68,20 +68,20 @@ class _Step(LoggedObject):
     llm_call_count: Count | None = None
 
 
-class _Agent(LoggedObject):
+class _AtifAgent(LoggedObject):
     name: str
     version: str | None = None
     model_name: str | None = None
 
 
-class Trajectory(LoggedObject):
+class AtifTrajectory(LoggedObject):
     """Hold the steps of one agent on one task."""
 
     schema_version: str = Field(pattern=r"^ATIF-v1\.")
     session_id: str | None = None
     trajectory_id: str | None = None
-    agent: _Agent
-    steps: list[_Step] = Field(min_length=1)
+    agent: _AtifAgent
+    steps: list[_AtifStep] = Field(min_length=1)
     final_metrics: _Total | None = None
 
     @property
@@ -141,7 +141,7 @@ def text_in(message: Any) -> str:
     return "\n".join(text_of(as_json(text)) for text in texts)
 
 
-def _parts(step: _Step) -> Iterator[Part]:
+def _parts(step: _AtifStep) -> Iterator[Part]:
     if step.reasoning_content:
         yield Reasoning(text=step.reasoning_content)
     if said := text_in(step.message):
@@ -183,7 +183,7 @@ def agent_subject(name: str, model: str | None, version: str | None) -> SubjectS
 
 def read_trajectory(path: Path) -> ForeignLog:
     """Read one trajectory. It says what an agent did, and not whether that was right."""
-    found = check(Trajectory, read_json(path), path)
+    found = check(AtifTrajectory, read_json(path), path)
     trial = LoggedTrial(
         case=Case(id=name_of(found.session_id or found.trajectory_id or path.stem), prompt=found.instruction),
         subject=agent_subject(found.agent.name, found.agent.model_name, found.agent.version),

@@ -27,7 +27,7 @@ WRAPPER = "testRunData"
 """The key under which some of its files hold the test run."""
 
 
-class _Metric(LoggedObject):
+class _DeepevalMetric(LoggedObject):
     name: str
     threshold: Amount = None
     success: bool | None = None
@@ -41,7 +41,7 @@ class _Metric(LoggedObject):
     outputTokenCount: Count | None = None
 
 
-class _Tool(LoggedObject):
+class _DeepevalTool(LoggedObject):
     name: str
     inputParameters: Any = None
     output: Any = None
@@ -50,10 +50,10 @@ class _Tool(LoggedObject):
 class _Turn(LoggedObject):
     role: str
     content: Any = ""
-    toolsCalled: list[_Tool] | None = None
+    toolsCalled: list[_DeepevalTool] | None = None
 
 
-class _Test(LoggedObject):
+class _DeepevalTest(LoggedObject):
     """A test case with one answer, or a conversation with `turns`."""
 
     name: str
@@ -63,13 +63,13 @@ class _Test(LoggedObject):
     expectedOutcome: Any = None
     scenario: Any = None
     turns: list[_Turn] | None = None
-    toolsCalled: list[_Tool] | None = None
+    toolsCalled: list[_DeepevalTool] | None = None
     tokenCost: Amount = None
     inputTokenCount: Count | None = None
     outputTokenCount: Count | None = None
     completionTime: Amount = None
     runDuration: Amount = None
-    metricsData: list[_Metric] | None = None
+    metricsData: list[_DeepevalMetric] | None = None
     metadata: Any = None
     tags: list[str] | None = None
 
@@ -95,7 +95,7 @@ def read_test_run(path: Path) -> ForeignLog:
     def trials() -> Iterator[LoggedTrial]:
         for key, listed in (("testCases", run.testCases), ("conversationalTestCases", run.conversationalTestCases)):
             for place, each in enumerate(listed):
-                yield _trial(check(_Test, each, path, f"{key}[{place}]"), subject)
+                yield _trial(check(_DeepevalTest, each, path, f"{key}[{place}]"), subject)
 
     return ForeignLog(
         tool="DeepEval",
@@ -105,7 +105,7 @@ def read_test_run(path: Path) -> ForeignLog:
     )
 
 
-def _trial(test: _Test, subject: SubjectSpec) -> LoggedTrial:
+def _trial(test: _DeepevalTest, subject: SubjectSpec) -> LoggedTrial:
     metrics = test.metricsData or []
     turns = test.turns or []
     asked = test.input if test.input is not None else test.scenario
@@ -128,12 +128,12 @@ def _trial(test: _Test, subject: SubjectSpec) -> LoggedTrial:
     )
 
 
-def _tags(test: _Test) -> dict[str, str]:
+def _tags(test: _DeepevalTest) -> dict[str, str]:
     flat = tags_of(test.metadata if isinstance(test.metadata, dict) else {})
     return {**{name_of(tag): "yes" for tag in (test.tags or ())[:50]}, **flat}
 
 
-def _transcript(test: _Test, turns: list[_Turn]) -> Transcript:
+def _transcript(test: _DeepevalTest, turns: list[_Turn]) -> Transcript:
     said = [(turn.content, turn.toolsCalled) for turn in turns if turn.role == "assistant"]
     steps = said or [(test.actualOutput, test.toolsCalled)]
     return Transcript(
@@ -143,14 +143,14 @@ def _transcript(test: _Test, turns: list[_Turn]) -> Transcript:
     )
 
 
-def _parts(content: Any, tools: list[_Tool] | None) -> Iterator[Part]:
+def _parts(content: Any, tools: list[_DeepevalTool] | None) -> Iterator[Part]:
     for tool in tools or ():
         yield ToolCall(name=name_of(tool.name), arguments=as_json(tool.inputParameters), result=as_json(tool.output))
     if content is not None:
         yield Text(text=text_of(as_json(content)))
 
 
-def _score(metric: _Metric) -> Score:
+def _score(metric: _DeepevalMetric) -> Score:
     """Return 1 where the metric reached its own threshold. A metric that raised an exception broke as a grader."""
     if metric.error is not None:
         failure = broken(metric.error, otherwise="MetricError").model_copy(update={"kind": "grader"})
@@ -159,5 +159,5 @@ def _score(metric: _Metric) -> Score:
     return score_of(metric.name, metric.success, metric.reason or "", **about)
 
 
-def _judged(metric: _Metric) -> Usage:
+def _judged(metric: _DeepevalMetric) -> Usage:
     return Usage(input=metric.inputTokenCount or 0, output=metric.outputTokenCount or 0, cost=metric.evaluationCost)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.json import as_json
-from bakeoff.logs.atif import Trajectory, agent_subject
+from bakeoff.logs.atif import AtifTrajectory, agent_subject
 from bakeoff.logs.folders import child_folders, file_in
 from bakeoff.logs.heads import first_bytes, outer_keys
 from bakeoff.logs.trials import (
@@ -69,7 +69,7 @@ class _Context(LoggedObject):
     cost_usd: Amount = None
 
 
-class _Verified(LoggedObject):
+class _VerifierResult(LoggedObject):
     rewards: dict[str, Any] | None = None
 
 
@@ -78,13 +78,13 @@ class _StepResult(LoggedObject):
     exception_info: _Exception | None = None
 
 
-class _Trial(LoggedObject):
+class _HarborTrial(LoggedObject):
     task_name: str
     trial_name: str
     source: str | None = None
     agent_info: _Agent
     agent_result: _Context | None = None
-    verifier_result: _Verified | None = None
+    verifier_result: _VerifierResult | None = None
     exception_info: _Exception | None = None
     started_at: str | None = None
     environment_setup: _Timing | None = None
@@ -141,17 +141,17 @@ def read_job(path: Path) -> ForeignLog:
     )
 
 
-def _read_trial(folder: Path) -> _Trial:
+def _read_trial(folder: Path) -> _HarborTrial:
     result = folder / RESULT
-    return check(_Trial, read_json(result), result)
+    return check(_HarborTrial, read_json(result), result)
 
 
-def _trajectory(folder: Path) -> Trajectory | None:
+def _trajectory(folder: Path) -> AtifTrajectory | None:
     found = file_in(folder, "agent", "trajectory.json")
-    return None if found is None else check(Trajectory, read_json(found), found)
+    return None if found is None else check(AtifTrajectory, read_json(found), found)
 
 
-def _trial(trial: _Trial, trajectory: Trajectory | None, prompt: str) -> LoggedTrial:
+def _trial(trial: _HarborTrial, trajectory: AtifTrajectory | None, prompt: str) -> LoggedTrial:
     agent = trial.agent_info
     rewards = (trial.verifier_result.rewards if trial.verifier_result else None) or {}
     scores = [score_of(name, value) for name, value in rewards.items()]
@@ -176,7 +176,7 @@ def _trial(trial: _Trial, trajectory: Trajectory | None, prompt: str) -> LoggedT
     )
 
 
-def _failure(trial: _Trial, *, scored: bool) -> Failure | None:
+def _failure(trial: _HarborTrial, *, scored: bool) -> Failure | None:
     """Return why a trial has no valid reward. The first exception says it."""
     exceptions = trial.exceptions
     if not exceptions or (scored and all(each.exception_type in _VALID for each in exceptions)):
@@ -186,7 +186,7 @@ def _failure(trial: _Trial, *, scored: bool) -> Failure | None:
     return failure.model_copy(update={"kind": "grader"}) if first.exception_type in _VERIFIER else failure
 
 
-def _transcript(trial: _Trial, trajectory: Trajectory | None) -> Transcript | None:
+def _transcript(trial: _HarborTrial, trajectory: AtifTrajectory | None) -> Transcript | None:
     """Return the trajectory of the agent, with the totals of the result, which include its subagents."""
     contexts = trial.contexts
     made = trajectory.transcript() if trajectory else None

@@ -16,7 +16,7 @@ from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedRun:
     """The run that was made of a log, and how many trials of it have each verdict."""
 
     folder: RunFolder
@@ -24,7 +24,7 @@ class Imported:
     verdicts: Counter[Verdict]
 
 
-def import_log(path: Path, results: Path, choices: Choices) -> Imported:
+def import_log(path: Path, results: Path, choices: Choices) -> ImportedRun:
     """Write the plan and records of a log to a new run folder. A log that cannot be read to its end leaves none."""
     reader = ForeignLogReader(choices)
     source = Source(path, reader)
@@ -45,4 +45,4 @@ def import_log(path: Path, results: Path, choices: Choices) -> Imported:
     except BaseException:
         shutil.rmtree(folder.path, ignore_errors=True)  # it may have no plan yet, so it is no run to `delete`
         raise
-    return Imported(folder, plan, verdicts)
+    return ImportedRun(folder, plan, verdicts)

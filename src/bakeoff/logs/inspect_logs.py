@@ -47,7 +47,7 @@ class _Usage(LoggedObject):
     total_cost: Amount = None
 
 
-class _Error(LoggedObject):
+class _InspectError(LoggedObject):
     message: str
     traceback: str = ""
 
@@ -65,7 +65,7 @@ class _Score(LoggedObject):
     metadata: _Objects = {}
 
 
-class _Sample(LoggedObject):
+class _InspectSample(LoggedObject):
     id: int | str
     epoch: int = Field(default=1, ge=1, le=MAX_ROUNDS)
     input: str | list[Any] = ""
@@ -80,7 +80,7 @@ class _Sample(LoggedObject):
     started_at: str | None = None
     total_time: Amount = None
     working_time: Amount = None
-    error: _Error | None = None
+    error: _InspectError | None = None
     error_retries: list[Any] | None = None
     attachments: dict[str, str] = {}
     limit: _Limit | None = None
@@ -90,7 +90,7 @@ class _Dataset(LoggedObject):
     sample_ids: list[int | str] | None = None
 
 
-class _Config(LoggedObject):
+class _InspectConfig(LoggedObject):
     epochs: int | None = Field(default=None, ge=1, le=MAX_ROUNDS)
 
 
@@ -103,7 +103,7 @@ class _Spec(LoggedObject):
     model_args: _Objects = {}
     model_generate_config: _Objects = {}
     dataset: _Dataset = _Dataset()
-    config: _Config = _Config()
+    config: _InspectConfig = _InspectConfig()
     packages: _Objects = {}
     metadata: _Objects = {}
 
@@ -122,11 +122,11 @@ def read_archive(path: Path) -> ForeignLog:
             raise RunFolderError(f"{path} is not a log of Inspect: it has no header.json")
         header = check(_Header, archive.read_json(member), path, member)
 
-    def samples() -> Iterator[_Sample]:
+    def samples() -> Iterator[_InspectSample]:
         with Archive(path) as archive:
             for name in archive.names:
                 if name.startswith("samples/") and name.endswith(".json"):
-                    yield check(_Sample, archive.read_json(name), path, name)
+                    yield check(_InspectSample, archive.read_json(name), path, name)
 
     return _log(header, samples, "Inspect log (.eval)")
 
@@ -139,8 +139,8 @@ def read_json_log(path: Path) -> ForeignLog:
     if not isinstance(listed, list):
         raise RunFolderError(f"{path}: samples: a list is expected")
 
-    def samples() -> Iterator[_Sample]:
-        return (check(_Sample, each, path, f"samples[{place}]") for place, each in enumerate(listed))
+    def samples() -> Iterator[_InspectSample]:
+        return (check(_InspectSample, each, path, f"samples[{place}]") for place, each in enumerate(listed))
 
     return _log(header, samples, "Inspect log (.json)")
 
@@ -177,7 +177,7 @@ def _subject(spec: _Spec) -> SubjectSpec:
     return SubjectSpec(kind=RECORDED, name=name_of(name or spec.model), options=options)
 
 
-def _trial(sample: _Sample, subject: SubjectSpec, *, ours: bool) -> LoggedTrial:
+def _trial(sample: _InspectSample, subject: SubjectSpec, *, ours: bool) -> LoggedTrial:
     sample = _with_attachments(sample)
     grader = sample.role_usage.get("grader")
     used = sum(map(_usage, sample.model_usage.values()), NO_USAGE)
@@ -207,7 +207,7 @@ def _rest_of(used: Usage, judging: Usage) -> Usage:
     return used if min(rest.input, rest.output, rest.cost or 0) < 0 else rest
 
 
-def _with_attachments(sample: _Sample) -> _Sample:
+def _with_attachments(sample: _InspectSample) -> _InspectSample:
     """Put long texts, which Inspect stores once per sample, back where they belong."""
     if not sample.attachments:
         return sample
@@ -223,7 +223,7 @@ def _with_attachments(sample: _Sample) -> _Sample:
     return sample.model_copy(update={name: resolved(getattr(sample, name)) for name in names})
 
 
-def _case(sample: _Sample) -> Case:
+def _case(sample: _InspectSample) -> Case:
     choices = [f"{chr(ord('A') + place)}) {text_of(as_json(each))}" for place, each in enumerate(sample.choices or ())]
     target = sample.target
     return Case(
@@ -264,7 +264,7 @@ def _parts(message: Json) -> Iterator[Text | Reasoning]:
             yield Text(text=f"[{name_of(kind)}]")
 
 
-def _transcript(sample: _Sample, used: Usage) -> Transcript:
+def _transcript(sample: _InspectSample, used: Usage) -> Transcript:
     answers = {str(each.get("tool_call_id")): each for each in sample.messages if each.get("role") == "tool"}
     steps = [_step(message, answers) for message in sample.messages if message.get("role") == "assistant"]
     output = sample.output.get("completion")
@@ -324,7 +324,7 @@ def _number(value: Any) -> Any:
         return value
 
 
-def _failure(sample: _Sample) -> Failure | None:
+def _failure(sample: _InspectSample) -> Failure | None:
     """Return why a sample has no result. A sample that met a limit, and was scored, has one."""
     if sample.error is not None:
         return broken(sample.error.message, sample.error.traceback)

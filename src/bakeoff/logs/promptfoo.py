@@ -102,24 +102,24 @@ class _Assertion(LoggedObject):
         return {"name": visible(" ".join(words), 120), "passed": self.passed, "message": self.reason or ""}
 
 
-class _Grading(LoggedObject):
+class _PromptfooGrading(LoggedObject):
     reason: str | None = None
     componentResults: list[_Assertion] | None = None
     tokensUsed: _Tokens | None = None
 
 
-class _Test(LoggedObject):
+class _PromptfooTest(LoggedObject):
     description: str | None = None
     vars: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
     asserts: list[Any] | None = Field(default=None, alias="assert")
 
 
-class _Result(LoggedObject):
+class _PromptfooResult(LoggedObject):
     provider: _Provider | str
     prompt: _Prompt = _Prompt()
     vars: dict[str, Any] | None = None
-    testCase: _Test = _Test()
+    testCase: _PromptfooTest = _PromptfooTest()
     success: bool
     score: Any = None
     namedScores: dict[str, Any] | None = None
@@ -127,7 +127,7 @@ class _Result(LoggedObject):
     error: str | None = None
     latencyMs: Amount = None
     response: _Response | None = None
-    gradingResult: _Grading | None = None
+    gradingResult: _PromptfooGrading | None = None
 
     @property
     def subject(self) -> str:
@@ -139,12 +139,12 @@ class _Metadata(LoggedObject):
     evaluationCreatedAt: str | None = None
 
 
-class _Config(LoggedObject):
+class _PromptfooConfig(LoggedObject):
     description: Any = None
 
 
 class _File(LoggedObject):
-    config: _Config | None = None
+    config: _PromptfooConfig | None = None
     metadata: _Metadata | None = None
     results: dict[str, Any]
 
@@ -155,7 +155,7 @@ def read_output(path: Path) -> ForeignLog:
     listed = file.results.get("results")
     if not isinstance(listed, list):
         raise RunFolderError(f"{path}: results.results: a list is expected; outputs of promptfoo 0.90 or newer have it")
-    about, config = file.metadata or _Metadata(), file.config or _Config()
+    about, config = file.metadata or _Metadata(), file.config or _PromptfooConfig()
     return _log(
         path,
         lambda: ((f"results.results[{place}]", each) for place, each in enumerate(listed)),
@@ -188,8 +188,8 @@ def _parse(path: Path, number: int, line: bytes) -> Any:
 
 
 def _log(path: Path, rows: Rows, format_: str, *, name: str, **known: Any) -> ForeignLog:
-    def results() -> Iterator[_Result]:
-        return (check(_Result, row, path, place) for place, row in rows())
+    def results() -> Iterator[_PromptfooResult]:
+        return (check(_PromptfooResult, row, path, place) for place, row in rows())
 
     templates: dict[str, None] = {}
     for result in results():
@@ -204,9 +204,9 @@ def _log(path: Path, rows: Rows, format_: str, *, name: str, **known: Any) -> Fo
     )
 
 
-def _trial(result: _Result, *, several_prompts: bool) -> LoggedTrial:
+def _trial(result: _PromptfooResult, *, several_prompts: bool) -> LoggedTrial:
     """Return a trial. With several prompts, the prompt belongs to the subject, and the case has only variables."""
-    grading, response = result.gradingResult or _Grading(), result.response or _Response()
+    grading, response = result.gradingResult or _PromptfooGrading(), result.response or _Response()
     provider = result.subject
     options = {"provider": provider, **({"prompt": result.prompt.label} if several_prompts else {})}
     name = f"{provider} · {visible(result.prompt.label, 80)}" if several_prompts else provider
@@ -233,7 +233,7 @@ def _trial(result: _Result, *, several_prompts: bool) -> LoggedTrial:
     )
 
 
-def _case(result: _Result, *, several_prompts: bool) -> Case:
+def _case(result: _PromptfooResult, *, several_prompts: bool) -> Case:
     test = result.testCase
     variables = {key: as_json(value) for key, value in (test.vars or result.vars or {}).items()}
     told = ", ".join(f"{key}={visible(text_of(value), 60)}" for key, value in variables.items())
@@ -248,7 +248,7 @@ def _case(result: _Result, *, several_prompts: bool) -> Case:
     )
 
 
-def _score(result: _Result, grading: _Grading) -> Score:
+def _score(result: _PromptfooResult, grading: _PromptfooGrading) -> Score:
     """Return the verdict of promptfoo, which may weigh its assertions, with each assertion beside it."""
     return score_of(
         PASSED,
@@ -259,7 +259,7 @@ def _score(result: _Result, grading: _Grading) -> Score:
     )
 
 
-def _failure(result: _Result) -> Failure | None:
+def _failure(result: _PromptfooResult) -> Failure | None:
     """Return the error of a provider, which promptfoo tells apart from an assertion that failed."""
     response_error = result.response.error if result.response else None
     if result.failureReason == 2 or (result.failureReason is None and response_error):

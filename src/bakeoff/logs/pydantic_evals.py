@@ -23,7 +23,7 @@ from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Score, Step, Text, Transcript, Usage
 
 
-class _Result(LoggedObject):
+class _EvaluationResult(LoggedObject):
     value: Any = None
     reason: str | None = None
 
@@ -44,9 +44,9 @@ class _Case(LoggedObject):
     expected_output: Any = None
     output: Any = None
     metrics: dict[str, Any] = {}
-    scores: dict[str, _Result] = {}
-    labels: dict[str, _Result] = {}
-    assertions: dict[str, _Result] = {}
+    scores: dict[str, _EvaluationResult] = {}
+    labels: dict[str, _EvaluationResult] = {}
+    assertions: dict[str, _EvaluationResult] = {}
     task_duration: Amount = None
     total_duration: Amount = None
     source_case_name: str | None = None
@@ -55,7 +55,7 @@ class _Case(LoggedObject):
     error_stacktrace: str = ""
 
 
-class _Report(LoggedObject):
+class _EvaluationReport(LoggedObject):
     name: str
     dataset_name: str | None = None
     experiment_metadata: dict[str, Any] | None = None
@@ -65,7 +65,7 @@ class _Report(LoggedObject):
 
 def read_report(path: Path) -> ForeignLog:
     """Read a whole report."""
-    report = check(_Report, read_json(path), path)
+    report = check(_EvaluationReport, read_json(path), path)
     options = {str(key): as_json(value) for key, value in (report.experiment_metadata or {}).items()}
     subject = SubjectSpec(kind=RECORDED, name=name_of(report.name), options=options)
 

@@ -8,6 +8,15 @@ async with hub.open() as opened:
 
 from bakeoff.mcp.hub import McpHub, OpenHub, RunningHub
 from bakeoff.mcp.servers import HubLimits, ServerSpec, parse_mcp_option
-from bakeoff.mcp.tools import ServerTool, ToolResult
+from bakeoff.mcp.tools import ServerTool, ToolCallResult
 
-__all__ = ["HubLimits", "McpHub", "OpenHub", "RunningHub", "ServerSpec", "ServerTool", "ToolResult", "parse_mcp_option"]
+__all__ = [
+    "HubLimits",
+    "McpHub",
+    "OpenHub",
+    "RunningHub",
+    "ServerSpec",
+    "ServerTool",
+    "ToolCallResult",
+    "parse_mcp_option",
+]

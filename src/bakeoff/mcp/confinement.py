@@ -65,7 +65,7 @@ _CREDENTIALS = re.compile(r"://[^/]*@")
 
 
 @dataclass(frozen=True, slots=True)
-class Confined:
+class ConfinedProgram:
     """A server that is ready to be started in a sandbox."""
 
     order: dict[str, Any]
@@ -84,7 +84,7 @@ class Confined:
 
 
 @asynccontextmanager
-async def confined(spec: ServerSpec) -> AsyncIterator[Confined]:
+async def confined(spec: ServerSpec) -> AsyncIterator[ConfinedProgram]:
     """Open a place for a server, and yield the order that starts it there."""
     sandbox = await call(find_sandbox, spec.sandbox)
     async with open_place() as place:
@@ -92,10 +92,10 @@ async def confined(spec: ServerSpec) -> AsyncIterator[Confined]:
             yield await call(_confined, spec, sandbox, place, downloads)
 
 
-def _confined(spec: ServerSpec, sandbox: LocalSandbox, place: Place, downloads: Path | None) -> Confined:
+def _confined(spec: ServerSpec, sandbox: LocalSandbox, place: Place, downloads: Path | None) -> ConfinedProgram:
     sandbox, command = command_in(spec, sandbox, place, downloads)
     shared = {path: may for path, may in command.shared.items() if path != downloads}
-    return Confined(sandbox.order(command), sandbox.name, shared)
+    return ConfinedProgram(sandbox.order(command), sandbox.name, shared)
 
 
 def command_in(

@@ -8,7 +8,7 @@ from mcp_types import EmbeddedResource, TextContent, TextResourceContents
 from pydantic import JsonValue
 
 from bakeoff.mcp.offers import Offers, ServerPrompt
-from bakeoff.mcp.tools import ServerTool, ToolResult
+from bakeoff.mcp.tools import ServerTool, ToolCallResult
 
 READ = "read_resource"
 PROMPT = "prompt_"
@@ -73,7 +73,9 @@ def _prompt_tool(prompt: ServerPrompt) -> ServerTool:
     )
 
 
-async def use_exposed(client: Client, tool: ServerTool, arguments: Mapping[str, Any], most_bytes: int) -> ToolResult:
+async def use_exposed(
+    client: Client, tool: ServerTool, arguments: Mapping[str, Any], most_bytes: int
+) -> ToolCallResult:
     """Read a resource or get a prompt, and return that as the result of a tool."""
     if tool.name == READ:
         read = await client.read_resource(str(arguments.get("uri", "")))
@@ -87,8 +89,8 @@ async def use_exposed(client: Client, tool: ServerTool, arguments: Mapping[str, 
     size = sum(len(str(part)) for part in content)
     if size > most_bytes:
         said = f"the result of {tool.name!r} has {size:,} bytes, over {most_bytes:,}"
-        return ToolResult(server=tool.server, tool=tool.name, text=said, is_error=True)
-    return ToolResult(server=tool.server, tool=tool.name, text="\n".join(texts), content=tuple(content))
+        return ToolCallResult(server=tool.server, tool=tool.name, text=said, is_error=True)
+    return ToolCallResult(server=tool.server, tool=tool.name, text="\n".join(texts), content=tuple(content))
 
 
 def _text(content: Any) -> str | None:

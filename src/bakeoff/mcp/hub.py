@@ -14,7 +14,7 @@ from bakeoff.errors import InfraError, ToolError, UsageError
 from bakeoff.mcp.offers import Offers
 from bakeoff.mcp.servers import HubLimits, ServerSpec, with_unique_names
 from bakeoff.mcp.session import ServerSession, wait_despite_cancellation
-from bakeoff.mcp.tools import ServerTool, ToolResult, tools_fingerprint
+from bakeoff.mcp.tools import ServerTool, ToolCallResult, tools_fingerprint
 from bakeoff.protocols import Tool
 
 
@@ -92,7 +92,7 @@ class OpenHub:
 
     async def call(
         self, server: str, tool: str, arguments: Mapping[str, JsonValue], *, seconds: float | None = None
-    ) -> ToolResult:
+    ) -> ToolCallResult:
         """Call a tool. Raise `UsageError` for a server or tool that the hub does not know.
 
         Raise `InfraError` if the server dies or does not answer. It is started again for later calls.

@@ -10,7 +10,7 @@ from mcp_types import METHOD_NOT_FOUND
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import quoted
 from bakeoff.mcp.servers import HubLimits
-from bakeoff.mcp.tools import Refused
+from bakeoff.mcp.tools import ToolRefused
 
 
 class ServerResource(FrozenModel):
@@ -61,7 +61,7 @@ Page = TypeVar("Page", bound=_Page)
 
 
 async def list_offers(client: Client, server: str, limits: HubLimits) -> Offers:
-    """List resources and prompts if the server says that it has any. Raise `Refused` if a limit is exceeded."""
+    """List resources and prompts if the server says that it has any. Raise `ToolRefused` if a limit is exceeded."""
     has = client.server_capabilities
     resources: list[ServerResource] = []
     prompts: list[ServerPrompt] = []
@@ -100,21 +100,21 @@ async def _pages(get: Callable[[str | None], Awaitable[Page]], what: str, limits
         if cursor is None:
             return pages
         if cursor in seen:
-            raise Refused(f"its {what} never ends: it gave the cursor {quoted(cursor, 80)} twice")
+            raise ToolRefused(f"its {what} never ends: it gave the cursor {quoted(cursor, 80)} twice")
         seen.add(cursor)
-    raise Refused(f"its {what} has more than {limits.pages:,} pages")
+    raise ToolRefused(f"its {what} has more than {limits.pages:,} pages")
 
 
 def _check(items: Sequence[FrozenModel], keys: Sequence[Any], what: str, limits: HubLimits) -> None:
     if len(items) > limits.tools:
-        raise Refused(f"it lists more than {limits.tools:,} {what}s")
+        raise ToolRefused(f"it lists more than {limits.tools:,} {what}s")
     if sum(len(item.model_dump_json()) for item in items) > limits.list_bytes:
-        raise Refused(f"its {what} list has more than {limits.list_bytes:,} bytes")
+        raise ToolRefused(f"its {what} list has more than {limits.list_bytes:,} bytes")
     seen: set[Any] = set()
     for key in keys:
         name = key[-1] if isinstance(key, tuple) else key
         if key in seen:
-            raise Refused(f"it lists the {what} {quoted(name, 80)} twice")
+            raise ToolRefused(f"it lists the {what} {quoted(name, 80)} twice")
         seen.add(key)
 
 

@@ -31,9 +31,9 @@ from bakeoff.mcp.offers import Offers, list_offers
 from bakeoff.mcp.servers import HubLimits, ServerSpec
 from bakeoff.mcp.stdio import UNREADABLE, StdioServer, Wire
 from bakeoff.mcp.tools import (
-    Refused,
     ServerTool,
-    ToolResult,
+    ToolCallResult,
+    ToolRefused,
     explain_unreadable,
     list_tools,
     result_from_wire,
@@ -59,7 +59,7 @@ END_SECONDS = 2.0  # added to the server's time to exit, for the report of how i
 
 # Everything that a connection can fail with. The SDK raises these in exception groups.
 FAILURES = (
-    Refused,
+    ToolRefused,
     MCPError,
     OSError,
     httpx2.HTTPError,
@@ -158,7 +158,7 @@ class Connection:
         """Record why the connection ended. Errors of the tool list explain themselves."""
         causes = list(leaves(error))
         reason = self._describe(causes[0]) if causes else "it ended"
-        refused = any(isinstance(cause, Refused | ValidationError) for cause in causes)
+        refused = any(isinstance(cause, ToolRefused | ValidationError) for cause in causes)
         details = "" if refused else self.peer.explain()
         self.reason = Redactor({**self._spec.shown_to_nobody, **self.peer.secrets()}).text(
             "; ".join(part for part in (reason, details) if part)
@@ -176,7 +176,7 @@ class Connection:
                 return f"it ended before it could {self._stage}"
             case MCPError():
                 return f"it did not {self._stage}: {visible(error.message)}"
-            case Refused():
+            case ToolRefused():
                 return str(error)
             case LoginNeeded():
                 return f"{visible(str(error))}: log in again with `bakeoff mcp login`"
@@ -234,13 +234,13 @@ class ServerSession:
         outcome = self._current.result() if self._current.done() else None
         return outcome.peer.remark() if isinstance(outcome, Connection) else ""
 
-    async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> ToolResult:
+    async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> ToolCallResult:
         try:
             # A model may write values that JSON cannot carry. Sent unchanged, they would break the connection.
             json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
         except (ValueError, TypeError, RecursionError) as problem:
             text = f"the arguments are not valid JSON and were not sent: {visible(str(problem))}"
-            return ToolResult(server=self.spec.name, tool=tool, text=text, is_error=True)
+            return ToolCallResult(server=self.spec.name, tool=tool, text=text, is_error=True)
         try:
             async with asyncio.timeout(seconds):
                 connection = await self._connection()
@@ -259,7 +259,7 @@ class ServerSession:
             raise InfraError(f"{self._server} did not list what it offers within {seconds:g} s") from late
         except ValidationError as error:
             raise InfraError(f"{self._server}: {explain_unreadable(error, None)}") from error
-        except (Refused, MCPError, RuntimeError) as error:
+        except (ToolRefused, MCPError, RuntimeError) as error:
             raise InfraError(f"{self._server} did not list what it offers: {visible(str(error))}") from error
 
     async def _connection(self) -> Connection:
@@ -277,7 +277,7 @@ class ServerSession:
             raise InfraError(outcome, permanent=self._given_up)
         return outcome
 
-    async def _call(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolResult:
+    async def _call(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolCallResult:
         try:
             result = await self._result(connection, tool, arguments)
         except MCPError as error:
@@ -288,18 +288,18 @@ class ServerSession:
             if connection.ended.is_set():
                 raise InfraError(await self._describe_death(connection, tool)) from error
             # The SDK reports an answer that breaks the tool's own output schema this way. A retry would not help.
-            result = ToolResult(server=self.spec.name, tool=tool, text=visible(str(error)), is_error=True)
+            result = ToolCallResult(server=self.spec.name, tool=tool, text=visible(str(error)), is_error=True)
         self._deaths = 0
         return connection.redacted(result)
 
-    async def _result(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolResult:
+    async def _result(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolCallResult:
         exposed = next((each for each in connection.tools if each.name == tool and is_exposed(each)), None)
         if exposed is not None:
             return await use_exposed(connection.client, exposed, arguments, self._limits.result_bytes)
         wire = await connection.client.call_tool(tool, arguments)
         return result_from_wire(self.spec.name, tool, wire, self._limits.result_bytes)
 
-    async def _error_result(self, connection: Connection, tool: str, error: MCPError) -> ToolResult:
+    async def _error_result(self, connection: Connection, tool: str, error: MCPError) -> ToolCallResult:
         """Return the server's own error as a result. Raise `InfraError` if the server gave no answer."""
         if error.message.startswith(CLOSED):
             connection.ended.set()
@@ -309,7 +309,7 @@ class ServerSession:
             facts = "; ".join(part for part in (visible(error.message), connection.peer.explain()) if part)
             facts = Redactor(connection.peer.secrets()).text(facts)
             raise InfraError(f"{self._server} gave no answer to {tool!r}: {facts}") from error
-        return ToolResult(server=self.spec.name, tool=tool, text=error.message, is_error=True, code=error.code)
+        return ToolCallResult(server=self.spec.name, tool=tool, text=error.message, is_error=True, code=error.code)
 
     async def _describe_death(self, connection: Connection, tool: str) -> str:
         if self._stopping:
@@ -346,7 +346,9 @@ class ServerSession:
     def _use(self, connection: Connection) -> None:
         if self._was_ready and tools_fingerprint(connection.tools) != tools_fingerprint(self.tools):
             self._given_up = True
-            raise Refused("it came back with other tools than before: results from before and after cannot be compared")
+            raise ToolRefused(
+                "it came back with other tools than before: results from before and after cannot be compared"
+            )
         self.tools = connection.tools
         self._was_ready = connection.ready = True
         self._current.set_result(connection)

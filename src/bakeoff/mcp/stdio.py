@@ -22,9 +22,9 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.text import LINE_LENGTH, quoted, visible
 from bakeoff.errors import BakeoffError
-from bakeoff.mcp.confinement import FOREVER_SECONDS, Confined, confined
+from bakeoff.mcp.confinement import FOREVER_SECONDS, ConfinedProgram, confined
 from bakeoff.mcp.servers import HubLimits, ServerSpec
-from bakeoff.mcp.tools import Refused
+from bakeoff.mcp.tools import ToolRefused
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox.environment import inherited, search_path
@@ -83,7 +83,7 @@ class StdioServer:
         self._fault: str | None = None
         self._report: dict[str, Any] = {}
         self._reporter: asyncio.Task[None] | None = None
-        self._confined: Confined | None = None
+        self._confined: ConfinedProgram | None = None
 
     def explain(self) -> str:
         """Say how the server ended, as far as it is known, with its last lines on stderr."""
@@ -153,7 +153,7 @@ class StdioServer:
             try:
                 self._confined = await stack.enter_async_context(confined(self._spec))
             except BakeoffError as problem:
-                raise Refused(str(problem)) from problem
+                raise ToolRefused(str(problem)) from problem
             return self._confined.order
         argv = (self._spec.command or "", *self._spec.args)
         here = Path(__file__).parent  # nothing is written there, so watching its size costs nothing

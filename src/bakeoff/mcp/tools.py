@@ -18,7 +18,7 @@ from bakeoff._kernel.text import quoted, visible
 from bakeoff.mcp.servers import HubLimits
 
 
-class Refused(Exception):
+class ToolRefused(Exception):
     """Raised for a tool list that Bakeoff does not accept. The message says why."""
 
 
@@ -34,7 +34,7 @@ class ServerTool(FrozenModel):
     annotations: dict[str, JsonValue] = {}
 
 
-class ToolResult(FrozenModel):
+class ToolCallResult(FrozenModel):
     """The server's answer to one call. With `is_error`, the tool did not do what was asked."""
 
     server: str
@@ -54,12 +54,12 @@ class ToolResult(FrozenModel):
         return self.text if only_text else list(self.content)
 
 
-def result_from_wire(server: str, tool: str, wire: CallToolResult, most_bytes: int) -> ToolResult:
+def result_from_wire(server: str, tool: str, wire: CallToolResult, most_bytes: int) -> ToolCallResult:
     """Convert an answer of the SDK. An answer that is too long becomes an error result."""
     size = len(wire.model_dump_json())
     if size > most_bytes:
         text = f"the result of {tool!r} has {size:,} bytes, over {most_bytes:,}; ask for less at a time"
-        return ToolResult(server=server, tool=tool, text=text, is_error=True)
+        return ToolCallResult(server=server, tool=tool, text=text, is_error=True)
     dumped = wire.model_dump(mode="json", by_alias=True, exclude_none=True)
     texts: list[str] = []
     for block in wire.content:
@@ -67,7 +67,7 @@ def result_from_wire(server: str, tool: str, wire: CallToolResult, most_bytes: i
             texts.append(block.text)
         elif isinstance(block, EmbeddedResource) and isinstance(block.resource, TextResourceContents):
             texts.append(block.resource.text)
-    return ToolResult(
+    return ToolCallResult(
         server=server,
         tool=tool,
         text="\n".join(texts),
@@ -84,7 +84,7 @@ def tools_fingerprint(tools: Iterable[ServerTool]) -> str:
 
 
 async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[ServerTool, ...]:
-    """Read every page of the tool list. Raise `Refused` as soon as a limit is exceeded."""
+    """Read every page of the tool list. Raise `ToolRefused` as soon as a limit is exceeded."""
     tools: dict[str, ServerTool] = {}
     size = 0
     seen: set[str] = set()
@@ -93,13 +93,13 @@ async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[Se
         page = await client.list_tools(cursor=cursor)
         for wire in page.tools:
             if len(tools) >= limits.tools:
-                raise Refused(f"it lists more than {limits.tools:,} tools")
+                raise ToolRefused(f"it lists more than {limits.tools:,} tools")
             tool = _tool_from_wire(server, wire, limits)
             if tool.name in tools:
-                raise Refused(f"it lists two tools called {tool.name!r}")
+                raise ToolRefused(f"it lists two tools called {tool.name!r}")
             size += len(tool.model_dump_json())
             if size > limits.list_bytes:
-                raise Refused(f"its tool list has more than {limits.list_bytes:,} bytes")
+                raise ToolRefused(f"its tool list has more than {limits.list_bytes:,} bytes")
             tools[tool.name] = tool
         cursor = page.next_cursor
         if cursor is None:
@@ -107,25 +107,27 @@ async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[Se
             await asyncio.to_thread(_check_schemas, tools.values())
             return tuple(tools.values())
         if cursor in seen:
-            raise Refused(f"its tool list never ends: it gave the cursor {quoted(cursor, 80)} twice")
+            raise ToolRefused(f"its tool list never ends: it gave the cursor {quoted(cursor, 80)} twice")
         seen.add(cursor)
-    raise Refused(f"its tool list has more than {limits.pages:,} pages")
+    raise ToolRefused(f"its tool list has more than {limits.pages:,} pages")
 
 
 def _tool_from_wire(server: str, wire: WireTool, limits: HubLimits) -> ServerTool:
     name, longest = wire.name, limits.name_length
     if len(name) > longest:
-        raise Refused(f"it lists a tool whose name has {len(name):,} characters ({quoted(name, 40)}), over {longest}")
+        raise ToolRefused(
+            f"it lists a tool whose name has {len(name):,} characters ({quoted(name, 40)}), over {longest}"
+        )
     if not name.strip() or not name.isprintable():
-        raise Refused(f"it lists a tool called {quoted(name)}, which is not a printable name")
+        raise ToolRefused(f"it lists a tool called {quoted(name)}, which is not a printable name")
     for kind, schema in (("input", wire.input_schema), ("output", wire.output_schema)):
         what = f"the {kind} schema of its tool {name!r}"
         # Check the depth first: everything after this walks the schema recursively.
         if is_deeper(schema, limits.schema_depth):
-            raise Refused(f"{what} is nested more than {limits.schema_depth} levels deep")
+            raise ToolRefused(f"{what} is nested more than {limits.schema_depth} levels deep")
         size = len(json.dumps(schema))
         if size > limits.schema_bytes:
-            raise Refused(f"{what} has {size:,} bytes, over {limits.schema_bytes:,}")
+            raise ToolRefused(f"{what} has {size:,} bytes, over {limits.schema_bytes:,}")
     hints = wire.annotations.model_dump(mode="json", by_alias=True, exclude_none=True) if wire.annotations else {}
     return ServerTool(
         server=server,
@@ -152,14 +154,14 @@ def is_deeper(value: Any, most: int) -> bool:
 def _check_schemas(tools: Iterable[ServerTool]) -> None:
     for tool in tools:
         if tool.input_schema.get("type") != "object":
-            raise Refused(f"the input schema of its tool {tool.name!r} is not of type object")
+            raise ToolRefused(f"the input schema of its tool {tool.name!r} is not of type object")
         for kind, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
             if schema is None:
                 continue
             try:
                 validator_for(schema, default=Draft202012Validator).check_schema(schema)
             except SchemaError as problem:
-                raise Refused(
+                raise ToolRefused(
                     f"the {kind} schema of its tool {tool.name!r} is not valid JSON Schema: "
                     f"{visible(problem.message)} at {problem.json_path}"
                 ) from problem

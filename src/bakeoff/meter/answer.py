@@ -27,7 +27,7 @@ _MAX_WORD_LENGTH = 20_000
 
 
 @dataclass(slots=True)
-class Piece:
+class AnswerPiece:
     """A part of an answer while it grows."""
 
     kind: Kind
@@ -57,7 +57,7 @@ class Piece:
 class ModelAnswer:
     """The part of an answer that has arrived."""
 
-    pieces: dict[Any, Piece] = field(default_factory=dict)
+    pieces: dict[Any, AnswerPiece] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     # The raw counts of a provider that reports them in several events.
     reported: dict[str, Any] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class ModelAnswer:
         """Add text to the part with this key. Values that are not text are ignored."""
         piece = self.pieces.get(key)
         if piece is None:
-            piece = Piece(kind)
+            piece = AnswerPiece(kind)
             if len(self.pieces) < MAX_PARTS:
                 self.pieces[key] = piece
         if isinstance(name, str) and name:

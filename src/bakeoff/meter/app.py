@@ -16,7 +16,16 @@ from bakeoff.errors import InfraError
 from bakeoff.meter.answer import depth_of
 from bakeoff.meter.exchange import Exchange, Responder, StreamCut, unpacked
 from bakeoff.meter.trial import TrialMeter
-from bakeoff.meter.upstreams import ROUTES, Asked, Route, Upstream, asking_headers, budget_message, inner_path, refusal
+from bakeoff.meter.upstreams import (
+    ROUTES,
+    Route,
+    Upstream,
+    UpstreamRequest,
+    asking_headers,
+    budget_message,
+    inner_path,
+    refusal,
+)
 from bakeoff.meter.wire_formats import RESPONSES
 
 DEEPEST = 200
@@ -26,7 +35,7 @@ _QUERY = re.compile(r"[\w.~%=&+:,/-]{0,2000}", re.ASCII)
 _HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]|host\.docker\.internal)(:\d{1,5})?", re.IGNORECASE)
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is refused, with the message for the agent."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -45,7 +54,7 @@ def _held(trial: TrialMeter) -> Iterator[Callable[[int], None]]:
         trial.held_bytes += count
         if held > limits.body_bytes or trial.held_bytes > limits.held_bytes:
             most, together = limits.body_bytes >> 20, limits.held_bytes >> 20
-            raise Refused(413, f"a request may have {most} MiB, all together {together} MiB")
+            raise RequestRefused(413, f"a request may have {most} MiB, all together {together} MiB")
 
     try:
         yield hold
@@ -66,9 +75,9 @@ class MeterApp:
         responder, upstream = Responder(send, limits.taking_seconds), self._upstream(scope["path"])
         try:
             if len(self._trial.exchanges) >= limits.exchanges:
-                raise Refused(429, f"more than {limits.exchanges} requests at a time")
+                raise RequestRefused(429, f"more than {limits.exchanges} requests at a time")
             await self._serve(Request(scope, receive), responder)
-        except Refused as refused:
+        except RequestRefused as refused:
             self._trial.log.notes["refused"] += 1
             if not responder.begun:
                 family = upstream.family if upstream else "openai"
@@ -81,14 +90,14 @@ class MeterApp:
 
     async def _serve(self, request: Request, responder: Responder) -> None:
         if not _HOST.fullmatch(request.headers.get("host", "")) or "origin" in request.headers:
-            raise Refused(403, "the meter only serves programs on this machine")
+            raise RequestRefused(403, "the meter only serves programs on this machine")
         token = self._trial.token.encode()
         offered = list(_tokens(request))
         if not any(secrets.compare_digest(one.encode(), token) for one in offered):
-            raise Refused(401, "this is not the trial's token")
+            raise RequestRefused(401, "this is not the trial's token")
         upstream, route, inner, model = self._route(request.method, request.scope["path"])
         if (spent := self._trial.out_of_budget) is not None:
-            raise Refused(402, budget_message(spent))
+            raise RequestRefused(402, budget_message(spent))
         with _held(self._trial) as hold:
             body = await self._body(request, hold)
             asked = _asked(request, upstream, route, inner, model, body)
@@ -97,19 +106,19 @@ class MeterApp:
     def _route(self, method: str, path: str) -> tuple[Upstream, Route, str, str]:
         """Return the provider, the route, the path below the provider's address, and the model if the path names it."""
         if len(path) > MAX_PATH_LENGTH:
-            raise Refused(404, f"the meter accepts no path of more than {MAX_PATH_LENGTH} characters")
+            raise RequestRefused(404, f"the meter accepts no path of more than {MAX_PATH_LENGTH} characters")
         upstream = self._upstream(path)
         if upstream is None:
             known = ", ".join(one.base_path for one in self._trial.upstreams.values())
-            raise Refused(404, f"the meter has no such path; it has {known}")
+            raise RequestRefused(404, f"the meter has no such path; it has {known}")
         inner = inner_path(upstream, path)
         found = [(route, match) for route in ROUTES[upstream.family] if (match := re.fullmatch(route.path, inner))]
         if not found:
-            raise Refused(404, f"the meter does not pass on {path[:200]!r}")
+            raise RequestRefused(404, f"the meter does not pass on {path[:200]!r}")
         for route, match in found:
             if route.method == method:
                 return upstream, route, inner, match.groupdict().get("model", "").removeprefix("models/")
-        raise Refused(405, f"{method} is not allowed for {path[:200]!r}")
+        raise RequestRefused(405, f"{method} is not allowed for {path[:200]!r}")
 
     async def _body(self, request: Request, hold: Callable[[int], None]) -> bytes:
         """Return the complete request body, decompressed."""
@@ -120,17 +129,17 @@ class MeterApp:
                     raw += piece
                     hold(len(piece))
         except TimeoutError:
-            raise Refused(408, f"the request did not arrive in {limits.body_seconds:g} seconds") from None
+            raise RequestRefused(408, f"the request did not arrive in {limits.body_seconds:g} seconds") from None
         body = unpacked(bytes(raw), request.headers.get("content-encoding", "").strip().lower(), limits.body_bytes)
         if body is None:
-            raise Refused(415, "send requests uncompressed, or as gzip or deflate")
+            raise RequestRefused(415, "send requests uncompressed, or as gzip or deflate")
         hold(len(body) - len(raw))
         return body
 
     async def _exchange(self, exchange: Exchange, receive: Receive) -> None:
         """Answer the request, but stop when the agent disconnects, so that the rest costs nothing."""
         if self._trial.closed:
-            raise Refused(401, "the trial is over")
+            raise RequestRefused(401, "the trial is over")
         answer = asyncio.create_task(exchange.run())
         self._trial.exchanges.add(answer)
         hang_up = asyncio.ensure_future(receive())
@@ -162,19 +171,21 @@ def _tokens(request: Request) -> Iterator[str]:
 def _query(request: Request) -> list[tuple[str, str]]:
     query = request.scope["query_string"].decode("latin-1")
     if not _QUERY.fullmatch(query):
-        raise Refused(400, "the query contains characters that no provider uses")
+        raise RequestRefused(400, "the query contains characters that no provider uses")
     try:
         return parse_qsl(query, keep_blank_values=True, max_num_fields=20)
     except ValueError:
-        raise Refused(400, "the query has too many fields") from None
+        raise RequestRefused(400, "the query has too many fields") from None
 
 
-def _asked(request: Request, upstream: Upstream, route: Route, inner: str, model: str, body: bytes) -> Asked:
+def _asked(request: Request, upstream: Upstream, route: Route, inner: str, model: str, body: bytes) -> UpstreamRequest:
     data = _data(body) if route.method == "POST" else {}
     if route.format is RESPONSES and data.get("background") not in (None, False):
-        raise Refused(400, "`background` is not supported, because such an answer is not counted: ask without it")
+        raise RequestRefused(
+            400, "`background` is not supported, because such an answer is not counted: ask without it"
+        )
     asked_model = model or data.get("model")
-    return Asked(
+    return UpstreamRequest(
         upstream=upstream,
         route=route,
         inner=inner,
@@ -191,9 +202,9 @@ def _data(body: bytes) -> dict[str, Any]:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        raise Refused(400, "the request is not JSON") from None
+        raise RequestRefused(400, "the request is not JSON") from None
     if not isinstance(data, dict):
-        raise Refused(400, "the request is not a JSON object")
+        raise RequestRefused(400, "the request is not a JSON object")
     if depth_of(data) > DEEPEST:
-        raise Refused(400, f"the request nests deeper than {DEEPEST}")
+        raise RequestRefused(400, f"the request nests deeper than {DEEPEST}")
     return data

@@ -17,7 +17,15 @@ from bakeoff.meter.answer import ModelAnswer, characters_in
 from bakeoff.meter.shared import most_of
 from bakeoff.meter.sse import EventSplitter, data_of, object_of, objects_of
 from bakeoff.meter.trial import TrialMeter
-from bakeoff.meter.upstreams import Asked, Reply, address_of, answering_headers, budget_message, key_headers, refusal
+from bakeoff.meter.upstreams import (
+    UpstreamReply,
+    UpstreamRequest,
+    address_of,
+    answering_headers,
+    budget_message,
+    key_headers,
+    refusal,
+)
 from bakeoff.meter.wire_formats import data_in
 from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.models.rate_limit import ProviderBusy
@@ -50,7 +58,7 @@ class Responder:
         self._taking_seconds = taking_seconds
         self.begun = False  # the agent has received something
 
-    async def whole(self, answer: Reply) -> None:
+    async def whole(self, answer: UpstreamReply) -> None:
         await self.start(answer.status, {**answer.headers, "content-length": str(len(answer.body))})
         await self.more(answer.body, last=True)
 
@@ -75,7 +83,7 @@ class Exchange:
     """One request and its answer."""
 
     trial: TrialMeter
-    asked: Asked
+    asked: UpstreamRequest
     responder: Responder
     question: Key | None = None  # None for requests that are free
     price: Price | None = None
@@ -85,7 +93,7 @@ class Exchange:
     broken: int = 0  # answers that broke off before the agent received anything
     started: float = field(default_factory=perf_counter)
     kept: bytearray = field(default_factory=bytearray)
-    last: Reply | None = None  # the provider's reply to the last failed try
+    last: UpstreamReply | None = None  # the provider's reply to the last failed try
     status: int = 0
     passed_headers: dict[str, str] = field(default_factory=dict)
 
@@ -131,7 +139,7 @@ class Exchange:
         self._read(recorded.content, stream="event-stream" in recorded.headers.get("content-type", ""))
         self._log(recorded.usage, recorded.seconds, estimated=recorded.estimated, replayed=True)
         self.trial.task.count(recorded.usage)
-        await self.responder.whole(Reply(recorded.status, recorded.content, recorded.headers))
+        await self.responder.whole(UpstreamReply(recorded.status, recorded.content, recorded.headers))
         return True
 
     def _read(self, content: bytes, *, stream: bool) -> None:
@@ -274,7 +282,7 @@ class Exchange:
         body = await self._whole_body(got)
         status = got.status_code
         self.sent = False
-        self.last = Reply(status, body, self.passed_headers)
+        self.last = UpstreamReply(status, body, self.passed_headers)
         hopeless = _is_about_money(status, body)
         name = self.asked.upstream.name
         said, headers = (
@@ -320,7 +328,7 @@ class Exchange:
         if self.asked.route.format is not None:
             self._read(body, stream=False)
         self._keep(body)
-        await self.responder.whole(Reply(got.status_code, body, self.passed_headers))
+        await self.responder.whole(UpstreamReply(got.status_code, body, self.passed_headers))
 
     async def _whole_body(self, got: httpx2.Response) -> bytes:
         if got.is_stream_consumed:
@@ -335,7 +343,7 @@ class Exchange:
             self.answer.characters = max(len(body), got.num_bytes_downloaded)  # unreadable, but paid for
             raise
         redacted = self.trial.meter.redactor(bytes(body))
-        self.last = Reply(got.status_code, redacted, self.passed_headers)
+        self.last = UpstreamReply(got.status_code, redacted, self.passed_headers)
         return redacted
 
     async def _stream(self, got: httpx2.Response) -> None:
@@ -361,7 +369,9 @@ class Exchange:
         kind = str(error.get("type") or error.get("code"))
         if kind in _BUSY_EVENTS and not self.responder.begun and not self.answer.pieces:
             self.sent = False
-            self.last = Reply(_BUSY_EVENTS[kind], json.dumps(data).encode(), {"content-type": "application/json"})
+            self.last = UpstreamReply(
+                _BUSY_EVENTS[kind], json.dumps(data).encode(), {"content-type": "application/json"}
+            )
             raise self._busy(f"{self.asked.upstream.name} answered {kind}", overloaded=True)
 
     def _read_event(self, event: bytes) -> bytes:

@@ -15,7 +15,7 @@ from bakeoff.errors import BakeoffError, BudgetError, InfraError
 from bakeoff.meter.listener import FORWARDER, SOCKET
 from bakeoff.meter.shared import SharedMeter
 from bakeoff.meter.trial_log import TrialLog
-from bakeoff.meter.upstreams import Asked, Upstream
+from bakeoff.meter.upstreams import Upstream, UpstreamRequest
 from bakeoff.protocols import BUDGET, Task
 from bakeoff.record import Transcript, Usage
 from bakeoff.replay.metered import KIND, exchange_key
@@ -112,7 +112,7 @@ class TrialMeter:
         clock = self.clock if len(self.exchanges) <= 1 else None
         return self.meter.reserve(self.task.resources.get(BUDGET), most, clock)
 
-    def question(self, asked: Asked) -> Key:
+    def question(self, asked: UpstreamRequest) -> Key:
         """Return the key under which the request is recorded."""
         if self.store.mode == "off":
             return Key(KIND, {}, "")

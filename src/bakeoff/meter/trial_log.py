@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
 from bakeoff.meter.answer import ModelAnswer
-from bakeoff.meter.wire_formats import ToolResult, objects_in
+from bakeoff.meter.wire_formats import WireToolResult, objects_in
 from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 from bakeoff.storage.redaction import CUT
 
@@ -45,7 +45,7 @@ class TrialLog:
             elif known is not None and digest not in known and len(known) < 160:
                 self.tools[name] = f"{known} {digest}"
 
-    def resolve(self, results: Iterable[ToolResult]) -> None:
+    def resolve(self, results: Iterable[WireToolResult]) -> None:
         """Add results to their calls. Requests repeat earlier results; only the first one for a call counts."""
         for result in results:
             where = self._open_calls.pop(result.id, None) if isinstance(result.id, str) else None

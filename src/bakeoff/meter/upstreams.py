@@ -116,7 +116,7 @@ def inner_path(upstream: Upstream, path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class UpstreamRequest:
     """A request that has passed all checks."""
 
     upstream: Upstream
@@ -195,7 +195,7 @@ _WORTH_A_RETRY = (408, 429, 502)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class UpstreamReply:
     """An answer that is sent in one piece."""
 
     status: int
@@ -203,7 +203,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def refusal(family: Family, status: int, message: str) -> Reply:
+def refusal(family: Family, status: int, message: str) -> UpstreamReply:
     """Return an error that the agent's SDK can read, with a hint whether to retry."""
     headers = {"content-type": "application/json", "x-should-retry": str(status in _WORTH_A_RETRY).lower()}
     body: dict[str, object]
@@ -216,7 +216,7 @@ def refusal(family: Family, status: int, message: str) -> Reply:
             code = _OPENAI.get(status)
             kind = code if status == 402 else "invalid_request_error" if status < 500 else "server_error"
             body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
-    return Reply(status, json.dumps(body).encode(), headers)
+    return UpstreamReply(status, json.dumps(body).encode(), headers)
 
 
 def budget_message(reason: BudgetError) -> str:

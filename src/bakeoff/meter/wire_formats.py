@@ -19,11 +19,11 @@ class WireFormat:
     event: Callable[[ModelAnswer, Data], None]
     whole: Callable[[ModelAnswer, Data], None]
     tools: Callable[[Data], Iterator[tuple[str, Any]]]
-    results: Callable[[Data], Iterator["ToolResult"]]
+    results: Callable[[Data], Iterator["WireToolResult"]]
 
 
 @dataclass(frozen=True, slots=True)
-class ToolResult:
+class WireToolResult:
     """The result of a call, as the agent reports it."""
 
     id: object
@@ -108,10 +108,10 @@ def _chat_usage(answer: ModelAnswer, usage: Data) -> None:
         answer.reported_cost = max(float(cost), answer.reported_cost or 0.0)
 
 
-def _chat_results(body: Data) -> Iterator[ToolResult]:
+def _chat_results(body: Data) -> Iterator[WireToolResult]:
     for message in objects_in(body.get("messages")):
         if message.get("role") == "tool":
-            yield ToolResult(message.get("tool_call_id"), message.get("content"))
+            yield WireToolResult(message.get("tool_call_id"), message.get("content"))
 
 
 # --- OpenAI responses ---------------------------------------------------------------------------------------------
@@ -163,10 +163,10 @@ def _responses_output(answer: ModelAnswer, response: Data) -> None:
             answer.add((place, "tool"), "tool", given, name=item.get("name") or kind, id=item.get("call_id"))
 
 
-def _responses_results(body: Data) -> Iterator[ToolResult]:
+def _responses_results(body: Data) -> Iterator[WireToolResult]:
     for item in objects_in(body.get("input")):
         if str(item.get("type")).endswith("call_output"):
-            yield ToolResult(item.get("call_id"), item.get("output"))
+            yield WireToolResult(item.get("call_id"), item.get("output"))
 
 
 # --- Anthropic messages -------------------------------------------------------------------------------------------
@@ -220,11 +220,11 @@ def _messages_usage(answer: ModelAnswer, usage: Data, *, final: bool) -> None:
         answer.count(reported_counts(answer.reported, "anthropic"), final=final)
 
 
-def _messages_results(body: Data) -> Iterator[ToolResult]:
+def _messages_results(body: Data) -> Iterator[WireToolResult]:
     for message in objects_in(body.get("messages")):
         for block in objects_in(message.get("content")):
             if block.get("type") == "tool_result":
-                yield ToolResult(block.get("tool_use_id"), block.get("content"), block.get("is_error") is True)
+                yield WireToolResult(block.get("tool_use_id"), block.get("content"), block.get("is_error") is True)
 
 
 # --- Gemini -------------------------------------------------------------------------------------------------------
@@ -269,12 +269,12 @@ def _gemini_tools(body: Data) -> Iterator[tuple[str, Any]]:
             yield from ((name[:200], value) for name, value in tool.items())
 
 
-def _gemini_results(body: Data) -> Iterator[ToolResult]:
+def _gemini_results(body: Data) -> Iterator[WireToolResult]:
     """Yield the results of calls that have an id, which not every model gives them."""
     for content in objects_in(body.get("contents")):
         for part in objects_in(content.get("parts")):
             if result := data_in(part.get("functionResponse")):
-                yield ToolResult(result.get("id"), result.get("response"))
+                yield WireToolResult(result.get("id"), result.get("response"))
 
 
 CHAT = WireFormat("chat", _chat_event, _chat_whole, _tools, _chat_results)

@@ -15,7 +15,7 @@ AGENT_STEPS = 4  # of a tool loop, without history; each step sends all earlier 
 PriceOf = Callable[[ModelName], Price | None]
 
 
-class Estimate(FrozenModel):
+class CostEstimate(FrozenModel):
     """The likely usage of one subject, and what the estimate is based on."""
 
     subject: str
@@ -24,13 +24,13 @@ class Estimate(FrozenModel):
     basis: str
 
 
-def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | None = None) -> list[Estimate]:
+def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | None = None) -> list[CostEstimate]:
     """Return an estimate for each subject that calls a model. `history` is the mean usage of its earlier trials."""
     asking = [spec for spec in plan.subjects if spec.kind in ("model", "agent")]
     return [_estimate(plan, spec, price_of, (history or {}).get(spec.name)) for spec in asking]
 
 
-def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | None) -> Estimate:
+def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | None) -> CostEstimate:
     trials = plan.rounds * len(plan.cases)
     model, given = str(spec.options["model"]), spec.options.get("price")
     own = PriceOptions.model_validate(given).price(model) if isinstance(given, dict) else None
@@ -42,7 +42,7 @@ def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | No
     else:
         usage, basis = _guess(plan, spec)
     usage = usage.model_copy(update={"cost": cost_of(usage, price)})
-    return Estimate(subject=spec.name, trials=trials, usage=usage, basis=basis)
+    return CostEstimate(subject=spec.name, trials=trials, usage=usage, basis=basis)
 
 
 def _guess(plan: Plan, spec: SubjectSpec) -> tuple[Usage, str]:

@@ -54,7 +54,7 @@ class GatewayModel(FrozenModel):
     pricing: JsonValue = None
 
 
-class _Answer(FrozenModel):
+class _GatewayAnswer(FrozenModel):
     model_config = ConfigDict(extra="ignore")
 
     models: tuple[GatewayModel, ...] = Field(min_length=1, validation_alias=AliasChoices("data", "models"))
@@ -155,7 +155,7 @@ def fetch_models(base: str, seconds: float = TOTAL_SECONDS) -> GatewayModels:
     url = f"{base}/v1/models"
     body = _download(url, seconds)
     try:
-        answer = _Answer.model_validate_json(body)
+        answer = _GatewayAnswer.model_validate_json(body)
     except ValidationError as error:
         raise InfraError(f"{url} did not answer with a list of models: {first_problem(error)}") from error
     return GatewayModels(base=base, fetched=datetime.now(UTC), models=answer.models)

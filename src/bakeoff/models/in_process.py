@@ -84,7 +84,7 @@ class ScriptedCall(FrozenModel):
     arguments: dict[str, JsonValue] = {}
 
 
-class Reply(FrozenModel):
+class InProcessReply(FrozenModel):
     """A reply to a prompt that contains `to`, at one step of the conversation, counted from 0, or at any."""
 
     to: str = ""
@@ -99,9 +99,9 @@ class Reply(FrozenModel):
 class ModelScript(FrozenModel):
     """The replies of a scripted model. The first one that fits is given."""
 
-    replies: tuple[Reply, ...]
+    replies: tuple[InProcessReply, ...]
 
-    def reply(self, prompt: str, step: int) -> Reply:
+    def reply(self, prompt: str, step: int) -> InProcessReply:
         """Return the first reply that fits. Raise InfraError if there is none."""
         for reply in self.replies:
             if reply.to in prompt and reply.step in (None, step):
@@ -128,7 +128,7 @@ def scripted_model(script: str) -> Model:
 def read_script(script: str) -> ModelScript:
     """Return the script of a file whose name ends in `.json`, or one that always replies with the text."""
     if not script.endswith(".json"):
-        return ModelScript(replies=(Reply(say=script),))
+        return ModelScript(replies=(InProcessReply(say=script),))
     try:
         return ModelScript.model_validate_json(read_file(Path(script), pipes=True))
     except OSError as error:
@@ -137,7 +137,7 @@ def read_script(script: str) -> ModelScript:
         raise UsageError(f"the script {script} is invalid: {first_problem(error)}") from error
 
 
-def _response(reply: Reply, step: int) -> ModelResponse:
+def _response(reply: InProcessReply, step: int) -> ModelResponse:
     parts: list[TextPart | ThinkingPart | ToolCallPart] = []
     if reply.think:
         parts.append(ThinkingPart(reply.think))

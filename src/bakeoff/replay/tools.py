@@ -65,7 +65,7 @@ def replayable(
         return functools.partial(replayable, version=version, key=key, sanitize=sanitize, errors=errors)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"@replayable: {function.__qualname__} is a generator: return its results as a list")
-    tool = _Tool(function, version, key, sanitize, errors if isinstance(errors, tuple) else (errors,))
+    tool = _RecordedTool(function, version, key, sanitize, errors if isinstance(errors, tuple) else (errors,))
 
     if inspect.iscoroutinefunction(function):
 
@@ -88,7 +88,7 @@ def replayable(
     return call
 
 
-class _Tool:
+class _RecordedTool:
     """A function with the conversion of its arguments and results from and to JSON."""
 
     def __init__(

@@ -14,7 +14,7 @@ from bakeoff.stats.decisions import PairDecision
 from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.ranking import Standing, leaderboard
-from bakeoff.stats.sequential import Decision
+from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.stats.unequal_losses import UnequalLosses
 
 _NAME = 60
@@ -203,7 +203,7 @@ def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
 def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
     """Return the verdict on subjects of which none is better than another, and what is known of some of them."""
     among = [pair for pair in compared.pairs if {pair.first, pair.second} <= subjects]
-    alike = [pair for pair in among if pair.decision is Decision.EQUIVALENT]
+    alike = [pair for pair in among if pair.decision is SequentialDecision.EQUIVALENT]
     within = f"equivalent within ±{100 * (compared.margin or 0.0):g} points"
     if alike and len(alike) == len(among):
         return within, ""
@@ -216,9 +216,9 @@ def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
 
 
 def _better_and_worse(pair: PairDecision) -> tuple[str, str] | None:
-    if pair.decision is Decision.IMPROVED:
+    if pair.decision is SequentialDecision.IMPROVED:
         return pair.second, pair.first
-    return (pair.first, pair.second) if pair.decision is Decision.REGRESSED else None
+    return (pair.first, pair.second) if pair.decision is SequentialDecision.REGRESSED else None
 
 
 def _leader(first: Sequence[SubjectSummary], wins: int, scored: Sequence[SubjectSummary], how: str = "") -> str:

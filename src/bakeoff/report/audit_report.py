@@ -13,8 +13,8 @@ from bakeoff.report.blocks import (
     Quote,
     Report,
     Section,
-    Span,
     Table,
+    TextSpan,
     Value,
     columns,
 )
@@ -91,13 +91,13 @@ def _row(case: CaseAudit) -> tuple[Value, ...]:
     interval = flake_interval([case])
     rate = failed / case.rounds
     ends = (interval.low, interval.high) if interval else (None, None)
-    killed = None if case.killed is None else Span(case.killed)
+    killed = None if case.killed is None else TextSpan(case.killed)
     return (
         name,
         case.tests,
         f"{case.tests - len(case.without_twin)}/{case.tests}",
         f"{case.rounds - failed}/{case.rounds}",
-        Datum(f"{percent(rate)} ({span(interval)})", sort=rate, span=Span(rate, *ends)),
+        Datum(f"{percent(rate)} ({span(interval)})", sort=rate, span=TextSpan(rate, *ends)),
         f"{len(case.nop_passed)}/{case.tests}",
         f"{len(case.cheats_passed)}/{len(case.cheats)}",
         Datum(f"{case.count('killed')}/{judged}", sort=case.killed, span=killed),

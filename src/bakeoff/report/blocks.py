@@ -51,7 +51,7 @@ def joined(phrase: Phrase) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """A share with its interval, drawn on a track from 0 to 1."""
 
     value: float
@@ -68,7 +68,7 @@ class Datum:
     tone: Tone = "plain"
     href: str | None = None
     source: str | None = None  # the run folder or file of the numbers; pages link to it where it exists
-    span: Span | None = None
+    span: TextSpan | None = None
     trail: tuple[float, ...] = ()  # shares over time, oldest first, drawn as a small line
     note: str = ""  # a tooltip, also read aloud
     short: str = ""  # the text on a narrow terminal; the whole text then follows below the table
@@ -206,7 +206,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextBlock:
     """A paragraph."""
 
     text: Phrase
@@ -257,7 +257,7 @@ class Section:
         _check_id(self.id)
 
 
-Block = Text | Heading | BulletList | Table | Matrix | Facts | Code | Plot | ForestPlot | Fragment | Section
+Block = TextBlock | Heading | BulletList | Table | Matrix | Facts | Code | Plot | ForestPlot | Fragment | Section
 Blocks = Sequence[Block]
 
 
@@ -286,8 +286,8 @@ def heading(*words: Words, level: int = 2) -> Heading:
     return Heading(words, level)
 
 
-def paragraph(*words: Words) -> Text:
-    return Text(words)
+def paragraph(*words: Words) -> TextBlock:
+    return TextBlock(words)
 
 
 def columns(*titles: str) -> tuple[Column, ...]:
@@ -301,7 +301,7 @@ def text_blocks(content: Report | Blocks) -> list[Block]:
         return list(_flat(content, level=3))
     badge = (f"{content.badge}: ",) if content.badge else ()
     title = Heading((*badge, *pieces(content.title)))
-    headline = [Text(content.headline)] if content.headline else []
+    headline = [TextBlock(content.headline)] if content.headline else []
     return [title, *headline, *_flat(content.sections, level=3)]
 
 
@@ -311,7 +311,7 @@ def _flat(blocks: Blocks, level: int) -> Iterator[Block]:
             case Section():
                 if inside := [] if block.page_only else [*_flat(block.blocks, level + 1)]:
                     yield Heading(block.title, level)
-                    yield from [Text(block.lead)] if block.lead else []
+                    yield from [TextBlock(block.lead)] if block.lead else []
                     yield from inside
             case Table():
                 yield from _text_table(block)
@@ -335,7 +335,7 @@ def _text_table(table: Table) -> Iterator[Block]:
             text_rows=None,
         )
     if hidden := len(table.rows) - len(rows):
-        yield Text(f"… and {hidden:,} more; the page and --json list all of them.")
+        yield TextBlock(f"… and {hidden:,} more; the page and --json list all of them.")
     if table.notes:
         yield BulletList(table.notes)
 

@@ -15,7 +15,7 @@ from bakeoff.record import Record, Score
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Value
 from bakeoff.report.formatting import as_text, percent
 from bakeoff.report.scores import interval_datum
-from bakeoff.stats.calibration import Corrected, JudgedTrial, Strata, corrected_score, missing_labels
+from bakeoff.stats.calibration import CorrectedScore, JudgedTrial, Strata, corrected_score, missing_labels
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey
 from bakeoff.storage.labels import Label, Labels, answer_digest
 
@@ -53,7 +53,7 @@ class Calibration(FrozenModel):
     judge: str
     trials: int
     labels: int
-    corrected: Corrected | None = None
+    corrected: CorrectedScore | None = None
     lacking: str | None = None  # the reason why it is not corrected
 
 

@@ -29,7 +29,7 @@ from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, is_control
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
-from bakeoff.stats.gates import GateVerdict, Losses, Ruling, decide, exit_code_of, judge, judge_all
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
 from bakeoff.stats.several import at_holm_levels
@@ -228,7 +228,7 @@ class PairReport(FrozenModel):
     baseline: ArmFacts
     candidate: ArmFacts
     comparison: Comparison
-    ruling: Ruling
+    ruling: GateJudgement
     exit_code: int
     gate: str  # the explanation of the exit code
     control: bool = False  # tests the cases: shown, but ignored by the gate
@@ -268,7 +268,9 @@ def compare_sources(
     names = _pairs_of(baseline, candidate, subjects)
     with countable(baseline, candidate), ExitStack() as open_arms:
         pairs = [
-            _Pair(open_arms.enter_context(read_arm(baseline, old)), open_arms.enter_context(read_arm(candidate, new)))
+            _RunPair(
+                open_arms.enter_context(read_arm(baseline, old)), open_arms.enter_context(read_arm(candidate, new))
+            )
             for old, new in names
         ]
         rule = _Rule(gate, margin, undecidable)
@@ -314,7 +316,7 @@ def _names(source: Source) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _RunPair:
     old: Arm
     new: Arm
 
@@ -354,7 +356,7 @@ class _Rule(NamedTuple):
     undecidable: UndecidableRule
 
 
-def _report(pairs: Sequence[_Pair], rule: _Rule, most_details: int, *, require_calibrated: bool) -> CompareReport:
+def _report(pairs: Sequence[_RunPair], rule: _Rule, most_details: int, *, require_calibrated: bool) -> CompareReport:
     losses = {place: (pair.old.losses, pair.new.losses) for place, pair in enumerate(pairs)}
     controls = [place for place, pair in enumerate(pairs) if pair.control]
     if len(controls) == len(pairs):  # then they are what is compared
@@ -379,17 +381,19 @@ def _report(pairs: Sequence[_Pair], rule: _Rule, most_details: int, *, require_c
     return CompareReport(**rule._asdict(), pairs=(*judged, *beside), exit_code=code)
 
 
-def _refused(report: PairReport, pair: _Pair) -> PairReport:
+def _refused(report: PairReport, pair: _RunPair) -> PairReport:
     """Replace the verdict where a judge has too few labels to be trusted."""
     reason = refusal(pair.calibrated(unlabelled=True), (pair.old.source.name, pair.new.source.name))
     if reason is None:
         return report
-    ruling = Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=reason, refused=True)
+    ruling = GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=reason, refused=True)
     gate = "no decision: --require-calibrated-judge needs more labels"
     return report.model_copy(update={"ruling": ruling, "exit_code": REFUSED, "gate": gate})
 
 
-def _pair_report(pair: _Pair, compared: Comparison, ruling: Ruling, rule: _Rule, most_details: int) -> PairReport:
+def _pair_report(
+    pair: _RunPair, compared: Comparison, ruling: GateJudgement, rule: _Rule, most_details: int
+) -> PairReport:
     old, new = pair.old, pair.new
     code, sentence = decide(compared, ruling, **rule._asdict())
     split = difference_split(*pair.cells)
@@ -430,7 +434,7 @@ def _facts(arm: Arm) -> ArmFacts:
     )
 
 
-def _other_mismatches(pair: _Pair) -> Iterator[Mismatch]:
+def _other_mismatches(pair: _RunPair) -> Iterator[Mismatch]:
     """Yield differences that change the meaning of scores and are not in the stamp."""
     old, new = pair.old, pair.new
     both = {
@@ -463,7 +467,7 @@ def _scorers(arm: Arm) -> str:
     return ", ".join(f"{scorer.name or scorer.kind} ({scorer.digest[:8]})" for scorer in arm.plan.scorers)
 
 
-def _changes(pair: _Pair) -> Iterator[CaseChange]:
+def _changes(pair: _RunPair) -> Iterator[CaseChange]:
     """Yield every case that both sides have with the same content, in the baseline's order."""
     old, new = pair.old, pair.new
     theirs = {_case_key(case, content_known=pair.content_known) for case in new.plan.cases}

@@ -17,7 +17,7 @@ from bakeoff.report.blocks import (
     Report,
     Section,
     Table,
-    Text,
+    TextBlock,
     Tone,
     Value,
     columns,
@@ -253,7 +253,7 @@ def _sides(report: CompareReport, chapter: _Chapter) -> Section:
     if chapter.several:
         adjusted = not pair.control and sum(not one.control for one in report.pairs) > 1
         title = (f"{_verdict(pair)}: ", Quote(pair.candidate.subject))
-        return Section(f"pair-{chapter.number}", title, (Text(_ruling(pair, adjusted=adjusted)), table))
+        return Section(f"pair-{chapter.number}", title, (TextBlock(_ruling(pair, adjusted=adjusted)), table))
     plot = _forest(report, [(pair, f"{points(pair.comparison.difference)} points")])
     return Section("difference", "Difference", (plot, table))
 
@@ -333,7 +333,7 @@ def _caveats(role: str, facts: ArmFacts) -> Iterator[str]:
 def _conditions(chapter: _Chapter) -> Section:
     title, differ = "Not the same on both sides", chapter.pair.mismatches
     if not differ:
-        return chapter.section("circumstances", title, Text("No known condition differs.", tone="muted"))
+        return chapter.section("circumstances", title, TextBlock("No known condition differs.", tone="muted"))
     rows = tuple((found.field.replace("_", " "), _known(found.baseline), _known(found.candidate)) for found in differ)
     table = Table(columns("Condition", "Baseline", "Candidate"), rows, title)
     return chapter.section("circumstances", title, table, lead="These may explain a difference between the scores.")

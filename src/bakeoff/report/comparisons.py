@@ -7,7 +7,7 @@ from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, 
 from bakeoff.report.formatting import UNKNOWN, cost, percent, sentence
 from bakeoff.report.summary import Comparisons
 from bakeoff.stats.decisions import PairDecision
-from bakeoff.stats.sequential import Decision
+from bakeoff.stats.sequential import SequentialDecision
 
 STOPPED_NOTE = (
     "The intervals of single scores assume that the number of cases was fixed in advance. This run ends when its "
@@ -33,7 +33,9 @@ def describe_comparisons(compared: Comparisons) -> Section:
 
 def _row(pair: PairDecision) -> tuple[Value, ...]:
     ahead = pair.difference is not None and pair.difference > 0
-    turned = pair.decision is Decision.IMPROVED or (ahead and pair.decision is not Decision.REGRESSED)
+    turned = pair.decision is SequentialDecision.IMPROVED or (
+        ahead and pair.decision is not SequentialDecision.REGRESSED
+    )
     first, second = (pair.second, pair.first) if turned else (pair.first, pair.second)
     sign = 1 if turned else -1  # the difference of a pair is its second subject minus its first
     bounds = sorted((sign * pair.interval.low, sign * pair.interval.high)) if pair.interval else None
@@ -50,10 +52,10 @@ def _row(pair: PairDecision) -> tuple[Value, ...]:
     )
 
 
-def _verdict(decision: Decision, first: Quote, second: Quote) -> Datum:
-    if decision is Decision.UNDECIDED:
+def _verdict(decision: SequentialDecision, first: Quote, second: Quote) -> Datum:
+    if decision is SequentialDecision.UNDECIDED:
         return Datum(("undecided: ", first, " and ", second), sort=decision, tone="muted")
-    if decision is Decision.EQUIVALENT:
+    if decision is SequentialDecision.EQUIVALENT:
         return Datum((first, " and ", second, " are equivalent"), sort=decision, tone="strong")
     return Datum((first, " is better than ", second), sort=decision, tone="strong")
 
@@ -63,7 +65,7 @@ def _points(share: float | None) -> str:
 
 
 def _notes(compared: Comparisons) -> Iterator[Phrase]:
-    open_pairs = sum(pair.decision is Decision.UNDECIDED for pair in compared.pairs)
+    open_pairs = sum(pair.decision is SequentialDecision.UNDECIDED for pair in compared.pairs)
     count = len(compared.pairs)
     if not open_pairs:
         yield "Decided." if count == 1 else f"All {count} pairs are decided."

@@ -48,7 +48,7 @@ class Field:
     kind: Kind
 
 
-class _Trial(NamedTuple):
+class _TrialRow(NamedTuple):
     """Hold what a row is made of."""
 
     run: str
@@ -79,7 +79,7 @@ def _scores_json(record: Record) -> str:
     return json.dumps([score.model_dump(mode="json", exclude_defaults=True) for score in record.scores])
 
 
-_COLUMNS: dict[str, tuple[Kind, Callable[[_Trial], Value]]] = {
+_COLUMNS: dict[str, tuple[Kind, Callable[[_TrialRow], Value]]] = {
     "run": ("text", lambda trial: trial.run),
     "subject": ("text", lambda trial: trial.record.subject),
     "case": ("text", lambda trial: trial.record.case),
@@ -129,7 +129,7 @@ def rows_of(name: str, run_records: RunRecords) -> Iterator[dict[str, Value]]:
         if cell != (record.subject, record.case):  # records come case by case
             cell = (record.subject, record.case)
             verdict = run_records.case_verdict(*cell).verdict
-        trial = _Trial(name, record, record.used, tags[record.case], verdict)
+        trial = _TrialRow(name, record, record.used, tags[record.case], verdict)
         yield {column: value(trial) for column, (_, value) in _COLUMNS.items()} | _scores(record, scorers)
 
 

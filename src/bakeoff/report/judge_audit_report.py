@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bakeoff._kernel.text import count_of
-from bakeoff.report.blocks import Block, Column, Datum, Phrase, Quote, Report, Section, Table, Text, Value, columns
+from bakeoff.report.blocks import Block, Column, Datum, Phrase, Quote, Report, Section, Table, TextBlock, Value, columns
 from bakeoff.report.calibration import calibration_table
 from bakeoff.report.formatting import UNKNOWN, percent, span
 from bakeoff.report.judge_audit import Agreement, JudgeAudit
@@ -87,22 +87,22 @@ def _quality_notes(audit: JudgeAudit) -> Iterator[Phrase]:
 
 def _warnings(audit: JudgeAudit) -> Iterator[Block]:
     if audit.outdated:
-        yield Text(
+        yield TextBlock(
             f"{count_of(audit.outdated, 'label is', 'labels are')} of answers that are not in the run any more.",
             tone="lost",
         )
     if audit.damaged:
-        yield Text(f"{count_of(audit.damaged, 'line')} of labels.jsonl cannot be read: left out.", tone="lost")
+        yield TextBlock(f"{count_of(audit.damaged, 'line')} of labels.jsonl cannot be read: left out.", tone="lost")
 
 
 def _scores(audit: JudgeAudit) -> Block:
     table = calibration_table(audit.subjects, audit.run)
-    return table or Text("The judge has scored nothing.")
+    return table or TextBlock("The judge has scored nothing.")
 
 
 def _labellers(agreement: Agreement) -> Iterator[Block]:
     if not agreement.labellers:
-        yield Text("Nobody has labelled anything for this judge.")
+        yield TextBlock("Nobody has labelled anything for this judge.")
         return
     rows = tuple((Quote(name), count) for name, count in agreement.labellers.items())
     yield Table(columns("Labeller", "Labels>"), rows, "Who labelled how much")
@@ -123,7 +123,7 @@ def _labellers(agreement: Agreement) -> Iterator[Block]:
         )
         yield Table(titles, pairs, "Agreement between labellers", (f"{alpha}{around}.",))
     else:
-        yield Text("One labeller: agreement needs a second one, with `bakeoff label --labeller NAME`.")
+        yield TextBlock("One labeller: agreement needs a second one, with `bakeoff label --labeller NAME`.")
 
 
 def agreement_blocks(agreement: Agreement) -> tuple[Block, ...]:

@@ -27,7 +27,7 @@ _ENOUGH = 0.95
 """The share of its trials that a run must have scored to replace an earlier run; `compare` requires the same."""
 
 
-class Entry(FrozenModel):
+class LeaderboardEntry(FrozenModel):
     """One subject of the leaderboard."""
 
     board: int  # the number of its board, from 1
@@ -62,14 +62,14 @@ class Board(FrozenModel):
 
 
 class Leaderboard(FrozenModel):
-    entries: tuple[Entry, ...]  # of all boards; a subject has one on each board
+    entries: tuple[LeaderboardEntry, ...]  # of all boards; a subject has one on each board
     boards: tuple[Board, ...]  # that with the latest run first
     left_out: tuple[str, ...]  # controls, and subjects without a scored trial
     by_id_alone: bool = False  # cases were paired by id only, because the content of a source's cases is unknown
     selfchecks: int = 0  # the number of self-check runs that were left out
     unreadable: tuple[FileName, ...] = ()  # sources that could not be read, and why
 
-    def on_board(self, number: int) -> tuple[Entry, ...]:
+    def on_board(self, number: int) -> tuple[LeaderboardEntry, ...]:
         """Return the entries of one board, best first."""
         return tuple(entry for entry in self.entries if entry.board == number)
 
@@ -79,7 +79,7 @@ class NothingToRank(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Candidate:
     """One subject in one source."""
 
     source: Source
@@ -102,7 +102,7 @@ def rank_sources(sources: Iterable[Source]) -> Leaderboard:
 
 def rank_results(sources: Iterable[Source]) -> Leaderboard:
     """Rank a whole results folder: skip damaged runs and self-checks."""
-    runs: list[_Found] = []
+    runs: list[_Candidate] = []
     problems: list[str] = []
     selfchecks = 0
     for source in sources:
@@ -116,13 +116,13 @@ def rank_results(sources: Iterable[Source]) -> Leaderboard:
     return _rank(runs, tuple(problems), selfchecks)
 
 
-def _read(source: Source) -> list[_Found]:
+def _read(source: Source) -> list[_Candidate]:
     with countable(source):
         return list(_subjects_of(source))
 
 
-def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: int = 0) -> Leaderboard:
-    counted: list[_Found] = []
+def _rank(runs: Iterable[_Candidate], unreadable: tuple[str, ...] = (), selfchecks: int = 0) -> Leaderboard:
+    counted: list[_Candidate] = []
     left_out: dict[str, None] = {}
     for run in runs:
         if run.summary.control or not run.cells:
@@ -149,7 +149,7 @@ def _rank(runs: Iterable[_Found], unreadable: tuple[str, ...] = (), selfchecks: 
     )
 
 
-def _board(latest: _Found, entries: Sequence[Entry]) -> Board:
+def _board(latest: _Candidate, entries: Sequence[LeaderboardEntry]) -> Board:
     plan = latest.source.plan
     return Board(
         name=plan.name,
@@ -159,12 +159,12 @@ def _board(latest: _Found, entries: Sequence[Entry]) -> Board:
     )
 
 
-def _by_cases(runs: Sequence[_Found]) -> list[list[_Found]]:
+def _by_cases(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
     """Return the runs with the same cases together, oldest first; those with the latest run come first.
 
     Where only the names of cases are known, track and commit have to be the same too.
     """
-    groups: dict[tuple[frozenset[CaseKey], Origin | None], list[_Found]] = {}
+    groups: dict[tuple[frozenset[CaseKey], Origin | None], list[_Candidate]] = {}
     for run in sorted(runs, key=lambda found: found.updated):
         if run.source.description.content_known:
             groups.setdefault((run.planned, None), []).append(run)
@@ -179,7 +179,7 @@ def _by_cases(runs: Sequence[_Found]) -> list[list[_Found]]:
     return sorted(groups.values(), key=lambda group: -group[-1].updated)
 
 
-def _likely_contents(runs: Iterable[_Found], origin: Origin) -> dict[str, CaseKey]:
+def _likely_contents(runs: Iterable[_Candidate], origin: Origin) -> dict[str, CaseKey]:
     """Return, for each id of a case, the content that most runs from there have for it."""
     contents: dict[str, Counter[CaseKey]] = {}
     for run in runs:
@@ -189,9 +189,9 @@ def _likely_contents(runs: Iterable[_Found], origin: Origin) -> dict[str, CaseKe
     return {name: keys.most_common(1)[0][0] for name, keys in contents.items()}
 
 
-def _ranked(runs: Sequence[_Found], board: int) -> list[Entry]:
+def _ranked(runs: Sequence[_Candidate], board: int) -> list[LeaderboardEntry]:
     """Rank the subjects of runs of the same cases, which come oldest first."""
-    histories: dict[str, list[_Found]] = {}
+    histories: dict[str, list[_Candidate]] = {}
     for run in runs:
         histories.setdefault(run.summary.subject, []).append(run)
     # A run that was killed says less than the complete run before it.
@@ -209,13 +209,13 @@ def _ranked(runs: Sequence[_Found], board: int) -> list[Entry]:
     return [entry.model_copy(update={"ranked": place < len(ranked)}) for place, entry in enumerate(entries)]
 
 
-def _price_and_time(found: _Found) -> tuple[float, float, str]:
+def _price_and_time(found: _Candidate) -> tuple[float, float, str]:
     """Return a sort key: cost and time of a trial, unknown ones last, and the name."""
     paid, seconds = found.summary.cost_per_trial, found.summary.seconds
     return inf if paid is None else paid, inf if seconds is None else seconds, found.summary.subject
 
 
-def _subjects_of(source: Source) -> Iterator[_Found]:
+def _subjects_of(source: Source) -> Iterator[_Candidate]:
     plan = source.plan
     tally, costs_and_times = RunTally(plan), CostsAndTimes(plan)
     updated: dict[str, float] = {}
@@ -228,7 +228,7 @@ def _subjects_of(source: Source) -> Iterator[_Found]:
     for spec, summary in zip(plan.subjects, tally.summary().subjects, strict=True):
         model = spec.options.get("model")
         cells = {keys[case]: cell for case, cell in tally.cells(spec.name).items()}
-        yield _Found(
+        yield _Candidate(
             source=source,
             summary=summary,
             cells=cells,
@@ -239,9 +239,9 @@ def _subjects_of(source: Source) -> Iterator[_Found]:
         )
 
 
-def _entry(board: int, standing: Standing, runs: list[_Found]) -> Entry:
+def _entry(board: int, standing: Standing, runs: list[_Candidate]) -> LeaderboardEntry:
     found = runs[-1]
-    return Entry(
+    return LeaderboardEntry(
         board=board,
         standing=standing,
         summary=found.summary,

@@ -7,7 +7,7 @@ from bakeoff._kernel.text import count_of
 from bakeoff.report.answer import what_was_lost_unequally
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
 from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc, visible
-from bakeoff.report.leaderboard import Entry, Leaderboard
+from bakeoff.report.leaderboard import Leaderboard, LeaderboardEntry
 from bakeoff.report.marks import mark_of
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells, tradeoff_plots
 
@@ -63,11 +63,11 @@ def _headline(board: Leaderboard) -> str:
     )
 
 
-def _first(entries: Sequence[Entry]) -> str:
+def _first(entries: Sequence[LeaderboardEntry]) -> str:
     return " ".join(filter(None, (_best(entries), unranked_sentence(entries))))
 
 
-def unranked_sentence(entries: Sequence[Entry]) -> str:
+def unranked_sentence(entries: Sequence[LeaderboardEntry]) -> str:
     """Name the subjects that have no complete run, and so no rank; empty if there are none."""
     if entries and not any(entry.whole for entry in entries):
         return "No complete run was found."
@@ -75,7 +75,7 @@ def unranked_sentence(entries: Sequence[Entry]) -> str:
     return f"Unfinished and not ranked: {_names(names)}." if names else ""
 
 
-def _best(entries: Sequence[Entry]) -> str:
+def _best(entries: Sequence[LeaderboardEntry]) -> str:
     ranked = [entry.standing for entry in entries if entry.ranked]
     if len(ranked) == 1:
         [only] = ranked
@@ -111,7 +111,7 @@ def _names(names: list[str]) -> str:
     return ", ".join(visible(name, 60) for name in names[:_MAX_NAMED]) + more
 
 
-def _ranking(entries: Sequence[Entry], notes: Sequence[Phrase]) -> Section:
+def _ranking(entries: Sequence[LeaderboardEntry], notes: Sequence[Phrase]) -> Section:
     titles = (
         Column("Subject"),
         *RANK_COLUMNS,
@@ -123,7 +123,7 @@ def _ranking(entries: Sequence[Entry], notes: Sequence[Phrase]) -> Section:
     return Section("ranking", "Ranking", (table,))
 
 
-def _row(entry: Entry) -> tuple[Value, ...]:
+def _row(entry: LeaderboardEntry) -> tuple[Value, ...]:
     return (
         Datum(
             Quote(entry.standing.subject),
@@ -137,7 +137,7 @@ def _row(entry: Entry) -> tuple[Value, ...]:
     )
 
 
-def rank_cells(entry: Entry, note: str = "") -> tuple[Value, Value]:
+def rank_cells(entry: LeaderboardEntry, note: str = "") -> tuple[Value, Value]:
     """Return the rank of a subject, and the groups that it shares with others, as every leaderboard shows them."""
     standing = entry.standing
     groups = " ".join(map(letter, standing.groups)) or UNKNOWN
@@ -158,7 +158,7 @@ def letter(number: int) -> str:
     return _LETTERS[number - 1] if number <= len(_LETTERS) else f"({number})"
 
 
-def _notes(entries: Sequence[Entry]) -> Iterator[Phrase]:
+def _notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
     if any(entry.standing.undefined and entry.ranked for entry in entries):
         yield "A subject without rank and group shares fewer than two cases with every other subject."
     if any(entry.summary.not_needed for entry in entries):
@@ -169,7 +169,7 @@ def _notes(entries: Sequence[Entry]) -> Iterator[Phrase]:
         yield f"{note}: their cost and time are those of the recording."
 
 
-def unfinished_notes(entries: Sequence[Entry]) -> Iterator[Phrase]:
+def unfinished_notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
     """Say of each subject without a complete run how much of it counts."""
     for entry in entries:
         if not entry.whole:
@@ -191,9 +191,9 @@ def _common_notes(board: Leaderboard) -> Iterator[Phrase]:
         yield ("Not read: ", Quote(problem))
 
 
-def _groups(entries: Sequence[Entry]) -> Section | None:
+def _groups(entries: Sequence[LeaderboardEntry]) -> Section | None:
     """List the members of each group, unless there is only one subject."""
-    members: dict[int, list[Entry]] = {}
+    members: dict[int, list[LeaderboardEntry]] = {}
     for entry in entries:
         for group in entry.standing.groups:
             members.setdefault(group, []).append(entry)
@@ -208,7 +208,7 @@ def _groups(entries: Sequence[Entry]) -> Section | None:
     return Section("groups", "Tied groups", (table,), lead, page_only=True)
 
 
-def _group_row(group: int, entries: list[Entry]) -> tuple[Value, ...]:
+def _group_row(group: int, entries: list[LeaderboardEntry]) -> tuple[Value, ...]:
     best, worst = min(entry.standing.best for entry in entries), max(entry.standing.worst for entry in entries)
     scores = [entry.standing.score for entry in entries]
     low, high = percent(min(scores)), percent(max(scores))
@@ -247,7 +247,7 @@ def _provenance(board: Leaderboard) -> Section:
     return Section("provenance", "Runs and history", (Table(titles, rows, "The run of each subject's numbers"),))
 
 
-def _history(entry: Entry) -> Datum:
+def _history(entry: LeaderboardEntry) -> Datum:
     runs = count_of(len(entry.history), "run")
     trail = tuple(min(1.0, max(0.0, score)) for score in entry.history)
     scores = ", ".join(percent(score) for score in entry.history[-_MAX_NAMED:])

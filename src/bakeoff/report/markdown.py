@@ -19,7 +19,7 @@ from bakeoff.report.blocks import (
     Quote,
     Report,
     Table,
-    Text,
+    TextBlock,
     Value,
     as_datum,
     joined,
@@ -93,7 +93,7 @@ def _count(blocks: Blocks) -> Counter[str]:
                 found["list items"] += len(block.items)
             case Code():
                 found["texts"] += 1
-            case Text():
+            case TextBlock():
                 found["paragraphs"] += 1
     return found
 
@@ -123,7 +123,7 @@ def _block(block: Block) -> str:
     match block:
         case Heading():
             return f"{'#' * block.level} {_phrase(block.text)}"
-        case Text():
+        case TextBlock():
             return _phrase(block.text)
         case BulletList():
             return "\n".join(f"- {_phrase(item)}" for item in block.items)

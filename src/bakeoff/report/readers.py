@@ -21,7 +21,7 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.formatting import visible
-from bakeoff.storage.journal import Entry, Mark, implausible_number, read_journal, read_journal_backwards
+from bakeoff.storage.journal import Entry, JournalMark, implausible_number, read_journal, read_journal_backwards
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
@@ -273,7 +273,7 @@ def _circumstances(entries: Iterator[Entry]) -> Circumstances:
     for entry in entries:
         if isinstance(entry, Damage):
             damaged += 1
-        elif isinstance(entry, Mark) and entry.kind == "start":
+        elif isinstance(entry, JournalMark) and entry.kind == "start":
             for words, key in ((sandboxes, "sandbox"), (versions, "bakeoff")):
                 if entry.facts.get(key) is not None and len(words) < _MAX_WORDS:
                     words[str(entry.facts[key])] = None

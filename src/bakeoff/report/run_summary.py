@@ -13,7 +13,7 @@ from bakeoff.report.blocks import (
     Quote,
     Section,
     Table,
-    Text,
+    TextBlock,
     columns,
     counted,
     heading,
@@ -226,5 +226,5 @@ def _failures(failures: list[Record]) -> Section:
         for record in failures[:MAX_FAILURES]
     )
     table = Table(columns("Verdict", "Case", "Subject", "Round>", "Reason"), rows)
-    more = (Text("… and more."),) if len(failures) > MAX_FAILURES else ()
+    more = (TextBlock("… and more."),) if len(failures) > MAX_FAILURES else ()
     return Section("failures", "What did not pass", (table, *more))

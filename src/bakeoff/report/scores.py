@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from bakeoff._kernel.text import count_of
-from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Section, Span, Value, counted, frontier
+from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Section, TextSpan, Value, counted, frontier
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, span, visible
 from bakeoff.report.marks import mark_of
 from bakeoff.report.summary import SubjectSummary
@@ -91,7 +91,7 @@ def interval_datum(score: float | None, interval: Interval | None) -> Datum:
     return Datum(
         span(interval),
         sort=low,
-        span=None if score is None else Span(score, low, high),
+        span=None if score is None else TextSpan(score, low, high),
         note=interval.method if interval else "fewer than two cases were scored",
     )
 

@@ -32,7 +32,7 @@ from bakeoff.stats.decisions import PairDecision, PairDecisions
 from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import Interval, score_interval
 from bakeoff.stats.rounds import PassK, pass_at_k, pass_hat_k
-from bakeoff.stats.sequential import Decision
+from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
 
 MAX_ROUNDS = 100
@@ -162,7 +162,7 @@ class Comparisons(FrozenModel):
 
     @property
     def decided(self) -> bool:
-        return all(pair.decision is not Decision.UNDECIDED for pair in self.pairs)
+        return all(pair.decision is not SequentialDecision.UNDECIDED for pair in self.pairs)
 
 
 class UnfitCase(FrozenModel):

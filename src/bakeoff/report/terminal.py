@@ -14,7 +14,7 @@ from bakeoff.report.blocks import (
     Heading,
     Report,
     Table,
-    Text,
+    TextBlock,
     text_blocks,
 )
 from bakeoff.report.formatting import visible
@@ -45,7 +45,7 @@ def render_block(block: Block, width: int) -> RenderableType:
     match block:
         case Heading():
             return Line(plain_text(block.text), style="bold" if block.level > 2 else "bold underline")
-        case Text():
+        case TextBlock():
             return Line(plain_text(block.text), style=_STYLES.get(block.tone, ""))
         case BulletList():
             return _listing([plain_text(item) for item in block.items])

@@ -9,11 +9,11 @@ async with open_place() as place:
 
 from bakeoff.sandbox.places import hand_over, open_place, put_files
 from bakeoff.sandbox.selection import SandboxStatus, available, choose_sandbox, guarantees, inside
-from bakeoff.sandbox.untrusted_files import Taken, take
+from bakeoff.sandbox.untrusted_files import TakenFiles, take
 
 __all__ = [
     "SandboxStatus",
-    "Taken",
+    "TakenFiles",
     "available",
     "choose_sandbox",
     "guarantees",

@@ -23,7 +23,7 @@ from bakeoff.sandbox.supervisor.namespaces import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import (
     FILTER_WORD,
     STATUS_WORD,
-    Finished,
+    CommandEnd,
     Order,
     kernel_means,
     make_order,
@@ -176,7 +176,7 @@ def _is_below(path: Path, roots: Iterable[Path]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 
 
-def judged(finished: Finished) -> Completed:
+def judged(finished: CommandEnd) -> Completed:
     """Return the result, or raise InfraError: an exit code on the status pipe shows that the command was started."""
     completed = finished.completed
     if completed.stop == "exited" and '"exit-code"' not in finished.status:

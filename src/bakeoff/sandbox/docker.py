@@ -19,7 +19,7 @@ from bakeoff.sandbox.installations import check_shown
 from bakeoff.sandbox.places import name_user, one_command_at_a_time
 from bakeoff.sandbox.process import check_user
 from bakeoff.sandbox.supervisor.namespaces import SHARED_MEMORY_BYTES
-from bakeoff.sandbox.supervisor_client import Finished, Order, make_order, supervise
+from bakeoff.sandbox.supervisor_client import CommandEnd, Order, make_order, supervise
 
 CLIENT_VARIABLE, IMAGE_VARIABLE = "BAKEOFF_DOCKER", "BAKEOFF_DOCKER_IMAGE"
 CLIENT_SETTINGS = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")
@@ -131,7 +131,7 @@ def client_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if is_clients(name)}
 
 
-def judged(finished: Finished) -> Completed:
+def judged(finished: CommandEnd) -> Completed:
     """Return the result with what the engine knows: whether the container was started, and whether memory ran out."""
     completed = signals_as_negative(finished.completed)
     status, out_of_memory, exit_code = [*finished.epilogue[0].split(), "", "", ""][:3]

@@ -42,7 +42,7 @@ os.register_at_fork(after_in_child=_held_here.clear)
 _swept = set[Path]()  # folders in which this process has removed what killed ones left
 
 
-class Lease:
+class UserLease:
     """A user that is ours until the lease is closed."""
 
     def __init__(self, uid: int, descriptor: int, folder: Path) -> None:
@@ -77,7 +77,7 @@ def reserved_users() -> range:
     raise SandboxMissing("this container maps too few user ids for trials; run it with 65,536 ids, or not as root")
 
 
-def lease_user(folder: Path = LEASES) -> Lease:
+def lease_user(folder: Path = LEASES) -> UserLease:
     """Lease the first free user, and remove what its last holder left."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def lease_user(folder: Path = LEASES) -> Lease:
     raise InfraError(f"all {len(reserved_users())} trial users are in use; run fewer trials at a time")
 
 
-def take_lease(uid: int, folder: Path) -> Lease | None:
+def take_lease(uid: int, folder: Path) -> UserLease | None:
     """Lease this user, unless it is in use or the remains of its last holder cannot be removed."""
     descriptor = os.open(folder / str(uid), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -99,7 +99,7 @@ def take_lease(uid: int, folder: Path) -> Lease | None:
     except BlockingIOError:
         os.close(descriptor)
         return None
-    lease = Lease(uid, descriptor, folder)
+    lease = UserLease(uid, descriptor, folder)
     try:
         return clean_lease(lease)
     except InfraError:
@@ -130,7 +130,7 @@ def probe_place() -> Iterator[Place]:
 
 
 @contextlib.contextmanager
-def leased_user() -> Iterator[Lease | None]:
+def leased_user() -> Iterator[UserLease | None]:
     """Lease a user for a place if we are root."""
     lease = lease_user() if we_are_root() else None
     try:
@@ -140,7 +140,7 @@ def leased_user() -> Iterator[Lease | None]:
             lease.close()
 
 
-def clean_lease(lease: Lease) -> Lease:
+def clean_lease(lease: UserLease) -> UserLease:
     left_behind = lease.noted()
     if left_behind is not None:  # its holder was killed: its processes and folders must not meet the next trial
         wait_for_supervisors(left_behind)
@@ -209,7 +209,7 @@ async def open_place(parent: Path | None = None, *, keep: bool = False) -> Async
             await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, end))
 
 
-def end_place(root: Path, lease: Lease | None, lock: contextlib.ExitStack, keep: bool) -> None:
+def end_place(root: Path, lease: UserLease | None, lock: contextlib.ExitStack, keep: bool) -> None:
     """Remove or keep a place, and let go of its user and its lock."""
     with lock:
         try:
@@ -221,7 +221,7 @@ def end_place(root: Path, lease: Lease | None, lock: contextlib.ExitStack, keep:
                 lease.close()
 
 
-def make_root(parent: Path | None, lease: Lease | None) -> Path:
+def make_root(parent: Path | None, lease: UserLease | None) -> Path:
     root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)).resolve()
     if lease is not None:
         lease.note(root)
@@ -238,7 +238,7 @@ def sweep_places(folder: Path) -> None:
                 remove_tree(root)
 
 
-def make_place(root: Path, lease: Lease | None) -> Place:
+def make_place(root: Path, lease: UserLease | None) -> Place:
     place = Place(work=root / "work", home=root / "home", tmp=root / "tmp", uid=lease.uid if lease else None)
     for folder in (place.work, place.home, place.tmp):
         folder.mkdir(mode=0o700)
@@ -270,7 +270,7 @@ def own_etc(name: str) -> str:
     return (OWN_ETC / name).read_text(encoding="utf-8")
 
 
-def remove_place(root: Path, lease: Lease | None) -> None:
+def remove_place(root: Path, lease: UserLease | None) -> None:
     for folder in (root / "work", root / "home", root / "tmp"):  # the lock goes last
         if folder.exists():
             remove_tree(folder)
@@ -279,7 +279,7 @@ def remove_place(root: Path, lease: Lease | None) -> None:
         lease.note(None)
 
 
-def keep_place(root: Path, lease: Lease | None) -> None:
+def keep_place(root: Path, lease: UserLease | None) -> None:
     """Keep the folders for people to look at, out of reach of the user's next holder."""
     if lease is not None:
         subprocess.run(

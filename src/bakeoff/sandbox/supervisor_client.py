@@ -33,7 +33,7 @@ STATUS_WORD = f"status-{secrets.token_hex(8)}"  # stands in an argv for a descri
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class CommandEnd:
     """A command's result, and what the supervisor learned at the end."""
 
     completed: Completed
@@ -216,7 +216,7 @@ class Feeder:
             self.writing = -1
 
 
-class Conversation:
+class SupervisorConnection:
     """One supervisor and the four channels to it."""
 
     def __init__(self, stdin: bytes, cap: int) -> None:
@@ -268,8 +268,8 @@ class Conversation:
 
 
 @contextlib.asynccontextmanager
-async def conversation(stdin: bytes, cap: int) -> AsyncIterator[Conversation]:
-    talk = Conversation(stdin, cap)
+async def conversation(stdin: bytes, cap: int) -> AsyncIterator[SupervisorConnection]:
+    talk = SupervisorConnection(stdin, cap)
     try:
         await talk.start()
         yield talk
@@ -340,7 +340,7 @@ def authentic(order: Order, report: Report | None) -> Report | None:
     return report if report is not None and report.get("secret") == order["secret"] else None
 
 
-async def supervise(order: Order, command: Command) -> Finished:
+async def supervise(order: Order, command: Command) -> CommandEnd:
     """Run one order. A cancellation ends the command and all its processes before it is passed on."""
     hide_our_memory()
     async with conversation(command.stdin, command.limits.output_kb * 1024) as talk:
@@ -363,7 +363,7 @@ async def supervise(order: Order, command: Command) -> Finished:
     return finish(order, report, talk)
 
 
-def finish(order: Order, report: Report | None, talk: Conversation) -> Finished:
+def finish(order: Order, report: Report | None, talk: SupervisorConnection) -> CommandEnd:
     if report is None:
         raise lost(order, talk)
     if "problem" in report:
@@ -372,10 +372,10 @@ def finish(order: Order, report: Report | None, talk: Conversation) -> Finished:
         raise InfraError(f"{order['argv'][0]!r} left a process that SIGKILL does not end; see `ps -eo pid,stat,wchan`")
     stop: Stop = "output" if talk.stdout.excess or talk.stderr.excess else report["stop"]
     completed = talk.completed(report["exit_code"], report["seconds"], stop)
-    return Finished(completed, report.get("epilogue", ()), report["status"])
+    return CommandEnd(completed, report.get("epilogue", ()), report["status"])
 
 
-def lost(order: Order, talk: Conversation) -> SupervisorLost:
+def lost(order: Order, talk: SupervisorConnection) -> SupervisorLost:
     left = "what it ran may still be running"
     if order["uid"] is not None:
         left = "what it ran was ended" if supervise_now({"sweep": order["uid"]}).get("clean") else left

@@ -81,7 +81,7 @@ class ForkServer:
         self.process.wait()
 
 
-class _Servers:
+class _ForkServers:
     """The server of this process. A fork gets none of it: the server ends with the process that started it."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class _Servers:
             self.server = None
 
 
-_servers = _Servers()
+_servers = _ForkServers()
 atexit.register(_servers.close)
 os.register_at_fork(after_in_child=_servers.forget)
 

@@ -43,7 +43,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenFiles:
     """The files that were taken, by their path with forward slashes, and why others were refused."""
 
     files: dict[str, bytes]
@@ -61,7 +61,7 @@ class Taken:
 
 
 @dataclass
-class _Search:
+class _FileSearch:
     """One walk over one untrusted folder."""
 
     patterns: "_Patterns"
@@ -77,7 +77,7 @@ class _Search:
             self.refused.setdefault(escaped(path)[:500], why)
 
 
-def take(source_root: Path, patterns: Iterable[str], *, max_bytes: int, max_files: int) -> Taken:
+def take(source_root: Path, patterns: Iterable[str], *, max_bytes: int, max_files: int) -> TakenFiles:
     """Read the matching files into memory.
 
     A pattern is a path or a glob relative to the root; `**` stands for any number of folders. All bytes of all files
@@ -85,13 +85,13 @@ def take(source_root: Path, patterns: Iterable[str], *, max_bytes: int, max_file
     """
     compiled = _Patterns([patterns] if isinstance(patterns, str) else patterns)
     with open_folder(source_root) as root:
-        search = _Search(compiled, os.fstat(root).st_dev, max_bytes, max_files)
+        search = _FileSearch(compiled, os.fstat(root).st_dev, max_bytes, max_files)
         for pattern, why in compiled.bad:
             search.refuse(pattern, why)
         files = dict(_walk(search, root, "", 0))
         for path in sorted(set(compiled.literal) - files.keys()):
             search.refuse(path, "is not there")
-    return Taken(files, search.refused)
+    return TakenFiles(files, search.refused)
 
 
 # --- patterns and names -------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def unlock_folder(root: Path) -> None:
         os.close(descriptor)
 
 
-def _walk(search: _Search, folder: int, prefix: str, depth: int) -> Iterator[tuple[str, bytes]]:
+def _walk(search: _FileSearch, folder: int, prefix: str, depth: int) -> Iterator[tuple[str, bytes]]:
     for name in _names(search, folder, prefix):
         path = prefix + name
         wanted, enter = search.patterns.match(path), search.patterns.reach_into(path)
@@ -215,7 +215,7 @@ def _walk(search: _Search, folder: int, prefix: str, depth: int) -> Iterator[tup
             search.refuse(path, f"cannot be read: {problem.strerror}")
 
 
-def _names(search: _Search, folder: int, prefix: str) -> list[str]:
+def _names(search: _FileSearch, folder: int, prefix: str) -> list[str]:
     names: list[str] = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -228,7 +228,7 @@ def _names(search: _Search, folder: int, prefix: str) -> list[str]:
 
 
 def _enter(
-    search: _Search, parent: int, name: str, path: str, depth: int, *, enter: bool
+    search: _FileSearch, parent: int, name: str, path: str, depth: int, *, enter: bool
 ) -> Iterator[tuple[str, bytes]]:
     why = name_problem(name)
     if why or not enter:
@@ -247,7 +247,7 @@ def _enter(
         os.close(descriptor)
 
 
-def _open(search: _Search, folder: int, name: str, path: str, found: os.stat_result) -> Iterator[tuple[str, bytes]]:
+def _open(search: _FileSearch, folder: int, name: str, path: str, found: os.stat_result) -> Iterator[tuple[str, bytes]]:
     why = name_problem(name) or not_plain(found)  # a device must not even be opened
     if why:
         search.refuse(path, why)
@@ -298,7 +298,7 @@ def not_plain(found: os.stat_result) -> str:
     return "has a second hard link" if found.st_nlink > 1 else ""
 
 
-def _over_limits(search: _Search, path: str, opened: os.stat_result) -> str:
+def _over_limits(search: _FileSearch, path: str, opened: os.stat_result) -> str:
     if opened.st_dev != search.device:
         return "is on another file system"
     if search.files_left <= 0:

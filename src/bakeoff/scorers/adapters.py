@@ -32,7 +32,7 @@ class _Evaluator(Protocol):
     def evaluate(self) -> Callable[..., Any]: ...
 
 
-class _Metric(Protocol):
+class _AdaptedMetric(Protocol):
     """A metric of DeepEval."""
 
     @property
@@ -46,7 +46,9 @@ class _AutoevalsScorer(Protocol):
     def eval(self) -> Callable[..., Any]: ...
 
 
-ScorerLike: TypeAlias = Callable[[ScoreInput], Any] | _Evaluator | _Metric | _AutoevalsScorer | type[_AutoevalsScorer]
+ScorerLike: TypeAlias = (
+    Callable[[ScoreInput], Any] | _Evaluator | _AdaptedMetric | _AutoevalsScorer | type[_AutoevalsScorer]
+)
 """One item of `scorers=[…]`: a function of a `ScoreInput`, or the scorer of another package."""
 
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.material import shown_turns, turns_of
-from bakeoff.scorers.model_judge import AskingScorer, ListingScorer, Verdict, flagged, flags
+from bakeoff.scorers.model_judge import AskingScorer, JudgeVerdict, ListingScorer, flagged, flags
 
 _OF_ASSISTANT = " of the assistant"
 
@@ -36,7 +36,7 @@ class _TurnScorer(AskingScorer):
     def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:
         return flags(_assistant(texts))
 
-    def verdict(self, answer: Any, texts: Mapping[str, str]) -> Verdict:
+    def verdict(self, answer: Any, texts: Mapping[str, str]) -> JudgeVerdict:
         turns = _assistant(texts)
         good = flagged(answer, turns)
         wrong = [name for name, fine in zip(turns, good, strict=True) if not fine]
@@ -44,7 +44,7 @@ class _TurnScorer(AskingScorer):
         told += f", not {', '.join(wrong)}" if wrong else ""
         rationale: str = answer["rationale"]
         by_turn: dict[str, JsonValue] = dict(zip(turns, good, strict=True))
-        return Verdict("", sum(good) / len(good), f"{told}: {rationale}", rationale, {"turns": by_turn})
+        return JudgeVerdict("", sum(good) / len(good), f"{told}: {rationale}", rationale, {"turns": by_turn})
 
 
 def _assistant(texts: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from bakeoff.plan import ScorerSpec, describe, read_options
 from bakeoff.protocols import Needs, Scored, ScoreInput
 
 
-class FunctionOptions(FrozenModel):
+class FunctionScorerOptions(FrozenModel):
     target: str
 
 
@@ -27,7 +27,7 @@ class Function:
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:
-        target = read_options(spec, FunctionOptions).target
+        target = read_options(spec, FunctionScorerOptions).target
         return cls(import_target(target, describe(spec)), target.rpartition(":")[2])
 
     async def __call__(self, given: ScoreInput) -> Scored:

@@ -12,7 +12,7 @@ from bakeoff._kernel.threads import call
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import NAMED_FUNCTION, ComparingScorer
-from bakeoff.scorers.values import SUBSET, Comparison, Match, Tolerances, a_few, comparison_of, plain, shown
+from bakeoff.scorers.values import SUBSET, Match, Tolerances, ValueComparison, a_few, comparison_of, plain, shown
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
 
@@ -35,10 +35,10 @@ class JsonMatch(ComparingScorer):
         ComparingScorer.__post_init__(self)
         self._comparison()  # checks the options
 
-    def _comparison(self) -> Comparison:
+    def _comparison(self) -> ValueComparison:
         way: Any = "strict" if self.match in ("equal", "subset") else self.match
         found = comparison_of(f"scorer {self.name!r}", way, self.fuzzy)
-        return Comparison(rules=SUBSET) if self.match == "subset" else found
+        return ValueComparison(rules=SUBSET) if self.match == "subset" else found
 
     async def compare(self, given: ScoreInput) -> Score:
         quick = self.match in ("equal", "subset", "strict")  # patterns and functions may take long

@@ -10,7 +10,7 @@ from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ComparingScorer
 from bakeoff.scorers.material import Shown, material, only_in_row
-from bakeoff.scorers.model_judge import ModelScorer, Verdict, unreadable
+from bakeoff.scorers.model_judge import JudgeVerdict, ModelScorer, unreadable
 from bakeoff.scorers.text import as_text
 
 LETTERS = "ABCDEFGHIJ"
@@ -62,17 +62,17 @@ class _ChoosingJudge(ModelScorer):
         return _with_letters(scored, verdicts)
 
 
-def _read(said: str, values: Mapping[str, float]) -> Verdict:
+def _read(said: str, values: Mapping[str, float]) -> JudgeVerdict:
     from bakeoff.scorers.judging import UnreadableVerdict, read_choice
 
     try:
         letter, rationale = read_choice(said, values)
     except UnreadableVerdict:
         return unreadable(said)
-    return Verdict(said, values[letter], f"{letter}: {rationale}", rationale, {"choice": letter})
+    return JudgeVerdict(said, values[letter], f"{letter}: {rationale}", rationale, {"choice": letter})
 
 
-def _with_letters(scored: Score, verdicts: list[Verdict]) -> Score:
+def _with_letters(scored: Score, verdicts: list[JudgeVerdict]) -> Score:
     """Return the score with the choices of all repeats."""
     letters = [verdict.facts["choice"] for verdict in verdicts if "choice" in verdict.facts]
     if len(verdicts) == 1 or not letters:

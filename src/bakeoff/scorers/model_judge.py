@@ -28,7 +28,7 @@ MAX_KEPT = 2000  # characters kept of a judge's answer
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JudgeVerdict:
     """One answer of a judge. An answer that cannot be read is a `problem` and has no value."""
 
     said: str
@@ -39,8 +39,8 @@ class Verdict:
     problem: bool = False
 
 
-def unreadable(said: str) -> Verdict:
-    return Verdict(said, reason=f"the judge's verdict cannot be read: {said[:200]!r}", problem=True)
+def unreadable(said: str) -> JudgeVerdict:
+    return JudgeVerdict(said, reason=f"the judge's verdict cannot be read: {said[:200]!r}", problem=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class ModelScorer(ConfigurableScorer):
             raise GraderError(f"scorer {self.name!r}: {why}")
         return await ask(self, given, question, texts)
 
-    def score(self, verdicts: list[Verdict], shown: Mapping[str, str] | None = None) -> Score:
+    def score(self, verdicts: list[JudgeVerdict], shown: Mapping[str, str] | None = None) -> Score:
         """Return the mean of the verdicts with a value; unscored where none has one.
 
         `shown` are texts that people need in order to judge the answer, and that are recorded nowhere else.
@@ -145,7 +145,7 @@ class AskingScorer(ModelScorer, ABC):
         """Return the JSON schema of the answer."""
 
     @abstractmethod
-    def verdict(self, answer: Any, texts: Mapping[str, str]) -> Verdict:
+    def verdict(self, answer: Any, texts: Mapping[str, str]) -> JudgeVerdict:
         """Return what an answer that fits the schema is worth."""
 
     def unscored(self, given: ScoreInput) -> str | None:  # noqa: ARG002 - most score every case
@@ -163,7 +163,7 @@ class AskingScorer(ModelScorer, ABC):
         said = await self.answers(given, question, texts)
         return self.score([self._read(each, schema, texts) for each in said], only_in_row(given, texts))
 
-    def _read(self, said: str, schema: Mapping[str, Any], texts: Mapping[str, str]) -> Verdict:
+    def _read(self, said: str, schema: Mapping[str, Any], texts: Mapping[str, str]) -> JudgeVerdict:
         from bakeoff.scorers.judging import UnreadableVerdict, read_answer
 
         try:
@@ -184,15 +184,15 @@ class ListingScorer(AskingScorer):
         entry = _closed({item: {"type": "string"}, holds: {"type": "boolean"}})
         return _closed({items: {"type": "array", "items": entry}})
 
-    def verdict(self, answer: Any, texts: Mapping[str, str]) -> Verdict:  # noqa: ARG002
+    def verdict(self, answer: Any, texts: Mapping[str, str]) -> JudgeVerdict:  # noqa: ARG002
         items, item, holds = self.ITEMS
         found = answer[items]
         if not found:
-            return Verdict("", reason=f"the judge found no {items}", facts={items: []})
+            return JudgeVerdict("", reason=f"the judge found no {items}", facts={items: []})
         wrong = [str(each[item]) for each in found if not each[holds]]
         told = f"{len(found) - len(wrong)} of {len(found)} {items} are {holds}"
         reason = told + (f"; not: {'; '.join(wrong[:3])}" if wrong else "")
-        return Verdict("", 1 - len(wrong) / len(found), reason, facts={items: found})
+        return JudgeVerdict("", 1 - len(wrong) / len(found), reason, facts={items: found})
 
 
 def flags(names: Mapping[str, str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
-from bakeoff.scorers.model_judge import ModelScorer, Verdict, unreadable
+from bakeoff.scorers.model_judge import JudgeVerdict, ModelScorer, unreadable
 from bakeoff.scorers.text import as_text
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Preference(ModelScorer):
         verdicts = await self.compared(given, as_text(given.input), as_text(given.output), as_text(other))
         return self.score(verdicts)
 
-    async def compared(self, given: ScoreInput, question: str, one: str, other: str) -> list[Verdict]:
+    async def compared(self, given: ScoreInput, question: str, one: str, other: str) -> list[JudgeVerdict]:
         """Return a verdict for each repeat, which has asked in both orders."""
         asked = self._question()
         about = {"question": question} if question else {}
@@ -81,7 +81,7 @@ class Preference(ModelScorer):
         return Question(prompt, SCHEMA, longest=self.longest, about="two answers")
 
 
-def _combined(straight: str, swapped: str) -> Verdict:
+def _combined(straight: str, swapped: str) -> JudgeVerdict:
     """Return one verdict of two orders. If they disagree, the position decided, and nothing is preferred."""
     from bakeoff.scorers.judging import UnreadableVerdict, read_answer
 
@@ -98,7 +98,7 @@ def _combined(straight: str, swapped: str) -> Verdict:
     rationale = read[0]["rationale"]
     reason = f"{words}: {rationale}" if agree else f"a tie: the judge changed its mind with the order: {rationale}"
     facts: dict[str, JsonValue] = {"in_this_order": here, "swapped": there, "orders_agree": agree}
-    return Verdict(straight, _VALUES[chosen], reason, rationale, facts)
+    return JudgeVerdict(straight, _VALUES[chosen], reason, rationale, facts)
 
 
 async def select_best(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.material import material
-from bakeoff.scorers.model_judge import AskingScorer, ListingScorer, Verdict, flagged, flags
+from bakeoff.scorers.model_judge import AskingScorer, JudgeVerdict, ListingScorer, flagged, flags
 from bakeoff.scorers.text import as_text
 
 
@@ -79,10 +79,10 @@ class ContextPrecision(AskingScorer):
     def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:
         return flags(_passages(texts))
 
-    def verdict(self, answer: Any, texts: Mapping[str, str]) -> Verdict:
+    def verdict(self, answer: Any, texts: Mapping[str, str]) -> JudgeVerdict:
         useful = flagged(answer, _passages(texts))
         reason = f"{sum(useful)} of {len(useful)} passages are useful: {answer['rationale']}"
-        return Verdict("", average_precision(useful), reason, answer["rationale"], {"useful": list(useful)})
+        return JudgeVerdict("", average_precision(useful), reason, answer["rationale"], {"useful": list(useful)})
 
 
 def _passages(texts: Mapping[str, str]) -> dict[str, str]:

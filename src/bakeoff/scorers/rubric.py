@@ -15,7 +15,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.material import Shown, material
-from bakeoff.scorers.model_judge import AskingScorer, Verdict
+from bakeoff.scorers.model_judge import AskingScorer, JudgeVerdict
 from bakeoff.scorers.text import as_text
 
 _LEVELS = {"met": 1.0, "partly met": 0.5, "not met": 0.0}
@@ -84,13 +84,13 @@ class Rubric(AskingScorer):
         fields = {"rationale": {"type": "string"}, **dict.fromkeys(self._by_key(), level)}
         return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
-    def verdict(self, answer: Any, texts: Mapping[str, str]) -> Verdict:  # noqa: ARG002
+    def verdict(self, answer: Any, texts: Mapping[str, str]) -> JudgeVerdict:  # noqa: ARG002
         met: dict[str, JsonValue] = {one.name: answer[key] for key, one in self._by_key().items()}
         weights = [one.weight for one in self.criteria]
         value = sum(_LEVELS[answer[key]] * one.weight for key, one in self._by_key().items()) / sum(weights)
         wrong = [f"{name} is {level}" for name, level in met.items() if level != "met"]
         reason = f"{', '.join(wrong) or 'all criteria are met'}: {answer['rationale']}"
-        return Verdict("", min(1.0, value), reason, answer["rationale"], {"criteria": met})
+        return JudgeVerdict("", min(1.0, value), reason, answer["rationale"], {"criteria": met})
 
     def _by_key(self) -> dict[str, Criterion]:
         return {f"criterion_{number}": criterion for number, criterion in enumerate(self.criteria, 1)}

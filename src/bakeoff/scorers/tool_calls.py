@@ -14,8 +14,8 @@ from bakeoff.record import Score, ToolCall
 from bakeoff.scorers.configurable import NAMED_FUNCTION, ConfigurableScorer
 from bakeoff.scorers.json_match import share
 from bakeoff.scorers.values import (
-    Comparison,
     Tolerances,
+    ValueComparison,
     a_few,
     comparison_of,
     most_pairs,
@@ -35,7 +35,7 @@ Table: TypeAlias = Sequence[Sequence[str | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExpectedCall:
     """An expected call. Without arguments, any arguments match."""
 
     name: str
@@ -64,7 +64,7 @@ class ToolCalls(ConfigurableScorer):
         ConfigurableScorer.__post_init__(self)
         self._comparison()  # checks the options
 
-    def _comparison(self) -> Comparison:
+    def _comparison(self) -> ValueComparison:
         params = "strict" if self.params == "matchers" else self.params
         return comparison_of(f"scorer {self.name!r}", params, self.fuzzy)
 
@@ -76,12 +76,12 @@ class ToolCalls(ConfigurableScorer):
         scored: Score = self._compared(expected, calls) if quick else await call(self._compared, expected, calls)
         return scored
 
-    def _compared(self, expected: list[Wanted], calls: Sequence[ToolCall]) -> Score:
+    def _compared(self, expected: list[ExpectedCall], calls: Sequence[ToolCall]) -> Score:
         comparison = self._comparison()
         table = [[_difference(comparison, wanted, made) for made in calls] for wanted in expected]
         return self._scored(expected, calls, table)
 
-    def _scored(self, expected: list[Wanted], calls: Sequence[ToolCall], table: Table) -> Score:
+    def _scored(self, expected: list[ExpectedCall], calls: Sequence[ToolCall], table: Table) -> Score:
         if not expected:
             too_many = bool(calls) and not self.allow_extras
             reason = f"no tool was to be called, but {_names(calls)}" if too_many else "no tool calls are expected"
@@ -105,13 +105,15 @@ class ToolCalls(ConfigurableScorer):
         return self._score(value, reason, matched, expected, extras)
 
     def _score(
-        self, value: float, reason: str, matched: int, expected: list[Wanted], extras: Sequence[ToolCall]
+        self, value: float, reason: str, matched: int, expected: list[ExpectedCall], extras: Sequence[ToolCall]
     ) -> Score:
         counts: dict[str, JsonValue] = {"matched": matched, "expected": len(expected), "extra": len(extras)}
         return Score(name=self.name, value=value, reason=reason, metadata={"rationale": reason, **counts})
 
 
-def _why(wanted: Wanted, differences: Sequence[str | None], unpaired: Sequence[int], calls: Sequence[ToolCall]) -> str:
+def _why(
+    wanted: ExpectedCall, differences: Sequence[str | None], unpaired: Sequence[int], calls: Sequence[ToolCall]
+) -> str:
     """Explain a missing call: how the nearest call differs, or that the order was wrong."""
     for at in unpaired:
         if calls[at].name == wanted.name:
@@ -119,7 +121,7 @@ def _why(wanted: Wanted, differences: Sequence[str | None], unpaired: Sequence[i
     return f"{wanted} once more" if any(made.name == wanted.name for made in calls) else str(wanted)
 
 
-def wanted_by(given: ScoreInput) -> list[Wanted]:
+def wanted_by(given: ScoreInput) -> list[ExpectedCall]:
     """Return the expected calls of a row, or of the case in a plan."""
     for key in given.row:  # a misspelled field would make every case pass
         if key != ROW_FIELD and re.sub("[_-]", "", key.lower()) in ("expectedtools", "expectedtool"):
@@ -133,19 +135,19 @@ def wanted_by(given: ScoreInput) -> list[Wanted]:
     return [_wanted(item, given.case.id) for item in items]
 
 
-def _wanted(item: Any, case: str) -> Wanted:
+def _wanted(item: Any, case: str) -> ExpectedCall:
     if isinstance(item, str) and item:
-        return Wanted(item)
+        return ExpectedCall(item)
     if isinstance(item, ToolCall):
-        return Wanted(item.name, item.arguments)
+        return ExpectedCall(item.name, item.arguments)
     if isinstance(item, Mapping) and isinstance(item.get("name"), str) and item.keys() <= {"name", "arguments"}:
-        return Wanted(item["name"], plain(item.get("arguments")))
+        return ExpectedCall(item["name"], plain(item.get("arguments")))
     raise GraderError(
         f"case {case!r}: {shown(item)} is not a tool: write its name, or an object with `name` and `arguments`"
     )
 
 
-def _difference(comparison: Comparison, wanted: Wanted, made: ToolCall) -> str | None:
+def _difference(comparison: ValueComparison, wanted: ExpectedCall, made: ToolCall) -> str | None:
     if made.name != wanted.name:
         return f"{made.name} is another tool"
     if wanted.arguments is None:
@@ -154,7 +156,7 @@ def _difference(comparison: Comparison, wanted: Wanted, made: ToolCall) -> str |
     return comparison.difference(wanted.arguments, arguments, wanted.name)
 
 
-async def _table_by_matchers(expected: Sequence[Wanted], calls: Sequence[ToolCall], case: str) -> Table:
+async def _table_by_matchers(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], case: str) -> Table:
     from bakeoff.scorers.matchers import parameter_problems
 
     for wanted in expected:
@@ -164,7 +166,7 @@ async def _table_by_matchers(expected: Sequence[Wanted], calls: Sequence[ToolCal
     return [[await _difference_by_matchers(wanted, made) for made in calls] for wanted in expected]
 
 
-async def _difference_by_matchers(wanted: Wanted, made: ToolCall) -> str | None:
+async def _difference_by_matchers(wanted: ExpectedCall, made: ToolCall) -> str | None:
     from bakeoff.scorers.matchers import parameter_differences, value_differences
 
     if made.name != wanted.name:

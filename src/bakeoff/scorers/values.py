@@ -89,7 +89,7 @@ def plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ValueComparison:
     """Compares values by one set of rules."""
 
     match: Match = "strict"
@@ -195,15 +195,15 @@ class Comparison:
         return self._near(read, value) if text is expected else self._near(value, read)
 
 
-def comparison_of(who: str, match: Match, fuzzy: Tolerances) -> Comparison:
+def comparison_of(who: str, match: Match, fuzzy: Tolerances) -> ValueComparison:
     """Return the comparison that the options of a scorer ask for, or raise UsageError if they are invalid."""
     if not callable(match) and match not in ("strict", "fuzzy"):
         raise UsageError(f'{who}: {match!r} is not a way to compare: write "strict", "fuzzy", or give a function')
     if match == "fuzzy":
-        return Comparison(match, fuzzy if isinstance(fuzzy, Fuzzy) else Fuzzy())
+        return ValueComparison(match, fuzzy if isinstance(fuzzy, Fuzzy) else Fuzzy())
     if fuzzy is not None:
         raise UsageError(f'{who}: `fuzzy` is only allowed if the way to compare is "fuzzy"')
-    return Comparison(match)
+    return ValueComparison(match)
 
 
 def asked(function: Callable[..., Any], *values: Any) -> bool:

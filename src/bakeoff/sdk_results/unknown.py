@@ -20,14 +20,14 @@ _MOST = 1_000_000  # values that are looked at
 _SIMPLE = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, bytes, bytearray, PurePath)
 
 
-class Unknown(NamedTuple):
+class UnknownPart(NamedTuple):
     """A part of a value that is no data."""
 
     what: str
     place: str  # such as `['answers'][0]`; empty for the value itself
 
 
-def unknown_part(value: Any) -> Unknown | None:
+def unknown_part(value: Any) -> UnknownPart | None:
     """Return the first part of plain lists and dicts that is no data, or None."""
     waiting = [iter([("", value)])]
     for _ in range(_MOST):
@@ -37,10 +37,12 @@ def unknown_part(value: Any) -> Unknown | None:
         if one is _END:
             waiting.pop()
         elif (problem := _problem(one)) is not None:
-            return Unknown(problem, place)
+            return UnknownPart(problem, place)
         elif (inside := _inside(place, one)) is not None:
             if len(waiting) > _DEEPEST:
-                return Unknown(f"lists that are nested more than {_DEEPEST} levels deep, or that hold themselves", "")
+                return UnknownPart(
+                    f"lists that are nested more than {_DEEPEST} levels deep, or that hold themselves", ""
+                )
             waiting.append(inside)
     return None
 

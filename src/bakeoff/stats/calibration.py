@@ -68,7 +68,7 @@ class Strata:
         return max(0, sum(lowest <= score for lowest in self._lowest) - 1)
 
 
-class Corrected(FrozenModel):
+class CorrectedScore(FrozenModel):
     """A judge's mean score, and the same corrected by labels."""
 
     raw: float
@@ -118,13 +118,13 @@ def missing_labels(trials: Sequence[JudgedTrial]) -> str | None:
     return None
 
 
-def corrected_score(trials: Sequence[JudgedTrial], *, confidence: float = CONFIDENCE) -> Corrected:
+def corrected_score(trials: Sequence[JudgedTrial], *, confidence: float = CONFIDENCE) -> CorrectedScore:
     """Correct the mean score of one subject. Every stratum needs a label: see `missing_labels`."""
     found = _estimate(trials)
     cases = list(found.by_case)
     spread = _Spread.of([found.by_case[case] for case in cases], [found.clusters[case] for case in cases], found.parts)
     interval = spread and spread.interval(found.value, confidence, 0.0, _method(trials))
-    return Corrected(raw=found.raw, value=found.value, interval=interval)
+    return CorrectedScore(raw=found.raw, value=found.value, interval=interval)
 
 
 def corrected_difference(
@@ -240,7 +240,7 @@ def _estimate(trials: Sequence[JudgedTrial]) -> _Estimate:
     return _Estimate(raw, min(1.0, max(0.0, raw + shift)), by_case, clusters, tuple(parts))
 
 
-class _Error(NamedTuple):
+class _ErrorRate(NamedTuple):
     """The mean of label minus score in a stratum."""
 
     mean: float
@@ -250,7 +250,7 @@ class _Error(NamedTuple):
     freedom: float
 
 
-def _judge_error(members: Sequence[JudgedTrial]) -> _Error:
+def _judge_error(members: Sequence[JudgedTrial]) -> _ErrorRate:
     """Return how far the labels of a stratum lie above the judge's scores."""
     labelled = _labelled(members)
     total = fsum(trial.weight for trial in labelled)
@@ -267,7 +267,7 @@ def _judge_error(members: Sequence[JudgedTrial]) -> _Error:
     together = fsum(one**2 for one in units.values()) if len(units) < len(errors) else 0.0
     prior = _PRIOR * fsum((label - score - drawn) ** 2 for label in (0.0, 1.0))
     count = size + 2 * _PRIOR
-    return _Error(seen / size, drawn, (max(alone, together) + prior) / count**2, (alone + prior) / count, count - 1)
+    return _ErrorRate(seen / size, drawn, (max(alone, together) + prior) / count**2, (alone + prior) / count, count - 1)
 
 
 def _by_stratum(trials: Iterable[JudgedTrial]) -> dict[int | None, list[JudgedTrial]]:

@@ -103,7 +103,7 @@ def _differences(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[list[fl
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ComparisonRule:
     """Decide which true differences fit the data: the p-value is that of 0, the interval holds all that fit.
 
     A difference fits if an interval method does not rule it out. For 0 there is an exact test too, and 0 fits as well
@@ -122,7 +122,7 @@ class Rule:
         return found.model_copy(update={"low": min(0.0, found.low), "high": max(0.0, found.high)})
 
 
-def rule_of(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: int = 0) -> Rule | None:
+def rule_of(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: int = 0) -> ComparisonRule | None:
     """Return the rule that these two arms allow; None where fewer than two independent cases can be compared."""
     before, after = pairs_of(baseline, candidate)
     if before:
@@ -130,14 +130,14 @@ def rule_of(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: in
     return _unpaired(list(baseline.values()), list(candidate.values()), alpha)
 
 
-def _paired(before: Sequence[Cell], after: Sequence[Cell], seed: int) -> Rule | None:
+def _paired(before: Sequence[Cell], after: Sequence[Cell], seed: int) -> ComparisonRule | None:
     differences, clusters = _differences(before, after)
     change = paired_change(before, after)
     moments = change.moments
     if moments.units < 2:
         return None
     if abs(moments.mean) == 1:
-        return Rule(reversal_p_value(moments.units), REVERSAL, partial(_reversal_interval, change))
+        return ComparisonRule(reversal_p_value(moments.units), REVERSAL, partial(_reversal_interval, change))
     if moments.single and not moments.clustered:
         name, exact = "exact McNemar", mcnemar_exact(differences.count(1.0), differences.count(-1.0))
     else:
@@ -145,7 +145,7 @@ def _paired(before: Sequence[Cell], after: Sequence[Cell], seed: int) -> Rule | 
         name, exact = flip.method, flip.p_value
     method = partial(_difference_interval, change)
     inverted = zero_p_value(change)
-    return Rule(exact, name, method) if exact >= inverted else Rule(inverted, _INVERTED, method)
+    return ComparisonRule(exact, name, method) if exact >= inverted else ComparisonRule(inverted, _INVERTED, method)
 
 
 def reversal_p_value(units: int) -> float:
@@ -172,7 +172,7 @@ def _difference_interval(change: Change, confidence: float) -> Interval:
     return difference_interval(change, confidence=confidence)
 
 
-def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> Rule | None:
+def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> ComparisonRule | None:
     def interval(confidence: float) -> Interval:
         found = newcombe(before, after, confidence=confidence)
         assert found is not None
@@ -183,7 +183,7 @@ def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> Ru
     name, exact = unpaired_test(before, after)
     # Above alpha, the interval reaches 0 in any case.
     inverted = _excluding_level(interval) if exact <= alpha else 0.0
-    return Rule(exact, name, interval) if exact >= inverted else Rule(inverted, _INVERTED, interval)
+    return ComparisonRule(exact, name, interval) if exact >= inverted else ComparisonRule(inverted, _INVERTED, interval)
 
 
 def _excluding_level(interval: Callable[[float], Interval]) -> float:

@@ -20,7 +20,7 @@ from bakeoff.record import Record, Round, Verdict, case_values
 from bakeoff.stats.cells import CLUSTER_TAG
 from bakeoff.stats.gates import Losses, refusal_of
 from bakeoff.stats.intervals import Interval
-from bakeoff.stats.sequential import Decision, SequentialTest
+from bakeoff.stats.sequential import SequentialDecision, SequentialTest
 
 
 class PairDecision(FrozenModel):
@@ -28,7 +28,7 @@ class PairDecision(FrozenModel):
 
     first: str
     second: str
-    decision: Decision
+    decision: SequentialDecision
     cases: int  # that were compared
     difference: float | None
     interval: Interval | None
@@ -65,7 +65,7 @@ class _Arm:
         return Losses(trials=len(rounds), lost=sum(not one.verdict.counts for one in rounds))
 
 
-class _Pair:
+class _DecisionPair:
     """Two subjects, and how far in the order of cases their comparison is."""
 
     def __init__(self, first: str, second: str, test: SequentialTest) -> None:
@@ -73,7 +73,7 @@ class _Pair:
         self.test = test
         self.taken = 0  # units
         self.compared = 0  # cases
-        self.decision = Decision.UNDECIDED
+        self.decision = SequentialDecision.UNDECIDED
         self.refused: str | None = None
 
     def result(self) -> PairDecision:
@@ -104,7 +104,7 @@ class PairDecisions:
         self._arms = {name: _Arm() for name in plan.compared}
         named = list(combinations(plan.compared, 2))
         level = settings.alpha / max(1, len(named))
-        self._pairs = [_Pair(*names, SequentialTest(level, settings.margin)) for names in named]
+        self._pairs = [_DecisionPair(*names, SequentialTest(level, settings.margin)) for names in named]
         self._pairs_of = {
             name: [pair for pair in self._pairs if name in (pair.first, pair.second)] for name in self._arms
         }
@@ -132,7 +132,7 @@ class PairDecisions:
             for pair in self._pairs_of[subject]:
                 self._advance(pair)
 
-    def _advance(self, pair: _Pair) -> None:
+    def _advance(self, pair: _DecisionPair) -> None:
         first, second = self._arms[pair.first], self._arms[pair.second]
         while pair.taken < len(self._units):
             unit = self._units[pair.taken]
@@ -143,10 +143,10 @@ class PairDecisions:
             if differences:
                 pair.compared += len(differences)
                 pair.test.add(sum(differences) / self._largest, len(differences) / self._largest)
-            if pair.decision is Decision.UNDECIDED and pair.test.decision is not Decision.UNDECIDED:
+            if pair.decision is SequentialDecision.UNDECIDED and pair.test.decision is not SequentialDecision.UNDECIDED:
                 seen = [case for unit in self._units[: pair.taken] for case in unit]
                 pair.refused = refusal_of(first.losses(seen), second.losses(seen))
-                pair.decision = Decision.UNDECIDED if pair.refused else pair.test.decision
+                pair.decision = SequentialDecision.UNDECIDED if pair.refused else pair.test.decision
 
     def _difference(self, case: Case, first: _Arm, second: _Arm) -> float | None:
         rule = self._rules.get(case.id, self._usual)
@@ -155,13 +155,13 @@ class PairDecisions:
 
     def needs(self, subject: str) -> bool:
         """Tell whether further trials of a subject could decide a pair. Controls are needed while any pair is open."""
-        pairs: Sequence[_Pair] = self._pairs_of.get(subject, self._pairs)
-        return any(pair.decision is Decision.UNDECIDED for pair in pairs)
+        pairs: Sequence[_DecisionPair] = self._pairs_of.get(subject, self._pairs)
+        return any(pair.decision is SequentialDecision.UNDECIDED for pair in pairs)
 
     @property
     def decided(self) -> int:
         """Return how many pairs are decided."""
-        return sum(pair.decision is not Decision.UNDECIDED for pair in self._pairs)
+        return sum(pair.decision is not SequentialDecision.UNDECIDED for pair in self._pairs)
 
     @property
     def pairs(self) -> int:

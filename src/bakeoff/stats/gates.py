@@ -32,7 +32,7 @@ class GateVerdict(StrEnum):
     UNDECIDABLE = "undecidable"
 
 
-class Ruling(FrozenModel):
+class GateJudgement(FrozenModel):
     """A verdict and the sentence that explains it. `refused`: too much is missing for any other verdict."""
 
     verdict: GateVerdict
@@ -41,7 +41,7 @@ class Ruling(FrozenModel):
     refused: bool = False
 
 
-class Decision(NamedTuple):
+class GateDecision(NamedTuple):
     """The exit code of a gate and the reason for it."""
 
     exit_code: int
@@ -71,7 +71,7 @@ def judge(
     margin: float | None = None,
     losses: tuple[Losses, Losses] | None = None,
     p_value: float | None = None,
-) -> Ruling:
+) -> GateJudgement:
     """Judge one comparison; `losses` are those of baseline and candidate, `p_value` is one that is already adjusted.
 
     Improved and regressed need a p-value of at most alpha; the interval then excludes 0. Equivalent needs the 1 − 2α
@@ -83,13 +83,15 @@ def judge(
         empty = [name for name in ("baseline", "candidate") if getattr(comparison, name) is None]
         refusal = f"refused: no trial of the {' and the '.join(empty)} was scored, so there is nothing to compare"
     if refusal:
-        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=refusal, refused=True)
+        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=refusal, refused=True)
     chance = comparison.p_value if p_value is None else p_value
     if comparison.interval is None or chance is None:
         why = "fewer than two independent cases can be compared"
-        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=f"undecidable: {nothing_shown(comparison)}; {why}")
+        return GateJudgement(
+            verdict=GateVerdict.UNDECIDABLE, sentence=f"undecidable: {nothing_shown(comparison)}; {why}"
+        )
     verdict = _verdict(comparison, chance, margin)
-    return Ruling(verdict=verdict, sentence=_sentence(verdict, comparison, chance, margin), p_value=chance)
+    return GateJudgement(verdict=verdict, sentence=_sentence(verdict, comparison, chance, margin), p_value=chance)
 
 
 def judge_all(
@@ -97,7 +99,7 @@ def judge_all(
     *,
     margin: float | None = None,
     losses: Mapping[Key, tuple[Losses, Losses]] | None = None,
-) -> dict[Key, Ruling]:
+) -> dict[Key, GateJudgement]:
     """Judge several comparisons behind one gate: Holm keeps the chance of any false alarm at alpha.
 
     Equivalence needs no correction: a gate opens only if all its parts do (Berger, Technometrics 24, 1982).
@@ -113,7 +115,7 @@ def judge_all(
     }
 
 
-def _collapse(comparisons: Sequence[Comparison]) -> Ruling | None:
+def _collapse(comparisons: Sequence[Comparison]) -> GateJudgement | None:
     """Return the ruling on several comparisons in which every case fell: Holm would hide what they show together."""
     if len(comparisons) < 2 or not all(each.paired and each.difference == -1 for each in comparisons):
         return None
@@ -124,17 +126,17 @@ def _collapse(comparisons: Sequence[Comparison]) -> Ruling | None:
     cases = sum(each.cases for each in comparisons)
     fell = f"all {cases} cases of all {len(comparisons)} comparisons went from pass to fail"
     sentence = f"regressed: {fell}, which chance does with p ≤ {chance:.2g}"
-    return Ruling(verdict=GateVerdict.REGRESSED, sentence=sentence, p_value=chance)
+    return GateJudgement(verdict=GateVerdict.REGRESSED, sentence=sentence, p_value=chance)
 
 
 def decide(
     comparison: Comparison,
-    ruling: Ruling,
+    ruling: GateJudgement,
     *,
     gate: ComparisonGate = "regression",
     margin: float | None = None,
     undecidable: UndecidableRule = "pass",
-) -> Decision:
+) -> GateDecision:
     """Apply the rule of every gate to one judged comparison.
 
     With a margin, `gate="regression"` counts a comparison as decided if it rules out a larger loss, whatever the gain.
@@ -142,22 +144,22 @@ def decide(
     unpaired = "" if comparison.paired else ", although the cases differ"
     if ruling.refused:
         lost = comparison.difference is not None
-        return Decision(
+        return GateDecision(
             3, f"no decision: {'run `bakeoff resume` to retry the lost trials' if lost else 'run it again'}"
         )
     if ruling.verdict is GateVerdict.REGRESSED:
-        return Decision(1, f"the gate is shut: a regression is shown{unpaired}")
+        return GateDecision(1, f"the gate is shut: a regression is shown{unpaired}")
     if ruling.verdict is not GateVerdict.UNDECIDABLE:
         shown = "equivalence" if ruling.verdict is GateVerdict.EQUIVALENT else "an improvement"
-        return Decision(0, f"the gate is open: {shown} is shown{unpaired}")
+        return GateDecision(0, f"the gate is open: {shown} is shown{unpaired}")
     inner = comparison.inner
     if gate == "regression" and margin is not None and inner is not None and inner.low > -margin:
         # One-sided: only losses matter.
-        return Decision(0, f"the gate is open: not worse by more than {100 * margin:g} points{unpaired}")
+        return GateDecision(0, f"the gate is open: not worse by more than {100 * margin:g} points{unpaired}")
     if undecidable == "fail":
         missed = f"a loss of up to {100 * could_miss(comparison):.1f} points is not ruled out"
-        return Decision(1, f"the gate is shut, because undecidable counts as failed: {missed}")
-    return Decision(0, f"the gate is open: no regression is shown{unpaired}")
+        return GateDecision(1, f"the gate is shut, because undecidable counts as failed: {missed}")
+    return GateDecision(0, f"the gate is open: no regression is shown{unpaired}")
 
 
 def exit_code_of(codes: Iterable[int]) -> int:

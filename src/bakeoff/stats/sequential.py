@@ -30,7 +30,7 @@ _LOWEST = -1 + 1e-9  # a mean above −1 itself is no bet
 _PRECISION = 1e-6
 
 
-class Decision(StrEnum):
+class SequentialDecision(StrEnum):
     """Hold what is known of the second of two subjects, compared with the first."""
 
     IMPROVED = "improved"
@@ -57,7 +57,7 @@ class SequentialTest:
         self._rejected = [False] * len(self._tests)
         self._differences: list[float] = []
         self._weights: list[float] = []
-        self.decision = Decision.UNDECIDED
+        self.decision = SequentialDecision.UNDECIDED
 
     def add(self, difference: float, weight: float = 1.0) -> None:
         """Take the next unit.
@@ -77,14 +77,20 @@ class SequentialTest:
         self._capital += np.log1p(gains[:, np.newaxis] * _shares())
         for test, total in enumerate(_total(self._capital).tolist()):
             self._rejected[test] = self._rejected[test] or total >= self._enough
-        if self.decision is Decision.UNDECIDED:
+        if self.decision is SequentialDecision.UNDECIDED:
             self.decision = self._decide()
 
-    def _decide(self) -> Decision:
+    def _decide(self) -> SequentialDecision:
         above, below, *within = self._rejected
         if within and all(within):
-            return Decision.EQUIVALENT  # first: a difference within the margin does not matter
-        return Decision.IMPROVED if above else Decision.REGRESSED if below else Decision.UNDECIDED
+            return SequentialDecision.EQUIVALENT  # first: a difference within the margin does not matter
+        return (
+            SequentialDecision.IMPROVED
+            if above
+            else SequentialDecision.REGRESSED
+            if below
+            else SequentialDecision.UNDECIDED
+        )
 
     @property
     def units(self) -> int:

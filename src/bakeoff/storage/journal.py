@@ -51,7 +51,7 @@ from bakeoff.storage.journal_lines import (
 )
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import read_seal, seal_journal
-from bakeoff.storage.segment_file import Counted
+from bakeoff.storage.segment_file import RecordCounts
 from bakeoff.storage.segments import (
     JOURNAL,
     SEGMENT_BYTES,
@@ -96,7 +96,7 @@ def upgrade(line: Line, version: int, upgrades: Mapping[int, Upgrade] = UPGRADES
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpentTokens:
     """One spending: the usage of a trial, and the run's total including it."""
 
     total: Usage
@@ -105,14 +105,14 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class JournalMark:
     """The start or end of a process that worked on the run, or a repair."""
 
     kind: Literal["start", "end", "repair"]
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-Entry = Record | Spent | Mark | Damage
+Entry = Record | SpentTokens | JournalMark | Damage
 
 
 def read_journal(path: Path) -> Iterator[Entry]:
@@ -258,9 +258,9 @@ def _entry(line: Line, blobs: Blobs) -> Entry:
             total, usage = Usage.model_validate(line["total"]), Usage.model_validate(line["usage"])
             if found := _beyond(total) or _beyond(usage):
                 raise ValueError(found)
-            return Spent(total, str(line["trial"]), usage)
+            return SpentTokens(total, str(line["trial"]), usage)
         case "start" | "end" | "repair" as kind:
-            return Mark(kind, line)
+            return JournalMark(kind, line)
         case unknown:
             raise ValueError(f"unknown type {unknown!r}")
 
@@ -378,10 +378,10 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         os.close(self._descriptor)
         begun, now = self._begun, replace(self._totals)
         self._descriptor, self._begun = new, now
-        known = None if begun is None else Counted(now.since(begun), self._number)
+        known = None if begun is None else RecordCounts(now.since(begun), self._number)
         self._compress(known)
 
-    def _compress(self, counted: Counted | None = None) -> None:
+    def _compress(self, counted: RecordCounts | None = None) -> None:
         """Compress plain segments in a thread. One that fails stays plain."""
         plain = [name for name in list_segments(self._folder) if not name.compressed]
         if plain and self._compressing is None:

@@ -55,7 +55,7 @@ class Repair:
     changed: bool
 
 
-class _Kept(NamedTuple):
+class _KeptRecords(NamedTuple):
     number: int  # by which lines are sorted
     place: int
     line: bytes | None  # the line itself, if the file does not hold it as it should be
@@ -65,7 +65,7 @@ class _Kept(NamedTuple):
 class _Lines:
     """The lines of a journal, sorted out."""
 
-    kept: dict[int, _Kept] = field(default_factory=dict)  # by number
+    kept: dict[int, _KeptRecords] = field(default_factory=dict)  # by number
     aside: list[Aside] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)  # begin and end of what is put aside
     slots: int = 0  # numbers that some line has, or had before it was damaged
@@ -111,7 +111,7 @@ def _sorted_out(journal: OpenJournal, blobs: Blobs) -> _Lines:
             found.places.append((place, end_place))
         else:
             found.in_order = found.in_order and due == last + 1
-            found.kept[due] = _Kept(due, place, None)
+            found.kept[due] = _KeptRecords(due, place, None)
         last = due
     _take_last(journal, found, last + 1)
     return found
@@ -124,7 +124,7 @@ def _take_last(journal: OpenJournal, found: _Lines, number: int) -> None:
     end = line_end(line) if line is not None else None
     due = end.number if end is not None else number
     if line is not None and due not in found.kept:
-        found.kept[due] = _Kept(due, begin, line)
+        found.kept[due] = _KeptRecords(due, begin, line)
         found.slots += 1
         found.in_order = False
     elif line is not None:
@@ -197,7 +197,7 @@ def _rewrite(path: Path, file: BinaryIO, lines: _Lines, missing: int) -> Totals:
     return totals
 
 
-def _renumbered(kept: _Kept, file: BinaryIO, number: int, totals: Totals) -> bytes:
+def _renumbered(kept: _KeptRecords, file: BinaryIO, number: int, totals: Totals) -> bytes:
     file.seek(kept.place)
     raw = kept.line or file.readline()
     end = line_end(raw)

@@ -25,8 +25,8 @@ from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.storage.damage_notes import note_damage
 from bakeoff.storage.journal import (
     Entry,
-    Mark,
-    Spent,
+    JournalMark,
+    SpentTokens,
     read_journal_backwards,
     read_journal_with_places,
     records_of,
@@ -278,12 +278,12 @@ class RunFolder:
 
     def spent(self) -> Usage:
         """Return all that the run has spent, including trials that were killed before they were recorded."""
-        return next((entry.total for entry in self.newest_first() if isinstance(entry, Spent)), NO_USAGE)
+        return next((entry.total for entry in self.newest_first() if isinstance(entry, SpentTokens)), NO_USAGE)
 
     def beginning(self) -> Mapping[str, Any]:
         """Return the facts that the first process wrote when it started the run."""
         first = next(self.entries(), None)
-        return first.facts if isinstance(first, Mark) else {}
+        return first.facts if isinstance(first, JournalMark) else {}
 
     def count_checksums(self) -> tuple[int, int]:
         """Return how many lines the journal has, and how many of them an older bakeoff wrote without a checksum."""

@@ -21,7 +21,7 @@ _SPACE = re.compile(rb"\s+")
 _UNUSUAL = re.compile(rb"[^\t\n\r -~]")  # bytes that do not separate ordinary words
 
 
-class _Found(NamedTuple):
+class _SecretMatch(NamedTuple):
     """The place of a secret, or of a part of one."""
 
     start: int
@@ -65,21 +65,21 @@ class TextRedactor:
             return text
         return self(text.encode("utf-8", "surrogatepass"), cut=cut).decode("utf-8", "surrogatepass")
 
-    def _found(self, data: bytes, *, cut: bool) -> Iterator[_Found]:
+    def _found(self, data: bytes, *, cut: bool) -> Iterator[_SecretMatch]:
         if self._needles is not None:
             yield from self._needles.found_in(data, cut=cut)
             if may_hold_archives(data):
                 yield from self._packed(data)
 
-    def _packed(self, data: bytes, depth: int = _UNPACKING_DEPTH) -> list[_Found]:
+    def _packed(self, data: bytes, depth: int = _UNPACKING_DEPTH) -> list[_SecretMatch]:
         """Return the compressed parts of the data that hold a secret."""
-        found: list[_Found] = []
+        found: list[_SecretMatch] = []
         for start, end, content in archives_in(data):
             inside = next(self._needles.found_in(content, cut=False), None) if self._needles else None
             if inside is None and depth > 1 and may_hold_archives(content):
                 inside = next(iter(self._packed(content, depth - 1)), None)
             if inside is not None:
-                found.append(_Found(start, end, inside.name))
+                found.append(_SecretMatch(start, end, inside.name))
         return found
 
 
@@ -87,11 +87,11 @@ class _Needles:
     """The needles of some secrets, ready to be searched for."""
 
     def __init__(self, secrets: Iterable[tuple[str, str]]) -> None:
-        folded: dict[bytes, _Spelled] = {}
-        plain: dict[bytes, _Spelled] = {}
+        folded: dict[bytes, _Spelling] = {}
+        plain: dict[bytes, _Spelling] = {}
         for name, value in secrets:
             for form in forms_of(value):
-                known = (folded if form.folded else plain).setdefault(form.needle, _Spelled(name, []))
+                known = (folded if form.folded else plain).setdefault(form.needle, _Spelling(name, []))
                 known.forms.append(form)
         self._folded, self._plain = _Index(folded), _Index(plain)
 
@@ -101,16 +101,16 @@ class _Needles:
         seen = fold(data) if stripped is None else b"%b %b" % (fold(data), fold(stripped))
         return self._folded.scanner.finds(seen) or self._plain.scanner.finds(data)
 
-    def found_in(self, data: bytes, *, cut: bool) -> Iterator[_Found]:
+    def found_in(self, data: bytes, *, cut: bool) -> Iterator[_SecretMatch]:
         """Yield where the secrets are in the data."""
         cuts = [0, *_marks(data), len(data)] if cut else []
         for start, end, needle in self._plain.found_in(data, cuts):
-            yield _Found(start, end, self._plain.needles[needle].name)
+            yield _SecretMatch(start, end, self._plain.needles[needle].name)
         yield from self._found_folded(data, Places(data), cut=cut)
         if without_escapes(data) is not None:
             yield from self._found_folded(data, Places(data, escapes=True), cut=cut)
 
-    def _found_folded(self, data: bytes, places: Places, *, cut: bool) -> Iterator[_Found]:
+    def _found_folded(self, data: bytes, places: Places, *, cut: bool) -> Iterator[_SecretMatch]:
         view = fold(places.data)
         cuts = [0, *places.folded(_marks(places.data)), len(view)] if cut else []
         for start, end, needle in self._folded.found_in(view, cuts):
@@ -123,7 +123,7 @@ class _Needles:
                 first, last = max(said, key=lambda place: place[1] - place[0])
             elif forms[0].words and not _is_cut(data, first, last, head=needle.startswith(view[start:end])):
                 continue
-            yield _Found(first, last, name)
+            yield _SecretMatch(first, last, name)
 
 
 @lru_cache(maxsize=64)
@@ -154,7 +154,7 @@ def _is_cut(data: bytes, first: int, last: int, *, head: bool) -> bool:
     return first == 0 or data.endswith(_CUT_ENDS, 0, first)
 
 
-class _Spelled(NamedTuple):
+class _Spelling(NamedTuple):
     """The secret behind a needle, and the forms that have this needle."""
 
     name: str
@@ -164,7 +164,7 @@ class _Spelled(NamedTuple):
 class _Index:
     """Needles by their first and last bytes."""
 
-    def __init__(self, needles: dict[bytes, _Spelled]) -> None:
+    def __init__(self, needles: dict[bytes, _Spelling]) -> None:
         self.needles = needles
         self.scanner = Scanner(edges(needles))
         self._starting: dict[bytes, list[bytes]] = {}
@@ -203,9 +203,9 @@ class _Index:
                 yield start, end, needle
 
 
-def _apart(found: Iterable[_Found]) -> Iterator[_Found]:
+def _apart(found: Iterable[_SecretMatch]) -> Iterator[_SecretMatch]:
     """Yield the places in order. Overlapping ones become one, with the name of the longest."""
-    whole: _Found | None = None
+    whole: _SecretMatch | None = None
     longest = 0
     for each in sorted(found, key=lambda found: (found.start, -found.end)):
         length = each.end - each.start
@@ -215,12 +215,12 @@ def _apart(found: Iterable[_Found]) -> Iterator[_Found]:
             whole, longest = each, length
         else:
             name = each.name if length > longest else whole.name
-            whole, longest = _Found(whole.start, max(whole.end, each.end), name), max(length, longest)
+            whole, longest = _SecretMatch(whole.start, max(whole.end, each.end), name), max(length, longest)
     if whole is not None:
         yield whole
 
 
-def _replaced(data: bytes, found: Iterable[_Found]) -> bytes:
+def _replaced(data: bytes, found: Iterable[_SecretMatch]) -> bytes:
     pieces: list[bytes] = []
     end = 0
     for each in found:

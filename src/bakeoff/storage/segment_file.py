@@ -51,7 +51,7 @@ _RLE = 1  # a block of one byte, repeated
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class RecordCounts:
     """How many lines a segment has with the sum of their checksums, and the number of the last one."""
 
     totals: Totals
@@ -65,7 +65,7 @@ class Segment:
     path: Path
     places: "array[int]"  # in the file: where each frame begins, then where the last one ends
     plain: "array[int]"  # unpacked: the same
-    counted: Counted | None = None  # None without an index
+    counted: RecordCounts | None = None  # None without an index
     keys: tuple[int, int, int] | None = None  # offset, size and checksum of the hashes of keys
     records: tuple[int, ...] = ()  # how many records begin in each frame
 
@@ -149,7 +149,9 @@ def _note(text: str, size: int) -> bytes:
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-def compress_segment(plain: Path, into: Path, counted: Counted | None = None, frame_bytes: int = FRAME_BYTES) -> bool:
+def compress_segment(
+    plain: Path, into: Path, counted: RecordCounts | None = None, frame_bytes: int = FRAME_BYTES
+) -> bool:
     """Compress a plain segment, durably and completely or not at all. Return False if it has to stay plain.
 
     Its lines are counted, unless the caller knows.
@@ -169,14 +171,14 @@ def compress_segment(plain: Path, into: Path, counted: Counted | None = None, fr
     return fits
 
 
-def _write_segment(plain: BinaryIO, path: Path, counted: Counted | None, frame_bytes: int) -> int:
+def _write_segment(plain: BinaryIO, path: Path, counted: RecordCounts | None, frame_bytes: int) -> int:
     """Write a segment durably, and return its size."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE)
     with os.fdopen(descriptor, "wb") as into:
         table, keys = _write_frames(plain, into, frame_bytes)
         if counted is None:
             plain.seek(0)
-            counted = Counted(*count_lines(plain))
+            counted = RecordCounts(*count_lines(plain))
         into.write(make_index(table, keys, counted))
         into.flush()
         os.fsync(descriptor)
@@ -197,7 +199,7 @@ def _write_frames(file: BinaryIO, into: BinaryIO, frame_bytes: int) -> tuple[byt
     return bytes(table), bytes(keys)
 
 
-def make_index(table: bytes, keys: bytes, counted: Counted) -> bytes:
+def make_index(table: bytes, keys: bytes, counted: RecordCounts) -> bytes:
     """Return the index of a segment, from the rows of its frames and the hashes of its keys."""
     totals = counted.totals
     facts = _FACTS.pack(totals.lines, totals.sum, counted.number, len(table) // _ROW.size, crc32(keys))
@@ -254,7 +256,7 @@ def _from_index(path: Path, file: BinaryIO, size: int) -> Segment | None:
     keys = begin - _KEY_HASH.size * sum(records)
     if sum(packed) != keys - _HEADER.size or max(plain, default=0) > MAX_FRAME_SIZE or min(plain, default=1) < 1:
         return None
-    counted = Counted(Totals(lines, sum_), number)
+    counted = RecordCounts(Totals(lines, sum_), number)
     return Segment(path, _sums(packed), _sums(plain), counted, (keys, begin - keys, keys_checksum), records)
 
 

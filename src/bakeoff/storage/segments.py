@@ -40,7 +40,7 @@ from bakeoff.storage.journal_lines import (
     line_end,
     lines_backwards,
 )
-from bakeoff.storage.segment_file import Counted, Segment, compress_segment, open_segment, read_segment
+from bakeoff.storage.segment_file import RecordCounts, Segment, compress_segment, open_segment, read_segment
 
 JOURNAL = "journal.jsonl"
 SEGMENTS = "segments"
@@ -122,7 +122,7 @@ class _Note(_Part):
         return self._line[offset : offset + most]
 
 
-class _Compressed:
+class _CompressedSegment:
     """A compressed segment, which is opened when it is read. The frame that was unpacked last is kept."""
 
     def __init__(self, segment: Segment) -> None:
@@ -150,14 +150,14 @@ class _Compressed:
         self._file, self._kept = None, (-1, b"")
 
 
-class _Joined(io.RawIOBase):
+class _JoinedJournal(io.RawIOBase):
     """Several files read as one. The last one may grow."""
 
-    def __init__(self, parts: list[_Part | _Compressed]) -> None:
+    def __init__(self, parts: list[_Part | _CompressedSegment]) -> None:
         self._parts = parts
         self.begins = list(accumulate((part.size for part in parts[:-1]), initial=0))
         self._at = 0
-        self._current: _Part | _Compressed = parts[0]
+        self._current: _Part | _CompressedSegment = parts[0]
 
     def readable(self) -> bool:
         return True
@@ -176,7 +176,7 @@ class _Joined(io.RawIOBase):
     def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override] # what BufferedReader gives
         number = bisect_right(self.begins, self._at) - 1
         part = self._parts[number]
-        if part is not self._current and isinstance(self._current, _Compressed):
+        if part is not self._current and isinstance(self._current, _CompressedSegment):
             self._current.close()
         self._current = part
         data = part.read(self._at - self.begins[number], len(buffer))
@@ -191,17 +191,17 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
     `file` has all its lines. `tail` is `journal.jsonl` alone, whose first byte is byte `begin` of `file`.
     """
 
-    def __init__(self, tail: BinaryIO, parts: list[_Part | _Compressed], files: ExitStack) -> None:
+    def __init__(self, tail: BinaryIO, parts: list[_Part | _CompressedSegment], files: ExitStack) -> None:
         self.tail = tail
         self._parts, self._files = parts, files
         self.file, self.begin = tail, 0
         if parts:
-            joined = _Joined([*parts, _Part(tail)])
+            joined = _JoinedJournal([*parts, _Part(tail)])
             self.file, self.begin = io.BufferedReader(joined, _BUFFER), joined.begins[-1]
 
     def __exit__(self, *_: object) -> None:
         for part in self._parts:
-            if isinstance(part, _Compressed):
+            if isinstance(part, _CompressedSegment):
                 part.close()
         self._files.close()
 
@@ -219,7 +219,7 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
         """Return the compressed segments, each with the offset at which it begins."""
         begins = accumulate((part.size for part in self._parts), initial=0)
         pairs = zip(begins, self._parts, strict=False)
-        return [(begin, part.segment) for begin, part in pairs if isinstance(part, _Compressed)]
+        return [(begin, part.segment) for begin, part in pairs if isinstance(part, _CompressedSegment)]
 
     @property
     def unreadable(self) -> list[str]:
@@ -228,7 +228,7 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
 
     def count(self) -> tuple[Totals, int]:
         """Return the totals of all lines, and the number of the last one. Segments with an index are not read."""
-        counted = [part.segment.counted if isinstance(part, _Compressed) else None for part in self._parts]
+        counted = [part.segment.counted if isinstance(part, _CompressedSegment) else None for part in self._parts]
         self.file.seek(0)
         if not counted or None in counted:
             return count_lines(self.file)
@@ -249,14 +249,14 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
         begin = self.begin
         for part in reversed(self._parts):
             begin -= part.size
-            frames = part.segment.frames_with(part.file, key) if isinstance(part, _Compressed) else None
-            if isinstance(part, _Compressed) and frames is not None:
+            frames = part.segment.frames_with(part.file, key) if isinstance(part, _CompressedSegment) else None
+            if isinstance(part, _CompressedSegment) and frames is not None:
                 for frame in frames:
                     lines = self._lines_in(begin + part.segment.plain[frame], begin + part.segment.plain[frame + 1])
                     yield from reversed([line for line in lines if wanted in line])
                 part.close()
             else:
-                file = part.file if isinstance(part, _Part) else io.BufferedReader(_Joined([part]), _BUFFER)
+                file = part.file if isinstance(part, _Part) else io.BufferedReader(_JoinedJournal([part]), _BUFFER)
                 yield from (line for line in lines_backwards(file, _STEP) if line is not None and wanted in line)
 
     def _lines_in(self, begin: int, end: int) -> Iterator[bytes]:
@@ -283,10 +283,10 @@ def open_journal(path: Path) -> OpenJournal:
     raise RunFolderError(f"{path} cannot be read: its segments change all the time")
 
 
-def _open_part(name: SegmentName, files: ExitStack) -> _Part | _Compressed:
+def _open_part(name: SegmentName, files: ExitStack) -> _Part | _CompressedSegment:
     try:
         if name.compressed:
-            return _Compressed(read_segment(name.path))
+            return _CompressedSegment(read_segment(name.path))
         return _Part(files.enter_context(open_segment(name.path)))
     except FileNotFoundError:
         raise
@@ -367,7 +367,7 @@ def _make_place(folder: Path) -> Path:
     return place
 
 
-def finish_segments(names: list[SegmentName], counted: Counted | None = None) -> None:
+def finish_segments(names: list[SegmentName], counted: RecordCounts | None = None) -> None:
     """Compress the segments that are not yet. Raise OSError if that fails: they stay as they are.
 
     `counted` is what the writer knows of the last one.

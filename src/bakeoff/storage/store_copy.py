@@ -51,7 +51,7 @@ _FILE = re.compile(
 )
 
 
-class Piece(NamedTuple):
+class JournalPiece(NamedTuple):
     """A part of a journal: where it begins, the number of the lease of its writer, and its length."""
 
     begin: int
@@ -217,13 +217,13 @@ def _fetching(folder: Path) -> Iterator[BinaryIO]:
         yield note
 
 
-def journal_pieces(sizes: dict[str, int]) -> list[Piece]:
+def journal_pieces(sizes: dict[str, int]) -> list[JournalPiece]:
     """Return the pieces that make up a journal. Those of writers that lost their lease are left out."""
-    found: dict[int, list[Piece]] = {}
+    found: dict[int, list[JournalPiece]] = {}
     for piece in _all_pieces(sizes):
         found.setdefault(piece.begin, []).append(piece)
     begins = sorted(found)
-    pieces: list[Piece] = []
+    pieces: list[JournalPiece] = []
     end, lease = 0, 0
     while usable := [piece for piece in found.get(end, ()) if piece.size and not _is_stale(piece, found, begins)]:
         best = max(usable, key=lambda piece: (piece.lease, piece.segment))
@@ -234,25 +234,25 @@ def journal_pieces(sizes: dict[str, int]) -> list[Piece]:
     return pieces
 
 
-def _all_pieces(sizes: dict[str, int]) -> Iterator[Piece]:
+def _all_pieces(sizes: dict[str, int]) -> Iterator[JournalPiece]:
     for file, size in sizes.items():
         if (match := _PIECE.fullmatch(file)) and size:
-            yield Piece(int(match[1]), int(match[2]), int(match[3] or size), match[3] is not None)
+            yield JournalPiece(int(match[1]), int(match[2]), int(match[3] or size), match[3] is not None)
 
 
-def unjoined_pieces(sizes: dict[str, int], pieces: list[Piece]) -> list[Piece]:
+def unjoined_pieces(sizes: dict[str, int], pieces: list[JournalPiece]) -> list[JournalPiece]:
     """Return the pieces that should count, by their lease, and do not begin where one of `pieces` ends."""
     begins = [piece.begin for piece in pieces]
     found = []
     for piece in _all_pieces(sizes):
-        before = pieces[place - 1] if (place := bisect_right(begins, piece.begin)) else Piece(0, 0, 0)
+        before = pieces[place - 1] if (place := bisect_right(begins, piece.begin)) else JournalPiece(0, 0, 0)
         overlaps = before.begin < piece.begin < before.end and piece.lease > before.lease
         if overlaps or (piece.begin > before.end and piece.lease >= before.lease):
             found.append(piece)
     return sorted(found)
 
 
-def _check_joined(sizes: dict[str, int], pieces: list[Piece], folder: Path, address: str) -> None:
+def _check_joined(sizes: dict[str, int], pieces: list[JournalPiece], folder: Path, address: str) -> None:
     """Raise RunFolderError if pieces do not join, unless the journal here has their lines."""
     if not (unjoined := unjoined_pieces(sizes, pieces)) or _size_of(folder / JOURNAL) >= unjoined[-1].end:
         return
@@ -276,13 +276,13 @@ def _size_of(journal: Path) -> int:
         return 0
 
 
-def _is_stale(piece: Piece, found: dict[int, list[Piece]], begins: list[int]) -> bool:
+def _is_stale(piece: JournalPiece, found: dict[int, list[JournalPiece]], begins: list[int]) -> bool:
     """Tell whether a segment is of a writer that lost its lease: a later one wrote other lines in its place."""
     inside = begins[bisect_right(begins, piece.begin) : bisect_left(begins, piece.end)] if piece.segment else ()
     return any(other.lease > piece.lease for begin in inside for other in found[begin])
 
 
-def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Piece], note: BinaryIO) -> bool:
+def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[JournalPiece], note: BinaryIO) -> bool:
     """Append what is missing of the journal. Return True if something was.
 
     The last piece is read to compare it with the journal here, unless `note` says that neither has changed since.
@@ -315,13 +315,13 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Piec
     return size < pieces[-1].end
 
 
-def _comparison(journal: Path, last: Piece) -> bytes:
+def _comparison(journal: Path, last: JournalPiece) -> bytes:
     """Return a note that a journal has the last piece of the store's. It changes with either of them."""
     with open_journal(journal) as local:
         return f"{last.name} {last.size} {local.size} {journal.stat().st_mtime_ns}".encode()
 
 
-def _take(journal: Path, data: bytes, piece: Piece, address: str) -> bytes | None:
+def _take(journal: Path, data: bytes, piece: JournalPiece, address: str) -> bytes | None:
     try:
         return take_segment(journal, data, piece.begin, piece.size)
     except RunFolderError as error:

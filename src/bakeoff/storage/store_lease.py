@@ -46,7 +46,7 @@ class _Holder(FrozenModel):
 
 
 @dataclass(slots=True)
-class Lease:
+class StoreLease:
     """The right to write one run. Use `acquire`."""
 
     store: ObjectStore
@@ -64,7 +64,7 @@ class Lease:
         run: str,
         seconds: float = MAX_LEASE_SECONDS,
         clock: Callable[[], float] = time.time,
-    ) -> "Lease":
+    ) -> "StoreLease":
         """Take the lease of a run. Raise StoreError if another process holds it."""
         highest = _highest(store, run)
         if highest and (holder := _holder(store, run, highest)) is not None and holder.expires > clock():

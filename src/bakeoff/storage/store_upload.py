@@ -18,7 +18,7 @@ from bakeoff.storage.segment_file import Segment
 from bakeoff.storage.segments import JOURNAL, OpenJournal, open_journal
 from bakeoff.storage.store_copy import (
     MAX_PIECE_SIZE,
-    Piece,
+    JournalPiece,
     changing_files,
     fetch_files,
     in_groups,
@@ -27,7 +27,7 @@ from bakeoff.storage.store_copy import (
     sizes_of,
     unchanging_files,
 )
-from bakeoff.storage.store_lease import Lease, LeaseLost, lease_seconds
+from bakeoff.storage.store_lease import LeaseLost, StoreLease, lease_seconds
 
 PIECE_BYTES = 4 << 20
 """A piece of the journal is written again while it grows; beyond this size the next one begins."""
@@ -75,13 +75,13 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._stored: dict[str, int] = {}  # what the store has, with its sizes; blobs and pictures do not change
         self._content: dict[str, bytes] = {}  # of the small files that may change
         self._searched: int | None = None  # how much of the journal was searched for blobs
-        self._last = Piece(0, 0, 0)  # the piece of the journal that still grows
+        self._last = JournalPiece(0, 0, 0)  # the piece of the journal that still grows
         self._before = 0  # how much of the journal the store had
         self._begins: set[int] = set()  # where pieces begin
         self._segments: set[int] = set()  # where pieces begin that are segments
 
     def __enter__(self) -> "RunUpload":
-        self._lease = Lease.acquire(self._store, self._run, lease_seconds(self._interval))
+        self._lease = StoreLease.acquire(self._store, self._run, lease_seconds(self._interval))
         self._renewing.start()
         try:
             self._begin()
@@ -103,11 +103,11 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         end = 0 if self._whole else self._journal_end()
         pieces = [piece for piece in journal_pieces(self._stored) if piece.begin < end]
         self._segments = {piece.begin for piece in pieces if piece.segment}
-        last = pieces[-1] if pieces else Piece(0, 0, 0)
+        last = pieces[-1] if pieces else JournalPiece(0, 0, 0)
         if last.segment:
-            self._last = Piece(last.end, self._lease.number, 0)
+            self._last = JournalPiece(last.end, self._lease.number, 0)
         else:  # written again under this lease, once there are further lines: its writer may still be at it
-            self._last = Piece(last.begin, self._lease.number, last.size if last.end == end else 0)
+            self._last = JournalPiece(last.begin, self._lease.number, last.size if last.end == end else 0)
         self._begins = {piece.begin for piece in pieces} | {self._last.begin}
         self._before = last.end
         self._upload()
@@ -225,16 +225,16 @@ class RunUpload(AbstractContextManager["RunUpload"]):
 
     def _put_segment(self, journal: OpenJournal, begin: int, segment: Segment, end: int) -> None:
         """Upload a segment as it is. Readers use it in place of the pieces that had its lines before."""
-        piece = Piece(begin, self._lease.number, segment.size, segment=True)
+        piece = JournalPiece(begin, self._lease.number, segment.size, segment=True)
         if max(self._before, self._last.end) > piece.end:  # lines behind it must be found behind it, too
-            self._last = Piece(piece.end, self._lease.number, 0)
+            self._last = JournalPiece(piece.end, self._lease.number, 0)
             self._put_pieces(journal, end)
         self._lease.check()
         self._store.write(f"{self._run}/{piece.name}", read_file(segment.path, MAX_PIECE_SIZE))
         self._segments.add(begin)
         self._begins.add(piece.end)
         if self._last.begin < piece.end:
-            self._last = Piece(piece.end, self._lease.number, 0)
+            self._last = JournalPiece(piece.end, self._lease.number, 0)
 
     def _put_pieces(self, journal: OpenJournal, end: int) -> None:
         """Upload the piece that has grown, then further ones."""
@@ -245,7 +245,7 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             journal.file.seek(begin)
             data = journal.file.read(min(end - begin, PIECE_BYTES))
             self._stop_if_lost()
-            piece = Piece(begin, lease, len(data))
+            piece = JournalPiece(begin, lease, len(data))
             self._store.write(f"{self._run}/{piece.name}", data)
             self._begins.add(begin)
             self._last = piece

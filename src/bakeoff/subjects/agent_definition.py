@@ -56,11 +56,11 @@ Required = Variable | tuple[Variable, ...]
 """A variable that must be set, or several of which one must be set."""
 
 
-class _Described(FrozenModel):
+class _Description(FrozenModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
-class Install(_Described):
+class Install(_Description):
     """How to install the agent. This is shown to users and never run."""
 
     method: Literal["npm", "pip", "pipx", "uv", "brew", "script", "binary", "other"]
@@ -78,18 +78,18 @@ class Install(_Described):
         return f"see {self.url}" if self.url else f"by {self.method}"
 
 
-class Version(_Described):
+class VersionCommand(_Description):
     command: tuple[Word, ...] = Field(min_length=1)
 
 
-class ModelRule(_Described):
+class ModelRule(_Description):
     """Say whether the agent needs `--model`."""
 
     required: bool = Field(default=False, description="it does not start without --model")
     example: str | None = Field(default=None, description="a name as this agent writes it, to show to users")
 
 
-class Home(_Described):
+class Home(_Description):
     """The contents of the agent's private HOME. Nothing else of the user's is ever there."""
 
     login: tuple[RelativePath, ...] = Field(
@@ -98,7 +98,7 @@ class Home(_Described):
     files: dict[RelativePath, str] = Field(default={}, description="files to write, with placeholders")
 
 
-class MeterRule(_Described):
+class MeterRule(_Description):
     """How the agent is pointed at another base URL for one provider."""
 
     env: dict[Variable, Template] = {}
@@ -107,19 +107,19 @@ class MeterRule(_Described):
     upstream: str | None = Field(default=None, description="Bakeoff's name of the provider, if it differs")
 
 
-class ProviderRule(_Described):
+class ProviderRule(_Description):
     require: tuple[Required, ...] = ()
     env: dict[Variable, Template] = {}
 
 
-class AgentDefinition(_Described):
+class AgentDefinition(_Description):
     """One agent, as it is read from YAML and stored in plans."""
 
     name: AgentName
     description: str = ""
     default_provider: ProviderName
     install: Install
-    version: Version | None = None
+    version: VersionCommand | None = None
     model: ModelRule = ModelRule()
     meter: dict[str, MeterRule] = Field(default={}, description="by provider; without an entry it is not metered")
     home: Home = Home()

@@ -18,7 +18,7 @@ from bakeoff.subjects.agent_program import last_words
 from bakeoff.subjects.agent_run import MAX_OUTPUT_LENGTH, AgentRun
 from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
 from bakeoff.subjects.opened_files import files_read, mark_unread
-from bakeoff.toolchains.commands import Brought
+from bakeoff.toolchains.commands import BroughtFiles
 
 GRACE_SECONDS = 60.0
 """The time that a trial has beyond the agent's own, to look at the result."""
@@ -33,7 +33,7 @@ Watch = Callable[[str, Path, Tree], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class AgentLaunch:
     """One command in one workspace."""
 
     argv: tuple[str, ...]
@@ -44,13 +44,13 @@ class Launch:
     watched: tuple[str, ...] = ()  # files of the workspace of which it is noted whether they are opened
     watched_home: tuple[str, ...] = ()  # and those of HOME
 
-    def with_packages(self, brought: Brought) -> "Launch":
+    def with_packages(self, brought: BroughtFiles) -> "AgentLaunch":
         """Return the launch of an agent that can also use packages in its workspace."""
         return replace(self, env={**brought.env, **self.env}, readable=(*self.readable, *brought.readable))
 
 
 async def carry_out(
-    task: Task, launch: Launch, watch: Watch | None = None, *, before: Tree | None = None, tries: int = 1
+    task: Task, launch: AgentLaunch, watch: Watch | None = None, *, before: Tree | None = None, tries: int = 1
 ) -> AgentRun:
     """Run a command in the trial's workspace within the agent's time. When this returns, none of its processes is
     alive.

@@ -50,33 +50,35 @@ async def is_found_in(sandbox: Sandbox, program: str, env: Mapping[str, str], re
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedProgram:
     """The version that an agent printed in a sandbox, or the problem that kept it from that."""
 
     version: str | None = None
     problem: str | None = None
 
 
-async def try_to_start(definition: AgentDefinition, sandbox: Sandbox) -> Started:
+async def try_to_start(definition: AgentDefinition, sandbox: Sandbox) -> StartedProgram:
     """Ask an agent for its version in the sandbox, as a trial would start it. Without a key, a login and a network."""
     if definition.version is None:
-        return Started()
+        return StartedProgram()
     program, *rest = definition.version.command
     found = program if isinstance(sandbox, DockerSandbox) else program_path(program)
     if found is None:
-        return Started(problem=f"`{program}` is not installed")
+        return StartedProgram(problem=f"`{program}` is not installed")
     try:
         async with open_place() as place:
             readable = program_roots(found)
             command = Command((found, *rest), place, _TRIAL_SECONDS, env=_QUIET, readable=readable)
             done = await sandbox.run(command)
     except InfraError as error:
-        return Started(problem=str(error))
+        return StartedProgram(problem=str(error))
     if done.ok:
-        return Started(first_line((done.stdout or done.stderr).decode(errors="replace")))
+        return StartedProgram(first_line((done.stdout or done.stderr).decode(errors="replace")))
     words = last_words(done.stderr.decode(errors="replace")) or last_words(done.stdout.decode(errors="replace"))
     how = f"exit code {done.exit_code}" if done.stop == "exited" else done.stop
-    return Started(problem=f"it does not start in the {sandbox.name} sandbox ({how}){f': {words}' if words else ''}")
+    return StartedProgram(
+        problem=f"it does not start in the {sandbox.name} sandbox ({how}){f': {words}' if words else ''}"
+    )
 
 
 def version_of(definition: AgentDefinition, image: DockerSandbox | None = None) -> str | None:

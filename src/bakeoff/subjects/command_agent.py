@@ -33,13 +33,13 @@ from bakeoff.subjects.agent_definition import (
     expand_command,
     expand_variables,
 )
-from bakeoff.subjects.agent_launch import Launch, Watch, carry_out, sandboxed
+from bakeoff.subjects.agent_launch import AgentLaunch, Watch, carry_out, sandboxed
 from bakeoff.subjects.agent_login import is_address, login_files, login_secrets
 from bakeoff.subjects.agent_program import is_found_in, is_installed, try_to_start, version_of
 from bakeoff.subjects.agent_run import AgentRun, joined, with_run
 from bakeoff.subjects.folder_changes import read_tree
 from bakeoff.toolchains.agent_packages import AgentPackages, OpenPackages
-from bakeoff.toolchains.commands import Brought
+from bakeoff.toolchains.commands import BroughtFiles
 
 if TYPE_CHECKING:  # slow to import, and not every agent is metered
     from bakeoff.meter import OpenMeter, Upstream
@@ -264,7 +264,7 @@ class CommandAgent:
         upstream = self._upstream()
         if upstream is None:
 
-            async def launching(asked: Task) -> Launch:
+            async def launching(asked: Task) -> AgentLaunch:
                 launch = await asyncio.to_thread(self._launch, asked, workspace, {})
                 return replace(launch.with_packages(brought), network=True)
 
@@ -277,17 +277,17 @@ class CommandAgent:
         run = run.model_copy(update={"version": version, "metered": upstream is not None})
         return with_run(told, run)
 
-    async def _bring_packages(self, task: Task, workspace: SandboxedWorkspace) -> Brought:
+    async def _bring_packages(self, task: Task, workspace: SandboxedWorkspace) -> BroughtFiles:
         """Put the packages of the case's tests into the workspace, if it has any."""
         wanted = self.files.get(task.case_id, TaskFiles()).packages
         if wanted is None:
-            return Brought()
+            return BroughtFiles()
         packages: OpenPackages = task.resources[wanted.key]
         files = await asyncio.to_thread(read_tree, workspace.folder)
         return await packages.bring(workspace.place, files.files)
 
     async def _metered(
-        self, task: Task, workspace: SandboxedWorkspace, upstream: "Upstream", brought: Brought
+        self, task: Task, workspace: SandboxedWorkspace, upstream: "Upstream", brought: BroughtFiles
     ) -> tuple[AgentRun, Transcript]:
         from bakeoff.meter import METER
 
@@ -298,7 +298,7 @@ class CommandAgent:
             # Real keys never enter the sandbox, whatever the names of their variables.
             keys = [key for key in (upstream.key, *self._keys().values()) if key]
 
-            async def launching(asked: Task) -> Launch:
+            async def launching(asked: Task) -> AgentLaunch:
                 launch = (await asyncio.to_thread(self._launch, asked, workspace, pointed)).with_packages(brought)
                 return replace(
                     launch,
@@ -323,7 +323,7 @@ class CommandAgent:
         return run, trial.transcript()
 
     async def _work(
-        self, task: Task, workspace: SandboxedWorkspace, launching: Callable[[Task], Awaitable["Launch"]]
+        self, task: Task, workspace: SandboxedWorkspace, launching: Callable[[Task], Awaitable["AgentLaunch"]]
     ) -> AgentRun:
         """Run the agent. While its tests fail and it may try again, run it again with what they say."""
         before = await asyncio.to_thread(read_tree, workspace.folder)
@@ -349,7 +349,7 @@ class CommandAgent:
         said = await tests.call({"files": {**files}})
         return None if said is None else str(said)
 
-    def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Mapping[str, str]) -> Launch:
+    def _launch(self, task: Task, workspace: SandboxedWorkspace, pointed: Mapping[str, str]) -> AgentLaunch:
         """Return the command with all placeholders replaced. `pointed` has the values that point it at the meter."""
         definition = self.definition
         rule = definition.meter[self.provider] if pointed else MeterRule()
@@ -370,9 +370,9 @@ class CommandAgent:
         treated = self._treated_home
         home = {**{name: text.encode() for name, text in treated.items()}, **home}
         watched = (tuple(self._treated_workspace), tuple(treated))
-        return Launch((found, *rest), env, home, program_roots(found), self.network, *watched)
+        return AgentLaunch((found, *rest), env, home, program_roots(found), self.network, *watched)
 
-    async def _check_started(self, run: AgentRun, workspace: SandboxedWorkspace, launch: Launch) -> None:
+    async def _check_started(self, run: AgentRun, workspace: SandboxedWorkspace, launch: AgentLaunch) -> None:
         """Check ourselves whether the program exists, because an agent could claim that it does not."""
         if run.exit_code != _NOT_FOUND or run.stop != "exited" or run.touched or run.stdout:
             return

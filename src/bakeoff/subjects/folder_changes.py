@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from bakeoff._kernel.paths import pattern_problem
-from bakeoff.sandbox import Taken, take
+from bakeoff.sandbox import TakenFiles, take
 from bakeoff.sandbox.untrusted_files import open_folder
 
 PASSED_OVER = frozenset(
@@ -91,7 +91,7 @@ def read_matching(folder: Path, patterns: Iterable[str]) -> Tree:
     """Read the files of an untrusted folder that match a pattern, except those of version control and tools."""
     taken = take(folder, patterns, max_bytes=MAX_BYTES, max_files=MAX_FILES)
     wanted = {name: data for name, data in taken.files.items() if not PASSED_OVER & set(name.split("/")[:-1])}
-    return Tree(*Taken(wanted, taken.refused).texts())
+    return Tree(*TakenFiles(wanted, taken.refused).texts())
 
 
 def _patterns(folder: Path) -> tuple[list[str], frozenset[str]]:

@@ -15,12 +15,12 @@ from bakeoff.protocols import Task
 from bakeoff.record import Transcript
 
 
-class FunctionOptions(FrozenModel):
+class FunctionSubjectOptions(FrozenModel):
     target: str
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class FunctionSubject:
     """A callable `(prompt) -> JSON value or Transcript`, sync or async."""
 
     function: Callable[[str], Any]
@@ -29,7 +29,7 @@ class Function:
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:
-        return cls(import_target(read_options(spec, FunctionOptions).target, describe(spec)))
+        return cls(import_target(read_options(spec, FunctionSubjectOptions).target, describe(spec)))
 
     async def attempt(self, task: Task) -> Transcript:
         try:

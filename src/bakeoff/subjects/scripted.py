@@ -25,7 +25,7 @@ class ToolUse(FrozenModel):
     arguments: dict[str, JsonValue] = {}
 
 
-class Answer(FrozenModel):
+class ScriptedAnswer(FrozenModel):
     """What to do in one attempt, in this order: spend, wait, fail, call tools, write files, answer."""
 
     output: JsonValue = None
@@ -36,7 +36,7 @@ class Answer(FrozenModel):
     tools: tuple[ToolUse, ...] = ()
 
 
-Scenario = str | Answer | tuple[str | Answer, ...]
+Scenario = str | ScriptedAnswer | tuple[str | ScriptedAnswer, ...]
 """One answer for every round, or a list with one answer per round; the last one is repeated."""
 
 
@@ -49,15 +49,15 @@ class Script(FrozenModel):
     def writes_files(self) -> bool:
         scenarios = (*self.answers.values(), self.default)
         answers = [answer for item in scenarios for answer in (item if isinstance(item, tuple) else (item,))]
-        return any(isinstance(answer, Answer) and answer.files for answer in answers)
+        return any(isinstance(answer, ScriptedAnswer) and answer.files for answer in answers)
 
-    def answer(self, case_id: str, round_: int) -> Answer:
+    def answer(self, case_id: str, round_: int) -> ScriptedAnswer:
         scenario = self.answers.get(case_id, self.default)
         if scenario is None:
             raise InfraError(f"the script has no answer for case {case_id!r} and no default")
         if isinstance(scenario, tuple):
-            scenario = scenario[min(round_, len(scenario) - 1)] if scenario else Answer()
-        return Answer(output=scenario) if isinstance(scenario, str) else scenario
+            scenario = scenario[min(round_, len(scenario) - 1)] if scenario else ScriptedAnswer()
+        return ScriptedAnswer(output=scenario) if isinstance(scenario, str) else scenario
 
 
 class ScriptedOptions(Script):
@@ -66,11 +66,11 @@ class ScriptedOptions(Script):
 
 
 @dataclass(frozen=True, slots=True)
-class Scripted:
+class ScriptedSubject:
     """Answers from a script, or from a function `(task) -> str | Answer`."""
 
     script: Script = field(default_factory=Script)
-    function: Callable[[Task], str | Answer] | None = None
+    function: Callable[[Task], str | ScriptedAnswer] | None = None
 
     @property
     def needs(self) -> Needs:
@@ -105,11 +105,11 @@ class Scripted:
         steps = (Step(parts=calls, usage=answer.usage),) if calls else ()
         return Transcript(output=answer.output, steps=steps, usage=answer.usage)
 
-    async def _answer(self, task: Task) -> Answer:
+    async def _answer(self, task: Task) -> ScriptedAnswer:
         if self.function is None:
             return self.script.answer(task.case_id, task.round)
         answer = await call(self.function, task)
-        return Answer(output=answer) if isinstance(answer, str) else answer
+        return ScriptedAnswer(output=answer) if isinstance(answer, str) else answer
 
 
 async def _use(wanted: ToolUse, task: Task) -> ToolCall:

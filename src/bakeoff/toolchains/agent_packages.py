@@ -10,7 +10,7 @@ from typing import Protocol
 from bakeoff.plan import Grading
 from bakeoff.protocols import Place, Sandbox
 from bakeoff.sandbox import put_files
-from bakeoff.toolchains.commands import Brought, CommandRunner, split_command
+from bakeoff.toolchains.commands import BroughtFiles, CommandRunner, split_command
 from bakeoff.toolchains.install import JEST_SOURCES, install_jest, quiet
 from bakeoff.toolchains.tracks import TRACKS, Track
 
@@ -21,7 +21,7 @@ _SETTINGS = "tsconfig.json"
 class OpenPackages(Protocol):
     """Puts packages into a workspace in which nothing has run yet."""
 
-    async def bring(self, place: Place, files: Mapping[str, str]) -> Brought: ...
+    async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class JestPackages:
 
     modules: Path
 
-    async def bring(self, place: Place, files: Mapping[str, str]) -> Brought:
+    async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
         await asyncio.to_thread(self._put, place, files)
-        return Brought((self.modules,))
+        return BroughtFiles((self.modules,))
 
     def _put(self, place: Place, files: Mapping[str, str]) -> None:
         if _SETTINGS not in files:

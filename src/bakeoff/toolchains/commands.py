@@ -63,25 +63,25 @@ _NAME = "exercise"
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class BroughtFiles:
     """Tell which paths and variables a command in the workspace needs to use the packages there."""
 
     readable: tuple[Path, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-def tools_of(track: Track, sandbox: Sandbox) -> Brought:
+def tools_of(track: Track, sandbox: Sandbox) -> BroughtFiles:
     """Return where the compilers of a track are on this machine. A container has its own."""
     # What is compiled comes last: no answer can replace a class of the libraries.
     libraries = {"CLASSPATH": ":".join((*track.jars, *_RESOURCES, "build"))} if track.jars else {}
     if not track.programs or sandbox.name == "docker":
-        return Brought(env=libraries)
+        return BroughtFiles(env=libraries)
     found = _tools_of(track, search_path(os.environ))
     return replace(found, env={**found.env, **libraries})
 
 
 @lru_cache(maxsize=16)
-def _tools_of(track: Track, usual_path: str) -> Brought:
+def _tools_of(track: Track, usual_path: str) -> BroughtFiles:
     found = [path for program in track.programs if (path := program_path(program)) is not None]
     folders, roots = [Path(path).parent for path in found], [root for path in found for root in program_roots(path)]
     # Rustup and Go put links into PATH; the compiler and its libraries are elsewhere.
@@ -92,7 +92,7 @@ def _tools_of(track: Track, usual_path: str) -> Brought:
     if "java" in track.programs:  # Debian keeps the settings of its JDK there
         roots += Path("/etc").glob("java*")
     path = os.pathsep.join(dict.fromkeys([*map(str, folders), usual_path]))
-    return Brought(without_homes(roots), {**_COMPILERS, "PATH": path})
+    return BroughtFiles(without_homes(roots), {**_COMPILERS, "PATH": path})
 
 
 def split_command(command: str) -> tuple[str | None, str]:
@@ -135,7 +135,7 @@ class CommandRunner:
             return stopped_by_limit(done)
         return report.check(self.command, done, next(iter(taken.files.values()), None))
 
-    async def bring(self, place: Place, files: Mapping[str, str]) -> Brought:
+    async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
         """Put what the command installs into an agent's workspace, so that the rest of the command works there."""
         install, _ = split_command(self.command)
         tools = tools_of(self.track, self.sandbox)
@@ -146,7 +146,7 @@ class CommandRunner:
         manifests = {name: text.encode() for name, text in files.items() if _MANIFESTS.fullmatch(name)}
         await asyncio.to_thread(put_files, place, manifests)
         await asyncio.to_thread(_bring, installed, place)
-        return Brought((*tools.readable, installed), {**tools.env, **_offline_settings(installed)})
+        return BroughtFiles((*tools.readable, installed), {**tools.env, **_offline_settings(installed)})
 
     async def _installed(self, install: str, files: Mapping[str, str]) -> Path:
         manifests = {name: text for name, text in files.items() if _MANIFESTS.fullmatch(name)}

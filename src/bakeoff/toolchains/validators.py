@@ -41,7 +41,7 @@ class TypeScriptValidating(Protocol):
     async def validate(self, code: str, source: str, seconds: float) -> ValidationOutcome: ...
 
 
-class Sandboxed(Protocol):
+class SandboxedValidator(Protocol):
     """An opened toolchain."""
 
     @property
@@ -49,7 +49,7 @@ class Sandboxed(Protocol):
 
 
 async def validate(
-    runner: Sandboxed, code: str, validator: str, kind: Literal["ts", "py"], seconds: float
+    runner: SandboxedValidator, code: str, validator: str, kind: Literal["ts", "py"], seconds: float
 ) -> ValidationOutcome:
     """Return the validator's answer about the code. Raise `GraderError` if it throws, hangs or answers nonsense."""
     if kind == "py":

@@ -340,7 +340,7 @@ def read_last_line(done: Completed) -> TestRun:
     return TestRun(error=error, stop="crashed", seconds=done.seconds)
 
 
-class _Report(FrozenModel):
+class _WorkerReport(FrozenModel):
     """The result of a worker or of a whole test runner."""
 
     tests: tuple[TestOutcome, ...]
@@ -350,7 +350,7 @@ class _Report(FrozenModel):
 def read_report(answer: dict[str, Any], seconds: float) -> TestRun:
     """Return the run that a process of ours reports."""
     try:
-        report = _Report.model_validate(answer)
+        report = _WorkerReport.model_validate(answer)
     except ValidationError:
         return ended_without_answer(None, seconds)
     tests = tuple(test.model_copy(update={"message": without_colours(test.message)}) for test in report.tests)

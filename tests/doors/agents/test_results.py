@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.agents.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
-from bakeoff.doors.agents.results.model import ResultFile
+from bakeoff.doors.agents.results.model import AgentsResult
 from bakeoff.doors.agents.results.read import ExerciseResultReader, parse_result
 from bakeoff.doors.agents.results.write import outdated_files, result_files
 from bakeoff.errors import RunFolderError
@@ -219,12 +219,14 @@ def test_other_files_are_not_taken_for_results(tmp_path: Path) -> None:
     assert not ExerciseResultReader().recognises(tmp_path)
 
 
-def file_of(name: str, solved: int, of: int, *, provider: str = "p", day: int = 1, control: bool = False) -> ResultFile:
+def file_of(
+    name: str, solved: int, of: int, *, provider: str = "p", day: int = 1, control: bool = False
+) -> AgentsResult:
     results = [
         {"exercise": f"e{n}", "overallSuccess": n < solved, "tokenUsage": {"totalTokens": 5, "cost": 0.5}}
         for n in range(of)
     ]
-    return ResultFile.model_validate(
+    return AgentsResult.model_validate(
         {
             "metadata": {"agent": name, "provider": provider, "timestamp": f"2026-01-0{day}T00:00:00.000Z"},
             "summary": {"successRate": round(100 * solved / of, 1), "successCount": solved, "totalCount": of},
@@ -234,7 +236,7 @@ def file_of(name: str, solved: int, of: int, *, provider: str = "p", day: int = 
     )
 
 
-def board_of(files: list[ResultFile]) -> dict[str, Any]:
+def board_of(files: list[AgentsResult]) -> dict[str, Any]:
     named = (AgentResult(Path("results") / f"{number}.json", file) for number, file in enumerate(files))
     return leaderboard_json(rank_agents(named))
 
@@ -273,14 +275,14 @@ def test_agents_are_ranked_among_those_that_tried_the_same_exercises() -> None:
 
 def test_a_later_run_in_which_everything_was_lost_does_not_take_an_agents_place() -> None:
     nothing = {"agent": "good", "provider": "p", "timestamp": "2026-01-09T00:00:00.000Z"}
-    board = board_of([file_of("good", 3, 4), ResultFile.model_validate({"metadata": nothing})])
+    board = board_of([file_of("good", 3, 4), AgentsResult.model_validate({"metadata": nothing})])
     assert [(entry["agent"], entry["problemsSolved"]) for entry in board["entries"]] == [("good", 3)]
 
 
 def test_what_an_agent_cost_is_unknown_where_the_cost_of_one_exercise_is() -> None:
     file = file_of("a", 1, 2).model_dump(by_alias=True)
     file["results"][1]["tokenUsage"]["cost"] = None
-    [entry] = board_of([ResultFile.model_validate(file)])["entries"]
+    [entry] = board_of([AgentsResult.model_validate(file)])["entries"]
     assert entry["cost"] is None
 
 
@@ -298,10 +300,10 @@ def test_the_middle_one_may_be_tied_with_both_its_neighbours() -> None:
     ]
 
 
-def unfinished(name: str, solved: int, of: int, planned: int, *, day: int = 1) -> ResultFile:
+def unfinished(name: str, solved: int, of: int, planned: int, *, day: int = 1) -> AgentsResult:
     """Return a file of a run that was stopped."""
     file = file_of(name, solved, of, day=day).as_json()
-    return ResultFile.model_validate(
+    return AgentsResult.model_validate(
         {**file, "bakeoff": {"subject": name, "notRun": [f"e{n}" for n in range(of, planned)]}}
     )
 
@@ -363,7 +365,7 @@ def test_an_attempt_after_a_lost_round_keeps_its_round(tmp_path: Path) -> None:
 def test_the_older_file_of_a_resumed_run_is_outdated_and_no_other(tmp_path: Path) -> None:
     plan = plan_of(agent(), cases=1)
 
-    def write(run: str, started: float) -> tuple[str, ResultFile]:
+    def write(run: str, started: float) -> tuple[str, AgentsResult]:
         [(name, file)] = result_files(plan, [record_of(plan, 0, passed=True, started=started)], run)
         (tmp_path / name).write_bytes(file.to_json())
         return name, file

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bakeoff.record import Record
-from bakeoff.storage.journal import Spent
+from bakeoff.storage.journal import SpentTokens
 from bakeoff.storage.run_folder import RunFolder
 
 from .small_tracks import Files, agent_file, write_track
@@ -117,7 +117,7 @@ def records_in(folder: Path) -> list[Record]:
 def requests_by_trial(folder: Path) -> Counter[str]:
     booked: Counter[str] = Counter()
     for entry in RunFolder(folder).entries():
-        if isinstance(entry, Spent):
+        if isinstance(entry, SpentTokens):
             booked[entry.trial] += entry.usage.requests
     return booked
 

@@ -9,7 +9,7 @@ from bakeoff.doors.components.sections import components_sections
 from bakeoff.plan import Case, Grading
 from bakeoff.report.blocks import DoorParts
 from bakeoff.report.html import read_file_entries
-from bakeoff.report.html.entries import Entry, Unreadable
+from bakeoff.report.html.entries import IndexEntry, Unreadable
 from bakeoff.report.html.run_page import write_run_page
 
 from ...report.runs import plan_of, record_of, write_run
@@ -29,8 +29,8 @@ def results(tmp_path: Path) -> Path:
 
 def test_every_form_of_a_result_file_is_in_the_index(results: Path) -> None:
     entries = list(read_file_entries(results))
-    assert [type(entry) for entry in entries] == [Entry] * len(list(DATA.glob("*.json")))
-    seed = next(entry for entry in entries if isinstance(entry, Entry) and entry.run == "seed.json")
+    assert [type(entry) for entry in entries] == [IndexEntry] * len(list(DATA.glob("*.json")))
+    seed = next(entry for entry in entries if isinstance(entry, IndexEntry) and entry.run == "seed.json")
     assert [subject.score for subject in seed.summary.subjects] == [0.5]
 
 

@@ -8,11 +8,11 @@ import pytest
 from bakeoff.doors.components.plan import build_plan
 from bakeoff.doors.components.request import ComponentsRequest, command_line
 from bakeoff.doors.components.suite_layout import Layout
-from bakeoff.doors.components.suites import Suite
+from bakeoff.doors.components.suites import ComponentSuite
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 
-SUITE = Suite("counter", Path("counter"), Layout(), "test.ts", "Count.", "it()", "<p/>")
+SUITE = ComponentSuite("counter", Path("counter"), Layout(), "test.ts", "Count.", "it()", "<p/>")
 
 
 def plan_of(**asked: object) -> Plan:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bakeoff.doors.components.results.model import ResultFile
+from bakeoff.doors.components.results.model import ComponentsResult
 from bakeoff.doors.components.results.read import parse_result, plan_of, records_of
 from bakeoff.doors.components.results.write import result_of
 from bakeoff.plan import Plan
@@ -125,7 +125,7 @@ files = st.fixed_dictionaries({"tests": st.lists(tests, max_size=3, unique_by=na
 slowly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
 
 
-def through_records(raw: Any) -> tuple[ResultFile, Any]:
+def through_records(raw: Any) -> tuple[ComponentsResult, Any]:
     """Read, kept as JSON as a journal would, and written."""
     result = parse_result(json.dumps(raw).encode(), "generated")
     plan = Plan.model_validate_json(plan_of(result, "generated").model_dump_json(exclude_defaults=True))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.components.results.model import ResultFile
+from bakeoff.doors.components.results.model import ComponentsResult
 from bakeoff.doors.components.results.read import (
     ResultFileReader,
     parse_result,
@@ -419,4 +419,4 @@ def test_metadata_has_neither_more_nor_less_than_it_had(tmp_path: Path) -> None:
 
 
 def test_the_file_is_valid_against_its_own_model() -> None:
-    assert isinstance(read_result(DATA / "seed.json"), ResultFile)
+    assert isinstance(read_result(DATA / "seed.json"), ComponentsResult)

@@ -7,7 +7,7 @@ import pytest
 
 from bakeoff.doors.components.plan import build_prompt, case_of
 from bakeoff.doors.components.request import ComponentsRequest
-from bakeoff.doors.components.suites import Suite, bundled_folder, discover, find_suites
+from bakeoff.doors.components.suites import ComponentSuite, bundled_folder, discover, find_suites
 from bakeoff.errors import UsageError
 from bakeoff.grading.cases import graded_case
 
@@ -26,7 +26,7 @@ def put(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-def only_suite(folder: Path) -> Suite:
+def only_suite(folder: Path) -> ComponentSuite:
     (suite,) = discover(folder).suites
     return suite
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from bakeoff.doors.components.suites import find_suites
 from bakeoff.doors.components.verify import verify_suites
 from bakeoff.engine.sandbox_choice import sandbox_of
-from bakeoff.grading.verify import Check
+from bakeoff.grading.verify import VerificationCheck
 from bakeoff.options import RunOptions
 
 from .small_suites import ADDER, SHOUT, WORDS, write_suites
 
 
-async def checked(folder: Path, jobs: int = 2) -> dict[str, Check]:
+async def checked(folder: Path, jobs: int = 2) -> dict[str, VerificationCheck]:
     checks = await verify_suites(find_suites(folder).suites, sandbox_of(RunOptions(results=folder)), jobs)
     return {check.case.id: check for check in checks}
 

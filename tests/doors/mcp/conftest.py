@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.mcp.api import evaluate
-from bakeoff.doors.mcp.config import Suite, read_suite
+from bakeoff.doors.mcp.config import McpSuite, read_suite
 from bakeoff.doors.mcp.plan import EvaluationRequest
-from bakeoff.doors.mcp.results.report import Report, RoundDetail
+from bakeoff.doors.mcp.results.report import McpReport, RoundDetail
 from bakeoff.mcp import ServerSpec
 from bakeoff.options import RunOptions
 
@@ -31,7 +31,7 @@ BMI: dict[str, Any] = {
 }
 NOTE: dict[str, Any] = {"serverName": "notes", "toolName": "add-note", "parameters": {"text": "milk"}}
 
-Evaluate = Callable[..., Report]
+Evaluate = Callable[..., McpReport]
 
 
 def desk(name: str, *more: str | Path) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def call(**fields: Any) -> str:
     return json.dumps(fields)
 
 
-def details(report: Report, case: int = 0, model: int = 0) -> tuple[RoundDetail, ...]:
+def details(report: McpReport, case: int = 0, model: int = 0) -> tuple[RoundDetail, ...]:
     return report.results[case].modelResults[model].details
 
 
@@ -58,10 +58,10 @@ def content(detail: RoundDetail) -> Any:
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Callable[..., Suite]:
+def read(tmp_path: Path) -> Callable[..., McpSuite]:
     """Read a configuration from its text."""
 
-    def read(text: str | bytes, **environment: str) -> Suite:
+    def read(text: str | bytes, **environment: str) -> McpSuite:
         file = tmp_path / "suite.yaml"
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
         return read_suite(file, environment)
@@ -117,7 +117,7 @@ def loopback(nobody: None) -> Iterator[Loopback]:
 def evaluated(write_suite: Callable[..., Path]) -> Evaluate:
     """The report of such a configuration."""
 
-    def run(*, request: dict[str, Any] | None = None, options: RunOptions | None = None, **fields: Any) -> Report:
+    def run(*, request: dict[str, Any] | None = None, options: RunOptions | None = None, **fields: Any) -> McpReport:
         asked = EvaluationRequest(path=write_suite(**fields), **(request or {}))
         return evaluate(asked, options=options)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.config import Suite
+from bakeoff.doors.mcp.config import McpSuite
 from bakeoff.errors import UsageError
 
 from ...mcp.conftest import SERVERS
@@ -69,7 +69,7 @@ def test_a_case_can_want_a_resource_a_prompt_or_a_tool_that_asks_back(
     ],
 )
 def test_a_mistake_in_what_a_server_is_answered_is_said_with_its_place(
-    read: Callable[..., Suite], line: str, message: str
+    read: Callable[..., McpSuite], line: str, message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         read(f"{GOOD}    {line}\n")

@@ -14,12 +14,12 @@ from bakeoff.doors.mcp.bfcl import import_bfcl
 from bakeoff.doors.mcp.calls import offered_tools
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.examples import write_example
-from bakeoff.doors.mcp.plan import PlanSettings
+from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.doors.mcp.static_server import serve_snapshot
 from bakeoff.doors.mcp.subjects import SuiteModel
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
-from bakeoff.mcp.tools import ToolResult
+from bakeoff.mcp.tools import ToolCallResult
 from bakeoff.plan import Plan, SubjectSpec
 
 from ...warm_bakeoff import Bakeoff
@@ -237,7 +237,7 @@ def test_a_snapshot_is_served_and_nothing_is_executed(tmp_path: Path):
     words = ("-m", "bakeoff", "mcp", "serve", "tools.json")
     spec = ServerSpec(name="still", command=sys.executable, args=words, cwd=tmp_path, sandbox="none")
 
-    async def used() -> tuple[list[str], ToolResult]:
+    async def used() -> tuple[list[str], ToolCallResult]:
         async with McpHub([spec]).open() as hub:
             return [tool.name for tool in await hub.tools()], await hub.call("still", "mix", {"a": "red"})
 
@@ -296,7 +296,7 @@ def test_names_of_tools_may_have_that_of_their_server():
 def test_a_case_offers_only_its_tools_in_every_mode(mode: str):
     tools = tuple(ServerTool(server="s", name=name, input_schema={"type": "object"}) for name in ("left", "right"))
     server = ServerSpec(name="s", command="x")
-    settings = PlanSettings(
+    settings = McpPlanSettings(
         file="a.yaml", report="r", servers=(server,), tools=tools, offered={"one": ("s/right",), "none": ("s/none",)}
     )
     spec = SubjectSpec(kind=f"mcp-{mode}", name="m", options={"model": "scripted:null"})

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.doors.mcp.snapshot.changes import Change, changes
+from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
 from bakeoff.doors.mcp.snapshot.files import (
     ArgumentEntry,
-    PromptEntry,
     ResourceEntry,
     ServerEntry,
     Snapshot,
+    SnapshotPrompt,
     ToolEntry,
     read_snapshot,
 )
@@ -205,14 +205,14 @@ def test_resources_prompts_and_instructions_are_compared_too() -> None:
         resources={"a://x": ResourceEntry(mimeType="text/plain"), "a://y": ResourceEntry(description="One.")},
         resourceTemplates={"a://{id}": ResourceEntry()},
         prompts={
-            "greet": PromptEntry(arguments={"who": ArgumentEntry(), "how": ArgumentEntry()}),
-            "bye": PromptEntry(),
+            "greet": SnapshotPrompt(arguments={"who": ArgumentEntry(), "how": ArgumentEntry()}),
+            "bye": SnapshotPrompt(),
         },
     )
     after = offering(
         instructions="Never ask.",
         resources={"a://x": ResourceEntry(mimeType="text/html"), "a://y": ResourceEntry(description="Two.")},
-        prompts={"greet": PromptEntry(arguments={"who": ArgumentEntry(required=True)}), "hi": PromptEntry()},
+        prompts={"greet": SnapshotPrompt(arguments={"who": ArgumentEntry(required=True)}), "hi": SnapshotPrompt()},
     )
     assert between(before, after) == {
         ("risky", "instructions-changed", ""),
@@ -255,7 +255,7 @@ JSON = st.recursive(
 def test_any_two_schemas_can_be_compared(before: Any, after: Any) -> None:
     other = after if isinstance(after, dict) else {"properties": {"a": after}}
     found = changes(tools(**before), tools(**{key: value for key, value in other.items() if key != "type"}))
-    assert all(isinstance(change, Change) for change in found)
+    assert all(isinstance(change, ToolChange) for change in found)
     assert changes(tools(**before), tools(**before)) == ()
 
 

@@ -9,8 +9,8 @@ import pytest
 from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_tools import coverage
 from bakeoff.doors.mcp.api import evaluate
-from bakeoff.doors.mcp.cases import SuiteCase
-from bakeoff.doors.mcp.coverage import Coverage, Uncovered, coverage_of
+from bakeoff.doors.mcp.cases import McpCase
+from bakeoff.doors.mcp.coverage import Coverage, CoverageGap, coverage_of
 from bakeoff.doors.mcp.examples import write_example
 from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.errors import UsageError
@@ -35,9 +35,9 @@ TRAVEL = ServerTool(
 STOP = ServerTool(server="maps", name="stop", input_schema={"type": "object"})
 
 
-def case(parameters: dict[str, Any], tool: str = "travel", **more: Any) -> SuiteCase:
+def case(parameters: dict[str, Any], tool: str = "travel", **more: Any) -> McpCase:
     call = {"serverName": "maps", "toolName": tool, "parameters": parameters}
-    return SuiteCase.model_validate({"prompt": "a", "expectedOutput": call, **more})
+    return McpCase.model_validate({"prompt": "a", "expectedOutput": call, **more})
 
 
 def counts(found: Coverage) -> tuple[str, str, str]:
@@ -45,9 +45,9 @@ def counts(found: Coverage) -> tuple[str, str, str]:
 
 
 def test_without_cases_nothing_is_covered_and_without_tools_everything():
-    found = coverage_of([SuiteCase(prompt="a", expectedOutput=None)], [TRAVEL, STOP])
+    found = coverage_of([McpCase(prompt="a", expectedOutput=None)], [TRAVEL, STOP])
     assert counts(found) == ("0 of 2", "0 of 4", "0 of 6")
-    assert found.uncovered == tuple(Uncovered(server="maps", tool=tool.name, noCase=True) for tool in (TRAVEL, STOP))
+    assert found.uncovered == tuple(CoverageGap(server="maps", tool=tool.name, noCase=True) for tool in (TRAVEL, STOP))
     assert coverage_of([], []).share == 1
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.api import Progress, evaluate, evaluate_all, evaluate_mcp_async
+from bakeoff.doors.mcp.api import McpProgress, evaluate, evaluate_all, evaluate_mcp_async
 from bakeoff.doors.mcp.config import SuiteConfig
 from bakeoff.doors.mcp.execution import NOT_EXECUTED
 from bakeoff.doors.mcp.plan import EvaluationRequest
@@ -376,7 +376,7 @@ def test_what_a_slow_server_takes_is_not_the_time_of_the_agent_that_waits_for_it
         testCases=[{"prompt": "note", "expectedOutput": NOTE}],
         mcpServers=[desk("notes", "lives", "0.5")],
     )
-    news: list[Progress] = []
+    news: list[McpProgress] = []
     assert evaluate(file, progress=news.append).summary.allPass
     attempt = news[0].record.attempt
     assert attempt is not None
@@ -508,7 +508,7 @@ def test_a_busy_provider_is_tried_as_often_as_the_suite_says(evaluated: Evaluate
 
 
 def test_progress_tells_of_every_round(write_suite: Callable[..., Path]) -> None:
-    news: list[Progress] = []
+    news: list[McpProgress] = []
     evaluate(write_suite(testRound=3), progress=news.append)
     assert [(one.done, one.total, one.passed) for one in news] == [(1, 3, True), (2, 3, True), (3, 3, True)]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.calls import CallRules, Expected
-from bakeoff.doors.mcp.execution import Executed
+from bakeoff.doors.mcp.calls import CallRules, ExpectedMcpCall
+from bakeoff.doors.mcp.execution import ExecutedCall
 from bakeoff.doors.mcp.expected_results import result_differences
 
 from .conftest import SERVERS, Evaluate, details
@@ -19,12 +19,12 @@ COUNT: dict[str, Any] = {"serverName": "sums", "toolName": "count_to", "paramete
 SUMS = {"name": "sums", "command": sys.executable, "args": [str(SERVERS / "sums.py")]}
 
 
-def differences(expected: Any, *executed: Executed) -> list[str]:
-    return asyncio.run(result_differences(Expected(calls=None, results=expected), executed))
+def differences(expected: Any, *executed: ExecutedCall) -> list[str]:
+    return asyncio.run(result_differences(ExpectedMcpCall(calls=None, results=expected), executed))
 
 
-def gives(text: str, structured: Any = None) -> Executed:
-    return Executed(tool="s / t", text=text, structured=structured)
+def gives(text: str, structured: Any = None) -> ExecutedCall:
+    return ExecutedCall(tool="s / t", text=text, structured=structured)
 
 
 FIVE, BOTH = gives("5", {"result": 5}), gives("1\n2", {"result": [1, 2]})
@@ -65,7 +65,7 @@ BMI = gives('{"bmi": 27.8, "unit": "kg/m2"}', {"bmi": 27.8, "unit": "kg/m2"})
         ({"value": "five", "caseInsensitive": True}, gives("Five"), True),
     ],
 )
-def test_a_result_is_right_as_soon_as_one_way_to_read_it_is(expected: Any, executed: Executed, held: bool) -> None:
+def test_a_result_is_right_as_soon_as_one_way_to_read_it_is(expected: Any, executed: ExecutedCall, held: bool) -> None:
     assert (differences(expected, executed) == []) is held
 
 
@@ -79,7 +79,7 @@ def test_a_result_is_right_as_soon_as_one_way_to_read_it_is(expected: Any, execu
         ([1, 3], BOTH, "[1]: is 2, expected 3"),
     ],
 )
-def test_a_wrong_result_is_told_as_it_was_most_probably_meant(expected: Any, executed: Executed, told: str) -> None:
+def test_a_wrong_result_is_told_as_it_was_most_probably_meant(expected: Any, executed: ExecutedCall, told: str) -> None:
     assert differences(expected, executed) == [f"result of 's / t': {told}"]
 
 
@@ -112,10 +112,12 @@ def test_a_number_and_a_list_that_an_sdk_wraps_are_compared_as_the_tool_gave_the
 
 
 def test_an_error_can_be_expected():
-    failed = Executed(tool="s / t", text="no such city: Atlantis", is_error=True)
+    failed = ExecutedCall(tool="s / t", text="no such city: Atlantis", is_error=True)
 
-    def told(error: bool | str, executed: Executed) -> list[str]:
-        return asyncio.run(result_differences(Expected(calls=None, rules=CallRules(expectedError=error)), [executed]))
+    def told(error: bool | str, executed: ExecutedCall) -> list[str]:
+        return asyncio.run(
+            result_differences(ExpectedMcpCall(calls=None, rules=CallRules(expectedError=error)), [executed])
+        )
 
     assert told(True, failed) == []
     assert told("no such city", failed) == []

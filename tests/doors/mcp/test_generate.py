@@ -20,7 +20,7 @@ from bakeoff.cli.mcp_tools import generate
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.examples import published_schema, write_example
-from bakeoff.doors.mcp.generate.drafts import Draft, Wanted, draft_cases
+from bakeoff.doors.mcp.generate.drafts import Draft, DraftRequest, draft_cases
 from bakeoff.doors.mcp.generate.leaks import leaks
 from bakeoff.doors.mcp.generate.output import Frame, added_to, cases_text, whole_config
 from bakeoff.doors.mcp.generate.reworded import reworded
@@ -35,7 +35,7 @@ from ...warm_bakeoff import Bakeoff
 
 BAD = Path(__file__).with_name("servers") / "bad.py"
 ANY = {"any": True}
-ONLY_TOOLS = Wanted(pairs=0, negatives=0)
+ONLY_TOOLS = DraftRequest(pairs=0, negatives=0)
 KITCHEN = ServerSpec(name="kitchen", command=sys.executable, args=("kitchen.py",))
 
 
@@ -519,7 +519,7 @@ def test_an_optional_parameter_is_asked_for_alone_with_a_value_other_than_its_de
     given = tool(
         "list_orders", "", None, limit={"type": "integer", "default": 5}, quux=TEXT, sort={"enum": ["age", "size"]}
     )
-    found = draft_cases([given], Wanted(per_tool=9, pairs=0, negatives=0))[0]
+    found = draft_cases([given], DraftRequest(per_tool=9, pairs=0, negatives=0))[0]
     assert [draft.values for draft in found] == [{}, {"limit": 6}, {"sort": "age"}, {"sort": "size"}]
     assert found[1].parameters == {"limit": 6}
     assert found[0].parameters == {"limit": {"value": 5, "optional": True}}
@@ -549,7 +549,7 @@ def test_two_similar_tools_get_a_case_that_tells_them_apart():
 
 def test_cases_that_no_tool_is_for_avoid_what_the_tools_are_about():
     forecast = tool("get_forecast", "Tells the weather.", {"city": TEXT})
-    found = draft_cases([forecast], Wanted(negatives=99))[0]
+    found = draft_cases([forecast], DraftRequest(negatives=99))[0]
     none = [draft for draft in found if draft.tool is None]
     assert len(none) > 5
     assert not [draft for draft in none if "umbrella" in draft.prompt]

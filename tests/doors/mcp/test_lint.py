@@ -17,8 +17,8 @@ from rich.console import Console
 
 from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_tools import lint as lint_command
-from bakeoff.doors.mcp.lint.report import Linted, LintReport, as_sarif, lint_blocks, lint_servers, lint_tools
-from bakeoff.doors.mcp.lint.rules import RULES, Finding
+from bakeoff.doors.mcp.lint.report import LintReport, LintResult, as_sarif, lint_blocks, lint_servers, lint_tools
+from bakeoff.doors.mcp.lint.rules import RULES, LintFinding
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.report.terminal import print_blocks
@@ -178,7 +178,7 @@ def sentences(file: str) -> list[str]:
     return [re.sub(r"\\U([0-9a-f]{8})", lambda code: chr(int(code[1], 16)), line) for line in text.splitlines()]
 
 
-def aimed_at_the_model(text: str, *, name: bool = False) -> list[Finding]:
+def aimed_at_the_model(text: str, *, name: bool = False) -> list[LintFinding]:
     suspect = tool(properties={text: TEXT}) if name else tool(description=text)
     rules = ("hostile-instructions", "hostile-invisible", "suspicious-instructions")
     return [finding for finding in linted(suspect).findings if finding.rule in rules]
@@ -296,7 +296,7 @@ KEYWORDS = st.sampled_from(["type", "properties", "items", "required", "anyOf", 
 def test_no_tool_makes_the_linter_stumble(description: str, schema: dict[str, Any], name: str):
     schema.pop("default", None)  # the hub has checked the schema that a default is held to
     report = linted(ServerTool(server="s", name=name, description=description, input_schema=schema))
-    [run] = json.loads(json.dumps(as_sarif([Linted(report)])))["runs"]
+    [run] = json.loads(json.dumps(as_sarif([LintResult(report)])))["runs"]
     assert len(run["results"]) == len(report.findings)
 
 
@@ -309,13 +309,13 @@ def sarif_schema() -> Any:
 def test_the_sarif_file_is_what_the_standard_says(bad: LintReport, tmp_path: Path):
     schema = sarif_schema()
     check = validator_for(schema)(schema)
-    for one in (Linted(bad), Linted(bad, tmp_path / "a b.yaml", {"bad": 7}), Linted(lint_tools([], []))):
+    for one in (LintResult(bad), LintResult(bad, tmp_path / "a b.yaml", {"bad": 7}), LintResult(lint_tools([], []))):
         assert [error.message for error in check.iter_errors(as_sarif([one]))] == []
     assert list(check.iter_errors({"version": "2.1.0"}))
 
 
 def test_a_sarif_result_names_rule_level_and_place(bad: LintReport, tmp_path: Path):
-    (run,) = as_sarif([Linted(bad, tmp_path / "suite.yaml", {"bad": 7})])["runs"]
+    (run,) = as_sarif([LintResult(bad, tmp_path / "suite.yaml", {"bad": 7})])["runs"]
     (result,) = [one for one in run["results"] if one["ruleId"] == "tool-description-missing"]
     assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "tool-description-missing"
     assert result["level"] == "error"

@@ -16,7 +16,7 @@ from bakeoff.doors.mcp.arguments import argument_problems, parse_arguments, pars
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.headers import hidden_headers, parse_headers, suite_with_headers, with_headers
 from bakeoff.doors.mcp.plan import EvaluationRequest, build_plan, full_environment, settings_of
-from bakeoff.doors.mcp.snapshot.changes import Change, changes
+from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
 from bakeoff.doors.mcp.snapshot.files import PlacedSnapshot, ServerEntry, Snapshot, ToolEntry
 from bakeoff.doors.mcp.snapshot.report import change_blocks, changes_as_sarif, fails
 from bakeoff.errors import UsageError
@@ -233,7 +233,7 @@ def test_changes_as_sarif_follow_its_schema_and_text_marks_the_words() -> None:
     )
     found = (
         *changes(before, after),
-        Change(level="breaking", kind="tool-removed", server="s", part="tool", name="x", what="it was removed"),
+        ToolChange(level="breaking", kind="tool-removed", server="s", part="tool", name="x", what="it was removed"),
     )
     log = changes_as_sarif(found, PlacedSnapshot(before))
     schema = sarif_schema()
@@ -249,7 +249,7 @@ def test_changes_as_sarif_follow_its_schema_and_text_marks_the_words() -> None:
 
 def test_texts_of_servers_are_neither_links_nor_placeholders_in_sarif() -> None:
     name = "[free](https://evil.example){0}\u202e"
-    change = Change(level="risky", kind="tool-added", server="s", part="tool", name=name, what="it is new")
+    change = ToolChange(level="risky", kind="tool-added", server="s", part="tool", name=name, what="it is new")
     (result,) = changes_as_sarif([change], PlacedSnapshot(Snapshot(servers={})))["runs"][0]["results"]
     assert "[free] (https://evil.example){{0}}\\u202e" in result["message"]["text"]
     assert "\u202e" not in json.dumps(result, ensure_ascii=False)

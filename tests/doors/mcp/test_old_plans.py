@@ -10,7 +10,7 @@ from bakeoff.doors.mcp.door import McpDoor
 from bakeoff.doors.mcp.outcome import outcome_of
 from bakeoff.doors.mcp.plan import (
     EvaluationRequest,
-    PlanSettings,
+    McpPlanSettings,
     build_plan,
     config_of,
     settings_of,
@@ -74,7 +74,7 @@ def old(tmp_path: Path) -> Plan:
     return folder.read_plan()
 
 
-def new_plan(folder: Path) -> tuple[Plan, PlanSettings]:
+def new_plan(folder: Path) -> tuple[Plan, McpPlanSettings]:
     file = folder / "mcp-testing-framework.yaml"
     file.write_text(json.dumps(CONFIGURATION))
     plan = build_plan(read_suite(file, {}), EvaluationRequest(path=file))

@@ -7,8 +7,8 @@ import pytest
 
 from bakeoff.doors.mcp.calls import UNREADABLE
 from bakeoff.doors.mcp.confusion import NO_ANSWER, OTHERS, confusions, most_confused
-from bakeoff.doors.mcp.outcome import CellOutcome, Outcome, State, outcome_of
-from bakeoff.doors.mcp.plan import PlanSettings
+from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, State, outcome_of
+from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.plan import Case, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Record, Score
 
@@ -31,7 +31,7 @@ from bakeoff.record import Failure, Phase, Record, Score
 def test_a_cell_is_decided_as_soon_as_what_is_missing_cannot_change_it(
     passed: int, scored: int, threshold: float, state: str, make_record: Callable[..., Record]
 ) -> None:
-    settings = PlanSettings(file="s.yaml", report="r", servers=(), threshold=threshold, concurrencyLimit=1)
+    settings = McpPlanSettings(file="s.yaml", report="r", servers=(), threshold=threshold, concurrencyLimit=1)
     values = [1.0] * passed + [0.0] * (scored - passed)
     records = [
         make_record(subject="m", round=at, scores=(Score(name="mcp", value=value),)) for at, value in enumerate(values)
@@ -57,7 +57,7 @@ def test_a_suite_passes_with_all_of_its_cells_or_a_share_of_them(
 ) -> None:
     counts: dict[State, int] = {"passed": passed, "failed": failed, "undecided": 4 - passed - failed}
     cells = tuple(CellOutcome("c", "m", 1, (), each) for each, count in counts.items() for _ in range(count))
-    assert Outcome(cells, rule, threshold).state == state
+    assert CallOutcome(cells, rule, threshold).state == state
 
 
 def _called(*tools: str) -> list[dict[str, object]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.calls import Call, CallRules, Expected, ExpectedCall
+from bakeoff.doors.mcp.calls import Call, CallRules, ExpectedCall, ExpectedMcpCall
 from bakeoff.doors.mcp.sequences import call_differences
 
 ANY, ALLOW = {"order": "any"}, {"extraCalls": "allow"}
@@ -17,7 +17,7 @@ def made(text: str) -> list[dict[str, Any]]:
 
 
 def differences(wanted: str, actual: str, *alternatives: str, **rules: Any) -> list[str]:
-    expected = Expected(
+    expected = ExpectedMcpCall(
         calls=tuple(ExpectedCall(**call) for call in made(wanted)) or None,
         alternatives=tuple(tuple(ExpectedCall(**call) for call in made(other)) for other in alternatives),
         rules=CallRules(**rules),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.mcp.arguments import find_tool
-from bakeoff.doors.mcp.calls import Call, Expected
+from bakeoff.doors.mcp.calls import Call, ExpectedMcpCall
 from bakeoff.doors.mcp.description_patch import description_patch
 from bakeoff.doors.mcp.tuning import PRESENT, split_cases, versions_of
 from bakeoff.errors import UsageError
@@ -104,7 +104,7 @@ def test_what_cannot_be_tuned_is_told_before_anything_is_asked(
 
 def case(name: str, tool: str) -> Case:
     call = Call(serverName="words", toolName=tool, parameters={})
-    expected = Expected.model_validate({"calls": [call.model_dump(mode="json")]})
+    expected = ExpectedMcpCall.model_validate({"calls": [call.model_dump(mode="json")]})
     return Case(id=name, prompt=name, expected=expected.model_dump(mode="json"))
 
 

@@ -9,10 +9,10 @@ import pytest
 from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 
 from bakeoff._kernel.clock import Clock
-from bakeoff.doors.mcp.calls import Call, CallRules, Expected, ExpectedCall, ExpectedTurn
-from bakeoff.doors.mcp.execution import Executed
-from bakeoff.doors.mcp.plan import PlanSettings, ScorerOptions
-from bakeoff.doors.mcp.results.report import Report
+from bakeoff.doors.mcp.calls import Call, CallRules, ExpectedCall, ExpectedMcpCall, ExpectedTurn
+from bakeoff.doors.mcp.execution import ExecutedCall
+from bakeoff.doors.mcp.plan import McpPlanSettings, ScorerOptions
+from bakeoff.doors.mcp.results.report import McpReport
 from bakeoff.doors.mcp.turns import TurnRules, with_results
 from bakeoff.errors import GraderError
 from bakeoff.mcp import ServerTool
@@ -50,7 +50,7 @@ def model(mode: str, *calls: dict[str, Any] | None, name: str = "model") -> str:
     return f"scripted:{name}.json"
 
 
-def evaluated_in(evaluated: Evaluate, mode: str, **fields: Any) -> Report:
+def evaluated_in(evaluated: Evaluate, mode: str, **fields: Any) -> McpReport:
     models = [
         model(mode, note("milk"), note("bread"), None, name="good"),
         model(mode, note("milk"), note("bread", "log"), None, name="bad"),
@@ -119,7 +119,9 @@ def turn(prompt: str, *calls: Call, **fields: Any) -> ExpectedTurn:
 
 
 def rules(mode: Any = "json") -> TurnRules:
-    return TurnRules.of(ScorerOptions(mode=mode), PlanSettings(file="a.yaml", report="r", servers=(), tools=NOTES), {})
+    return TurnRules.of(
+        ScorerOptions(mode=mode), McpPlanSettings(file="a.yaml", report="r", servers=(), tools=NOTES), {}
+    )
 
 
 def carried_on(mode: Any, turns: list[ExpectedTurn], *steps: Step) -> tuple[list[Any], Transcript]:
@@ -138,7 +140,7 @@ def carried_on(mode: Any, turns: list[ExpectedTurn], *steps: Step) -> tuple[list
             )
         return talk
 
-    expected = Expected(calls=None, turns=tuple(turns))
+    expected = ExpectedMcpCall(calls=None, turns=tuple(turns))
     transcript = asyncio.run(rules(mode).carry_on(expected, ask, None, None, Clock(60.0)))
     return seen[-1].messages, transcript
 
@@ -156,7 +158,7 @@ def test_a_call_that_was_not_executed_is_answered_before_the_next_message() -> N
 
 
 def test_a_model_that_replies_with_json_reads_its_calls_and_what_they_gave() -> None:
-    failed = Executed(tool="notes / add-note", text="the pencil broke", is_error=True)
+    failed = ExecutedCall(tool="notes / add-note", text="the pencil broke", is_error=True)
     assert with_results("And now?", [MILK, BREAD], [failed]).splitlines() == [
         "These calls were made, and gave back:",
         'notes / add-note {"text": "milk"}: the pencil broke',

@@ -15,7 +15,7 @@ from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.doors.pytest.watch.cycle import told_file
 from bakeoff.doors.pytest.watch.reads import ROWS, Reads
 from bakeoff.doors.pytest.watch.source import ANYTHING, TestParts, imported_files
-from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, Told, stale_tests
+from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, WatchMessages, stale_tests
 from bakeoff.storage.run_folder import run_folders
 
 from ...cli.wizard_terminal import CTRL_C, Terminal
@@ -79,7 +79,7 @@ def test_a_change_concerns_the_tests_that_use_it(old: str, new: str, tests: list
     assert changed_by(old, new) == tests
 
 
-TOLD = Told(
+TOLD = WatchMessages(
     imports={
         "/p/test_a.py": frozenset({"/p/app.py", "/p/conftest.py"}),
         "/p/test_b.py": frozenset({"/p/other.py", "/p/conftest.py"}),
@@ -227,7 +227,7 @@ def test_a_cycle_with_xdist_runs_only_what_is_needed_and_reports_everything(proj
     xdist = ("-p", "xdist", "-n", "2")
     seen = project.run_apart(f"--eval-watch-cycle={first}", *xdist, record=())
     assert seen.counts() == {"passed": 6}
-    told = Told.model_validate_json(told_file(first).read_bytes())
+    told = WatchMessages.model_validate_json(told_file(first).read_bytes())
     assert told.complete
     assert told.reads[str(project.path / "rows.jsonl")] == {ROWS}
     assert told.reads[str(project.path / "prompt.txt")] == {str(project.path / "app.py")}

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from bakeoff.models.embedded import EmbeddedServer, Endpoint, pull
+from bakeoff.models.embedded import EmbeddedEndpoint, EmbeddedServer, pull
 from bakeoff.models.embedded.launch import runtime_folder
 
 USER = """
@@ -69,13 +69,13 @@ def _kept_running(weights: Path, cache: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-async def endpoint(_kept_running: None, use_cache: None) -> AsyncIterator[Endpoint]:
+async def endpoint(_kept_running: None, use_cache: None) -> AsyncIterator[EmbeddedEndpoint]:
     async with EmbeddedServer("smollm2", slots=2, context=4096).open() as endpoint:
         yield endpoint
 
 
 @pytest.fixture
-async def ask(endpoint: Endpoint) -> AsyncIterator[Callable[..., Any]]:
+async def ask(endpoint: EmbeddedEndpoint) -> AsyncIterator[Callable[..., Any]]:
     """`await ask(prompt, **fields)`: the first choice of a plain request; greedy and short unless told otherwise."""
     headers = {"Authorization": f"Bearer {endpoint.api_key}"}
     async with httpx2.AsyncClient(base_url=endpoint.base_url, headers=headers, timeout=60) as client:

@@ -19,7 +19,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from bakeoff.models.embedded import EmbeddedServer, Endpoint
+from bakeoff.models.embedded import EmbeddedEndpoint, EmbeddedServer
 from bakeoff.models.embedded.relay import CALL_BEGINS, with_forced_call
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
@@ -113,7 +113,7 @@ async def test_the_result_of_a_call_can_be_told(ask: Ask) -> None:
     assert "18 degrees" in answer["message"]["content"]
 
 
-async def test_a_call_can_be_streamed(endpoint: Endpoint) -> None:
+async def test_a_call_can_be_streamed(endpoint: EmbeddedEndpoint) -> None:
     body = {"messages": [{"role": "user", "content": "Add 3 and 4."}], "tools": TOOLS[1:], "tool_choice": "required"}
     headers = {"Authorization": f"Bearer {endpoint.api_key}"}
     asked = {**body, "temperature": 0, "max_tokens": 60, "stream": True}
@@ -130,7 +130,7 @@ async def test_a_call_can_be_streamed(endpoint: Endpoint) -> None:
     assert set(json.loads("".join(pieces))) == {"a", "b"}
 
 
-async def test_who_hangs_up_does_not_keep_the_slots_busy(endpoint: Endpoint, ask: Ask) -> None:
+async def test_who_hangs_up_does_not_keep_the_slots_busy(endpoint: EmbeddedEndpoint, ask: Ask) -> None:
     body = {"messages": [{"role": "user", "content": "Count to a million."}], "ignore_eos": True, "temperature": 0}
     headers = {"Authorization": f"Bearer {endpoint.api_key}"}
     async with httpx2.AsyncClient(headers=headers, timeout=0.5) as client:
@@ -141,7 +141,7 @@ async def test_who_hangs_up_does_not_keep_the_slots_busy(endpoint: Endpoint, ask
 
 
 @pytest.fixture
-async def model(endpoint: Endpoint) -> AsyncIterator[OpenAIChatModel]:
+async def model(endpoint: EmbeddedEndpoint) -> AsyncIterator[OpenAIChatModel]:
     async with httpx2.AsyncClient(timeout=60) as client:
         provider = OpenAIProvider(base_url=endpoint.base_url, api_key=endpoint.api_key, http_client=client)
         yield OpenAIChatModel(endpoint.model_name, provider=provider)

@@ -20,7 +20,7 @@ import pytest
 
 from bakeoff.engine.resources import open_resources
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.embedded import EmbeddedServer, Endpoint
+from bakeoff.models.embedded import EmbeddedEndpoint, EmbeddedServer
 from bakeoff.models.embedded.launch import Files, is_held, locked, runtime_folder
 from bakeoff.models.embedded.server import connect
 
@@ -48,7 +48,7 @@ def ends(pid: int, seconds: float = 20) -> bool:
         os.close(handle)
 
 
-async def answer(endpoint: Endpoint) -> str:
+async def answer(endpoint: EmbeddedEndpoint) -> str:
     headers = {"Authorization": f"Bearer {endpoint.api_key}"}
     body = {"messages": [{"role": "user", "content": "Say hi."}], "max_tokens": 4, "temperature": 0}
     async with httpx2.AsyncClient(headers=headers, timeout=60) as client:
@@ -57,7 +57,7 @@ async def answer(endpoint: Endpoint) -> str:
     return str(response.json()["choices"][0]["message"]["content"])
 
 
-async def test_it_is_a_resource_that_is_opened_once(endpoint: Endpoint) -> None:
+async def test_it_is_a_resource_that_is_opened_once(endpoint: EmbeddedEndpoint) -> None:
     server = EmbeddedServer("smollm2", slots=2, context=4096)
     async with open_resources([server, server]) as opened:
         assert opened == {server.key: endpoint}
@@ -65,7 +65,7 @@ async def test_it_is_a_resource_that_is_opened_once(endpoint: Endpoint) -> None:
     assert server.key.endswith(".gguf")
 
 
-async def test_the_key_is_needed_and_not_shown(endpoint: Endpoint) -> None:
+async def test_the_key_is_needed_and_not_shown(endpoint: EmbeddedEndpoint) -> None:
     assert endpoint.api_key not in repr(endpoint)
     async with httpx2.AsyncClient() as client:
         body = {"messages": [{"role": "user", "content": "hi"}]}
@@ -183,7 +183,7 @@ def test_a_server_that_holds_its_lock_and_gives_no_word_is_not_waited_for_foreve
 def test_a_server_that_another_process_left_half_started_is_waited_for(tmp_path: Path) -> None:
     launch = EmbeddedServer(make_gguf(tmp_path))._launch()
     files = Files(tmp_path, launch.id)
-    ready = Endpoint("http://127.0.0.1:9/v1", "key", 1, "own", supports_tools=True)
+    ready = EmbeddedEndpoint("http://127.0.0.1:9/v1", "key", 1, "own", supports_tools=True)
     with locked(files.alive):
         late = threading.Timer(0.1, files.write_state, [ready])
         late.start()
@@ -237,8 +237,8 @@ def make_gguf(folder: Path) -> str:
     return str(path)
 
 
-def word_of(endpoint: Endpoint) -> Endpoint:
-    words = [Endpoint(**json.loads(file.read_bytes())) for file in runtime_folder().glob("*.json")]
+def word_of(endpoint: EmbeddedEndpoint) -> EmbeddedEndpoint:
+    words = [EmbeddedEndpoint(**json.loads(file.read_bytes())) for file in runtime_folder().glob("*.json")]
     return next(word for word in words if word.base_url == endpoint.base_url)
 
 
@@ -258,7 +258,7 @@ FROM_A_PAGE = (
 )
 
 
-async def test_a_web_page_gets_nothing_even_with_the_key(endpoints: dict[str, Endpoint]) -> None:
+async def test_a_web_page_gets_nothing_even_with_the_key(endpoints: dict[str, EmbeddedEndpoint]) -> None:
     for endpoint, headers in itertools.product(endpoints.values(), FROM_A_PAGE):
         port = str(httpx2.URL(endpoint.base_url).port)
         sent = {name: value.replace("PORT", port) for name, value in headers.items()}
@@ -271,7 +271,7 @@ async def test_a_web_page_gets_nothing_even_with_the_key(endpoints: dict[str, En
                 assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-async def test_no_answer_permits_another_origin_to_read_it(endpoints: dict[str, Endpoint]) -> None:
+async def test_no_answer_permits_another_origin_to_read_it(endpoints: dict[str, EmbeddedEndpoint]) -> None:
     for endpoint in endpoints.values():
         ours = f"http://{httpx2.URL(endpoint.base_url).netloc.decode()}"
         async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {endpoint.api_key}"}) as client:
@@ -281,7 +281,7 @@ async def test_no_answer_permits_another_origin_to_read_it(endpoints: dict[str, 
                 assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-async def test_only_the_relay_listens_on_the_network(endpoints: dict[str, Endpoint]) -> None:
+async def test_only_the_relay_listens_on_the_network(endpoints: dict[str, EmbeddedEndpoint]) -> None:
     for endpoint in endpoints.values():
         pid = word_of(endpoint).pid
         held = {path.stat().st_ino for path in Path(f"/proc/{pid}/fd").iterdir()}
@@ -303,7 +303,7 @@ async def test_the_server_gets_no_key_of_ours(weights: Path, tmp_path: Path, mon
     assert not [pair for pair in variables if b"canary-7041" in pair]
 
 
-async def test_other_processes_cannot_look_into_the_server(endpoints: dict[str, Endpoint]) -> None:
+async def test_other_processes_cannot_look_into_the_server(endpoints: dict[str, EmbeddedEndpoint]) -> None:
     if os.geteuid() == 0:
         pytest.xfail("root may look into every process")
     for endpoint in endpoints.values():
@@ -320,8 +320,8 @@ def started_with(pid: int) -> list[bytes]:
 
 @pytest.fixture
 async def endpoints(
-    endpoint: Endpoint, weights: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[dict[str, Endpoint]]:
+    endpoint: EmbeddedEndpoint, weights: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[dict[str, EmbeddedEndpoint]]:
     """A known model, whose calls are forced, and one that is only a file."""
     folder = tmp_path_factory.getbasetemp() / "served"
     folder.mkdir(exist_ok=True)

@@ -27,10 +27,10 @@ from bakeoff.report.blocks import (
     Quote,
     Report,
     Section,
-    Span,
     Table,
+    TextSpan,
 )
-from bakeoff.report.blocks import Text as Paragraph
+from bakeoff.report.blocks import TextBlock as Paragraph
 from bakeoff.report.compare import compare_sources
 from bakeoff.report.compare_report import describe_comparison
 from bakeoff.report.html import read_entries, write_index, write_report_page, write_run_page
@@ -305,7 +305,7 @@ def test_a_hostile_journal_harms_neither_a_comparison_nor_a_leaderboard(
 
 
 def test_a_door_that_says_anything_in_sections_harms_no_page(tmp_path: Path, chromium: Chromium) -> None:
-    cell = Datum(text=CANARY, note=CANARY, trail=(0.1, 0.2), span=Span(value=0.5))
+    cell = Datum(text=CANARY, note=CANARY, trail=(0.1, 0.2), span=TextSpan(value=0.5))
     columns = (Column(title=CANARY, help=CANARY), Column(title="b"))
     blocks = (
         Table(columns=columns, rows=((cell, CANARY),), caption=CANARY),

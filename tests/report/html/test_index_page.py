@@ -9,7 +9,7 @@ from playwright.async_api import Page
 from bakeoff.report.blocks import Datum, DoorParts, IndexColumn
 from bakeoff.report.html import read_entries, write_index
 from bakeoff.report.html.entries import (
-    Entry,
+    IndexEntry,
     Unreadable,
     page_is_current,
     read_entry,
@@ -128,7 +128,7 @@ def test_a_run_that_cannot_be_read_is_named_and_the_others_are_shown(tmp_path: P
     write_run(results / "runs" / "good", plan_of(3))
     write_lines(results / "runs" / "bad", b"{}", [])
     found = list(read_entries(results))
-    assert [type(entry) for entry in found] == [Unreadable, Entry]
+    assert [type(entry) for entry in found] == [Unreadable, IndexEntry]
     html = write_index(results / "index.html", found).read_text("utf-8")
     assert "Not shown" in html
     assert "plan.json cannot be read" in html

@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import Page
 
 from bakeoff.errors import RunFolderError
-from bakeoff.report.blocks import Column, Datum, Difference, ForestPlot, Report, Section, Span, Table
+from bakeoff.report.blocks import Column, Datum, Difference, ForestPlot, Report, Section, Table, TextSpan
 from bakeoff.report.compare import CompareReport, compare_sources
 from bakeoff.report.compare_report import describe_comparison
 from bakeoff.report.html import write_report_page
@@ -244,7 +244,7 @@ def test_thousands_of_cases_are_drawn_only_where_they_are_seen(chromium: Chromiu
 def test_a_long_table_draws_intervals_trails_and_chips_as_a_short_one_does(chromium: Chromium, tmp_path: Path) -> None:
     row = (
         Datum(text="x", tone="pass"),
-        Datum(text="0.5", span=Span(value=0.5, low=0.2, high=0.8)),
+        Datum(text="0.5", span=TextSpan(value=0.5, low=0.2, high=0.8)),
         Datum(text="3 runs", trail=(0.1, 0.9, 0.5)),
     )
     titles = tuple(Column(title=title) for title in ("a", "b", "c"))
@@ -385,7 +385,7 @@ def test_the_order_of_a_plain_table_is_kept_in_the_address(chromium: Chromium, l
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_all_intervals_of_a_table_share_one_axis(width: int, chromium: Chromium, tmp_path: Path) -> None:
-    shares = (Span(1.0, 0.2, 1.0), Span(0.05, 0.0, 0.1), Span(0.5))
+    shares = (TextSpan(1.0, 0.2, 1.0), TextSpan(0.05, 0.0, 0.1), TextSpan(0.5))
     texts = ("22.4–100.0", "0–9", "undefined")
     rows = tuple((text, Datum(text=text, span=span), *"123456789") for text, span in zip(texts, shares, strict=True))
     columns = (Column("Name"), Column("95 % interval", align="end"), *(Column(f"More {n}") for n in range(9)))

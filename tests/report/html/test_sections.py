@@ -17,9 +17,9 @@ from bakeoff.report.blocks import (
     Plot,
     Point,
     Section,
-    Span,
     Table,
-    Text,
+    TextBlock,
+    TextSpan,
     frontier,
 )
 from bakeoff.report.html.drawing import HEIGHT, LEFT, WIDTH, draw, moment, tick_text, written
@@ -139,7 +139,7 @@ def test_every_block_is_drawn_and_escaped(tmp_path: Path, monkeypatch: pytest.Mo
     (package / "__init__.py").write_text("")
     (package / "templates" / "own.html").write_text("<em>{{ said }}</em>")
     monkeypatch.syspath_prepend(tmp_path)
-    span = Span(value=0.5, low=0.25, high=0.75)
+    span = TextSpan(value=0.5, low=0.25, high=0.75)
     rows = ((Datum(text=BAD, note=BAD, span=span), 5), (None, 2.5), ("x", Datum(text="lost", tone="lost")))
     points = frontier((point(BAD, 1, 0.5), point("b", 2, 0.6)))
     blocks = (
@@ -147,7 +147,7 @@ def test_every_block_is_drawn_and_escaped(tmp_path: Path, monkeypatch: pytest.Mo
         Plot(title=BAD, x=Axis(title=BAD, unit="usd"), y=SCORE, points=points),
         Matrix(corner=BAD, columns=(BAD, "b"), rows=((BAD, (MatrixCell(text=BAD, note=BAD), None)),), caption=BAD),
         Facts(pairs=((BAD, BAD),)),
-        Text(text=BAD),
+        TextBlock(text=BAD),
         Code(text=BAD, title=BAD, folded=False),
         Code(text=BAD, language=BAD),
         Fragment(package="a_door", template="own.html", data={"said": BAD}),

@@ -20,8 +20,8 @@ from bakeoff.record import Record
 from bakeoff.report.blocks import DoorParts, Section
 from bakeoff.report.html.run_data import RunData
 from bakeoff.report.view.app import Pages
-from bakeoff.report.view.live import Progress
-from bakeoff.report.view.watch import Watch
+from bakeoff.report.view.live import LiveProgress
+from bakeoff.report.view.watch import FolderWatch
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
 
@@ -205,7 +205,7 @@ def test_the_index_in_a_browser_gets_a_row_that_moves(viewer: Viewer, chromium: 
 
 def test_an_unreadable_run_does_not_end_the_events(tmp_path: Path) -> None:
     write_lines(tmp_path / "runs" / "bad", b"{}", [b"not json"])
-    watch = Watch(tmp_path, {})
+    watch = FolderWatch(tmp_path, {})
     assert watch.news() is None
     write_run(tmp_path / "runs" / "good", plan_of(2))
     assert watch.news() is not None
@@ -215,7 +215,7 @@ def test_an_unreadable_run_does_not_end_the_events(tmp_path: Path) -> None:
 def test_a_run_that_is_taken_up_again_is_running_again(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     with started_run(folder.path, 5000):
-        progress = Progress(folder)
+        progress = LiveProgress(folder)
         assert progress.update()
         assert progress.news()["state"] == "running"
     progress.update()
@@ -232,7 +232,7 @@ def test_numbers_are_those_of_the_latest_records_and_half_lines_are_waited_for(t
     plan = plan_of(2)
     lines = [as_line(line_of(record)) for record in records_of(plan)]
     run = write_lines(tmp_path / "run", plan, [b'{"type":"start","v":1}', *lines, *lines[:3], b"not json", b"[]"])
-    progress = Progress(run)
+    progress = LiveProgress(run)
     assert progress.update()
     assert not progress.update()
     assert progress.news()["finished"] == plan.size
@@ -251,7 +251,7 @@ def test_a_journal_that_was_replaced_is_read_from_its_start(tmp_path: Path) -> N
     plan = plan_of(2)
     lines = [as_line(line_of(record)) for record in records_of(plan)]
     run = write_lines(tmp_path / "run", plan, [*lines])
-    progress = Progress(run)
+    progress = LiveProgress(run)
     progress.update()
     run.journal_file.write_bytes(lines[0] + b"\n")
     progress.update()
@@ -302,7 +302,7 @@ def test_a_viewer_shows_what_doors_add_and_makes_a_page_anew_when_only_the_plan_
 def test_what_an_earlier_scorer_said_no_longer_counts_once_the_plan_has_another(tmp_path: Path) -> None:
     plan = plan_of(3, subjects=1)
     run = write_run(tmp_path / "run", plan)
-    progress = Progress(run)
+    progress = LiveProgress(run)
     progress.update()
     assert progress.news()["finished"] == plan.size
     new = plan.model_copy(update={"scorers": (ScorerSpec(kind="exact"),)})
@@ -311,4 +311,4 @@ def test_what_an_earlier_scorer_said_no_longer_counts_once_the_plan_has_another(
     attempted = sum(record.attempted for record in records_of(plan))
     assert attempted > 0
     assert progress.news()["finished"] == plan.size - attempted
-    assert Progress(run).plan == new
+    assert LiveProgress(run).plan == new

@@ -11,7 +11,7 @@ from bakeoff.errors import UsageError
 from bakeoff.protocols import Sandbox
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.subjects.agent_definition import AgentDefinition
-from bakeoff.subjects.agent_program import Started, is_installed, try_to_start
+from bakeoff.subjects.agent_program import StartedProgram, is_installed, try_to_start
 
 _SHIPPED = Path(__file__).with_name("shipped")
 # The best known agents come first in lists; others follow by name.
@@ -73,7 +73,7 @@ async def agent_statuses(agents: Mapping[str, AgentDefinition], sandbox: Sandbox
     async def status(agent: AgentDefinition) -> AgentStatus:
         async with room:
             installed = await asyncio.to_thread(is_installed, agent.command[0], image)
-            started = await try_to_start(agent, sandbox) if installed else Started()
+            started = await try_to_start(agent, sandbox) if installed else StartedProgram()
         return AgentStatus(
             name=agent.name,
             description=agent.description,

@@ -12,13 +12,13 @@ from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.plan import Case, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Task
 from bakeoff.record import Transcript
-from bakeoff.subjects.agent_launch import Launch, carry_out
+from bakeoff.subjects.agent_launch import AgentLaunch, carry_out
 from bakeoff.subjects.agent_run import with_run
 
 _UNFIT = "it did nothing: the attack is one on another language"
 
 
-class CheatOptions(FrozenModel):
+class ExerciseCheatOptions(FrozenModel):
     attack: str | None = None
     attacks: dict[str, str] = {}  # by case
 
@@ -33,7 +33,7 @@ class BoundExerciseCheat:
 
     async def attempt(self, task: Task) -> Transcript:
         script = self.attack.script(self.case) if self.attack else "true"
-        run = await carry_out(task, Launch(("/bin/sh", "-c", script)))
+        run = await carry_out(task, AgentLaunch(("/bin/sh", "-c", script)))
         described = run.model_copy(update={"attack": self.attack.what if self.attack else _UNFIT})
         return with_run(Transcript(output=run.stdout), described)
 
@@ -42,11 +42,11 @@ class BoundExerciseCheat:
 class ExerciseCheat:
     """A control that is bound to the case. Its attacks use nothing of the case that an agent does not see."""
 
-    options: CheatOptions
+    options: ExerciseCheatOptions
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> "ExerciseCheat":
-        options = read_options(spec, CheatOptions)
+        options = read_options(spec, ExerciseCheatOptions)
         for name in filter(None, [options.attack, *options.attacks.values()]):
             if name not in NAMES:
                 raise UsageError(f"{describe(spec)}: no attack {name!r}; there are {', '.join(NAMES)}")

@@ -73,7 +73,7 @@ class FoundExercises:
     left_out: tuple[str, ...] = ()  # those of the warnings that are about exercises without a place in the run
 
 
-class _Unusable(Exception):
+class _UnusableExercise(Exception):
     """A folder cannot be used as an exercise, for this reason."""
 
 
@@ -85,7 +85,7 @@ class _Files(BaseModel):
     exemplar: list[str] = []
 
 
-class _Config(BaseModel):
+class _ExerciseConfig(BaseModel):
     """The part of `.meta/config.json` that is read."""
 
     files: _Files = _Files()
@@ -117,7 +117,7 @@ def find_exercises(root: Path | None, wanted: Sequence[str] = ()) -> FoundExerci
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _TrackEntry:
     """An exercise that exists and is not read yet."""
 
     name: str
@@ -131,7 +131,7 @@ class _Entry:
         return (self.name, f"{self.slug}/{self.name}") if self.slug else (self.name,)
 
 
-def _discover(root: Path) -> list[_Entry]:
+def _discover(root: Path) -> list[_TrackEntry]:
     practice = root / _PRACTICE if (root / _PRACTICE).is_dir() else root
     if practice is root and not _is_exercise(root):  # a folder of tracks, as Aider's polyglot benchmark has it
         tracks = [folder for folder in sorted(root.iterdir()) if (folder / _PRACTICE).is_dir()]
@@ -140,13 +140,13 @@ def _discover(root: Path) -> list[_Entry]:
     if practice is root and _is_exercise(root):
         above = root.resolve().parents
         track = above[2] if len(above) > 2 and root.resolve().parent == above[2] / _PRACTICE else None
-        return [_Entry(root.resolve().name, root, track, _slug(track))]
+        return [_TrackEntry(root.resolve().name, root, track, _slug(track))]
     track = root if practice is not root else None
     slug = _slug(track)
     folders = {folder.name: folder for folder in sorted(practice.iterdir()) if folder.is_dir() and _is_exercise(folder)}
     order = [name for name in _order(track) if name in folders]
     names = [*order, *(name for name in folders if name not in order)]
-    return [_Entry(name, folders[name], track, slug) for name in names]
+    return [_TrackEntry(name, folders[name], track, slug) for name in names]
 
 
 def _is_exercise(folder: Path) -> bool:
@@ -179,7 +179,9 @@ def _order(track: Path | None) -> list[str]:
     return [item["slug"] for item in items if isinstance(item, dict) and isinstance(item.get("slug"), str)]
 
 
-def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -> tuple[list[_Entry], int | None]:
+def _chosen(
+    known: Sequence[_TrackEntry], wanted: Sequence[str], *, standard: bool
+) -> tuple[list[_TrackEntry], int | None]:
     """Return the exercises that `--exercise` asks for, and how many of them are enough if it is a number."""
     names = {name for entry in known for name in entry.names}
     usual = [*known]
@@ -205,7 +207,7 @@ def _chosen(known: Sequence[_Entry], wanted: Sequence[str], *, standard: bool) -
     return [entry for name in dict.fromkeys(asked) for entry in known if name in entry.names], None
 
 
-def _read(known: Sequence[_Entry], chosen: Sequence[_Entry], enough: int | None = None) -> FoundExercises:
+def _read(known: Sequence[_TrackEntry], chosen: Sequence[_TrackEntry], enough: int | None = None) -> FoundExercises:
     """Read exercises, and warn of those that cannot be used. Stop when there are enough."""
     exercises, warnings, left_out = list[Exercise](), list[str](), list[str]()
     twice = {entry.name for entry in known if sum(other.name == entry.name for other in known) > 1}
@@ -214,7 +216,7 @@ def _read(known: Sequence[_Entry], chosen: Sequence[_Entry], enough: int | None 
             break
         try:
             exercise = _read_exercise(entry)
-        except (_Unusable, InfraError) as why:
+        except (_UnusableExercise, InfraError) as why:
             left_out.append(f"exercise {entry.name!r} is left out: {why}")
             warnings.append(left_out[-1])
             continue
@@ -227,10 +229,10 @@ def _read(known: Sequence[_Entry], chosen: Sequence[_Entry], enough: int | None 
     return FoundExercises(tuple(exercises), tuple(warnings), tuple(left_out))
 
 
-def _read_exercise(entry: _Entry) -> Exercise:
+def _read_exercise(entry: _TrackEntry) -> Exercise:
     """Read one exercise. Raise an error that says what is missing."""
     if not entry.name.isprintable():
-        raise _Unusable(f"its name {entry.name!r} has characters that cannot be printed")
+        raise _UnusableExercise(f"its name {entry.name!r} has characters that cannot be printed")
     config = _config(entry.folder)
     examples = {*_plain(config.files.example), *_plain(config.files.exemplar)}
     editor = set(_plain(config.files.editor))
@@ -239,13 +241,15 @@ def _read_exercise(entry: _Entry) -> Exercise:
     tests = _declared(config.files.test, files, "test") or undeclared_tests(files)
     solution = _declared(config.files.solution, files, "solution") or undeclared_solution(files, tests, track)
     if not tests:
-        raise _Unusable(f"it has no tests: {_CONFIG} names none, and no file has the name of a test (such as *.test.*)")
+        raise _UnusableExercise(
+            f"it has no tests: {_CONFIG} names none, and no file has the name of a test (such as *.test.*)"
+        )
     if not solution:
-        raise _Unusable(
+        raise _UnusableExercise(
             f"it has no solution file: {_CONFIG} names none, and there is no {track.language} file besides the tests"
         )
     if both := set(tests) & set(solution):
-        raise _Unusable(f"{_CONFIG} has {sorted(both)[0]!r} both as a test and as a solution")
+        raise _UnusableExercise(f"{_CONFIG} has {sorted(both)[0]!r} both as a test and as a solution")
     return Exercise(
         name=entry.name,
         folder=entry.folder,
@@ -260,7 +264,7 @@ def _read_exercise(entry: _Entry) -> Exercise:
     )
 
 
-def _runner_files(folder: Path, config: _Config, files: Mapping[str, str]) -> dict[str, str]:
+def _runner_files(folder: Path, config: _ExerciseConfig, files: Mapping[str, str]) -> dict[str, str]:
     """Return what the published TypeScript track's test script reads in `.meta`: its flags, and nothing else of it."""
     script = read_matching(folder, [_RUNNER]).files if _RUNNER in files.get("package.json", "") else {}
     return {**script, **({_CONFIG: json.dumps({"custom": config.custom})} if config.custom else {})}
@@ -278,25 +282,29 @@ def _plain(names: Iterable[str]) -> list[str]:
     return [str(PurePosixPath(name)) for name in names]
 
 
-def _config(folder: Path) -> _Config:
+def _config(folder: Path) -> _ExerciseConfig:
     read = read_matching(folder, [_CONFIG])
     if _CONFIG not in read.files:
         if (why := read.refused.get(_CONFIG)) not in (None, "is not there"):
-            raise _Unusable(f"{_CONFIG} {why}")
-        return _Config()
+            raise _UnusableExercise(f"{_CONFIG} {why}")
+        return _ExerciseConfig()
     try:
-        return _Config.model_validate_json(read.files[_CONFIG].removeprefix("\ufeff"))
+        return _ExerciseConfig.model_validate_json(read.files[_CONFIG].removeprefix("\ufeff"))
     except ValidationError as error:
-        raise _Unusable(f"{_CONFIG}: {first_problem(error)}") from error
+        raise _UnusableExercise(f"{_CONFIG}: {first_problem(error)}") from error
 
 
 def _declared(names: Iterable[str], files: Mapping[str, str], what: str) -> list[str]:
     found = _plain(names)
     for name in found:
         if is_private(name):
-            raise _Unusable(f"{_CONFIG} names {name!r} as a {what} file, which lies where tracks keep solutions")
+            raise _UnusableExercise(
+                f"{_CONFIG} names {name!r} as a {what} file, which lies where tracks keep solutions"
+            )
         if name not in files:
-            raise _Unusable(f"{_CONFIG} names {name!r} as a {what} file, which is missing or not a plain text file")
+            raise _UnusableExercise(
+                f"{_CONFIG} names {name!r} as a {what} file, which is missing or not a plain text file"
+            )
     return found
 
 
@@ -304,7 +312,7 @@ def _instructions(files: Mapping[str, str]) -> str:
     """Join the instructions as the site shows them: introduction first, and after each part what the track appends."""
     texts = [files[name].strip() for name in _TEXTS if name in files]
     if not any(texts):
-        raise _Unusable("it has no instructions: .docs/instructions.md is missing or empty")
+        raise _UnusableExercise("it has no instructions: .docs/instructions.md is missing or empty")
     return "\n\n".join(text for text in texts if text)
 
 

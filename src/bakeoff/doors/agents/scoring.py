@@ -29,7 +29,7 @@ _MESSAGE = 2000  # characters of an error that are kept
 _FAILURES = 100  # tests that are named
 
 
-class Outcome(FrozenModel):
+class ExerciseOutcome(FrozenModel):
     """Everything known about one attempt once its tests have run. A record keeps this."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
@@ -117,11 +117,11 @@ def _shadows(path: PurePosixPath, case: GradedCase) -> bool:
 
 def outcome_of_attempt(
     case: GradedCase, grade: Grade, agent: AgentRun, *, patch: str = "", unchanged: bool = False
-) -> Outcome:
+) -> ExerciseOutcome:
     """Return the outcome of an attempt: a success if the agent ended well and its solution passes."""
     agent_error = _agent_error(agent)
     tampering = find_tampering(case, agent, patch, grade.run)
-    outcome = Outcome(
+    outcome = ExerciseOutcome(
         agent_success=agent_error is None,
         test_success=grade.ok,
         overall_success=grade.ok and agent_error is None,
@@ -142,7 +142,7 @@ def outcome_of_attempt(
     return outcome.model_copy(update={"failure_class": failure})
 
 
-def _failure_class(outcome: Outcome, agent: AgentRun, *, cheated: bool, unchanged: bool) -> FailureClass:
+def _failure_class(outcome: ExerciseOutcome, agent: AgentRun, *, cheated: bool, unchanged: bool) -> FailureClass:
     if agent.stop == "timeout":
         return "timeout"
     if cheated:

@@ -44,7 +44,7 @@ _SKIPS = ((re.compile(r"\bx(?=(?:it|test|describe)\b)"), ""), (re.compile(r"\.sk
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class FileEdit:
     """The lines of one file that were added and removed."""
 
     added: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
-def edits_in(patch: str) -> dict[str, Edit]:
+def edits_in(patch: str) -> dict[str, FileEdit]:
     """Return the changed lines of a patch, as `folder_changes` writes it, by file."""
     found: dict[str, tuple[list[str], list[str]]] = {}
     added, removed = list[str](), list[str]()
@@ -94,7 +94,7 @@ def edits_in(patch: str) -> dict[str, Edit]:
             added.append(line[1:])
         elif line.startswith("-") and not line.startswith("--- "):
             removed.append(line[1:])
-    return {name: Edit(tuple(added), tuple(removed)) for name, (added, removed) in found.items()}
+    return {name: FileEdit(tuple(added), tuple(removed)) for name, (added, removed) in found.items()}
 
 
 def _is_foreign(name: str, case: GradedCase) -> bool:
@@ -104,7 +104,7 @@ def _is_foreign(name: str, case: GradedCase) -> bool:
     return name in case.files or is_protected_name(name) or matches(name, _REPORTS)
 
 
-def _kind(name: str, edit: Edit | None, case: GradedCase, agent: AgentRun) -> str | None:
+def _kind(name: str, edit: FileEdit | None, case: GradedCase, agent: AgentRun) -> str | None:
     """Return how a change could have changed the grading, or None if it could not as far as we know."""
     if name in case.settings.tests:
         harmless = name not in agent.refused and (edit is None or _only_adds(edit))
@@ -118,7 +118,7 @@ def _kind(name: str, edit: Edit | None, case: GradedCase, agent: AgentRun) -> st
     return None
 
 
-def _only_adds(edit: Edit) -> bool:
+def _only_adds(edit: FileEdit) -> bool:
     """Tell whether every line is still there, in whatever style it is written, and none of them skipped."""
     kept = Counter(_plain(line) for line in edit.added)
     gone = Counter(_plain(line) for line in edit.removed) - kept
@@ -141,7 +141,7 @@ def _is_read_by_runners(name: str, case: GradedCase) -> bool:
     return any(folder in (path, *path.parents) for path in (PurePosixPath(test).parent for test in case.settings.tests))
 
 
-def _switches(name: str, edit: Edit | None) -> bool:
+def _switches(name: str, edit: FileEdit | None) -> bool:
     if matches(name, _NEVER_HONEST):
         return True
     patterns = [pattern for known, pattern in _SWITCHES.items() if matches(name, (known,))]

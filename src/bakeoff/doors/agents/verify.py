@@ -10,7 +10,7 @@ from bakeoff.engine.resources import open_resources
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
-from bakeoff.grading.verify import Check, WrongAnswer, verify_cases
+from bakeoff.grading.verify import VerificationCheck, WrongAnswer, verify_cases
 from bakeoff.protocols import Sandbox
 from bakeoff.toolchains.install import Say, install_jest, pytest_folders
 from bakeoff.toolchains.tracks import Track, graded_track, missing_programs, own_command
@@ -55,7 +55,7 @@ async def _problem(track: Track, command: str | None, say: Say) -> str | None:
 
 async def verify_exercises(
     exercises: Sequence[Exercise], request: ExercisesRequest, sandbox: Callable[[], Sandbox], jobs: int
-) -> list[Check]:
+) -> list[VerificationCheck]:
     """Check exercises, several at a time."""
     cases = [case_of(exercise, request) for exercise in exercises]
     async with open_resources(

@@ -15,7 +15,7 @@ Sums = TypeVar("Sums", Costs, CacheSimulation)
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class SuiteCosts:
     """The cost of one subject in one round. `price` is the last one that applied."""
 
     price: Price
@@ -34,7 +34,7 @@ def _price_of(record: Record) -> Price | None:
         return None
 
 
-def bill_of(records: Iterable[Record]) -> Bill | None:
+def bill_of(records: Iterable[Record]) -> SuiteCosts | None:
     """Return the bill of all suites, or None if nothing has a price. A resumed run may have several prices."""
     suites: dict[str, tuple[Price, list[list[Usage]]]] = {}
     for record in records:
@@ -46,7 +46,7 @@ def bill_of(records: Iterable[Record]) -> Bill | None:
         steps.append(used)
     if not suites:
         return None
-    return Bill(
+    return SuiteCosts(
         price=next(reversed(suites.values()))[0],
         costs=_added(
             Costs,

@@ -88,13 +88,15 @@ class ComponentsDoor(Door):
     def finish(self, run: FinishedRun) -> DoorResults:
         """Write one result file for each subject and round, each with its page."""
         from bakeoff.doors.components.results.read import ResultFileReader
-        from bakeoff.doors.components.results.write import Origin, result_files
+        from bakeoff.doors.components.results.write import ResultOrigin, result_files
         from bakeoff.report.html import write_source_page
         from bakeoff.report.readers import Source
 
         folder, records = run.folder, list(run.records())
         written: list[Path] = []
-        for name, result in result_files(run.plan, records, _sizes(records), Origin(folder.label, _began(folder))):
+        for name, result in result_files(
+            run.plan, records, _sizes(records), ResultOrigin(folder.label, _began(folder))
+        ):
             path = _free_path(run.options.results, name, folder.label, written)
             write_atomically(path, result.to_json())
             source = Source(path, ResultFileReader())

@@ -19,7 +19,7 @@ MAX_PICTURES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
+class _PendingPicture:
     """A component whose picture is to be taken."""
 
     key: str
@@ -53,7 +53,7 @@ def take_pictures(
     return sum(pictures.has(key) for key in wanted)
 
 
-def _pending(folder: RunFolder, plan: Plan) -> Iterator[_Pending]:
+def _pending(folder: RunFolder, plan: Plan) -> Iterator[_PendingPicture]:
     from bakeoff.report.html.detail import handed_in
 
     cases = {case.id: case for case in plan.cases if case.grading and case.grading.runner == "vitest"}
@@ -65,7 +65,7 @@ def _pending(folder: RunFolder, plan: Plan) -> Iterator[_Pending]:
             continue  # it has nothing to render
         answer = handed_in(record, case)
         if (text := answer.get(graded.settings.solution[0])) is not None:
-            yield _Pending(picture_key(case, text), graded, answer)
+            yield _PendingPicture(picture_key(case, text), graded, answer)
 
 
 def _framework_of(case: GradedCase) -> Framework:
@@ -73,7 +73,7 @@ def _framework_of(case: GradedCase) -> Framework:
 
 
 async def _take(
-    pictures: Pictures, missing: list[_Pending], sandbox: Callable[[], Sandbox], say: Callable[[str], None]
+    pictures: Pictures, missing: list[_PendingPicture], sandbox: Callable[[], Sandbox], say: Callable[[str], None]
 ) -> None:
     if not missing:
         return
@@ -83,7 +83,7 @@ async def _take(
     say(f"taking {count_of(len(missing), 'picture')} …")
     slots = asyncio.Semaphore(max(1, (os.cpu_count() or 2) // 2))  # a browser keeps two cores busy
 
-    async def take(each: _Pending) -> None:
+    async def take(each: _PendingPicture) -> None:
         settings, props = each.case.settings, each.case.case.picture
         files = {**each.case.with_answer(each.answer), **props}
         async with slots:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.text import free_name
 from bakeoff.doors.components.request import JOINED, ComponentsRequest
 from bakeoff.doors.components.scoring import SUITE
-from bakeoff.doors.components.suites import Suite
+from bakeoff.doors.components.suites import ComponentSuite
 from bakeoff.doors.treatments import crossed, read_treatments
 from bakeoff.errors import UsageError
 from bakeoff.grading.cutting import hide_share
@@ -34,7 +34,7 @@ IN_TURN = "in-turn"
 """The attack of `cheat` without a name: another one for each suite."""
 
 
-def build_plan(request: ComponentsRequest, suites: Sequence[Suite]) -> Plan:
+def build_plan(request: ComponentsRequest, suites: Sequence[ComponentSuite]) -> Plan:
     """Build the plan of `bakeoff run`."""
     if not request.models:
         raise UsageError(
@@ -59,7 +59,7 @@ def build_plan(request: ComponentsRequest, suites: Sequence[Suite]) -> Plan:
     )
 
 
-def case_of(suite: Suite, request: ComponentsRequest = _USUAL) -> Case:
+def case_of(suite: ComponentSuite, request: ComponentsRequest = _USUAL) -> Case:
     """Build the case of a suite."""
     seed = f"{request.hidden_seed} {suite.name}"
     shown = hide_share(suite.hidden, [suite.test_file], request.hidden_tests, seed)
@@ -90,13 +90,13 @@ def case_of(suite: Suite, request: ComponentsRequest = _USUAL) -> Case:
     )
 
 
-def _may_start_processes(suite: Suite) -> bool:
+def _may_start_processes(suite: ComponentSuite) -> bool:
     if suite.layout.processes is not None or suite.layout.runner != "pytest":
         return bool(suite.layout.processes)
     return starts_processes(suite.test_content, suite.reference, *(suite.support or {}).values())
 
 
-def build_prompt(suite: Suite, *, hide_tests: bool, shown: str | None = None) -> str:
+def build_prompt(suite: ComponentSuite, *, hide_tests: bool, shown: str | None = None) -> str:
     """Return what the model is asked: the suite's prompt, its tests unless they are hidden, and how to hand in.
 
     `shown` are the tests to show instead of all, where a share of them is hidden.

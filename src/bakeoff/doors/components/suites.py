@@ -42,7 +42,7 @@ def bundled_folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class ComponentSuite:
     """One suite, read completely, so that nothing is read again once a run has begun."""
 
     name: str
@@ -82,7 +82,7 @@ class FoundSuites:
     """The suites of a folder by name, and the reason why each other one is left out."""
 
     folder: Path
-    suites: tuple[Suite, ...]
+    suites: tuple[ComponentSuite, ...]
     left_out: tuple[tuple[str, str], ...] = ()  # name and reason
 
     @property
@@ -131,7 +131,7 @@ def discover(folder: Path) -> FoundSuites:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
     except OSError as error:
         raise UsageError(f"suites folder {folder} cannot be read: {error.strerror}") from error
-    suites: list[Suite] = []
+    suites: list[ComponentSuite] = []
     left_out: list[tuple[str, str]] = []
     for name in names:
         directory = folder / name
@@ -149,7 +149,7 @@ def is_suite(folder: Path) -> bool:
     return any((folder / sign).exists() for sign in _SIGNS)
 
 
-def _read(name: str, directory: Path) -> Suite:
+def _read(name: str, directory: Path) -> ComponentSuite:
     if not name.strip() or not name.isprintable():
         raise Unusable("its name has characters that cannot be printed; rename the folder")
     layout = read_layout(directory)
@@ -161,7 +161,7 @@ def _read(name: str, directory: Path) -> Suite:
         raise Unusable(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing in {directory}")
     validator_file = layout.validator or present_of(directory, _VALIDATORS)
     wrong_file = layout.wrong or present_of(directory, (f"wrong{Path(layout.component).suffix}",))
-    suite = Suite(
+    suite = ComponentSuite(
         name=name,
         directory=directory,
         layout=layout,

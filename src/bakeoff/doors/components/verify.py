@@ -3,15 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from bakeoff.doors.components.plan import case_of
-from bakeoff.doors.components.suites import Suite
+from bakeoff.doors.components.suites import ComponentSuite
 from bakeoff.engine.resources import open_resources
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
-from bakeoff.grading.verify import Check, WrongAnswer, verify_cases
+from bakeoff.grading.verify import VerificationCheck, WrongAnswer, verify_cases
 from bakeoff.protocols import Sandbox
 
 
-async def verify_suites(suites: Sequence[Suite], sandbox: Callable[[], Sandbox], jobs: int) -> list[Check]:
+async def verify_suites(
+    suites: Sequence[ComponentSuite], sandbox: Callable[[], Sandbox], jobs: int
+) -> list[VerificationCheck]:
     """Check suites, several at a time."""
     cases = [case_of(suite) for suite in suites]
     async with open_resources(
@@ -22,7 +24,7 @@ async def verify_suites(suites: Sequence[Suite], sandbox: Callable[[], Sandbox],
         )
 
 
-def _wrong_answers(suite: Suite) -> Iterator[WrongAnswer]:
+def _wrong_answers(suite: ComponentSuite) -> Iterator[WrongAnswer]:
     file = suite.component_file
     yield WrongAnswer("empty", {file: ""}, "an empty answer passes: its tests measure nothing")
     if suite.wrong is not None:

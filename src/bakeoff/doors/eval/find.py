@@ -9,14 +9,14 @@ from bakeoff.doors.eval.config import CONFIG_NAME
 from bakeoff.doors.eval.promptfoo import is_promptfoo, suite_of_promptfoo
 from bakeoff.doors.eval.pyproject import PYPROJECT, has_table, read_pyproject
 from bakeoff.doors.eval.read import suite_of
-from bakeoff.doors.eval.suite import EvalSuite
+from bakeoff.doors.eval.suite import PromptSuite
 from bakeoff.errors import UsageError
 
 NAMES = (CONFIG_NAME, "bakeoff.yml", PYPROJECT, "promptfooconfig.yaml", "promptfooconfig.yml")
 """The files that are looked for in a folder; the first that is there counts."""
 
 
-def read_suite(path: Path | None) -> EvalSuite:
+def read_suite(path: Path | None) -> PromptSuite:
     """Read the configuration at a path: a file, or a folder that has one."""
     file = find_config(path)
     if (folder := str(file.resolve().parent)) not in sys.path:

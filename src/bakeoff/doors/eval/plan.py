@@ -11,7 +11,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml_with_lines import gathered
 from bakeoff.doors.eval.config import LimitsConfig
-from bakeoff.doors.eval.suite import EvalSuite, SuiteCase, SuitePrompt, printable
+from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
 from bakeoff.doors.eval.templates import TemplateProblem
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Limits, PassRule, Plan
@@ -37,7 +37,7 @@ class EvalRequest(FrozenModel):
     rounds: PositiveInt | None = Field(default=None, description="replaces `rounds`")
 
 
-class PlanSettings(FrozenModel):
+class EvalPlanSettings(FrozenModel):
     """Hold the part of a configuration that a plan keeps besides cases, subjects and scorers."""
 
     file: str
@@ -49,27 +49,27 @@ class PlanSettings(FrozenModel):
     hidden: tuple[str, ...] = Field(default=(), description="files with expected answers, which no command may read")
 
 
-def settings_of(plan: Plan) -> PlanSettings:
+def settings_of(plan: Plan) -> EvalPlanSettings:
     try:
-        return PlanSettings.model_validate(plan.settings)
+        return EvalPlanSettings.model_validate(plan.settings)
     except ValidationError as error:
         raise UsageError(
             f"plan {plan.name!r} was not made by `bakeoff eval`, or by a version that is not supported: start a new run"
         ) from error
 
 
-def build_plan(suite: EvalSuite, request: EvalRequest | None = None) -> Plan:
+def build_plan(suite: PromptSuite, request: EvalRequest | None = None) -> Plan:
     """Return the plan of a suite. One error lists all problems of its cases, each with its place."""
     request = request or EvalRequest()
     _refuse_unknown("--prompt", request.prompts, [prompt.name for prompt in suite.prompts])
     _refuse_unknown("--subject", request.subjects, [spec.name for spec in suite.subjects])
-    filled = _Filled(suite, request)
+    filled = _FilledCase(suite, request)
     cases = tuple(filled.cases())
     problems = filled.problems
     gathered(problems[:_MAX_PROBLEMS] + _more(problems))
     if not cases:
         raise UsageError(f"no case of {suite.file} has a name or tag {' or '.join(map(repr, request.cases))}")
-    settings = PlanSettings(
+    settings = EvalPlanSettings(
         file=str(suite.file),
         limits=suite.limits,
         prompts=tuple(prompt.name for prompt in filled.prompts) if filled.several else (),
@@ -91,7 +91,7 @@ def build_plan(suite: EvalSuite, request: EvalRequest | None = None) -> Plan:
     )
 
 
-def _hidden_from_commands(suite: EvalSuite) -> Iterator[str]:
+def _hidden_from_commands(suite: PromptSuite) -> Iterator[str]:
     """Yield the files that hold cases. Programs such as uv need a pyproject.toml, so that it stays visible."""
     if any(spec.kind == "command" for spec in suite.subjects):
         yield from (str(path) for path in suite.sources if path.name != "pyproject.toml")
@@ -108,10 +108,10 @@ def _more(problems: list[str]) -> list[str]:
     return [f"… and {more:,} more"] if more > 0 else []
 
 
-class _Filled:
+class _FilledCase:
     """Fills the prompts of a suite with its cases, and gathers problems."""
 
-    def __init__(self, suite: EvalSuite, request: EvalRequest) -> None:
+    def __init__(self, suite: PromptSuite, request: EvalRequest) -> None:
         self.suite, self.request = suite, request
         self.prompts = [each for each in suite.prompts if not request.prompts or each.name in request.prompts]
         # Without cases, each prompt is a case of its own, and there is nothing to compare prompts on.
@@ -147,7 +147,7 @@ class _Filled:
                 if case is not None:
                     yield case
 
-    def _case(self, given: SuiteCase, prompt: SuitePrompt, name: str) -> Case | None:
+    def _case(self, given: PromptCase, prompt: SuitePrompt, name: str) -> Case | None:
         values = {**given.variables, **({} if given.input is None else {"input": given.input})}
         try:
             text = prompt.template.fill(values)
@@ -191,7 +191,7 @@ def scoring_problem(case: Case, scorers: Sequence[Scorer]) -> str | None:
     return None
 
 
-def _described(given: SuiteCase) -> str:
+def _described(given: PromptCase) -> str:
     """Return a name for a case that has none: its input, or its values."""
     if given.input is not None:
         return given.input if isinstance(given.input, str) else json.dumps(given.input, ensure_ascii=False)

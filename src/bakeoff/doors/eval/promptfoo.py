@@ -12,8 +12,8 @@ from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, parse_yam
 from bakeoff.doors.eval.config import LimitsConfig, path_in
 from bakeoff.doors.eval.promptfoo_asserts import Assertions, csv_assertion, number_in
 from bakeoff.doors.eval.promptfoo_providers import provider_subject
-from bakeoff.doors.eval.sources import Row, find_files, read_text, rows_of_file
-from bakeoff.doors.eval.suite import EvalSuite, SuiteCase, SuitePrompt, printable
+from bakeoff.doors.eval.sources import DataRow, find_files, read_text, rows_of_file
+from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
 from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
 from bakeoff.errors import UsageError
 from bakeoff.plan import SubjectSpec
@@ -66,14 +66,14 @@ class Notes:
                 self.warn((*key, name), "is not understood, and not used")
 
 
-def suite_of_promptfoo(placed: PlacedYaml) -> EvalSuite:
+def suite_of_promptfoo(placed: PlacedYaml) -> PromptSuite:
     """Read a configuration of promptfoo. One error lists all problems; the suite's warnings name what is left out."""
     if not isinstance(placed.value, dict):
         raise UsageError(f"{placed.file}:1: this is not a configuration: it needs prompts, providers and tests")
-    return _Reader(placed).suite()
+    return _PromptfooReader(placed).suite()
 
 
-class _Reader:
+class _PromptfooReader:
     def __init__(self, placed: PlacedYaml) -> None:
         assert isinstance(placed.value, dict)
         self.config: dict[str, Any] = placed.value
@@ -82,7 +82,7 @@ class _Reader:
         self.assertions = Assertions(self.notes)
         self.sources: list[Path] = []
 
-    def suite(self) -> EvalSuite:
+    def suite(self) -> PromptSuite:
         notes, config = self.notes, self.config
         notes.unused((), config, _KNOWN)
         prompts = tuple(self._prompts())
@@ -96,7 +96,7 @@ class _Reader:
             notes.problem(("tests",), "none is left that can be used")
         if notes.problems:
             gathered([*notes.warnings, *notes.problems])  # what was left out may be why nothing is left
-        return EvalSuite(
+        return PromptSuite(
             file=self.placed.file,
             name=str(config.get("description") or self.placed.file.resolve().parent.name or "eval"),
             prompts=prompts,
@@ -191,7 +191,7 @@ class _Reader:
 
     # --- tests ------------------------------------------------------------------------------------------------------
 
-    def _cases(self) -> Iterator[SuiteCase]:
+    def _cases(self) -> Iterator[PromptCase]:
         usual = self._default_test()
         found = False
         for key, item in self._listed("tests"):
@@ -237,7 +237,7 @@ class _Reader:
             metadata={**usual.metadata, **parts["metadata"]},
         )
 
-    def _scenario(self, scenario: Any, key: Key, usual: Usual) -> Iterator[SuiteCase]:
+    def _scenario(self, scenario: Any, key: Key, usual: Usual) -> Iterator[PromptCase]:
         parts: list[Any] = [scenario.get(name) for name in ("config", "tests")] if isinstance(scenario, dict) else []
         if not parts or not all(isinstance(part, list) for part in parts):
             self.notes.warn(key, "is not understood, and not used: a scenario has lists `config` and `tests`")
@@ -255,7 +255,7 @@ class _Reader:
             for at, test in enumerate(tests):
                 yield from self._test(test, self.placed, (*key, "tests", at), base)
 
-    def _tests_of_file(self, text: str, key: Key, usual: Usual) -> Iterator[SuiteCase]:
+    def _tests_of_file(self, text: str, key: Key, usual: Usual) -> Iterator[PromptCase]:
         path = path_in(text) or text
         if "://" in path or Path(path.partition(":")[0]).suffix in _CODE:
             why = _NOT_RUN if "://" not in path else "is not on this machine"
@@ -279,7 +279,7 @@ class _Reader:
 
     def _test(
         self, test: Any, placed: PlacedYaml, key: Key, usual: Usual, where: str | None = None
-    ) -> Iterator[SuiteCase]:
+    ) -> Iterator[PromptCase]:
         """Yield the cases of a test: one for each combination of variables that are lists."""
         notes = Notes(placed, self.notes.problems, self.notes.warnings)
         if not isinstance(test, dict):
@@ -317,7 +317,7 @@ class _Reader:
         key: Key,
         usual: Usual,
         where: str,
-    ) -> SuiteCase | None:
+    ) -> PromptCase | None:
         own = test.get("assert") or []
         if not isinstance(own, list):
             notes.problem((*key, "assert"), "has to be a list")
@@ -334,7 +334,7 @@ class _Reader:
             return None
         metadata = test.get("metadata")
         tags = {**usual.metadata, **(metadata if isinstance(metadata, dict) else {})}
-        return SuiteCase(
+        return PromptCase(
             where=where,
             name=str(test["description"]) if test.get("description") else None,
             variables=variables,
@@ -367,13 +367,13 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | float)
 
 
-def _unnamed(case: SuiteCase) -> SuiteCase:
+def _unnamed(case: PromptCase) -> PromptCase:
     """Return one of several cases of a test: its values tell it from the others."""
     told = ", ".join(str(value) for value in case.variables.values() if _is_plain(value))
     return replace(case, name=f"{case.name}: {told}" if case.name else None)
 
 
-def _csv_test(row: Row) -> dict[str, Any]:
+def _csv_test(row: DataRow) -> dict[str, Any]:
     """Return the test of a row: columns that begin with `__` are no variables."""
     own = {name: value for name, value in row.values.items() if name.startswith("__") and value != ""}
     test: dict[str, Any] = {"vars": {name: value for name, value in row.values.items() if not name.startswith("__")}}

@@ -25,7 +25,7 @@ from bakeoff.doors.eval.config import (
 from bakeoff.doors.eval.scorers import ScorerReader
 from bakeoff.doors.eval.sources import (
     MAX_CASES,
-    Row,
+    DataRow,
     dataset_rows,
     find_files,
     function_rows,
@@ -33,7 +33,7 @@ from bakeoff.doors.eval.sources import (
     rows_of_file,
 )
 from bakeoff.doors.eval.subjects import subject_specs
-from bakeoff.doors.eval.suite import EvalSuite, SuiteCase, SuitePrompt, printable
+from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
 from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
 from bakeoff.errors import UsageError
 from bakeoff.models.providers import known_model_name, known_providers
@@ -44,17 +44,17 @@ _RESERVED = ("input", "expected")
 _PROMPT_SUFFIXES = (".txt", ".md", ".j2", ".jinja", ".jinja2", ".prompt")
 
 
-def suite_of(placed: PlacedYaml) -> EvalSuite:
+def suite_of(placed: PlacedYaml) -> PromptSuite:
     """Check a configuration, and read all files that it names. One error lists all problems."""
     if not isinstance(placed.value, dict):
         raise UsageError(f"{placed.file}:1: this is not a configuration: it needs `cases` or `prompts`, and `scorers`")
     try:
-        return _Reader(placed, placed.read(EvalConfig, EXAMPLES)).suite()
+        return _SuiteReader(placed, placed.read(EvalConfig, EXAMPLES)).suite()
     except ConfigError as error:
         if not isinstance(error.__cause__, ValidationError):
             raise
         wrong = {str(item["loc"][0]) for item in error.__cause__.errors()}
-        return _Reader(placed, _rest_of(placed.value, wrong), error.problems).suite()
+        return _SuiteReader(placed, _rest_of(placed.value, wrong), error.problems).suite()
 
 
 def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
@@ -65,7 +65,7 @@ def _rest_of(value: dict[str, JsonValue], wrong: set[str]) -> EvalConfig:
     return EvalConfig.model_validate({**kept, **({"subjects": ["oracle"]} if "subjects" in wrong else {})})
 
 
-class _Reader:
+class _SuiteReader:
     """Reads one configuration, and gathers its problems, also those that are known before."""
 
     def __init__(self, placed: PlacedYaml, config: EvalConfig, problems: Sequence[str] = ()) -> None:
@@ -76,7 +76,7 @@ class _Reader:
         models = [entry.model for entry in config.subjects if entry.model is not None]
         self.scorers = ScorerReader(config.judge, models, self.problems)
 
-    def suite(self) -> EvalSuite:
+    def suite(self) -> PromptSuite:
         placed, config = self.placed, self.config
         subjects = subject_specs(config.subjects, placed, self.problems)
         prompts = tuple(self._prompts())
@@ -91,7 +91,7 @@ class _Reader:
             self._problem(("cases",), f"there are more than {MAX_CASES:,}: write `limit: …`")
         self._check_whole(cases)
         gathered(sorted(self.problems, key=self._line))
-        return EvalSuite(
+        return PromptSuite(
             file=placed.file,
             name=config.name or placed.file.resolve().parent.name or "eval",
             prompts=prompts or (SuitePrompt("", PromptTemplate.of("{{ input }}"), str(placed.file)),),
@@ -115,7 +115,7 @@ class _Reader:
         line = problem.removeprefix(f"{self.placed.file}:").partition(":")[0]
         return int(line) if line.isdecimal() else sys.maxsize
 
-    def _check_whole(self, cases: tuple[SuiteCase, ...]) -> None:
+    def _check_whole(self, cases: tuple[PromptCase, ...]) -> None:
         config = self.config
         if self.problems:
             return
@@ -180,9 +180,9 @@ class _Reader:
 
     # --- cases ------------------------------------------------------------------------------------------------------
 
-    def _cases(self) -> Iterator[SuiteCase]:
+    def _cases(self) -> Iterator[PromptCase]:
         if not self.config.cases:
-            yield SuiteCase(self.placed.where(("prompts",)))
+            yield PromptCase(self.placed.where(("prompts",)))
             return
         names: dict[str, str] = {}
         for at, entry in enumerate(self.config.cases):
@@ -196,7 +196,7 @@ class _Reader:
                     names[case.name] = case.where
                 yield case
 
-    def _of_entry(self, entry: CaseEntry, key: Key) -> Iterator[SuiteCase]:
+    def _of_entry(self, entry: CaseEntry, key: Key) -> Iterator[PromptCase]:
         source = entry.source
         given = entry.model_fields_set
         if source is None:
@@ -222,7 +222,7 @@ class _Reader:
         own = any(text.startswith(f"{file}:") for file in self.sources)
         self.problems.append(text if own else self.placed.problem(key, text))
 
-    def _rows(self, entry: CaseEntry, key: Key) -> Iterator[Row]:
+    def _rows(self, entry: CaseEntry, key: Key) -> Iterator[DataRow]:
         if entry.function is not None:
             yield from function_rows(entry.function, "cases")
         elif entry.dataset is not None:
@@ -236,7 +236,7 @@ class _Reader:
                 self.sources.append(file)
                 yield from rows_of_file(file)
 
-    def _inline(self, entry: CaseEntry, key: Key) -> SuiteCase:
+    def _inline(self, entry: CaseEntry, key: Key) -> PromptCase:
         for name in _RESERVED:
             if name in entry.vars:
                 self._problem((*key, "vars", name), f"is a key of the case itself: write `{name}` beside `vars`")
@@ -244,7 +244,7 @@ class _Reader:
         where = self.placed.problem(key, "").removesuffix(": ")
         return _case(entry, where, own)
 
-    def _of_row(self, row: Row, source: CaseEntry) -> SuiteCase:
+    def _of_row(self, row: DataRow, source: CaseEntry) -> PromptCase:
         """Return the case of a row: known columns are keys of a case, all others are variables."""
         known = {name: value for name, value in row.values.items() if name in _OF_A_ROW and value not in (None, "")}
         more = {name: value for name, value in row.values.items() if name not in _OF_A_ROW}
@@ -257,12 +257,12 @@ class _Reader:
         nested = known.get("vars") or {}
         if isinstance(nested, dict):
             known["vars"] = {**more, **nested}
-        placed = Row(row.where, known).placed
+        placed = DataRow(row.where, known).placed
         try:
             entry = _case_entry(known, placed)
         except ConfigError as error:
             self.problems.append(error.problems[0])
-            return SuiteCase(row.where)
+            return PromptCase(row.where)
         own = None
         if entry.scorers is not None:
             is_data = source.function is None  # rows of a function are made by code of the user's own
@@ -270,7 +270,7 @@ class _Reader:
         return _case(entry, row.where, own, _tags(source))
 
 
-def _single_braces(prompts: Sequence[SuitePrompt], cases: Sequence[SuiteCase]) -> Iterator[str]:
+def _single_braces(prompts: Sequence[SuitePrompt], cases: Sequence[PromptCase]) -> Iterator[str]:
     """Yield a warning for each `{name}` in a prompt that was probably meant to be a value of the cases."""
     values = {name for case in cases for name in (*case.variables, *(["input"] if case.input is not None else []))}
     for prompt in prompts:
@@ -298,11 +298,11 @@ def _tags(entry: CaseEntry) -> dict[str, str]:
     return dict(given) if isinstance(given, Mapping) else {f"tag {at}": tag for at, tag in enumerate(given, 1)}
 
 
-def _case(entry: CaseEntry, where: str, scorers: Any, more_tags: Mapping[str, str] | None = None) -> SuiteCase:
+def _case(entry: CaseEntry, where: str, scorers: Any, more_tags: Mapping[str, str] | None = None) -> PromptCase:
     own, more = _tags(entry), more_tags or {}
     if more and not isinstance(entry.tags, Mapping):  # numbered after those of the source
         own = {f"tag {at}": tag for at, tag in enumerate(entry.tags, 1 + len(more))}
-    return SuiteCase(
+    return PromptCase(
         where=where,
         name=entry.name,
         input=entry.input,
@@ -314,7 +314,7 @@ def _case(entry: CaseEntry, where: str, scorers: Any, more_tags: Mapping[str, st
     )
 
 
-def _renamed(row: Row, columns: Mapping[str, str]) -> Row:
+def _renamed(row: DataRow, columns: Mapping[str, str]) -> DataRow:
     """Return a row whose columns have the names that a configuration gives them."""
     for name, column in columns.items():
         if column not in row.values:
@@ -323,4 +323,4 @@ def _renamed(row: Row, columns: Mapping[str, str]) -> Row:
             raise UsageError(f"columns.{name}: {row.where} has no column {column!r}: {hint}")
     taken = set(columns.values())
     values: dict[str, JsonValue] = {name: value for name, value in row.values.items() if name not in taken}
-    return Row(row.where, {**values, **{name: row.values[column] for name, column in columns.items()}})
+    return DataRow(row.where, {**values, **{name: row.values[column] for name, column in columns.items()}})

@@ -5,7 +5,7 @@ from itertools import combinations
 from math import fsum
 from statistics import fmean
 
-from bakeoff.doors.eval.plan import PROMPT_TAG, PlanSettings
+from bakeoff.doors.eval.plan import PROMPT_TAG, EvalPlanSettings
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.blocks import Block, BulletList, Column, Datum, Quote, Section, Table, Value, paragraph
@@ -21,7 +21,7 @@ _MAX_PAIRS = 10
 
 
 def prompt_section(
-    plan: Plan, settings: PlanSettings, cells_of: CellsOf, subjects: Sequence[str], records: Iterable[Record]
+    plan: Plan, settings: EvalPlanSettings, cells_of: CellsOf, subjects: Sequence[str], records: Iterable[Record]
 ) -> Section | None:
     """Describe the scores of prompts × subjects, and compare the prompts in pairs; None if there is one prompt."""
     if len(settings.prompts) < 2:
@@ -34,7 +34,7 @@ def prompt_section(
 
 
 def _table(
-    plan: Plan, settings: PlanSettings, cells: Mapping[str, Mapping[str, Cell]], records: Iterable[Record]
+    plan: Plan, settings: EvalPlanSettings, cells: Mapping[str, Mapping[str, Cell]], records: Iterable[Record]
 ) -> Table:
     ids = _cases_by_prompt(plan)
     spent = _costs(plan, records)
@@ -88,7 +88,7 @@ def _joined(cells: Sequence[Cell]) -> Cell:
     return Cell(sum(cell.rounds for cell in cells), total, squares)
 
 
-def _comparisons(plan: Plan, settings: PlanSettings, cells: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+def _comparisons(plan: Plan, settings: EvalPlanSettings, cells: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
     """Yield a sentence about each pair of prompts, over all subjects: a case is paired with itself."""
     by_prompt: dict[str, dict[CaseKey, Cell]] = {prompt: {} for prompt in settings.prompts}
     for case in plan.cases:
@@ -115,7 +115,7 @@ def _comparisons(plan: Plan, settings: PlanSettings, cells: Mapping[str, Mapping
         yield f"… and {len(pairs) - _MAX_PAIRS:,} more pairs."
 
 
-def left_out_section(settings: PlanSettings) -> Section | None:
+def left_out_section(settings: EvalPlanSettings) -> Section | None:
     """List what a configuration has that was not understood or not run; None if there is nothing."""
     if not settings.warnings:
         return None

@@ -15,7 +15,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import ModelJudge, Scorer
 from bakeoff.scorers.configurable import NAMED_FUNCTION, ConfigurableScorer
-from bakeoff.scorers.function import FunctionOptions
+from bakeoff.scorers.function import FunctionScorerOptions
 from bakeoff.scorers.model_judge import ModelScorer
 
 # The option that a value stands for which is not an object: `- judge: It is polite.`
@@ -145,7 +145,7 @@ def options_model(kind: str) -> type[FrozenModel] | None:
     owner = getattr(default_registry().scorers[kind], "__self__", None)
     if isinstance(owner, type) and issubclass(owner, ConfigurableScorer):
         return owner.options_model()
-    return FunctionOptions if kind == "function" else None
+    return FunctionScorerOptions if kind == "function" else None
 
 
 def _check(model: type[FrozenModel], options: dict[str, JsonValue], who: str, placed: PlacedYaml, key: Key) -> None:

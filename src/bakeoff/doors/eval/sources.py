@@ -28,7 +28,7 @@ MAX_CASES = 1_000_000
 _ARROW_HINT = "needs pyarrow, which is not installed: run `pip install 'bakeoff[parquet]'`"
 
 
-class Row(NamedTuple):
+class DataRow(NamedTuple):
     """One row with its place."""
 
     where: str
@@ -62,7 +62,7 @@ def find_files(pattern: str, folder: Path) -> list[Path]:
     return sorted(file for name in glob(str(path), recursive=True) if (file := Path(name)).is_file())  # noqa: PTH207
 
 
-def rows_of_file(file: Path) -> Iterator[Row]:
+def rows_of_file(file: Path) -> Iterator[DataRow]:
     """Yield the rows of a file. Raise `UsageError` for one that cannot be read."""
     readers = {
         ".csv": _csv_rows,
@@ -90,7 +90,7 @@ def read_text(file: Path) -> str:
         raise UsageError(f"{file} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
 
 
-def _csv_rows(file: Path, delimiter: str = ",") -> Iterator[Row]:
+def _csv_rows(file: Path, delimiter: str = ",") -> Iterator[DataRow]:
     reader = csv.reader(StringIO(read_text(file), newline=""), delimiter=delimiter, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
@@ -106,23 +106,23 @@ def _csv_rows(file: Path, delimiter: str = ",") -> Iterator[Row]:
                     "in double quotes"
                 )
             if any(cells):
-                yield Row(f"{file}:{line}", dict(zip(header, cells, strict=False)))
+                yield DataRow(f"{file}:{line}", dict(zip(header, cells, strict=False)))
             line = reader.line_num + 1
     except csv.Error as error:
         raise UsageError(f"{file}:{reader.line_num}: this is not CSV: {error}") from error
 
 
-def _tsv_rows(file: Path) -> Iterator[Row]:
+def _tsv_rows(file: Path) -> Iterator[DataRow]:
     return _csv_rows(file, "\t")
 
 
-def _json_lines(file: Path) -> Iterator[Row]:
+def _json_lines(file: Path) -> Iterator[DataRow]:
     for number, line in enumerate(read_text(file).split("\n"), 1):
         if line.strip():
             yield _row(f"{file}:{number}", _parsed(line, f"{file}:{number}"))
 
 
-def _json_rows(file: Path) -> Iterator[Row]:
+def _json_rows(file: Path) -> Iterator[DataRow]:
     found = _parsed(read_text(file), f"{file}:1")
     if not isinstance(found, list):
         raise UsageError(f"{file}:1: a JSON file of cases is a list of objects, such as [{{…}}, {{…}}]")
@@ -137,7 +137,7 @@ def _parsed(text: str, where: str) -> Any:
         raise UsageError(f"{where}: this is not JSON: {error}") from error
 
 
-def _yaml_rows(file: Path) -> Iterator[Row]:
+def _yaml_rows(file: Path) -> Iterator[DataRow]:
     placed = parse_yaml(read_text(file), file)
     if not isinstance(placed.value, list):
         raise ConfigError([f"{file}:1: a YAML file of cases is a list of objects: begin each with `- `"])
@@ -145,13 +145,13 @@ def _yaml_rows(file: Path) -> Iterator[Row]:
         yield _row(placed.where((number,)), each)
 
 
-def _row(where: str, value: Any) -> Row:
+def _row(where: str, value: Any) -> DataRow:
     if not isinstance(value, dict):
         raise UsageError(f"{where}: a case is an object with names and values, and not {type(value).__name__}")
-    return Row(where, value)
+    return DataRow(where, value)
 
 
-def _parquet_rows(file: Path) -> Iterator[Row]:
+def _parquet_rows(file: Path) -> Iterator[DataRow]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -163,12 +163,12 @@ def _parquet_rows(file: Path) -> Iterator[Row]:
         raise UsageError(f"{file} cannot be read as Parquet: {_first_line(error)}") from error
 
 
-def _arrow_rows(file: Path, batches: "Iterable[pyarrow.RecordBatch]") -> Iterator[Row]:
+def _arrow_rows(file: Path, batches: "Iterable[pyarrow.RecordBatch]") -> Iterator[DataRow]:
     number = 0
     for batch in batches:
         for values in batch.to_pylist():
             number += 1
-            yield Row(f"{file}: row {number}", _plain(values))
+            yield DataRow(f"{file}: row {number}", _plain(values))
 
 
 def _plain(values: Any) -> Any:
@@ -176,7 +176,7 @@ def _plain(values: Any) -> Any:
     return to_jsonable_python(values, fallback=str, bytes_mode="base64", inf_nan_mode="null")
 
 
-def dataset_rows(folder: Path, split: str | None) -> Iterator[Row]:
+def dataset_rows(folder: Path, split: str | None) -> Iterator[DataRow]:
     """Yield the rows of a data set that `save_to_disk` wrote, or whose Parquet files were downloaded."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: name the folder of a data set that is on disk")
@@ -229,7 +229,7 @@ def _load(file: Path) -> dict[str, Any]:
     return found
 
 
-def _arrow_file(file: Path) -> Iterator[Row]:
+def _arrow_file(file: Path) -> Iterator[DataRow]:
     try:
         import pyarrow
     except ImportError as error:
@@ -245,7 +245,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def function_rows(target: str, who: str) -> Iterator[Row]:
+def function_rows(target: str, who: str) -> Iterator[DataRow]:
     """Yield what a function of the user yields: objects, or texts that are inputs."""
     function = import_target(target, who)
     try:
@@ -258,4 +258,4 @@ def function_rows(target: str, who: str) -> Iterator[Row]:
             value = value._asdict()
         if not isinstance(value, Mapping):
             raise UsageError(f"{who}: item {number} of {target} is {type(each).__name__}: yield objects or texts")
-        yield Row(f"{target}: item {number}", _plain(dict(value)))
+        yield DataRow(f"{target}: item {number}", _plain(dict(value)))

@@ -17,7 +17,7 @@ from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name
 from bakeoff.plan import SubjectSpec
 from bakeoff.subjects.command import CommandSubject, command_revision
-from bakeoff.subjects.scripted import Scripted
+from bakeoff.subjects.scripted import ScriptedSubject
 
 _SETTINGS = (
     *("temperature", "max_tokens", "seed", "send_seed", "timeout", "stream", "output_schema", "price", "max_steps"),
@@ -73,7 +73,7 @@ def _spec(entry: SubjectEntry, kind: str, folder: Path) -> SubjectSpec:
         if not isinstance(script, dict):
             script = {"default": script if isinstance(script, str) else str(script)}
         spec = SubjectSpec(kind="scripted", name=printable(entry.name or "scripted"), options=script)
-        Scripted.from_spec(spec)  # raises for wrong options
+        ScriptedSubject.from_spec(spec)  # raises for wrong options
         return spec
     assert entry.control is not None
     return SubjectSpec(kind=entry.control, name=printable(entry.name or entry.control))

@@ -27,7 +27,7 @@ class SuitePrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteCase:
+class PromptCase:
     """A case before its prompt is filled in."""
 
     where: str
@@ -41,14 +41,14 @@ class SuiteCase:
 
 
 @dataclass(frozen=True, slots=True)
-class EvalSuite:
+class PromptSuite:
     """A configuration that was read and checked."""
 
     file: Path
     name: str
     prompts: tuple[SuitePrompt, ...]
     subjects: tuple[SubjectSpec, ...]
-    cases: tuple[SuiteCase, ...]
+    cases: tuple[PromptCase, ...]
     scorers: tuple[ScorerSpec, ...]
     built: Mapping[str, Scorer]  # by the digests of their specs
     threshold: float | None = 1.0

@@ -17,7 +17,7 @@ from bakeoff._kernel.yaml_with_lines import gathered
 from bakeoff.doors.mcp.config import SuiteConfig, suite_of
 from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.doors.mcp.results.files import write_reports
-from bakeoff.doors.mcp.results.report import Report
+from bakeoff.doors.mcp.results.report import McpReport
 from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
 from bakeoff.engine.run import run
 from bakeoff.errors import UsageError
@@ -27,7 +27,7 @@ from bakeoff.storage.run_folder import new_run_folder
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class McpProgress:
     """The progress of an evaluation, and the round that has just ended."""
 
     suite: Path
@@ -47,10 +47,10 @@ class Progress:
 Config = Path | str | Mapping[str, Any] | SuiteConfig | EvaluationRequest
 """A file or a folder of files, the keys of a file as data, a configuration, or a part of a file or folder."""
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[McpProgress], None]
 
 
-def evaluate(config: Config, *, progress: OnProgress | None = None, options: RunOptions | None = None) -> Report:
+def evaluate(config: Config, *, progress: OnProgress | None = None, options: RunOptions | None = None) -> McpReport:
     """Evaluate one configuration and return its report.
 
     `progress` is called after each round. Raise an error if the configuration, a model or a server cannot be used;
@@ -61,7 +61,7 @@ def evaluate(config: Config, *, progress: OnProgress | None = None, options: Run
 
 async def evaluate_async(
     config: Config, *, progress: OnProgress | None = None, options: RunOptions | None = None
-) -> Report:
+) -> McpReport:
     """Evaluate one configuration from a running event loop."""
     suites = _all_of(config, options)
     if len(suites) > 1:
@@ -76,7 +76,7 @@ evaluate_mcp, evaluate_mcp_async = evaluate, evaluate_async
 
 async def evaluate_all(
     config: Config, *, progress: OnProgress | None = None, options: RunOptions | None = None
-) -> tuple[Report, ...]:
+) -> tuple[McpReport, ...]:
     """Evaluate every suite of a folder, one after the other."""
     suites = _all_of(config, options)
     return tuple([await _evaluate(suite, progress) for suite in suites])
@@ -94,12 +94,12 @@ def _all_of(config: Config, options: RunOptions | None) -> tuple[SelectedSuite, 
     return read.suites
 
 
-async def _evaluate(selected: SelectedSuite, progress: OnProgress | None) -> Report:
+async def _evaluate(selected: SelectedSuite, progress: OnProgress | None) -> McpReport:
     async with AsyncExitStack() as stack:
         return await _run(await prepare(selected, stack), progress)
 
 
-async def _run(selected: SelectedSuite, progress: OnProgress | None) -> Report:
+async def _run(selected: SelectedSuite, progress: OnProgress | None) -> McpReport:
     plan, door = selected.plan, selected.door
     folder = new_run_folder(selected.options.results, plan.name)
     options = replace(door.options(plan, selected.options), folder=folder.path)
@@ -107,5 +107,5 @@ async def _run(selected: SelectedSuite, progress: OnProgress | None) -> Report:
     async for record in run(plan, options, registry=door.named_registry(plan, options)):
         done += 1
         if progress is not None:
-            progress(Progress(selected.suite.file, done, plan.size, record))
+            progress(McpProgress(selected.suite.file, done, plan.size, record))
     return write_reports(folder, plan, door.settings_of(plan), folder.latest_records(plan)).report

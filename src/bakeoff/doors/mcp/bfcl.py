@@ -34,7 +34,7 @@ _MAX_BYTES = 200_000_000
 SERVER = "functions"
 
 
-class _Unusable(Exception):
+class _UnusableEntry(Exception):
     """Raised for a question that cannot become a case. The message says why."""
 
 
@@ -48,7 +48,7 @@ class ImportedCases:
 
 
 @dataclass(slots=True)
-class _Servers:
+class _BfclServers:
     """Functions by server. Questions may offer different functions of one name, which no server can have twice."""
 
     tools: list[dict[str, ToolEntry]] = field(default_factory=list)
@@ -92,7 +92,7 @@ def import_bfcl(files: Sequence[Path]) -> ImportedCases:
 
 
 def _imported(questions: Mapping[str, tuple[str, Object]], answers: Mapping[str, JsonValue]) -> ImportedCases:
-    servers = _Servers()
+    servers = _BfclServers()
     cases: list[Object] = []
     left_out: Counter[str] = Counter()
     notes: list[str] = []
@@ -107,7 +107,7 @@ def _imported(questions: Mapping[str, tuple[str, Object]], answers: Mapping[str,
             continue
         try:
             cases.append(_case(name, entry, answers.get(name), servers))
-        except _Unusable as problem:
+        except _UnusableEntry as problem:
             notes.append(f"{place}: {visible(name)} is left out: {problem}")
     for category, number in left_out.items():
         notes.append(f"{count_of(number, 'question')} of the category {visible(category)!r} left out: not supported")
@@ -156,7 +156,7 @@ def _is_negative(name: str) -> bool:
     return _category(name).endswith(_NO_CALL)
 
 
-def _case(name: str, entry: Object, answer: JsonValue, servers: _Servers) -> Object:
+def _case(name: str, entry: Object, answer: JsonValue, servers: _BfclServers) -> Object:
     listed = entry.get("function")
     functions = dict(_function(each) for each in (listed if isinstance(listed, list) else [listed]))
     prompt = _prompt(entry["question"])
@@ -182,13 +182,13 @@ def _prompt(question: JsonValue) -> str:
     if turns and all(isinstance(each, dict) for each in turns):
         turns = [turns]
     if len(turns) != 1 or not isinstance(turns[0], list):
-        raise _Unusable("it has several turns")
+        raise _UnusableEntry("it has several turns")
     messages = [each for each in turns[0] if isinstance(each, dict)]
     if any(each.get("role") == "assistant" for each in messages):
-        raise _Unusable("it contains answers of an assistant")
+        raise _UnusableEntry("it contains answers of an assistant")
     text = "\n\n".join(str(each.get("content", "")) for each in messages)
     if not text.strip():
-        raise _Unusable("it has no text")
+        raise _UnusableEntry("it has no text")
     return _plain(text)
 
 
@@ -198,7 +198,7 @@ def _plain(text: str) -> str:
 
 def _function(given: JsonValue) -> tuple[str, ToolEntry]:
     if not isinstance(given, dict) or not isinstance(given.get("name"), str):
-        raise _Unusable("it has a function without a name")
+        raise _UnusableEntry("it has a function without a name")
     schema = _schema(given.get("parameters", {}))
     entry = ToolEntry(description=str(given.get("description", "")), inputSchema={**schema, "type": "object"})
     return str(given["name"]), entry
@@ -215,7 +215,7 @@ def _schema(given: JsonValue) -> Object:
     kind = _TYPES.get(kind, kind)
     if kind != "any":
         if kind not in _KNOWN_TYPES:
-            raise _Unusable(f"its functions have the type {kind!r}, which is not one of Python")
+            raise _UnusableEntry(f"its functions have the type {kind!r}, which is not one of Python")
         schema["type"] = kind
     if isinstance(properties := given.get("properties"), dict):
         schema["properties"] = {name: _schema(inner) for name, inner in properties.items()}
@@ -227,12 +227,12 @@ def _schema(given: JsonValue) -> Object:
 def _calls(answer: JsonValue, functions: Mapping[str, ToolEntry]) -> Iterator[tuple[str, Object]]:
     for call in answer if isinstance(answer, list) else [answer]:
         if not isinstance(call, dict) or len(call) != 1:
-            raise _Unusable("its answer is not a list of calls")
+            raise _UnusableEntry("its answer is not a list of calls")
         [(name, allowed)] = call.items()
         if name not in functions or not isinstance(allowed, dict):
-            raise _Unusable(f"its answer calls {name!r}, which it does not offer")
+            raise _UnusableEntry(f"its answer calls {name!r}, which it does not offer")
         if bare := [each for each, values in allowed.items() if not isinstance(values, list)]:
-            raise _Unusable(f"its answer has no list of allowed values for {bare[0]!r}")
+            raise _UnusableEntry(f"its answer has no list of allowed values for {bare[0]!r}")
         yield name, _object(allowed, functions[name].inputSchema)
 
 
@@ -242,7 +242,7 @@ def _object(allowed: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -
     found: Object = {}
     for name, values in allowed.items():
         if isinstance(parts, dict) and name not in parts and values != [""]:
-            raise _Unusable(f"its answer has the parameter {name!r}, which the function does not have")
+            raise _UnusableEntry(f"its answer has the parameter {name!r}, which the function does not have")
         part = parts.get(name, {}) if isinstance(parts, dict) else {}
         needed = isinstance(required, list) and name in required
         choices = values if isinstance(values, list) else [values]
@@ -252,7 +252,7 @@ def _object(allowed: Mapping[str, JsonValue], schema: Mapping[str, JsonValue]) -
             continue  # an unexpected parameter fails, so nothing has to be said
         found[name] = _matcher(_fitting(real, part if isinstance(part, dict) else {}, name), optional=absent)
     if missing := [name for name in required if name not in found] if isinstance(required, list) else []:
-        raise _Unusable(f"its answer has no value for {missing[0]!r}, which the function requires")
+        raise _UnusableEntry(f"its answer has no value for {missing[0]!r}, which the function requires")
     return found
 
 
@@ -261,7 +261,7 @@ def _fitting(values: Sequence[JsonValue], schema: Mapping[str, JsonValue], name:
     found = [_value(value, schema) for value in values]
     kept = [value for value, given in zip(found, values, strict=True) if _allowed(value, given, schema)]
     if not kept:
-        raise _Unusable(f"no allowed value of {name!r} matches the schema of its function")
+        raise _UnusableEntry(f"no allowed value of {name!r} matches the schema of its function")
     unique: list[JsonValue] = []
     for value in kept:
         if value not in unique:
@@ -280,7 +280,7 @@ def _value(value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
     if isinstance(value, dict):
         made = _object(value, schema)
         if is_matcher(made):
-            raise _Unusable("an expected object has the keys of a matcher")
+            raise _UnusableEntry("an expected object has the keys of a matcher")
         return made
     if isinstance(value, list):
         return [_value(each, items if isinstance(items, dict) else {}) for each in value]

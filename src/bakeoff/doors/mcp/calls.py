@@ -113,7 +113,7 @@ class EndCheck(FrozenModel):
         return (self.function or command)[:80]
 
 
-class Expected(FrozenModel):
+class ExpectedMcpCall(FrozenModel):
     """What a case expects, as the plan contains it. No model sees this."""
 
     calls: tuple[ExpectedCall, ...] | None
@@ -130,7 +130,7 @@ class Expected(FrozenModel):
     end_state: tuple[EndCheck, ...] = Field(default=(), exclude_if=lambda checks: not checks)
 
 
-class ExpectedTurn(Expected):
+class ExpectedTurn(ExpectedMcpCall):
     """One turn of a case, with the calls and results that are expected of it."""
 
     prompt: str
@@ -190,7 +190,7 @@ def plain_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """The calls of a reply, or the reason why it has none that can be read."""
 
     calls: tuple[Call, ...] = ()
@@ -205,21 +205,21 @@ def _refuse_constant(name: str) -> Any:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def read_reply(text: str, *, strict: bool = False) -> Reply:
+def read_reply(text: str, *, strict: bool = False) -> ModelReply:
     """Read the calls of a reply. With `strict`, accept only JSON with nothing around it."""
     text = text[:_MAX_REPLY_LENGTH].strip()
     if not text:
-        return Reply(problem="the reply is empty")
+        return ModelReply(problem="the reply is empty")
     try:
         return _reply_with(_DECODER.decode(text), "bare")
     except (ValueError, RecursionError) as error:
         lenient = _read_lenient(_THOUGHT.sub("", text).strip())
         if strict:
-            return Reply(form=lenient.form, problem=f"strictJson: the reply is not JSON alone: {error}")
+            return ModelReply(form=lenient.form, problem=f"strictJson: the reply is not JSON alone: {error}")
         return lenient
 
 
-def _read_lenient(text: str) -> Reply:
+def _read_lenient(text: str) -> ModelReply:
     fenced: list[JsonValue] = []
     for block in _FENCE.findall(text):
         try:
@@ -230,24 +230,26 @@ def _read_lenient(text: str) -> Reply:
         return _reply_with(fenced[0], "fenced")
     found = {json.dumps(value, sort_keys=True): value for value in _embedded(text) if _looks_like_call(value)}
     if len(found) > 1:
-        return Reply(form="surrounded", problem=f"the reply contains {len(found)} different calls in separate places")
+        return ModelReply(
+            form="surrounded", problem=f"the reply contains {len(found)} different calls in separate places"
+        )
     if found:
         return _reply_with(next(iter(found.values())), "surrounded")
     if any(sign in text for sign in ("serverName", "toolName")):
-        return Reply(form="surrounded", problem="the reply is not valid JSON")
-    return Reply(form="prose")  # text without a call
+        return ModelReply(form="surrounded", problem="the reply is not valid JSON")
+    return ModelReply(form="prose")  # text without a call
 
 
-def _reply_with(value: JsonValue, form: ReplyForm) -> Reply:
+def _reply_with(value: JsonValue, form: ReplyForm) -> ModelReply:
     if value is None or value == []:
-        return Reply(form=form)
+        return ModelReply(form=form)
     calls: list[Call] = []
     for item in value if isinstance(value, list) else [value]:
         call = _as_call(item)
         if isinstance(call, str):
-            return Reply(form=form, problem=call)
+            return ModelReply(form=form, problem=call)
         calls.append(call)
-    return Reply(tuple(calls), form)
+    return ModelReply(tuple(calls), form)
 
 
 def _as_call(value: JsonValue) -> Call | str:

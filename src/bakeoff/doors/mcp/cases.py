@@ -33,7 +33,7 @@ OF_A_CASE = {"maxSeconds", "maxCost"}
 """The keys of a case that its turns do not have."""
 
 
-class Turn(CallRules):
+class McpTurn(CallRules):
     """A message of the user and the expected calls."""
 
     prompt: str = Field(min_length=1)
@@ -89,7 +89,7 @@ class Turn(CallRules):
         return CallRules(**{name: getattr(self, name) for name in CallRules.model_fields})
 
 
-class SuiteCase(Turn):
+class McpCase(McpTurn):
     """One prompt and the expected call, or several turns.
 
     With turns, `prompt` has the prompts of all turns and `expectedOutput` all expected calls.
@@ -106,7 +106,7 @@ class SuiteCase(Turn):
         description="the only tools that this case offers: their names, or server/name; all if absent",
         exclude_if=lambda tools: tools is None,
     )
-    turns: tuple[Turn, ...] = Field(
+    turns: tuple[McpTurn, ...] = Field(
         default=(),
         description="the messages of a conversation, instead of a prompt; a turn that fails ends it",
         exclude_if=lambda turns: not turns,
@@ -138,7 +138,7 @@ class SuiteCase(Turn):
         return {name: value for name, value in written.items() if not self.turns or name not in OF_A_TURN}
 
     @property
-    def parts(self) -> tuple[Turn, ...]:
+    def parts(self) -> tuple[McpTurn, ...]:
         """Return the turns. A case without has one: itself."""
         return self.turns or (self,)
 
@@ -147,7 +147,7 @@ class SuiteCase(Turn):
         return frozenset((self.name, str(number), *self.tags))
 
 
-_TURNS: TypeAdapter[tuple[Turn, ...]] = TypeAdapter(tuple[Turn, ...])
+_TURNS: TypeAdapter[tuple[McpTurn, ...]] = TypeAdapter(tuple[McpTurn, ...])
 
 
 def prompt_of_turns(prompts: Sequence[str]) -> str:

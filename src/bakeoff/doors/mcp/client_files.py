@@ -65,7 +65,7 @@ def read_client_file(file: Path, environment: Mapping[str, str]) -> ClientFile:
             continue
         if entry.get("disabled") is True or entry.get("enabled") is False:
             continue
-        read = _Entry(placed, place, environment)
+        read = _ServerEntry(placed, place, environment)
         servers.append(read.server(name, entry))
         problems += read.problems
         lines[name] = placed.lines.get(place, 1)
@@ -99,7 +99,7 @@ def _section(value: Mapping[str, JsonValue]) -> tuple[tuple[str, ...], dict[str,
     return None
 
 
-class _Entry:
+class _ServerEntry:
     """One server of a file."""
 
     def __init__(self, placed: PlacedYaml, place: tuple[str, ...], environment: Mapping[str, str]) -> None:

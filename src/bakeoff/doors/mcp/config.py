@@ -27,7 +27,7 @@ from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.yaml_with_lines import MAX_FILE_SIZE, Key, PlacedYaml, gathered, parse_yaml, read_yaml
 from bakeoff.doors.mcp.calls import ExpectedCall, GradedText
-from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, SuiteCase, Truth, Turn
+from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, McpCase, McpTurn, Truth
 from bakeoff.doors.mcp.client_files import is_client_file, with_imports
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
@@ -213,7 +213,7 @@ class SuiteConfig(RunSettings):
         default=None, ge=0, le=1, description="the share of rounds that must pass for a case to pass; 1 if absent"
     )
     modelsToTest: tuple[str, ...] = Field(min_length=1, description="each as `provider:model`")
-    testCases: tuple[SuiteCase, ...] = Field(min_length=1)
+    testCases: tuple[McpCase, ...] = Field(min_length=1)
     mcpServers: tuple[ServerSpec, ...] = Field(min_length=1)
     executeTools: Truth | None = Field(
         default=None, description="call the tools that models ask for, and check the results; false: never"
@@ -238,7 +238,7 @@ class SuiteConfig(RunSettings):
     def threshold(self) -> float:
         return 1.0 if self.passThreshold is None else self.passThreshold
 
-    def executes(self, case: SuiteCase) -> bool:
+    def executes(self, case: McpCase) -> bool:
         """Return True if the tools of a case are executed: it needs that, and nothing forbids it."""
         told = case.executeTools if case.executeTools is not None else self.executeTools
         # Later turns go on with the results of earlier ones.
@@ -255,7 +255,7 @@ class SuiteConfig(RunSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class McpSuite:
     """A configuration and its file."""
 
     file: Path
@@ -273,7 +273,7 @@ class Suite:
         return {name for number, case in enumerate(self.config.testCases, 1) for name in case.names(number)}
 
 
-def read_suite(file: Path, environment: Mapping[str, str] | None = None) -> Suite:
+def read_suite(file: Path, environment: Mapping[str, str] | None = None) -> McpSuite:
     """Read and check one file without calling anything. One error lists all problems.
 
     `environment` has the variables; None means `suite_environment` of the file's folder.
@@ -299,7 +299,7 @@ def check_config(text: str, file: Path, environment: Mapping[str, str]) -> None:
         raise UsageError(f"nothing was written, because the result would be invalid:\n{error}") from error
 
 
-def suite_of(config: Mapping[str, Any] | SuiteConfig) -> Suite:
+def suite_of(config: Mapping[str, Any] | SuiteConfig) -> McpSuite:
     """Check a configuration that is no file, in the current folder."""
     if isinstance(config, SuiteConfig):
         config = config.model_dump(mode="json", by_alias=True, exclude_defaults=True)
@@ -310,12 +310,12 @@ def suite_of(config: Mapping[str, Any] | SuiteConfig) -> Suite:
     return _checked(PlacedYaml(Path(_NO_FILE), value, {}), suite_environment(Path()))
 
 
-def _checked(read: PlacedYaml, environment: Mapping[str, str]) -> Suite:
+def _checked(read: PlacedYaml, environment: Mapping[str, str]) -> McpSuite:
     gathered(list(shape_problems(read)))
     placed = _expanded(with_imports(read, environment), environment)
     config = placed.read(SuiteConfig, _EXAMPLES)
     gathered(list(config_problems(placed, config)))
-    return Suite(read.file, config, placed, environment)
+    return McpSuite(read.file, config, placed, environment)
 
 
 def suite_environment(folder: Path) -> dict[str, str]:
@@ -463,7 +463,7 @@ def _server_problems(placed: PlacedYaml, at: int, server: ServerSpec) -> Iterato
         yield placed.problem(("mcpServers", at, "command"), what)
 
 
-def _case_problems(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[str]:
+def _case_problems(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[str]:
     for key, call in expected_calls(placed, at, case):
         for place, problem in parameter_problems(call.parameters):
             yield placed.problem((*key, "parameters", *place), problem)
@@ -473,7 +473,7 @@ def _case_problems(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[str
         yield placed.problem(("testCases", at, "gradingPrompt"), _NO_TOOL_TO_CHECK)
 
 
-def _end_state_problems(placed: PlacedYaml, at: int, case: SuiteCase, servers: Sequence[str]) -> Iterator[str]:
+def _end_state_problems(placed: PlacedYaml, at: int, case: McpCase, servers: Sequence[str]) -> Iterator[str]:
     for number, check in enumerate(case.endState):
         key: Key = ("testCases", at, "endState", number)
         for place, problem in matcher_problems(check.expectedResults):
@@ -485,7 +485,7 @@ def _end_state_problems(placed: PlacedYaml, at: int, case: SuiteCase, servers: S
             yield placed.problem((*key, "serverName"), f"no server is called {check.serverName!r}{near}")
 
 
-def _turn_problems(placed: PlacedYaml, key: Key, part: Turn) -> Iterator[str]:
+def _turn_problems(placed: PlacedYaml, key: Key, part: McpTurn) -> Iterator[str]:
     for place, problem in matcher_problems(part.expectedResults):
         yield placed.problem((*key, "expectedResults", *place), problem)
     if part.expectedResults is not None and part.expectedOutput is None:
@@ -527,14 +527,14 @@ def repeated(names: Iterable[str | None]) -> Iterator[tuple[int, int]]:
             yield at, seen[name]
 
 
-def parts_of(at: int, case: SuiteCase) -> Iterator[tuple[Key, Turn]]:
+def parts_of(at: int, case: McpCase) -> Iterator[tuple[Key, McpTurn]]:
     """Yield each turn of a case with its place in the file; a case without turns is one."""
     key: Key = ("testCases", at)
     for number, part in enumerate(case.parts):
         yield (*key, "turns", number) if case.turns else key, part
 
 
-def expected_calls(placed: PlacedYaml, at: int, case: SuiteCase) -> Iterator[tuple[Key, ExpectedCall]]:
+def expected_calls(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[tuple[Key, ExpectedCall]]:
     """Yield each expected call, alternative and query of the end state of a case, with its place in the file."""
     for owner, part in parts_of(at, case):
         spellings: list[Key] = [(*owner, name) for name in SPELLINGS]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp.calls import NO_TOOL, UNREADABLE, Call, Expected, tool_label
+from bakeoff.doors.mcp.calls import NO_TOOL, UNREADABLE, Call, ExpectedMcpCall, tool_label
 from bakeoff.doors.mcp.execution import turns_in
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Plan
@@ -56,7 +56,7 @@ class ConfusedTools(FrozenModel):
 def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
     """Return one confusion matrix for each model, in the plan's order. Lost rounds are not counted."""
     rounds: dict[str, list[list[Pair]]] = {spec.name: [] for spec in plan.subjects}
-    expected = {case.id: Expected.model_validate(case.expected) for case in plan.cases}
+    expected = {case.id: ExpectedMcpCall.model_validate(case.expected) for case in plan.cases}
     wanted = {id: [call.tool for call in each.calls or ()] for id, each in expected.items()}
     for record in records:
         if record.verdict.counts:
@@ -70,7 +70,7 @@ def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
     return tuple(_confusion(model, found, order) for model, found in rounds.items())
 
 
-def _labels(turns: Sequence[Expected]) -> list[str]:
+def _labels(turns: Sequence[ExpectedMcpCall]) -> list[str]:
     """Return the wanted tools of the turns that were asked: a turn that fails ends the conversation."""
     return [call.tool for turn in turns for call in turn.calls or ()]
 

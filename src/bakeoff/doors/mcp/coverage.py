@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.mcp.calls import ExpectedCall, tool_label
-from bakeoff.doors.mcp.cases import SuiteCase
+from bakeoff.doors.mcp.cases import McpCase
 from bakeoff.doors.mcp.lint.schemas import Schema, pointed_at
 from bakeoff.mcp import ServerTool
 from bakeoff.report.formatting import percent
@@ -18,7 +18,7 @@ _DEEPEST = 8
 _MAX_SHOWN = 3
 
 
-class Covered(FrozenModel):
+class ToolCoverage(FrozenModel):
     """How many of something are exercised."""
 
     covered: int
@@ -28,7 +28,7 @@ class Covered(FrozenModel):
         return f"{self.covered} of {self.total}"
 
 
-class Uncovered(FrozenModel):
+class CoverageGap(FrozenModel):
     """The parts of one tool that no case exercises. A tool without cases has no further entries."""
 
     server: str
@@ -41,11 +41,11 @@ class Uncovered(FrozenModel):
 class Coverage(FrozenModel):
     """The parts of tools that the cases of a suite exercise, also those that are not selected for a run."""
 
-    tools: Covered
-    parameters: Covered
-    enumValues: Covered
+    tools: ToolCoverage
+    parameters: ToolCoverage
+    enumValues: ToolCoverage
     share: float
-    uncovered: tuple[Uncovered, ...] = ()
+    uncovered: tuple[CoverageGap, ...] = ()
     minimum: float | None = None
 
     @property
@@ -68,7 +68,7 @@ class Coverage(FrozenModel):
         return f"{', '.join(gaps[:_MAX_SHOWN])}{more}"
 
 
-def _gaps(of: Uncovered) -> Iterator[str]:
+def _gaps(of: CoverageGap) -> Iterator[str]:
     label = visible(tool_label(of.server, of.tool), 80)
     if of.noCase:
         yield label
@@ -78,7 +78,7 @@ def _gaps(of: Uncovered) -> Iterator[str]:
         yield f"{label} {visible(name, 60)} = {shown}"
 
 
-def coverage_of(cases: Sequence[SuiteCase], tools: Sequence[ServerTool], minimum: float | None = None) -> Coverage:
+def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: float | None = None) -> Coverage:
     """Compare the expected calls of cases, and their alternatives, with the tools."""
     calls: dict[tuple[str, str], list[ExpectedCall]] = {}
     for part in (part for case in cases for part in case.parts):
@@ -86,7 +86,7 @@ def coverage_of(cases: Sequence[SuiteCase], tools: Sequence[ServerTool], minimum
             for call in sequence or ():
                 calls.setdefault((call.serverName, call.toolName), []).append(call)
     totals, missing = [0, 0, 0], [0, 0, 0]
-    uncovered: list[Uncovered] = []
+    uncovered: list[CoverageGap] = []
     for tool in tools:
         own = calls.get((tool.server, tool.name), [])
         parts = _parameters(tool)
@@ -107,11 +107,13 @@ def coverage_of(cases: Sequence[SuiteCase], tools: Sequence[ServerTool], minimum
             totals[at] += total
             missing[at] += lacking
         if not own:
-            uncovered.append(Uncovered(server=tool.server, tool=tool.name, noCase=True))
+            uncovered.append(CoverageGap(server=tool.server, tool=tool.name, noCase=True))
         elif unused or unnamed:
             told = {name: values for name, values in unnamed.items() if name not in unused}
-            uncovered.append(Uncovered(server=tool.server, tool=tool.name, parameters=tuple(unused), enumValues=told))
-    counts = [Covered(covered=total - lacking, total=total) for total, lacking in zip(totals, missing, strict=True)]
+            uncovered.append(CoverageGap(server=tool.server, tool=tool.name, parameters=tuple(unused), enumValues=told))
+    counts = [
+        ToolCoverage(covered=total - lacking, total=total) for total, lacking in zip(totals, missing, strict=True)
+    ]
     whole = sum(totals)
     return Coverage(
         tools=counts[0],

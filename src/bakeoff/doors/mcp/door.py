@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff.doors import Door, FinishedRun
-from bakeoff.doors.mcp.plan import KIND, SCORER, PlanSettings, environment_of, settings_of
+from bakeoff.doors.mcp.plan import KIND, SCORER, McpPlanSettings, environment_of, settings_of
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
@@ -29,7 +29,7 @@ class McpDoor(Door):
 
     def __init__(
         self,
-        settings: PlanSettings | None = None,
+        settings: McpPlanSettings | None = None,
         environment: Mapping[str, str] | None = None,
         running: "McpHub | None" = None,
     ) -> None:
@@ -98,7 +98,7 @@ class McpDoor(Door):
 
         return case_places(Path(self.settings_of(plan).file))
 
-    def settings_of(self, plan: Plan) -> PlanSettings:
+    def settings_of(self, plan: Plan) -> McpPlanSettings:
         if self._settings is None:
             self._settings = settings_of(plan)
         return self._settings

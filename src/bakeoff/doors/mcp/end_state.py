@@ -9,8 +9,8 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp.calls import Call, EndCheck, Expected
-from bakeoff.doors.mcp.execution import Executed, TurnScore, execute_calls
+from bakeoff.doors.mcp.calls import Call, EndCheck, ExpectedMcpCall
+from bakeoff.doors.mcp.execution import ExecutedCall, TurnScore, execute_calls
 from bakeoff.doors.mcp.expected_results import result_differences
 from bakeoff.errors import GraderError
 from bakeoff.mcp import OpenHub, ServerSpec
@@ -58,7 +58,7 @@ class EndStateRunner:
         if done.is_error:
             problems = [done.text or "it answered with an error"]
         else:
-            problems = await result_differences(Expected(calls=None, results=check.expectedResults), executed)
+            problems = await result_differences(ExpectedMcpCall(calls=None, results=check.expectedResults), executed)
         reason = "; ".join(problem.removeprefix(f"result of {done.tool!r}: ") for problem in problems)
         return EndResult(check=check.label, passed=not problems, reason=reason[:_LONGEST])
 
@@ -70,7 +70,7 @@ class EndStateRunner:
         left = iter(observed)
         return [await self._call(check, state) if check.function is not None else next(left) for check in checks]
 
-    async def _command(self, check: EndCheck) -> Executed:
+    async def _command(self, check: EndCheck) -> ExecutedCall:
         """Run a command as the server itself runs: in its folder, with its variables."""
         from bakeoff.mcp.stdio import server_environment
         from bakeoff.plan import Limits
@@ -86,10 +86,10 @@ class EndStateRunner:
         order = make_order(command, argv=argv, env=server_environment(spec), cwd=str(folder), confined=False)
         done = (await supervise(order, command)).completed
         if done.ok:
-            return Executed(tool=check.label, text=done.stdout.decode(errors="replace").strip())
+            return ExecutedCall(tool=check.label, text=done.stdout.decode(errors="replace").strip())
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]
         how = f"exit code {done.exit_code}" if done.stop == "exited" else f"it was ended: {done.stop}"
-        return Executed(tool=check.label, text=f"{how}{said and f': {said}'}", is_error=True)
+        return ExecutedCall(tool=check.label, text=f"{how}{said and f': {said}'}", is_error=True)
 
     async def _call(self, check: EndCheck, state: EndState) -> EndResult:
         from bakeoff._kernel.threads import call

@@ -17,7 +17,7 @@ NOT_SHOWN = "done; the result is not shown"
 _LONGEST = 20_000  # characters of a result that a record keeps
 
 
-class Executed(FrozenModel):
+class ExecutedCall(FrozenModel):
     """The result of one executed call."""
 
     tool: str
@@ -35,7 +35,7 @@ class TurnScore(FrozenModel):
     """The score of one turn of a case with several. `reason` is empty if it is as expected."""
 
     called: tuple[Call, ...] = ()
-    executed: tuple[Executed, ...] = ()
+    executed: tuple[ExecutedCall, ...] = ()
     reason: str = ""
 
 
@@ -51,15 +51,15 @@ def turns_in(record: Record) -> list[TurnScore]:
         return []
 
 
-async def execute_calls(hub: OpenHub, calls: Sequence[Call], refused: Container[str] = ()) -> list[Executed]:
+async def execute_calls(hub: OpenHub, calls: Sequence[Call], refused: Container[str] = ()) -> list[ExecutedCall]:
     """Execute calls in turn, and stop after an error: later calls may depend on it.
 
     Calls of the tools in `refused`, by their labels, never reach a server.
     """
-    done: list[Executed] = []
+    done: list[ExecutedCall] = []
     for call in calls:
         if call.tool in refused:
-            done.append(Executed(tool=call.tool, text=NOT_EXECUTED, is_error=True))
+            done.append(ExecutedCall(tool=call.tool, text=NOT_EXECUTED, is_error=True))
         else:
             done.append(await _execute_call(hub, call))
         if done[-1].is_error:
@@ -67,20 +67,20 @@ async def execute_calls(hub: OpenHub, calls: Sequence[Call], refused: Container[
     return done
 
 
-async def _execute_call(hub: OpenHub, call: Call) -> Executed:
+async def _execute_call(hub: OpenHub, call: Call) -> ExecutedCall:
     """Execute a call. A tool that does not answer has failed; it is not the model's or our fault."""
     try:
         result = await hub.call(call.serverName, call.toolName, call.parameters)
     except ToolTimeout as late:
-        return Executed(tool=call.tool, text=str(late), is_error=True)
+        return ExecutedCall(tool=call.tool, text=str(late), is_error=True)
     text, structured = result.text[:_LONGEST], _unless_long(result.structured)
-    return Executed(tool=call.tool, text=text, structured=structured, is_error=result.is_error)
+    return ExecutedCall(tool=call.tool, text=text, structured=structured, is_error=result.is_error)
 
 
-def executed_by_agent(calls: Sequence[ToolCall], read: Sequence[Call]) -> list[Executed]:
+def executed_by_agent(calls: Sequence[ToolCall], read: Sequence[Call]) -> list[ExecutedCall]:
     """Return the results of the calls that an agent made itself."""
     return [
-        Executed(
+        ExecutedCall(
             tool=call.tool,
             text=(made.error if made.error is not None else text_of(made.result))[:_LONGEST],
             structured=_unless_long(made.result) if isinstance(made.result, dict | list) else None,

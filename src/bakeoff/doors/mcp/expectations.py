@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.yaml_with_lines import Key
 from bakeoff.doors.mcp.calls import ExpectedCall
-from bakeoff.doors.mcp.config import Suite, expected_calls, near_names
+from bakeoff.doors.mcp.config import McpSuite, expected_calls, near_names
 from bakeoff.doors.mcp.lint.schemas import Schema, allows, pointed_at, types_of
 from bakeoff.mcp import ServerTool
 from bakeoff.scorers.matchers import Matcher, is_matcher
@@ -23,7 +23,7 @@ _SEARCH_SECONDS = 1.0
 _CASES = (re.NOFLAG, re.IGNORECASE)  # an outer matcher may ignore case
 
 
-def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+def unknown_tools(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
     """Return a sentence, with its place and similar names, for each expected call that no server offers.
 
     `only` contains the numbers of the cases to check, from 1.
@@ -44,7 +44,7 @@ def unknown_tools(suite: Suite, tools: Iterable[ServerTool], only: Container[int
     return found
 
 
-def unknown_offers(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+def unknown_offers(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
     """Return a sentence with its place for each tool that a case offers and no server has, or wants and not offers."""
     known = {name for tool in tools for name in (tool.name, f"{tool.server}/{tool.name}")}
     found = [
@@ -57,7 +57,7 @@ def unknown_offers(suite: Suite, tools: Iterable[ServerTool], only: Container[in
     return [*found, *(suite.lines.problem(*problem) for problem in _not_offered(suite, only))]
 
 
-def _not_offered(suite: Suite, only: Container[int] | None) -> Iterator[_Problem]:
+def _not_offered(suite: McpSuite, only: Container[int] | None) -> Iterator[_Problem]:
     """Yield the calls that a model shall make with a tool that its case does not offer."""
     for at, case in enumerate(suite.config.testCases):
         if case.tools is None or not (only is None or at + 1 in only):
@@ -68,7 +68,7 @@ def _not_offered(suite: Suite, only: Container[int] | None) -> Iterator[_Problem
                 yield (*key, "toolName"), f"this case does not offer {call.toolName!r}: add it to the case's `tools`"
 
 
-def impossible_calls(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+def impossible_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
     """Return a sentence with its place for each expected parameter that the tool's schema does not allow."""
     schemas = {(tool.server, tool.name): tool.input_schema for tool in tools}
     return [
@@ -87,7 +87,7 @@ def is_destructive(tool: ServerTool) -> bool:
     return tool.annotations.get("destructiveHint") is True and tool.annotations.get("readOnlyHint") is not True
 
 
-def destructive_calls(suite: Suite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
+def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
     """Return a sentence for each expected call that would be executed though its tool may destroy something.
 
     The author of a case allows it with `executeTools: true` there, or for all cases with `allowDestructive`.
@@ -109,13 +109,13 @@ def destructive_calls(suite: Suite, tools: Iterable[ServerTool], only: Container
     return found
 
 
-def _selected_calls(suite: Suite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedCall]]:
+def _selected_calls(suite: McpSuite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedCall]]:
     for at, case in enumerate(suite.config.testCases):
         if only is None or at + 1 in only:
             yield from expected_calls(suite.lines, at, case)
 
 
-def _missing_parameters(suite: Suite, key: Key, call: ExpectedCall, schema: Schema) -> Iterator[_Problem]:
+def _missing_parameters(suite: McpSuite, key: Key, call: ExpectedCall, schema: Schema) -> Iterator[_Problem]:
     """Yield what the schema requires and the call lacks, unless the tool is to answer with an error."""
     required = schema.get("required")
     if not isinstance(required, list) or suite.config.extraParameters == "allow" or _expects_error(suite, key):
@@ -126,7 +126,7 @@ def _missing_parameters(suite: Suite, key: Key, call: ExpectedCall, schema: Sche
         yield (), f"the tool requires {names}, and a call with more than expected does not pass: {way_out}"
 
 
-def _expects_error(suite: Suite, key: Key) -> bool:
+def _expects_error(suite: McpSuite, key: Key) -> bool:
     """Return True if the case or turn of this place expects an error."""
     case = suite.config.testCases[int(key[1])]
     part = case.turns[int(key[3])] if case.turns and key[2] == "turns" else case

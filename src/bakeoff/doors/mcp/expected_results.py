@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from bakeoff.doors.mcp.calls import Expected
-from bakeoff.doors.mcp.execution import Executed, text_of
+from bakeoff.doors.mcp.calls import ExpectedMcpCall
+from bakeoff.doors.mcp.execution import ExecutedCall, text_of
 from bakeoff.scorers.matchers import is_matcher, parameter_differences, value_differences
 
 _WRAPPED = "result"  # SDKs send a result that is not an object under this key: structured content must be an object
 
 
-async def result_differences(case: Expected, executed: Sequence[Executed]) -> list[str]:
+async def result_differences(case: ExpectedMcpCall, executed: Sequence[ExecutedCall]) -> list[str]:
     """Return a sentence for each difference between the results and the expected ones.
 
     A list with one item for each of several calls is compared with all results, anything else with the last one. An
@@ -47,7 +47,7 @@ def expected_text(expected: JsonValue) -> str | None:
     return None
 
 
-async def _result_problems(expected: JsonValue, result: Executed) -> list[str]:
+async def _result_problems(expected: JsonValue, result: ExecutedCall) -> list[str]:
     """Return the differences to the most probable reading of a result, or none if any reading matches."""
     if isinstance(expected, str):
         found = expected in result.text or expected in text_of(result.structured)
@@ -64,7 +64,7 @@ async def _result_problems(expected: JsonValue, result: Executed) -> list[str]:
     return first or []
 
 
-def _readings(expected: JsonValue, result: Executed) -> list[JsonValue]:
+def _readings(expected: JsonValue, result: ExecutedCall) -> list[JsonValue]:
     """Return the possible values of a result, the most probable one first."""
     found: list[JsonValue] = []
     if result.structured is not None:

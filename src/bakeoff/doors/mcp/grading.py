@@ -8,8 +8,8 @@ from typing import Self
 from pydantic import Field
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp.calls import Call, Expected
-from bakeoff.doors.mcp.execution import Executed, text_of
+from bakeoff.doors.mcp.calls import Call, ExpectedMcpCall
+from bakeoff.doors.mcp.execution import ExecutedCall, text_of
 from bakeoff.doors.mcp.expected_results import expected_text
 from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
 from bakeoff.models.access import ProviderAccess
@@ -39,7 +39,7 @@ For that, these tools were called, and gave back:
 Answer the user in plain language. Be brief, and use only what the tools gave back."""
 
 
-class Grade(FrozenModel):
+class CallGrade(FrozenModel):
     """The decision of a judge."""
 
     passed: bool
@@ -49,7 +49,7 @@ class Grade(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Grader:
+class CallGrader:
     """Grade the rounds of one model. Each case may have a criterion of its own."""
 
     access: ProviderAccess  # to the judge
@@ -70,20 +70,20 @@ class Grader:
         return (self.access, self.author.access) if self.author is not None else (self.access,)
 
     async def __call__(
-        self, expected: Expected, calls: Sequence[Call], executed: Sequence[Executed], given: ScoreInput
-    ) -> Grade:
+        self, expected: ExpectedMcpCall, calls: Sequence[Call], executed: Sequence[ExecutedCall], given: ScoreInput
+    ) -> CallGrade:
         final = None
         if expected.graded != "result":
             try:
                 final = await self._final_answer(calls, executed, given)
             except (SubjectError, SubjectTimeout) as error:
-                return Grade(passed=False, reason=f"the model gave no final answer: {error}", final="")
+                return CallGrade(passed=False, reason=f"the model gave no final answer: {error}", final="")
             if not final:
-                return Grade(passed=False, reason="the model's final answer is empty", final="")
+                return CallGrade(passed=False, reason="the model's final answer is empty", final="")
         grade = await self._ask(expected, sections_of(expected, calls, executed, final, given), given)
         return grade.model_copy(update={"final": final})
 
-    async def _final_answer(self, calls: Sequence[Call], executed: Sequence[Executed], given: ScoreInput) -> str:
+    async def _final_answer(self, calls: Sequence[Call], executed: Sequence[ExecutedCall], given: ScoreInput) -> str:
         """Return what the model tells the user once it knows the results of its calls."""
         output = given.transcript.output
         if self.author is not None:
@@ -94,7 +94,7 @@ class Grader:
             output = (await author.attempt(replace(given.asking, prompt=asked, tools=()))).output
         return str(output or "").strip()[:_LONGEST]
 
-    async def _ask(self, expected: Expected, sections: Mapping[str, str], given: ScoreInput) -> Grade:
+    async def _ask(self, expected: ExpectedMcpCall, sections: Mapping[str, str], given: ScoreInput) -> CallGrade:
         criteria = _CRITERIA.format(
             answer=_ANSWERS[expected.graded],
             expected=_EXPECTED if "expected text" in sections else "",
@@ -105,11 +105,15 @@ class Grader:
             choice, rationale = read_choice(said, _CHOICES)
         except UnreadableVerdict as error:
             raise GraderError(f"the judge {self.access.name} did not choose: {said[:200]!r}") from error
-        return Grade(passed=choice == _PASSED, reason=rationale, judge=str(self.access.name))
+        return CallGrade(passed=choice == _PASSED, reason=rationale, judge=str(self.access.name))
 
 
 def sections_of(
-    expected: Expected, calls: Sequence[Call], executed: Sequence[Executed], final: str | None, given: ScoreInput
+    expected: ExpectedMcpCall,
+    calls: Sequence[Call],
+    executed: Sequence[ExecutedCall],
+    final: str | None,
+    given: ScoreInput,
 ) -> dict[str, str]:
     """Return the texts that a judge sees, by their names. The answer comes last."""
     results = json.dumps([each.value for each in executed], ensure_ascii=False)
@@ -124,7 +128,7 @@ def sections_of(
     return {**sections, "answer": results if final is None else final}
 
 
-def final_prompt(prompt: str, calls: Sequence[Call], executed: Sequence[Executed]) -> str:
+def final_prompt(prompt: str, calls: Sequence[Call], executed: Sequence[ExecutedCall]) -> str:
     """Return the prompt that asks a model for its final answer."""
     results = "\n\n".join(
         f"{call.toolName} {json.dumps(call.parameters, ensure_ascii=False)}:\n{text_of(result.value)[:_LONGEST]}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from bakeoff._kernel.plain_words import expectation
-from bakeoff.doors.mcp.config import Suite
+from bakeoff.doors.mcp.config import McpSuite
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 
@@ -34,7 +34,7 @@ def with_headers(specs: Sequence[ServerSpec], headers: Mapping[str, str]) -> lis
     return [_with_headers(spec, headers) if spec.url and headers else spec for spec in specs]
 
 
-def suite_with_headers(suite: Suite, given: Sequence[str]) -> Suite:
+def suite_with_headers(suite: McpSuite, given: Sequence[str]) -> McpSuite:
     """Return the suite with headers for its servers.
 
     No file of a run may contain a value, so the servers get variables in their place. Whoever resumes the run sets

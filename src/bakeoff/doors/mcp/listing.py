@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.mcp.arguments import accepted_types, resolved
 from bakeoff.doors.mcp.lint.schemas import Schema
-from bakeoff.doors.mcp.snapshot.files import PromptEntry, ServerEntry, Snapshot, ToolEntry
+from bakeoff.doors.mcp.snapshot.files import ServerEntry, Snapshot, SnapshotPrompt, ToolEntry
 from bakeoff.report.blocks import Block, Quote, Table, columns, heading, paragraph
 
 _WIDTH = 110  # of the lines of a description
@@ -108,7 +108,7 @@ def _signature(tool: ToolEntry) -> str:
     return ", ".join(name if name in needed else f"{name}?" for name in _properties(tool))
 
 
-def _arguments(prompt: PromptEntry) -> str:
+def _arguments(prompt: SnapshotPrompt) -> str:
     return ", ".join(name if each.required else f"{name}?" for name, each in prompt.arguments.items())
 
 

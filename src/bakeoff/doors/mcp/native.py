@@ -8,7 +8,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp.calls import MAX_TOOL_NAME_LENGTH, offered_names, plain_name, tool_label
-from bakeoff.doors.mcp.plan import PlanSettings
+from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.doors.mcp.subjects import model_of
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Plan
@@ -32,7 +32,7 @@ def changed_names(tools: Sequence[ServerTool]) -> Iterator[str]:
 
 
 async def changed_schemas(
-    plan: Plan, settings: PlanSettings, environment: Mapping[str, str], tools: Sequence[ServerTool]
+    plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str], tools: Sequence[ServerTool]
 ) -> AsyncIterator[str]:
     """Yield a sentence for each model whose provider is sent schemas without some of their keywords."""
     for spec in plan.subjects:

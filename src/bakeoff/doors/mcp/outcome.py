@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
-from bakeoff.doors.mcp.plan import PlanSettings
+from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record, Round, Verdict, case_verdict
 from bakeoff.stats.decisions import PairDecisions
@@ -44,7 +44,7 @@ class CellOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """All cells in the plan's order: cases outside, models inside."""
 
     cells: tuple[CellOutcome, ...]
@@ -83,7 +83,7 @@ def _settled(plan: Plan, records: Iterable[Record]) -> set[str]:
     return {name for name in plan.compared if not decisions.needs(name)}
 
 
-def outcome_of(plan: Plan, records: Iterable[Record], settings: PlanSettings) -> Outcome:
+def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings) -> CallOutcome:
     """Compute the outcome of all cells. `records` must contain the latest record of each trial once.
 
     A cell that was not run because its comparisons were decided before is left out, like one that was not selected.
@@ -102,4 +102,4 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: PlanSettings) ->
             if planned:
                 passed = case_verdict(rule, [Round.of(record) for record in own], planned).passed
                 cells.append(CellOutcome(case.id, subject.name, planned, tuple(own), _STATES[passed]))
-    return Outcome(tuple(cells), settings.suiteRule, settings.threshold)
+    return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold)

@@ -9,15 +9,15 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, PositiveInt, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
-from bakeoff.doors.mcp.calls import Expected, ExpectedTurn
-from bakeoff.doors.mcp.cases import OF_A_CASE, SuiteCase, Turn
+from bakeoff.doors.mcp.calls import ExpectedMcpCall, ExpectedTurn
+from bakeoff.doors.mcp.cases import OF_A_CASE, McpCase, McpTurn
 from bakeoff.doors.mcp.config import (
     CONFIG_NAME,
+    McpSuite,
     Mode,
     ModelSettings,
     ProviderConfig,
     RunSettings,
-    Suite,
     SuiteConfig,
     is_same_model,
     read_suite,
@@ -60,7 +60,7 @@ class EvaluationRequest(FrozenModel):
     headers: tuple[str, ...] = Field(default=(), repr=False, description="for servers at a URL, each as `Name: value`")
 
 
-class PlanSettings(RunSettings):
+class McpPlanSettings(RunSettings):
     """What a plan keeps besides its cases, subjects, scorers and rounds.
 
     A run can be resumed, rescored and shown from its plan alone. Only secrets are read from the configuration again.
@@ -115,9 +115,9 @@ def scorer_options(plan: Plan) -> ScorerOptions:
     return next((read_options(spec, ScorerOptions) for spec in plan.scorers if spec.kind == SCORER), ScorerOptions())
 
 
-def settings_of(plan: Plan) -> PlanSettings:
+def settings_of(plan: Plan) -> McpPlanSettings:
     try:
-        return PlanSettings.model_validate(plan.settings)
+        return McpPlanSettings.model_validate(plan.settings)
     except ValidationError as error:
         raise UsageError(
             f"plan {plan.name!r} was not made by `bakeoff mcp`, or by a version that is not supported: "
@@ -125,7 +125,7 @@ def settings_of(plan: Plan) -> PlanSettings:
         ) from error
 
 
-def environment_of(plan: Plan, settings: PlanSettings) -> dict[str, str]:
+def environment_of(plan: Plan, settings: McpPlanSettings) -> dict[str, str]:
     """Return all variables, and the secrets that the configuration spells out, which are read from it again."""
     environment = suite_environment(settings.folder)
     options = [spec.options for spec in (*plan.subjects, settings.judge) if spec is not None]
@@ -134,18 +134,18 @@ def environment_of(plan: Plan, settings: PlanSettings) -> dict[str, str]:
     return full_environment(read_suite(Path(settings.file), environment))
 
 
-def full_environment(suite: Suite) -> dict[str, str]:
+def full_environment(suite: McpSuite) -> dict[str, str]:
     """Return the variables of a suite, and the secrets that it spells out."""
     return {**suite.environment, **split_secrets(suite.config, suite.folder)[1]}
 
 
-def build_plan(suite: Suite, request: EvaluationRequest) -> Plan:
+def build_plan(suite: McpSuite, request: EvaluationRequest) -> Plan:
     """Build the plan of a suite without its tools, which `with_tools` adds once the servers run."""
     numbered = selected_cases(suite, request)
     models = [name for name in suite.config.modelsToTest if not request.models or name in request.models]
     config, _ = split_secrets(suite.config, suite.folder)
     graded = config.gradingPrompt is not None or any(case.gradingPrompt for _, case in numbered)
-    settings = PlanSettings(
+    settings = McpPlanSettings(
         **{**config.run_settings(), "concurrencyLimit": request.jobs or config.concurrencyLimit},
         file=str(suite.file),
         report=str(request.report),
@@ -190,11 +190,11 @@ def build_plan(suite: Suite, request: EvaluationRequest) -> Plan:
 
 def with_tools(
     plan: Plan,
-    settings: PlanSettings,
+    settings: McpPlanSettings,
     tools: Sequence[ServerTool],
     warnings: Sequence[str],
     coverage: Coverage | None = None,
-) -> tuple[Plan, PlanSettings]:
+) -> tuple[Plan, McpPlanSettings]:
     """Add the tools that the servers listed to a plan and its settings."""
     settings = settings.model_copy(update={"tools": tuple(tools), "warnings": tuple(warnings), "coverage": coverage})
     subjects = tuple(spec.model_copy(update={"revision": settings.revision}) for spec in plan.subjects)
@@ -207,7 +207,7 @@ def suite_name(file: Path) -> str:
     return "".join(char if char.isprintable() else "_" for char in name).strip() or "suite"
 
 
-def selected_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, SuiteCase]]:
+def selected_cases(suite: McpSuite, request: EvaluationRequest) -> list[tuple[int, McpCase]]:
     """Return the selected cases with their numbers, from 1."""
     return [
         (number, case)
@@ -217,14 +217,14 @@ def selected_cases(suite: Suite, request: EvaluationRequest) -> list[tuple[int, 
     ]
 
 
-def _case(number: int, case: SuiteCase, config: SuiteConfig, seconds: float) -> Case:
+def _case(number: int, case: McpCase, config: SuiteConfig, seconds: float) -> Case:
     """Return a case of the plan. Each turn has the same time (`seconds`)."""
     grading = case.gradingPrompt or config.gradingPrompt
     checked = case.expectedResults is not None or grading is not None
     needed = config.mode == "agent" or bool(config.executeTools) or checked
     executes = config.executes(case)
     asked = case.parts if case.turns or case.endState else ()
-    expected = Expected(
+    expected = ExpectedMcpCall(
         **_expectation(case),
         grading=grading,
         execute=None if executes == needed and not asked else executes,
@@ -242,7 +242,7 @@ def _case(number: int, case: SuiteCase, config: SuiteConfig, seconds: float) -> 
     )
 
 
-def _expectation(part: Turn) -> dict[str, Any]:
+def _expectation(part: McpTurn) -> dict[str, Any]:
     return {
         "calls": part.expectedOutput,
         "results": part.expectedResults,
@@ -289,7 +289,7 @@ def mode_of(plan: Plan) -> Mode:
     return "native" if mode == "native" else "agent" if mode == "agent" else "json"
 
 
-def config_of(plan: Plan, settings: PlanSettings) -> SuiteConfig:
+def config_of(plan: Plan, settings: McpPlanSettings) -> SuiteConfig:
     """Return the evaluated part of the configuration, derived from the plan."""
     scoring = next((spec.options for spec in plan.scorers if spec.kind == SCORER), {})
     models = [spec.name for spec in plan.subjects]
@@ -325,12 +325,12 @@ def _settings_from(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     return ModelSettings.model_validate(own, by_name=True).model_dump(exclude_defaults=True, by_alias=True)
 
 
-def _suite_case(case: Case, settings: PlanSettings) -> SuiteCase:
-    expected = Expected.model_validate(case.expected)
+def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:
+    expected = ExpectedMcpCall.model_validate(case.expected)
     number = case.id.partition(". ")[0]
     unnamed = number.isdecimal() and case.id == case_id(int(number), None, case.prompt)
     several = [_turn(turn, turn.prompt) for turn in expected.turns] if case.prompt != _first_prompt(expected) else []
-    return SuiteCase.model_validate(
+    return McpCase.model_validate(
         {
             **({"turns": several} if several else _turn(expected, case.prompt)),
             "endState": expected.end_state,
@@ -345,11 +345,11 @@ def _suite_case(case: Case, settings: PlanSettings) -> SuiteCase:
     )
 
 
-def _first_prompt(expected: Expected) -> str | None:
+def _first_prompt(expected: ExpectedMcpCall) -> str | None:
     return expected.turns[0].prompt if expected.turns else None
 
 
-def _turn(expected: Expected, prompt: str) -> dict[str, Any]:
+def _turn(expected: ExpectedMcpCall, prompt: str) -> dict[str, Any]:
     """Return what a turn, or a case without turns, expects as a configuration writes it."""
     return {
         "prompt": prompt,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from bakeoff._kernel.imports import import_object
 from bakeoff._kernel.yaml_with_lines import Key, gathered
-from bakeoff.doors.mcp.config import ProviderConfig, Suite
+from bakeoff.doors.mcp.config import McpSuite, ProviderConfig
 from bakeoff.errors import UsageError
 from bakeoff.models.check import what_is_missing
 from bakeoff.models.providers import Provider, check_factory, compatible, known_model_name, known_providers
 
 
-def added_providers(suite: Suite) -> dict[str, Provider]:
+def added_providers(suite: McpSuite) -> dict[str, Provider]:
     """Return the added providers by name. One error names the place of each that cannot be imported."""
     found: dict[str, Provider] = {}
     problems: list[str] = []
@@ -26,7 +26,7 @@ def added_providers(suite: Suite) -> dict[str, Provider]:
     return found
 
 
-def check_models(suite: Suite, models: Container[str] | None = None, *, offline: bool = False) -> None:
+def check_models(suite: McpSuite, models: Container[str] | None = None, *, offline: bool = False) -> None:
     """Raise one error for all of these models (None: all), and the judge, that lack a provider, a key or weights.
 
     With `offline`, only recorded answers are used, so that keys and weights are not needed.

@@ -6,12 +6,12 @@ from typing import ClassVar, Self
 
 from pydantic import JsonValue, ValidationError
 
-from bakeoff.doors.mcp.calls import TURNS, UNREADABLE, CallRules, Expected, Reply
+from bakeoff.doors.mcp.calls import TURNS, UNREADABLE, CallRules, ExpectedMcpCall, ModelReply
 from bakeoff.doors.mcp.end_state import END_STATE, EndResult, dumped, end_results
-from bakeoff.doors.mcp.execution import Executed, TurnScore, execute_calls, executed_by_agent
+from bakeoff.doors.mcp.execution import ExecutedCall, TurnScore, execute_calls, executed_by_agent
 from bakeoff.doors.mcp.expected_results import result_differences
-from bakeoff.doors.mcp.grading import Grade, Grader
-from bakeoff.doors.mcp.plan import SCORER, PlanSettings, ScorerOptions
+from bakeoff.doors.mcp.grading import CallGrade, CallGrader
+from bakeoff.doors.mcp.plan import SCORER, McpPlanSettings, ScorerOptions
 from bakeoff.doors.mcp.replies import UNKNOWN_SERVER
 from bakeoff.doors.mcp.servers import hub_of
 from bakeoff.doors.mcp.subjects import model_of
@@ -34,13 +34,13 @@ class CallScorer:
     options: ScorerOptions
     rules: TurnRules
     hub: McpHub | None = None  # executes the calls; None if no case needs that
-    graders: Mapping[str, Grader] = field(default_factory=dict)  # by the model that answered
-    _read: dict[str, Expected] = field(default_factory=dict)  # each case is read once
+    graders: Mapping[str, CallGrader] = field(default_factory=dict)  # by the model that answered
+    _read: dict[str, ExpectedMcpCall] = field(default_factory=dict)  # each case is read once
     name: ClassVar[str] = SCORER
 
     @classmethod
     def from_spec(
-        cls, spec: ScorerSpec, plan: Plan, settings: PlanSettings, environment: Mapping[str, str]
+        cls, spec: ScorerSpec, plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str]
     ) -> "CallScorer":
         options = read_options(spec, ScorerOptions)
         expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
@@ -53,7 +53,8 @@ class CallScorer:
         judge = model_of(settings.judge, settings, environment) if settings.judge is not None else None
         writes = options.mode != "agent" and any(each.get("graded", "result") != "result" for each in expected)
         graders = {
-            name: Grader((judge or model).access, author=model if writes else None) for name, model in models.items()
+            name: CallGrader((judge or model).access, author=model if writes else None)
+            for name, model in models.items()
         }
         return cls(options, TurnRules.of(options, settings, environment), hub, graders)
 
@@ -104,20 +105,20 @@ class CallScorer:
             metadata={**_details(expected, found, grade, problems), **({END_STATE: dumped(ended)} if ended else {})},
         )
 
-    async def _one_turn(self, expected: Expected, given: ScoreInput) -> ReadTurn:
+    async def _one_turn(self, expected: ExpectedMcpCall, given: ScoreInput) -> ReadTurn:
         """Compare the calls of a case without turns, execute them, and compare the results."""
         reader, transcript = self.rules.reader, given.transcript
         text = str(transcript.output or "")
         reply = reader.text(text) if self.options.mode == "json" else reader.native(transcript.tool_calls)
         problems = await self.rules.call_problems(expected, reply)
-        executed: list[Executed] = []
+        executed: list[ExecutedCall] = []
         if not problems and not limit_problems(expected.rules, given):
             executed = await self._execute(expected, reply, given)
             problems = await result_differences(expected, executed)
         return ReadTurn(reply, tuple(executed), tuple(problems))
 
     async def _end_state(
-        self, expected: Expected, made: TurnScore, given: ScoreInput, problems: Sequence[str]
+        self, expected: ExpectedMcpCall, made: TurnScore, given: ScoreInput, problems: Sequence[str]
     ) -> list[EndResult]:
         """Return the results of all checks, if the tools were executed: of wrong calls, only agents' are."""
         transcript = given.transcript
@@ -130,18 +131,18 @@ class CallScorer:
     def _accesses(self) -> list[ProviderAccess]:
         return [access for each in self.graders.values() for access in each.accesses]
 
-    def _grader(self, given: ScoreInput) -> Grader | None:
+    def _grader(self, given: ScoreInput) -> CallGrader | None:
         return self.graders.get(given.asking.subject) if given.asking is not None else None
 
-    def _expected(self, case: Case) -> Expected:
+    def _expected(self, case: Case) -> ExpectedMcpCall:
         if case.score_digest not in self._read:
             try:
-                self._read[case.score_digest] = Expected.model_validate(case.expected)
+                self._read[case.score_digest] = ExpectedMcpCall.model_validate(case.expected)
             except ValidationError as error:
                 raise GraderError(f"case {case.id!r} was not made by `bakeoff mcp`: start a new run") from error
         return self._read[case.score_digest]
 
-    async def _execute(self, expected: Expected, reply: Reply, given: ScoreInput) -> list[Executed]:
+    async def _execute(self, expected: ExpectedMcpCall, reply: ModelReply, given: ScoreInput) -> list[ExecutedCall]:
         """Execute the calls if the case needs it. All are as expected here: wrong calls never reach a server."""
         if self.options.mode == "agent":
             if expected.execute is False:
@@ -170,22 +171,22 @@ def limit_problems(rules: CallRules, given: ScoreInput) -> list[str]:
     return found
 
 
-def whole_reply(found: Sequence[ReadTurn]) -> Reply:
+def whole_reply(found: Sequence[ReadTurn]) -> ModelReply:
     """Return the calls of all turns as one reply. Its form and its problem are those of the last one."""
     last = found[-1].reply
-    return Reply(tuple(call for turn in found for call in turn.reply.calls), last.form, last.problem)
+    return ModelReply(tuple(call for turn in found for call in turn.reply.calls), last.form, last.problem)
 
 
 def _reason(problems: Sequence[str]) -> str:
     return "; ".join(problems[:_MAX_REASONS])[:_MAX_REASON_LENGTH]
 
 
-def _place(expected: Expected, found: Sequence[ReadTurn]) -> str:
+def _place(expected: ExpectedMcpCall, found: Sequence[ReadTurn]) -> str:
     return f"turn {len(found)} of {len(expected.turns)}: " if len(expected.turns) > 1 else ""
 
 
 def _details(
-    expected: Expected, found: Sequence[ReadTurn], grade: Grade | None, problems: Sequence[str]
+    expected: ExpectedMcpCall, found: Sequence[ReadTurn], grade: CallGrade | None, problems: Sequence[str]
 ) -> dict[str, JsonValue]:
     reply, executed = whole_reply(found), [each for turn in found for each in turn.executed]
     details: dict[str, JsonValue] = {
@@ -209,7 +210,7 @@ def _details(
     return details
 
 
-def _failure_class(reply: Reply, executed: Sequence[Executed], grade: Grade | None, first: str) -> str:
+def _failure_class(reply: ModelReply, executed: Sequence[ExecutedCall], grade: CallGrade | None, first: str) -> str:
     """Return a short name for the kind of failure, by which reports group failures."""
     if first.startswith("end state: "):
         return "wrong end state"

@@ -12,10 +12,10 @@ from typing import Self
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.calls import Expected, tool_label
+from bakeoff.doors.mcp.calls import ExpectedMcpCall, tool_label
 from bakeoff.doors.mcp.outcome import CellOutcome, outcome_of
-from bakeoff.doors.mcp.plan import SCORER, PlanSettings, mode_of, settings_of
-from bakeoff.doors.mcp.snapshot.changes import Change, changes
+from bakeoff.doors.mcp.plan import SCORER, McpPlanSettings, mode_of, settings_of
+from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
 from bakeoff.doors.mcp.snapshot.files import Snapshot
 from bakeoff.doors.mcp.versions import newest_run
 from bakeoff.errors import BakeoffError
@@ -67,7 +67,7 @@ class Selection:
 
     asked: Mapping[CellKey, str]  # with the reason
     carried: tuple[Record, ...] = ()  # with the keys of the new plan; those without a score are scored again
-    changes: tuple[Change, ...] = ()  # of the tools since the earlier run
+    changes: tuple[ToolChange, ...] = ()  # of the tools since the earlier run
     before: Mapping[CellKey, CellOutcome] | None = None  # None if there is no earlier run
 
     @property
@@ -98,7 +98,7 @@ def select(plan: Plan, earlier: EarlierRun | None, *, anew: str | None = None) -
     every = [(case, spec) for case in plan.cases for spec in plan.subjects]
     if earlier is None:
         return Selection({(case.id, spec.name): NEW for case, spec in every})
-    compared = _Comparison.of(plan, earlier)
+    compared = _SelectionRule.of(plan, earlier)
     asked: dict[CellKey, str] = {}
     carried: list[Record] = []
     for case, spec in every:
@@ -111,10 +111,10 @@ def select(plan: Plan, earlier: EarlierRun | None, *, anew: str | None = None) -
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison:
+class _SelectionRule:
     plan: Plan
     earlier: EarlierRun
-    changes: tuple[Change, ...]
+    changes: tuple[ToolChange, ...]
     changed_tools: frozenset[str]
     before: Mapping[CellKey, CellOutcome]
     cases: Mapping[str, Case]
@@ -122,7 +122,7 @@ class _Comparison:
     models_before: Mapping[str, SubjectSpec]
 
     @classmethod
-    def of(cls, plan: Plan, earlier: EarlierRun) -> "_Comparison":
+    def of(cls, plan: Plan, earlier: EarlierRun) -> "_SelectionRule":
         known, settings = settings_of(earlier.plan), settings_of(plan)
         found = changes(Snapshot.of_tools(known.tools), Snapshot.of_tools(settings.tools))
         old, new = ({tool_label(tool.server, tool.name) for tool in each.tools} for each in (known, settings))
@@ -184,11 +184,11 @@ class _Comparison:
         same_rules = (self.plan.scorers, self.plan.threshold) == (before.scorers, before.threshold)
         if not same_rules or case.score_digest != self.cases[case.id].score_digest:
             return False
-        expected = Expected.model_validate(case.expected)
+        expected = ExpectedMcpCall.model_validate(case.expected)
         return mode_of(self.plan) == "agent" or expected.grading is not None or not _executes(self.plan, expected)
 
 
-def _executes(plan: Plan, expected: Expected) -> bool:
+def _executes(plan: Plan, expected: ExpectedMcpCall) -> bool:
     if expected.execute is not None:
         return expected.execute
     return expected.results is not None or any(
@@ -196,7 +196,7 @@ def _executes(plan: Plan, expected: Expected) -> bool:
     )
 
 
-def _without_tools(spec: SubjectSpec, settings: PlanSettings) -> SubjectSpec:
+def _without_tools(spec: SubjectSpec, settings: McpPlanSettings) -> SubjectSpec:
     """Return a model without the hash of the tools, which are compared one by one."""
     return spec.model_copy(update={"revision": spec.revision.replace(settings.tools_hash, "")})
 

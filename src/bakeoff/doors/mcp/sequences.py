@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.calls import Call, CallRules, Expected, ExpectedCall
+from bakeoff.doors.mcp.calls import Call, CallRules, ExpectedCall, ExpectedMcpCall
 from bakeoff.scorers.matchers import parameter_differences
 
 
-async def call_differences(expected: Expected, actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
+async def call_differences(expected: ExpectedMcpCall, actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
     """Return a sentence for each difference between the calls, or an empty list if they match.
 
     If the calls match no alternative either, the differences to the first expectation are returned.

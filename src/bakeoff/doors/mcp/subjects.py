@@ -8,11 +8,11 @@ from typing import Self
 from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff._kernel.clock import Clock
-from bakeoff.doors.mcp.calls import Expected, offered_names, offered_tools, tool_label
+from bakeoff.doors.mcp.calls import ExpectedMcpCall, offered_names, offered_tools, tool_label
 from bakeoff.doors.mcp.config import Mode
 from bakeoff.doors.mcp.execution import NOT_EXECUTED, NOT_SHOWN
 from bakeoff.doors.mcp.expectations import is_destructive
-from bakeoff.doors.mcp.plan import AGENT_STEPS, KIND, PlanSettings, scorer_options
+from bakeoff.doors.mcp.plan import AGENT_STEPS, KIND, McpPlanSettings, scorer_options
 from bakeoff.doors.mcp.prompt import reply_schema, system_prompt
 from bakeoff.doors.mcp.providers import importable
 from bakeoff.doors.mcp.servers import hub_of
@@ -55,15 +55,17 @@ class SuiteModel:
     sequences: bool = False
     may_destroy: bool = False  # tools that their server marks as destructive are executed, too
     unexecuted: frozenset[str] = frozenset()  # cases whose tools must not be executed
-    turns: Mapping[str, Expected] = field(default_factory=dict)  # cases with several turns, by id; no model sees them
+    turns: Mapping[str, ExpectedMcpCall] = field(
+        default_factory=dict
+    )  # cases with several turns, by id; no model sees them
     turn_rules: TurnRules | None = None
 
     @classmethod
     def from_spec(
-        cls, spec: SubjectSpec, plan: Plan, settings: PlanSettings, environment: Mapping[str, str]
+        cls, spec: SubjectSpec, plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str]
     ) -> "SuiteModel":
         model = cls._without_turns(spec, settings, environment)
-        read = {case.id: Expected.model_validate(case.expected) for case in plan.cases}
+        read = {case.id: ExpectedMcpCall.model_validate(case.expected) for case in plan.cases}
         model = replace(model, unexecuted=frozenset(id for id, expected in read.items() if expected.execute is False))
         turns = {id: expected for id, expected in read.items() if expected.turns}
         if not turns:
@@ -75,7 +77,9 @@ class SuiteModel:
         return replace(model, hub=model.hub or hub, own_hub=own_hub, turns=turns, turn_rules=rules)
 
     @classmethod
-    def _without_turns(cls, spec: SubjectSpec, settings: PlanSettings, environment: Mapping[str, str]) -> "SuiteModel":
+    def _without_turns(
+        cls, spec: SubjectSpec, settings: McpPlanSettings, environment: Mapping[str, str]
+    ) -> "SuiteModel":
         options = read_options(spec, SuiteModelOptions)
         mode, servers = spec.kind.removeprefix(KIND), settings.servers
         # In every mode: secrets that servers receive may come back in their descriptions and results.
@@ -190,7 +194,7 @@ def described(tools: Sequence[ServerTool], descriptions: Mapping[str, str]) -> t
     )
 
 
-def model_of(spec: SubjectSpec, settings: PlanSettings, environment: Mapping[str, str]) -> ModelSubject:
+def model_of(spec: SubjectSpec, settings: McpPlanSettings, environment: Mapping[str, str]) -> ModelSubject:
     """Return a model with the retries and limits of a suite, and keys from the suite's environment.
 
     The plan does not contain the secrets of its provider. Their variables are replaced here.

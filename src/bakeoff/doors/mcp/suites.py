@@ -11,7 +11,7 @@ from bakeoff._kernel.files import open_file
 from bakeoff._kernel.text import count_of
 from bakeoff._kernel.yaml_with_lines import gathered
 from bakeoff.doors.mcp.calls import tool_label
-from bakeoff.doors.mcp.config import CONFIG_NAME, Suite, near_names, read_suite, repeated
+from bakeoff.doors.mcp.config import CONFIG_NAME, McpSuite, near_names, read_suite, repeated
 from bakeoff.doors.mcp.coverage import coverage_of
 from bakeoff.doors.mcp.door import McpDoor
 from bakeoff.doors.mcp.expectations import (
@@ -48,7 +48,7 @@ _CASES = re.compile(rb"""(?:^|[{,]\s*)["']?testCases["']?\s*:""", re.MULTILINE)
 class SelectedSuite:
     """A suite, the part of it that was asked for, and how to run that part. The tools are added by `prepare`."""
 
-    suite: Suite
+    suite: McpSuite
     request: EvaluationRequest
     plan: Plan
     door: McpDoor
@@ -124,13 +124,13 @@ class ReadSuites:
     problems: Mapping[Path, str]
 
 
-def read_suites(request: EvaluationRequest, options: RunOptions, given: Suite | None = None) -> ReadSuites:
+def read_suites(request: EvaluationRequest, options: RunOptions, given: McpSuite | None = None) -> ReadSuites:
     """Read every suite that was asked for, and check files, models and keys, before anything is called.
 
     `given` is a suite that is read already, instead of files. Raise one error for all problems if no suite is left.
     """
     files = find_suites(request.path) if given is None else (given.file,)
-    suites: list[Suite] = [] if given is None else [given]
+    suites: list[McpSuite] = [] if given is None else [given]
     selected: list[SelectedSuite] = []
     problems: dict[Path, str] = {}
     for file in files if given is None else ():
@@ -155,7 +155,7 @@ def read_suites(request: EvaluationRequest, options: RunOptions, given: Suite | 
     return ReadSuites(tuple(selected), problems)
 
 
-def _parts(suites: Sequence[Suite], request: EvaluationRequest) -> Iterator[tuple[Suite, EvaluationRequest]]:
+def _parts(suites: Sequence[McpSuite], request: EvaluationRequest) -> Iterator[tuple[McpSuite, EvaluationRequest]]:
     """Yield the matching part of every suite. A suite without a match is skipped, like a case that is filtered out."""
     for suite in suites:
         models = tuple(name for name in request.models if name in suite.config.modelsToTest)
@@ -166,7 +166,7 @@ def _parts(suites: Sequence[Suite], request: EvaluationRequest) -> Iterator[tupl
             yield suite, part
 
 
-def _unmatched(suites: Sequence[Suite], request: EvaluationRequest, place: str) -> list[str]:
+def _unmatched(suites: Sequence[McpSuite], request: EvaluationRequest, place: str) -> list[str]:
     """Return a sentence for each model and case that no suite has."""
     models = {name for suite in suites for name in suite.config.modelsToTest}
     found = [
@@ -182,7 +182,7 @@ def _unmatched(suites: Sequence[Suite], request: EvaluationRequest, place: str) 
     ]
 
 
-def _checked(suite: Suite, request: EvaluationRequest, options: RunOptions) -> SelectedSuite:
+def _checked(suite: McpSuite, request: EvaluationRequest, options: RunOptions) -> SelectedSuite:
     """Build the plan of a suite, and check the providers and keys of all its models at once."""
     cases = suite.config.testCases
     shown = [case_id(number, case.name, case.prompt) for number, case in enumerate(cases, 1)]
@@ -214,7 +214,7 @@ def case_places(file: Path) -> dict[str, tuple[str, int]]:
     return {}
 
 
-def _missing_functions(suite: Suite) -> Iterator[str]:
+def _missing_functions(suite: McpSuite) -> Iterator[str]:
     """Yield a sentence for each function of an end state that cannot be imported."""
     from bakeoff.doors.mcp.end_state import check_function
 
@@ -264,7 +264,7 @@ async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) 
     return replace(selected, plan=plan, door=McpDoor(settings, environment, running))
 
 
-def _remarks(suite: Suite, tools: Sequence[ServerTool]) -> Iterator[str]:
+def _remarks(suite: McpSuite, tools: Sequence[ServerTool]) -> Iterator[str]:
     """Yield what a user should know before the run: nothing of it is an error."""
     config = suite.config
     if config.passThreshold is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp.calls import Expected, tool_label
+from bakeoff.doors.mcp.calls import ExpectedMcpCall, tool_label
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Case, Plan, SubjectSpec, UntilDecided
@@ -17,14 +17,14 @@ from bakeoff.report.compare import FileName
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.decisions import PairDecisions, random_order
-from bakeoff.stats.gates import GateVerdict, Ruling, judge
-from bakeoff.stats.sequential import Decision
+from bakeoff.stats.gates import GateJudgement, GateVerdict, judge
+from bakeoff.stats.sequential import SequentialDecision
 
 PRESENT = "present"
 _MIN_CASES = 4  # two to choose by, and two to confirm by
 
 
-class Version(FrozenModel):
+class ToolsVersion(FrozenModel):
     """A description, and how it fared on the training cases."""
 
     name: str
@@ -38,12 +38,12 @@ class TuneReport(FrozenModel):
 
     tool: str
     model: str
-    versions: tuple[Version, ...]
+    versions: tuple[ToolsVersion, ...]
     winner: str
     training: FileName
     held_out: FileName | None = None
     comparison: Comparison | None = None
-    ruling: Ruling | None = None
+    ruling: GateJudgement | None = None
 
     @property
     def confirmed(self) -> bool:
@@ -81,20 +81,22 @@ def split_cases(plan: Plan, tool: str, share: float) -> Split:
 
 
 def _wants(unit: Iterable[Case], tool: str) -> bool:
-    return any(call.tool == tool for case in unit for call in Expected.model_validate(case.expected).calls or ())
+    return any(call.tool == tool for case in unit for call in ExpectedMcpCall.model_validate(case.expected).calls or ())
 
 
-def versions_of(tool: ServerTool, texts: Iterable[str]) -> tuple[Version, ...]:
+def versions_of(tool: ServerTool, texts: Iterable[str]) -> tuple[ToolsVersion, ...]:
     """Return the present description and the others, without repetitions."""
     given = dict.fromkeys(text.strip() for text in texts if text.strip())
     others = [text for text in given if text != tool.description.strip()]
     if not others:
         raise UsageError(f"there is no other description of {tool.name!r} to try: give one with --description")
-    named = [Version(name=f"version {number}", description=text) for number, text in enumerate(others, 1)]
-    return (Version(name=PRESENT, description=tool.description), *named)
+    named = [ToolsVersion(name=f"version {number}", description=text) for number, text in enumerate(others, 1)]
+    return (ToolsVersion(name=PRESENT, description=tool.description), *named)
 
 
-def version_plan(plan: Plan, tool: ServerTool, versions: Sequence[Version], cases: Sequence[Case], stage: str) -> Plan:
+def version_plan(
+    plan: Plan, tool: ServerTool, versions: Sequence[ToolsVersion], cases: Sequence[Case], stage: str
+) -> Plan:
     """Return the plan in which one model answers the cases with each version."""
     [model] = plan.subjects
     label = tool_label(tool.server, tool.name)
@@ -106,14 +108,14 @@ def version_plan(plan: Plan, tool: ServerTool, versions: Sequence[Version], case
     )
 
 
-def _subject(model: SubjectSpec, label: str, version: Version) -> SubjectSpec:
+def _subject(model: SubjectSpec, label: str, version: ToolsVersion) -> SubjectSpec:
     if version.name == PRESENT:
         return model.model_copy(update={"name": PRESENT})
     told = {**model.options, "descriptions": {label: version.description}}
     return model.model_copy(update={"name": version.name, "options": told})
 
 
-def best_version(plan: Plan, versions: Sequence[Version], records: Iterable[Record]) -> tuple[Version, ...]:
+def best_version(plan: Plan, versions: Sequence[ToolsVersion], records: Iterable[Record]) -> tuple[ToolsVersion, ...]:
     """Return the versions with their training scores, the best first.
 
     A version that a decided pair has shown to be worse comes after the others. The present one wins a tie.
@@ -121,13 +123,13 @@ def best_version(plan: Plan, versions: Sequence[Version], records: Iterable[Reco
     kept = list(records)
     worse: dict[str, int] = dict.fromkeys((version.name for version in versions), 0)
     for pair in PairDecisions.of(plan, kept).results():
-        if pair.decision in (Decision.IMPROVED, Decision.REGRESSED):
-            worse[pair.first if pair.decision is Decision.IMPROVED else pair.second] += 1
+        if pair.decision in (SequentialDecision.IMPROVED, SequentialDecision.REGRESSED):
+            worse[pair.first if pair.decision is SequentialDecision.IMPROVED else pair.second] += 1
     scored = [_scored(version, cells_of_subject(kept, version.name)) for version in versions]
     return tuple(sorted(scored, key=lambda version: (worse[version.name], -(version.score or 0.0))))
 
 
-def _scored(version: Version, cells: Cells) -> Version:
+def _scored(version: ToolsVersion, cells: Cells) -> ToolsVersion:
     score = sum(cell.mean for cell in cells.values()) / len(cells) if cells else None
     return version.model_copy(update={"score": score, "cases": len(cells)})
 
@@ -141,7 +143,7 @@ def cells_of_subject(records: Iterable[Record], subject: str) -> Cells:
     return {key: Cell.of(values) for key, values in rounds.items()}
 
 
-def confirm(records: Sequence[Record], winner: str) -> tuple[Comparison, Ruling]:
+def confirm(records: Sequence[Record], winner: str) -> tuple[Comparison, GateJudgement]:
     """Compare the winner with the present description on the held-out cases."""
     compared = compare(cells_of_subject(records, PRESENT), cells_of_subject(records, winner))
     return compared, judge(compared)

@@ -14,12 +14,12 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp.calls import TURNS, Call, Expected, ExpectedTurn, Reply, tool_label
+from bakeoff.doors.mcp.calls import TURNS, Call, ExpectedMcpCall, ExpectedTurn, ModelReply, tool_label
 from bakeoff.doors.mcp.end_state import END_STATE, EndStateRunner, dumped
-from bakeoff.doors.mcp.execution import NOT_SHOWN, Executed, execute_calls, executed_by_agent, text_of
+from bakeoff.doors.mcp.execution import NOT_SHOWN, ExecutedCall, execute_calls, executed_by_agent, text_of
 from bakeoff.doors.mcp.expectations import is_destructive
 from bakeoff.doors.mcp.expected_results import result_differences
-from bakeoff.doors.mcp.plan import PlanSettings, ScorerOptions
+from bakeoff.doors.mcp.plan import McpPlanSettings, ScorerOptions
 from bakeoff.doors.mcp.replies import ReplyReader
 from bakeoff.doors.mcp.sequences import call_differences
 from bakeoff.doors.mcp.servers import expanded_servers
@@ -38,7 +38,7 @@ class TurnTrace(FrozenModel):
     """What happened in one turn: its steps in the transcript, and the results of its calls."""
 
     steps: int
-    executed: tuple[Executed, ...] = ()
+    executed: tuple[ExecutedCall, ...] = ()
 
 
 _TRACES: TypeAdapter[list[TurnTrace]] = TypeAdapter(list[TurnTrace])
@@ -48,8 +48,8 @@ _TRACES: TypeAdapter[list[TurnTrace]] = TypeAdapter(list[TurnTrace])
 class ReadTurn:
     """A turn of a transcript: what the model replied, what its calls gave, and what is wrong with that."""
 
-    reply: Reply
-    executed: tuple[Executed, ...]
+    reply: ModelReply
+    executed: tuple[ExecutedCall, ...]
     problems: tuple[str, ...]
 
 
@@ -63,7 +63,7 @@ class TurnRules:
     destructive: frozenset[str] = frozenset()  # tools that are executed only where a case expects them
 
     @classmethod
-    def of(cls, options: ScorerOptions, settings: PlanSettings, environment: Mapping[str, str]) -> Self:
+    def of(cls, options: ScorerOptions, settings: McpPlanSettings, environment: Mapping[str, str]) -> Self:
         reader = ReplyReader(options.mode, settings.tools, options.strict_json)
         servers = expanded_servers(settings.servers, environment)
         checks = EndStateRunner(settings.folder, servers, settings.toolTimeout)
@@ -71,18 +71,18 @@ class TurnRules:
         destructive = frozenset(tool_label(tool.server, tool.name) for tool in tools if is_destructive(tool))
         return cls(reader, checks, options.extra_parameters == "allow", destructive)
 
-    def refused(self, turn: Expected) -> frozenset[str]:
+    def refused(self, turn: ExpectedMcpCall) -> frozenset[str]:
         """Return the tools that must not be executed: nobody asked the author about calls that are merely allowed."""
         expected = (call.tool for calls in (turn.calls, *turn.alternatives) for call in calls or ())
         return self.destructive.difference(expected)
 
-    async def call_problems(self, turn: Expected, reply: Reply) -> list[str]:
+    async def call_problems(self, turn: ExpectedMcpCall, reply: ModelReply) -> list[str]:
         if reply.problem:
             return [reply.problem]
         return await call_differences(turn, reply.calls, extra_allowed=self.extra_allowed)
 
     async def carry_on(
-        self, expected: Expected, ask: Ask, system: str | None, hub: OpenHub | None, clock: Clock
+        self, expected: ExpectedMcpCall, ask: Ask, system: str | None, hub: OpenHub | None, clock: Clock
     ) -> Transcript:
         """Ask one turn after the other until one fails, and return the whole conversation.
 
@@ -115,8 +115,8 @@ class TurnRules:
         return transcript.model_copy(update={"metadata": {**transcript.metadata, **told}})
 
     async def _execute(
-        self, turn: Expected, calls: Sequence[Call], steps: Sequence[Step], hub: OpenHub | None, clock: Clock
-    ) -> list[Executed]:
+        self, turn: ExpectedMcpCall, calls: Sequence[Call], steps: Sequence[Step], hub: OpenHub | None, clock: Clock
+    ) -> list[ExecutedCall]:
         if hub is None or not calls:
             return []
         if self.reader.mode == "agent":
@@ -124,7 +124,9 @@ class TurnRules:
         with clock.paused():  # the model is not responsible for a slow server, which has a limit of its own
             return await execute_calls(hub, calls, self.refused(turn))
 
-    def _add_prompt(self, talk: Conversation, prompt: str, calls: Sequence[Call], executed: Sequence[Executed]) -> None:
+    def _add_prompt(
+        self, talk: Conversation, prompt: str, calls: Sequence[Call], executed: Sequence[ExecutedCall]
+    ) -> None:
         """Add the results of a turn and the next message of the user."""
         if self.reader.mode == "json":
             prompt = with_results(prompt, calls, executed)
@@ -162,7 +164,7 @@ class TurnRules:
         return found
 
 
-def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[Executed]) -> str:
+def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[ExecutedCall]) -> str:
     """Return a message of the user with what the calls before it gave, for models that reply with JSON."""
     if not calls:
         return prompt
@@ -175,13 +177,13 @@ def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
     return "\n".join(["These calls were made, and gave back:", *lines, "", f"The user's next message: {prompt}"])
 
 
-def _contents(executed: Sequence[Executed], calls: int) -> list[JsonValue]:
+def _contents(executed: Sequence[ExecutedCall], calls: int) -> list[JsonValue]:
     """Return what each call of function calling gave back, as a model is told it."""
     given: list[JsonValue] = [{"error": each.text} if each.is_error else each.value for each in executed]
     return given + [{"error": _NOT_MADE} if executed else NOT_SHOWN] * (calls - len(given))
 
 
-def _with_results(step: Step, executed: Sequence[Executed]) -> Step:
+def _with_results(step: Step, executed: Sequence[ExecutedCall]) -> Step:
     """Return a step of function calling with the results of its calls, which were made after it."""
     given = iter(executed)
     parts: list[Part] = []

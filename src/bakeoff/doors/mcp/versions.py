@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.calls import NO_TOOL, Expected, tool_label
+from bakeoff.doors.mcp.calls import NO_TOOL, ExpectedMcpCall, tool_label
 from bakeoff.doors.mcp.plan import DOOR, settings_of
-from bakeoff.doors.mcp.snapshot.changes import Change, changes
+from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
 from bakeoff.doors.mcp.snapshot.files import Snapshot
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Case, Plan
@@ -19,7 +19,7 @@ from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source, find_source
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.gates import Decision, GateVerdict, Losses, Ruling, decide, exit_code_of, judge, judge_all
+from bakeoff.stats.gates import GateDecision, GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.power import POWER, cases_needed, too_few
 from bakeoff.stats.several import compare_all
 from bakeoff.storage.run_folder import RunFolder, run_folders
@@ -33,8 +33,8 @@ class ToolPoints(FrozenModel):
 
     tool: str
     comparison: Comparison
-    ruling: Ruling
-    changes: tuple[Change, ...] = ()
+    ruling: GateJudgement
+    changes: tuple[ToolChange, ...] = ()
 
 
 class VersionReport(FrozenModel):
@@ -43,14 +43,14 @@ class VersionReport(FrozenModel):
     runs: tuple[FileName, FileName]
     models: tuple[str, ...]
     comparison: Comparison
-    ruling: Ruling
+    ruling: GateJudgement
     """On all cases together, or on the tools that are decided where all cases together are not."""
     gate: str
     exit_code: int
     tools: tuple[ToolPoints, ...]
     advice: str | None = None
     """How many cases would decide."""
-    other_changes: tuple[Change, ...] = ()
+    other_changes: tuple[ToolChange, ...] = ()
     """What changed about tools that no case wants, and about everything that is not a tool."""
 
 
@@ -201,7 +201,7 @@ def _losses(arms: Sequence[Arm]) -> Losses:
 
 
 def _wanted(case: Case) -> list[str]:
-    calls = Expected.model_validate(case.expected).calls
+    calls = ExpectedMcpCall.model_validate(case.expected).calls
     return list(dict.fromkeys(call.tool for call in calls)) if calls else [NO_TOOL]
 
 
@@ -215,25 +215,25 @@ def _of_tool(plan: Plan, tool: str, cells: tuple[Cells, Cells]) -> tuple[Cells, 
     return before, after
 
 
-def _label(change: Change) -> str:
+def _label(change: ToolChange) -> str:
     """Return the tool of a change by its present name, or nothing."""
     if change.part != "tool":
         return ""
     return tool_label(change.server, change.renamed or change.name)
 
 
-def _decision(overall: Comparison, ruling: Ruling, tools: Sequence[ToolPoints]) -> Decision:
+def _decision(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateDecision:
     """Shut the gate if all tools together regressed, or one of them did."""
     parts = {"all tools": decide(overall, ruling)}
     parts |= {one.tool: decide(one.comparison, one.ruling) for one in tools}
     code = exit_code_of([parts["all tools"].exit_code, *(each.exit_code == 1 for each in parts.values())])
     worse = [tool for tool, each in parts.items() if each.exit_code == 1 and tool != "all tools"]
     if worse and parts["all tools"].exit_code != 1:
-        return Decision(code, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
-    return Decision(code, parts["all tools"].sentence)
+        return GateDecision(code, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
+    return GateDecision(code, parts["all tools"].sentence)
 
 
-def _with_decided_tools(overall: Comparison, ruling: Ruling, tools: Sequence[ToolPoints]) -> Ruling:
+def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:
     """Return the ruling with the tools that it does not show: one that got worse, or better where nothing is shown."""
     worse, better = (
         [one for one in tools if one.ruling.verdict is verdict]
@@ -247,7 +247,7 @@ def _with_decided_tools(overall: Comparison, ruling: Ruling, tools: Sequence[Too
     whole = f"all {overall.cases} cases together: {100 * (overall.difference or 0.0):+.1f} points{chance}"
     sentence = f"{'; '.join(parts)}; {whole}, {ruling.verdict}"
     verdict = GateVerdict.REGRESSED if worse else GateVerdict.IMPROVED
-    return Ruling(verdict=verdict, sentence=sentence, p_value=ruling.p_value)
+    return GateJudgement(verdict=verdict, sentence=sentence, p_value=ruling.p_value)
 
 
 def _points_of(tools: Sequence[ToolPoints]) -> str:
@@ -259,7 +259,7 @@ def _points_of(tools: Sequence[ToolPoints]) -> str:
     return ", ".join(named) + (" and others" if len(tools) > _MAX_NAMED else "")
 
 
-def _advice(overall: Comparison, ruling: Ruling, cells: tuple[Cells, Cells]) -> str | None:
+def _advice(overall: Comparison, ruling: GateJudgement, cells: tuple[Cells, Cells]) -> str | None:
     """Say how many cases would decide an undecidable comparison, and how to get them."""
     if ruling.verdict is not GateVerdict.UNDECIDABLE or ruling.refused or not overall.paired:
         return None

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from bakeoff._kernel.clock import CLOCK
 from bakeoff._kernel.threads import NOT_FOR_A_LOOP, call, carried_by, is_async
 from bakeoff.doors.pytest.own_task import call_apart, in_own_task
-from bakeoff.doors.pytest.rows import EvalCase, Row
+from bakeoff.doors.pytest.rows import EvalCase, EvalRow
 from bakeoff.doors.pytest.transcripts import joined, transcript_of
 from bakeoff.engine.registry import NO_NEEDS
 from bakeoff.errors import GraderError, InfraError, SubjectError
@@ -108,23 +108,25 @@ class ReadyOutput:
         return transcript_of(await all_of(self.output) if inspect.isasyncgen(self.output) else self.output)
 
 
-def call_with_case(function: Callable[..., Any], row: Row, arguments: Mapping[str, Any], holder: Any = None) -> Call:
+def call_with_case(
+    function: Callable[..., Any], row: EvalRow, arguments: Mapping[str, Any], holder: Any = None
+) -> Call:
     """Return the call of a test function with its case and fixtures; `holder` is the object of a method."""
     bound = () if holder is None else (holder,)
     return partial(function, *bound, case=EvalCase(_own_copy(row)), **arguments)
 
 
-def call_with_row(task: Callable[..., Any], row: Row) -> Call:
+def call_with_row(task: Callable[..., Any], row: EvalRow) -> Call:
     """Return the call of a task with its input and, of the rest of the row, what it has parameters for."""
     row = _own_copy(row)
     rest = {name: value for name, value in row.values.items() if name != "input"}
     return partial(task, row.input, **_accepted(task, rest)) if rest else partial(task, row.input)
 
 
-def _own_copy(row: Row) -> Row:
+def _own_copy(row: EvalRow) -> EvalRow:
     """Copy the containers of a row. A task that appends to its messages must not change what the next round, another
     model and the scorers are given."""
-    return Row(row.id, _copied(row.values), row.problem)
+    return EvalRow(row.id, _copied(row.values), row.problem)
 
 
 def _copied(value: Any) -> Any:

@@ -17,8 +17,8 @@ from bakeoff.doors.pytest.gather import UNREAD
 from bakeoff.doors.pytest.groups import MAX_SUBJECTS, Group
 from bakeoff.doors.pytest.items import EvalFunction, EvalItem
 from bakeoff.doors.pytest.loops import run_here
-from bakeoff.doors.pytest.rows import Row, read_rows
-from bakeoff.doors.pytest.suite import FILES, MADE, Described, EvalSuite
+from bakeoff.doors.pytest.rows import EvalRow, read_rows
+from bakeoff.doors.pytest.suite import FILES, MADE, DescribedSuite, EvalSuite
 
 _DIRECT = "get_direct_param_fixture_func"  # pytest's name of the function behind a value of parametrize
 _CAPTURING = frozenset(("capsys", "capsysbinary", "capfd", "capfdbinary", "caplog"))
@@ -35,9 +35,9 @@ def collect(collector: Any, name: str, suite: EvalSuite, *, static: bool = False
     skipped = None if read.excinfo else read.result
     if read.excinfo:
         error = read.excinfo.value
-        rows = [Row("data", {}, f"{UNREAD}: skip_if raised {type(error).__name__}: {error}", error)]
+        rows = [EvalRow("data", {}, f"{UNREAD}: skip_if raised {type(error).__name__}: {error}", error)]
     else:
-        rows = [Row("skipped", {})] if skipped else read_rows(described.data, collector.path.parent)
+        rows = [EvalRow("skipped", {})] if skipped else read_rows(described.data, collector.path.parent)
     templates = _templates(collector, name, suite)
     as_subjects = len(templates) <= MAX_SUBJECTS
     items: list[pytest.Item] = []
@@ -58,7 +58,7 @@ def _templates(collector: Any, name: str, suite: EvalSuite) -> list[pytest.Funct
     return templates
 
 
-def _skip_reason(described: Described) -> str | None:
+def _skip_reason(described: DescribedSuite) -> str | None:
     """Return why the suite is skipped; None if it is not."""
     skip = described.skip_if() if callable(described.skip_if) else described.skip_if
     skip = run_here(skip) if inspect.isawaitable(skip) else skip
@@ -68,8 +68,8 @@ def _skip_reason(described: Described) -> str | None:
 def _group(
     collector: Any,
     template: pytest.Function,
-    described: Described,
-    rows: list[Row],
+    described: DescribedSuite,
+    rows: list[EvalRow],
     line: int | None,
     *,
     as_subjects: bool,
@@ -103,7 +103,7 @@ def _line(collector: Any, suite: EvalSuite) -> int | None:
     return line - 1 if file == str(collector.path) else None
 
 
-def _is_method(collector: Any, described: Described) -> bool:
+def _is_method(collector: Any, described: DescribedSuite) -> bool:
     return isinstance(collector, pytest.Class) and described.given_a_case and not described.static
 
 

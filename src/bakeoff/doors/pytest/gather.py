@@ -65,7 +65,7 @@ def _read(kept: bytes | str) -> "EvalOutcome":
         return EvalOutcome.model_validate(short)
 
 
-class Gathered:
+class GatheredEvals:
     """The outcomes of one session."""
 
     def __init__(self) -> None:
@@ -114,12 +114,12 @@ class Gathered:
         return self._logged[1] if self._logged[0] is report else ()
 
 
-_KEY = pytest.StashKey[Gathered]()
+_KEY = pytest.StashKey[GatheredEvals]()
 
 
-def gathering(config: pytest.Config) -> Gathered:
+def gathering(config: pytest.Config) -> GatheredEvals:
     """Return the outcomes of the session and of the tests that run."""
     found = config.stash.get(_KEY, None)
     if found is None:
-        found = config.stash[_KEY] = Gathered()
+        found = config.stash[_KEY] = GatheredEvals()
     return found

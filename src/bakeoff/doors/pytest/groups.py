@@ -15,8 +15,8 @@ import pytest
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
-from bakeoff.doors.pytest.rows import Row
-from bakeoff.doors.pytest.suite import Described
+from bakeoff.doors.pytest.rows import EvalRow
+from bakeoff.doors.pytest.suite import DescribedSuite
 from bakeoff.plan import SubjectSpec
 
 SUBJECT = "evals"
@@ -30,8 +30,8 @@ MAX_SUBJECTS = 20
 class Group:
     """A suite with one set of parameters."""
 
-    described: Described
-    rows: list[Row]
+    described: DescribedSuite
+    rows: list[EvalRow]
     location: tuple[str, int | None, str]  # file, line, and what stands before the name of an item
     file: Path
     around: tuple[str, str]  # the parts of a case's id before and after the row's id
@@ -57,7 +57,7 @@ class Group:
         """Return the name of the suite after that of its class: two classes may have a suite of one name."""
         return f"{self.location[2]}{self.described.name}"
 
-    def case_id(self, row: Row) -> str:
+    def case_id(self, row: EvalRow) -> str:
         return f"{self.around[0]}{row.id}{self.around[1]}"
 
 
@@ -77,7 +77,7 @@ class GroupItem(Protocol):
     """What a session needs to know of an item."""
 
     group: Group
-    row: Row
+    row: EvalRow
 
     def may_be_skipped(self) -> bool:
         """Return whether a mark of the item may keep pytest from running it."""

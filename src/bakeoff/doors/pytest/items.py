@@ -24,7 +24,7 @@ from bakeoff.doors.pytest.gather import gathering
 from bakeoff.doors.pytest.groups import Group
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.parallel import PendingCase
-from bakeoff.doors.pytest.rows import EvalCase, Row
+from bakeoff.doors.pytest.rows import EvalCase, EvalRow
 from bakeoff.doors.pytest.session import EvalSession, session_of
 from bakeoff.doors.pytest.suite import EvalSuite
 
@@ -44,7 +44,7 @@ class Eval(pytest.Item):
     """The common part of both kinds of items."""
 
     group: Group
-    row: Row
+    row: EvalRow
 
     def _arguments(self) -> Mapping[str, Any]:
         """Return the fixtures that the function asks for."""
@@ -212,7 +212,7 @@ class EvalItem(Eval):
     _report_sections = _Lazy(lambda _: [])
     user_properties = _Lazy(lambda _: [])
 
-    def __init__(self, *, group: Group, row: Row, name: str, parent: Any) -> None:
+    def __init__(self, *, group: Group, row: EvalRow, name: str, parent: Any) -> None:
         self.name = name
         self.parent = parent
         self.config = parent.config
@@ -393,7 +393,7 @@ class EvalItem(Eval):
 class EvalFunction(Eval, pytest.Function):
     """An eval with fixtures or parameters, which pytest provides as for any function."""
 
-    def __init__(self, *, group: Group, row: Row, **given: Any) -> None:
+    def __init__(self, *, group: Group, row: EvalRow, **given: Any) -> None:
         super().__init__(**given)
         self.group = group
         self.row = row

@@ -17,7 +17,7 @@ from bakeoff.doors.pytest.failures import EvalFailed
 from bakeoff.doors.pytest.gather import LOGGED, RUNNING, gathering
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
-from bakeoff.doors.pytest.rows import Row
+from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.session import session_of
 from bakeoff.doors.pytest.transcripts import transcript_of
 from bakeoff.engine.trial import as_score
@@ -99,7 +99,7 @@ def add_logged(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
 
 
 def _outcome(item: pytest.Item, log: TestLog, seconds: float, error: BaseException | None, suffix: str) -> EvalOutcome:
-    row, session = Row("", log.row), session_of(item.config)
+    row, session = EvalRow("", log.row), session_of(item.config)
     subject = session.subjects[""]
     case = Case(id=escaped(item.nodeid) + suffix, prompt=row.shown_input, expected=row.expected)
     trial = EMPTY_PLAN.trial_of(case, subject, 0, 0)

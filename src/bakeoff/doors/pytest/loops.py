@@ -55,7 +55,7 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-class Awaited(Protocol):
+class PendingResult(Protocol):
     """Something that is done on a loop while pytest waits for it."""
 
     finished: Any  # has `set`, and is set when it is done
@@ -74,7 +74,7 @@ class EvalLoop(Protocol):
 
     def call(self, callback: Callable[[], object]) -> None: ...
 
-    def wait_for(self, case: Awaited) -> None: ...
+    def wait_for(self, case: PendingResult) -> None: ...
 
 
 class BorrowedLoop:
@@ -108,7 +108,7 @@ class BorrowedLoop:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(callback)
 
-    def wait_for(self, case: Awaited) -> None:
+    def wait_for(self, case: PendingResult) -> None:
         while not case.done:
             try:
                 self._run(lambda: self._until_done(case))
@@ -116,7 +116,7 @@ class BorrowedLoop:
                 if not str(error).startswith(_STOPPED):  # by a case, and not closed: it can run again
                     raise
 
-    async def _until_done(self, case: Awaited) -> None:
+    async def _until_done(self, case: PendingResult) -> None:
         loop = asyncio.get_running_loop()
         self._begin(loop)
         case.finished = asyncio.Event()
@@ -173,7 +173,7 @@ class LoopThread:
         """Start a task. The coroutine is made on the loop, so that none is left unawaited if the loop has ended."""
         self.call(lambda: _keep(coroutine(), self._kept))
 
-    def wait_for(self, case: Awaited) -> None:
+    def wait_for(self, case: PendingResult) -> None:
         """Wait on pytest's thread until a case is done."""
         case.wait()
 

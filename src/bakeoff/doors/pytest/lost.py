@@ -31,7 +31,7 @@ _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Except
 _LONGEST = 300
 
 
-class Collected(FrozenModel):
+class CollectedItems(FrozenModel):
     """An eval before it is run."""
 
     nodeid: str
@@ -60,12 +60,12 @@ class Collected(FrozenModel):
         return outcome.judged([record])
 
 
-def collected(item: Any) -> Collected | None:
+def collected(item: Any) -> CollectedItems | None:
     """Return an item as data if it is an eval of a suite, or a test that uses a fixture of evals."""
     group = getattr(item, "group", None)
     if isinstance(group, Group):
         row = item.row
-        return Collected(
+        return CollectedItems(
             nodeid=item.nodeid,
             suite=group.suite,
             case=row.id,
@@ -77,7 +77,7 @@ def collected(item: Any) -> Collected | None:
         )
     if not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
         name = getattr(item, "originalname", None) or item.name
-        return Collected(nodeid=item.nodeid, suite=name, case=name, id=escaped(item.nodeid))
+        return CollectedItems(nodeid=item.nodeid, suite=name, case=name, id=escaped(item.nodeid))
     return None
 
 
@@ -97,13 +97,13 @@ def write_collected(path: Path, items: Iterable[Any], kept: Sequence[Group] = ()
         path.write_text("\n".join([json.dumps(subjects), *lines]), encoding="utf-8")
 
 
-def read_collected(path: Path) -> tuple[list[Collected], dict[str, SubjectSpec]]:
+def read_collected(path: Path) -> tuple[list[CollectedItems], dict[str, SubjectSpec]]:
     """Return what a worker has collected, and the subjects by their parameters; nothing if it did not get that far."""
     if not path.exists() or not (text := path.read_text(encoding="utf-8")):
         return [], {}
     first, *lines = text.split("\n")
     subjects = {name: SubjectSpec.model_validate(spec) for name, spec in json.loads(first).items()}
-    return [Collected.model_validate_json(line) for line in lines], subjects
+    return [CollectedItems.model_validate_json(line) for line in lines], subjects
 
 
 def lost_by_error(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome | None:

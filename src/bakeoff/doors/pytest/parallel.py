@@ -20,8 +20,8 @@ from bakeoff.doors.pytest.groups import SUBJECT
 from bakeoff.doors.pytest.loops import EvalLoop
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.own_task import call_apart
-from bakeoff.doors.pytest.printing import Printed, printing_to
-from bakeoff.doors.pytest.rows import EvalCase, Row, graded_by
+from bakeoff.doors.pytest.printing import CapturedOutput, printing_to
+from bakeoff.doors.pytest.rows import EvalCase, EvalRow, graded_by
 from bakeoff.doors.pytest.suite import Settings
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.pool import TrialPool
@@ -95,7 +95,7 @@ class PendingCase:
     records: list[Record] = field(default_factory=list)
     errors: dict[int, BaseException] = field(default_factory=dict)  # raised by the task, by round
     broken: BakeoffError | None = None  # why the whole suite could not be run
-    printed: Printed | None = None  # None: pytest captures what the case prints
+    printed: CapturedOutput | None = None  # None: pytest captures what the case prints
     outcome: EvalOutcome | None = None  # set when pytest reports it
     finished: Any = None  # the event that someone waits for
 
@@ -119,7 +119,7 @@ class PendingCase:
 class SuiteTrials:
     """The trials of a suite, in the terms of the core."""
 
-    rows: Mapping[str, Row]  # by the ids of their cases
+    rows: Mapping[str, EvalRow]  # by the ids of their cases
     subject: Subject
     spec: SubjectSpec  # of the subject
     scorers: Mapping[str, Scorer]
@@ -129,7 +129,7 @@ class SuiteTrials:
     budget: Budget
     shared: SharedResources | None = None  # None: open resources for these trials alone
     prior: Record | None = None  # only the scoring of this one is left to do
-    printed: dict[str, Printed] = field(default_factory=dict)  # by the ids of cases that run
+    printed: dict[str, CapturedOutput] = field(default_factory=dict)  # by the ids of cases that run
     limits: Limits = field(init=False)  # the same for all rows
 
     def __post_init__(self) -> None:
@@ -199,7 +199,7 @@ class SuiteTrials:
 class _EvalRunner(TrialRunner):
     """Run a trial with the recordings of its round. A missing recording fails this trial alone."""
 
-    printed: Mapping[str, Printed]
+    printed: Mapping[str, CapturedOutput]
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         record = None
@@ -218,7 +218,7 @@ class _HookedRunner(_EvalRunner):
     """Call `before_case` and `after_case` around each trial. What they raise is no failure of the subject."""
 
     settings: Settings
-    rows: Mapping[str, Row]
+    rows: Mapping[str, EvalRow]
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         with printing_to(self.printed.get(job.trial.case.id)):
@@ -319,7 +319,7 @@ class SuiteExecution:
         self._submitted += len(cases)
         if self._buffered:
             for case in cases:
-                case.printed = self._trials.printed[case.id] = Printed()
+                case.printed = self._trials.printed[case.id] = CapturedOutput()
         self._loop.call(lambda: self._accept(cases, last=last))
         if not before:
             self._loop.spawn(self._run)

@@ -23,14 +23,14 @@ _KEY = pytest.StashKey["CasePrinting"]()
 
 
 @dataclass(slots=True, eq=False)
-class Printed:
+class CapturedOutput:
     """Hold the lines that one case has printed and logged so far."""
 
     texts: list[tuple[str, str]] = field(default_factory=list)  # with the name of the stream
     logged: list[logging.LogRecord] = field(default_factory=list)
 
 
-_PRINTED: ContextVar[Printed | None] = ContextVar("_PRINTED", default=None)
+_PRINTED: ContextVar[CapturedOutput | None] = ContextVar("_PRINTED", default=None)
 
 
 class printing_to:
@@ -38,7 +38,7 @@ class printing_to:
 
     __slots__ = ("_printed", "_token")
 
-    def __init__(self, printed: Printed | None) -> None:
+    def __init__(self, printed: CapturedOutput | None) -> None:
         self._printed = printed
 
     def __enter__(self) -> None:
@@ -87,9 +87,9 @@ class CasePrinting:
         """Route the streams that are in place now: pytest exchanges them between and inside of tests."""
         for name in _STREAMS if self.routes else ():
             stream = getattr(sys, name)
-            if not hasattr(stream, "__dict__") or isinstance(stream.write, _Routed):
+            if not hasattr(stream, "__dict__") or isinstance(stream.write, _RoutedStream):
                 continue
-            stream.write = _Routed(name, stream.write)
+            stream.write = _RoutedStream(name, stream.write)
             self._streams.add(stream)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -98,7 +98,7 @@ class CasePrinting:
         self.route()
         yield
 
-    def show(self, printed: Printed | None) -> None:
+    def show(self, printed: CapturedOutput | None) -> None:
         """Print and log the buffer of a case again, to those who listen to the test that is being run."""
         if printed is None:
             return
@@ -120,7 +120,7 @@ class CasePrinting:
         self._restore.close()
 
 
-class _Routed:
+class _RoutedStream:
     """The `write` of a stream: into the buffer of the case that calls it, otherwise into the stream."""
 
     def __init__(self, name: str, write: Callable[[str], Any]) -> None:

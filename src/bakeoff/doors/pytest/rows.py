@@ -38,7 +38,7 @@ _SUFFIXES = ".jsonl, .json, .csv, .yaml or .yml"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EvalRow:
     """One row. `id` is its name in pytest's ids; with a `problem` it cannot be run."""
 
     id: str
@@ -74,7 +74,7 @@ class EvalCase:
 
     __slots__ = ("_row",)
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: EvalRow) -> None:
         self._row = row
 
     @property
@@ -112,7 +112,7 @@ class EvalCase:
         return EvalCase, (self._row,)
 
 
-def read_rows(data: Data, folder: Path) -> list[Row]:
+def read_rows(data: Data, folder: Path) -> list[EvalRow]:
     """Return every row, each with an id of its own. If not all can be read, the last one says why.
 
     Args:
@@ -132,13 +132,13 @@ def read_rows(data: Data, folder: Path) -> list[Row]:
     return _named(found)
 
 
-def _unread(error: BaseException, before: Sequence[Row]) -> Row:
+def _unread(error: BaseException, before: Sequence[EvalRow]) -> EvalRow:
     """Return a row that stands for all that could not be read."""
     after = f" after {count_of(len(before), 'row')}" if before else ""
     ours = isinstance(error, UsageError)
     said = str(error) if ours else f"{type(error).__name__}: {error}"
     name = free_name("data", {row.id for row in before}, "{}-{}")
-    return Row(name, {}, f"{UNREAD}{after}: {said}", None if ours else error)
+    return EvalRow(name, {}, f"{UNREAD}{after}: {said}", None if ours else error)
 
 
 def _placed(data: Any, folder: Path) -> Iterator[tuple[str, Any]]:
@@ -240,7 +240,7 @@ def _yaml(path: Path) -> Iterator[tuple[str, Any]]:
         yield placed.where((place,)).replace(str(path), path.name), row
 
 
-def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
+def _named(found: Iterable[tuple[str, Any]]) -> list[EvalRow]:
     """Give each row an id. Names given by the author must differ; others are made from the input, and made unique."""
     taken: set[str] = set()
     places: dict[str, str] = {}  # of explicit names
@@ -267,7 +267,7 @@ def _named(found: Iterable[tuple[str, Any]]) -> list[Row]:
             met[wanted] += 1
             unique = f"{wanted}-{met[wanted] + 1}"
         taken.add(unique)
-        rows.append(Row(unique, values, f"{where}: {problem}" if problem else None, marks=_marks(values, marks)))
+        rows.append(EvalRow(unique, values, f"{where}: {problem}" if problem else None, marks=_marks(values, marks)))
     return rows
 
 

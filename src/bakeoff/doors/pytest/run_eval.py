@@ -15,7 +15,7 @@ from bakeoff.doors.pytest.failures import report
 from bakeoff.doors.pytest.logs import log_input, log_transcript
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.parallel import SuiteTrials
-from bakeoff.doors.pytest.rows import Row
+from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.session import session_of
 from bakeoff.doors.pytest.suite import check_scorers, settings_of
 from bakeoff.record import Record, ToolCall, Transcript, Usage
@@ -51,7 +51,7 @@ class RunEval:
     async def _run(self, row: dict[str, Any], task: Callable[..., Any], timeout: float | None) -> "EvalRun":
         __tracebackhide__ = True
         session = session_of(self._config)  # also starts replay
-        case = Row("", clean(row))
+        case = EvalRow("", clean(row))
         log_input(**{str(name): value for name, value in case.values.items()})
         self._calls += 1
         case_id = escaped(f"{self._nodeid} run {self._calls}")
@@ -80,7 +80,7 @@ class EvalRun:
     """Hold one call of a task: its output, its tool calls and its scores."""
 
     _by: RunEval
-    _row: Row
+    _row: EvalRow
     _case_id: str
     _trials: SuiteTrials
     record: Record

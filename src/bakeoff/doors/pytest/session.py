@@ -26,7 +26,7 @@ from bakeoff.doors.pytest.loops import BorrowedLoop, EvalLoop, LoopThread, on_as
 from bakeoff.doors.pytest.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
 from bakeoff.doors.pytest.parallel import PendingCase, SessionBudget, SuiteExecution, SuiteTrials
 from bakeoff.doors.pytest.printing import printing_of
-from bakeoff.doors.pytest.rows import Row
+from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.suite import NO_LIMIT, Settings
 from bakeoff.engine.resources import SharedResources
 from bakeoff.plan import SubjectSpec
@@ -61,7 +61,7 @@ def close_session(config: pytest.Config) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class _Running:
+class _RunningCase:
     """A group whose cases are being run."""
 
     execution: SuiteExecution
@@ -96,7 +96,7 @@ class EvalSession:
         self._budget = SessionBudget(self.options, Path(spending) if spending else None)
         self.loop = LoopThread()
         self._shared = SharedResources()
-        self._running: dict[Group, _Running] = {}
+        self._running: dict[Group, _RunningCase] = {}
         self._printing = printing_of(config)
         self._scheduled = _xdist_schedule(config)
         self.decisions = _decisions(config)
@@ -119,7 +119,7 @@ class EvalSession:
 
     def trials(
         self,
-        rows: Mapping[str, Row],
+        rows: Mapping[str, EvalRow],
         subject: Subject,
         spec: SubjectSpec,
         scorers: Iterable[Callable[..., Any]],
@@ -156,7 +156,7 @@ class EvalSession:
             if running is not None:
                 running.execution.stop()
             execution = self._execution(group, group.rows, arguments, group.holder, loop)
-            running = self._running[group] = _Running(execution, arguments, loop)
+            running = self._running[group] = _RunningCase(execution, arguments, loop)
             running.submit(group, self._upcoming(item), last=self._submits_all(group))
         elif self._step_by_step or item.row.id not in running.submitted:
             running.submit(group, self._upcoming(item), last=False)
@@ -211,7 +211,7 @@ class EvalSession:
     def _execution(
         self,
         group: Group,
-        chosen: Iterable[Row],
+        chosen: Iterable[EvalRow],
         arguments: Mapping[str, Any],
         holder: Callable[[], Any] | None,
         loop: EvalLoop,

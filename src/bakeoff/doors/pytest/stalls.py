@@ -23,7 +23,7 @@ _NOT_THE_USERS = tuple(
 )  # beginnings of file names
 
 
-class _Sample(NamedTuple):
+class _StallSample(NamedTuple):
     """What the loop does at one moment at which it is late."""
 
     clock: Clock | None  # of the case that runs, if it is one
@@ -40,7 +40,7 @@ class StallWatch:
         self._loop = loop
         self._thread_id = threading.get_ident()
         self._due = loop.time()
-        self._samples: list[_Sample] = []  # since the loop became late
+        self._samples: list[_StallSample] = []  # since the loop became late
         self._ended = threading.Event()
         self._beat()
         threading.Thread(target=self._look, daemon=True, name="bakeoff-stalls").start()
@@ -57,7 +57,7 @@ class StallWatch:
         self._due = now + _BEAT
         self._timer = self._loop.call_at(self._due, self._beat)
 
-    def _excuse(self, seconds: float, now: float, samples: list[_Sample]) -> None:
+    def _excuse(self, seconds: float, now: float, samples: list[_StallSample]) -> None:
         seen = Counter(sample.clock for sample in samples)
         first, times = seen.most_common(1)[0] if seen else (None, 0)
         by_one = first is not None and times >= _BY_ONE * len(samples)
@@ -83,7 +83,7 @@ class StallWatch:
         while not self._ended.wait(_BEAT):
             if self._loop.time() > self._due + _BEAT / 2:
                 place = _users_place(sys._current_frames().get(self._thread_id))
-                self._samples.append(_Sample(clock_of(asyncio.current_task(self._loop)), place))
+                self._samples.append(_StallSample(clock_of(asyncio.current_task(self._loop)), place))
 
 
 def _blame_all(clocks: list[Clock], seconds: float, places: list[str]) -> None:

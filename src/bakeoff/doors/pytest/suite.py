@@ -116,7 +116,7 @@ def _is_count(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Described:
+class DescribedSuite:
     """A suite as its author described it."""
 
     name: str
@@ -139,7 +139,7 @@ FILES: set[str] = set()
 class EvalSuite:
     """The object that pytest finds under the name of a suite. Marks and fixtures work on it as on a function."""
 
-    def __init__(self, described: Described) -> None:
+    def __init__(self, described: DescribedSuite) -> None:
         # pytest takes the names in a function's __dict__ for keywords of -k: as few as possible, and private.
         self._bakeoff = described
         MADE.append(self)
@@ -174,7 +174,7 @@ def _place() -> tuple[str, int]:
     return (frame.f_code.co_filename, frame.f_lineno) if frame else ("", 0)
 
 
-def _for_pytest(described: Described) -> inspect.Signature:
+def _for_pytest(described: DescribedSuite) -> inspect.Signature:
     """Return the parameters that pytest has to fill: all but the case."""
     if not described.given_a_case:
         return inspect.Signature()
@@ -246,7 +246,7 @@ def _suite(
     scorers = check_scorers(name, options["scorers"])
     skip_if = options.get("skip_if", False)
     data, settings = options["data"], settings_of(name, **settings)
-    return EvalSuite(Described(name, data, function, given_a_case, scorers, settings, skip_if, static))
+    return EvalSuite(DescribedSuite(name, data, function, given_a_case, scorers, settings, skip_if, static))
 
 
 def check_scorers(suite: str, given: Any) -> tuple[Callable[..., Any], ...]:

@@ -15,7 +15,7 @@ from bakeoff.doors.pytest.evaluation import Evaluation, Evaluations
 from bakeoff.doors.pytest.failures import report
 from bakeoff.doors.pytest.loops import on_asyncio
 from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.doors.pytest.rows import Row
+from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.session import session_of
 from bakeoff.doors.pytest.suite import SettingOptions, check_scorers, settings_of
 from bakeoff.errors import UsageError
@@ -87,7 +87,7 @@ class ToEval:
         __tracebackhide__ = True
         session = session_of(self._config)  # also starts replay
         settings = settings_of("to_eval", **options)
-        case = Row("", clean(row))
+        case = EvalRow("", clean(row))
         errors: Errors = {}
         self._calls += 1
         case_id = escaped(self._nodeid if self._calls == 1 else f"{self._nodeid} #{self._calls}")
@@ -120,7 +120,7 @@ def _refuse_misspelt(row: Iterable[str], options: Iterable[str]) -> None:
             raise UsageError(f"to_eval: {name!r} is no option: did you mean {near[0]!r}?")
 
 
-def _subject(row: Row, task: Callable[..., Any] | None, output: Any, errors: Errors, *, isolate: bool) -> Subject:
+def _subject(row: EvalRow, task: Callable[..., Any] | None, output: Any, errors: Errors, *, isolate: bool) -> Subject:
     __tracebackhide__ = True
     if (task is None) == (output is _NOT_GIVEN):
         raise UsageError("to_eval: give either a `task` or an `output`")

@@ -45,7 +45,7 @@ def register(config: pytest.Config, baseline: Sequence[EvalOutcome] | None) -> "
 
 
 @dataclass(slots=True, eq=False)
-class _Comparison:
+class _ArmComparison:
     """The comparison of some subjects over the cases that all of them have."""
 
     plan: Plan
@@ -59,10 +59,10 @@ class _Comparison:
 
 
 @dataclass(slots=True, eq=False)
-class _Compared:
+class _SuiteComparison:
     """One case of one subject that is part of a comparison."""
 
-    comparison: _Comparison
+    comparison: _ArmComparison
     subject: str
     case: str
     cost: float | None = None
@@ -86,8 +86,8 @@ class SessionDecisions:
         self._config = config
         self._margin: float | None = config.getoption("eval_margin") or None
         self._before = None if baseline is None else {outcome.nodeid: outcome for outcome in baseline}
-        self._comparisons: list[_Comparison] = []
-        self._compared: dict[str, _Compared] = {}  # by node id
+        self._comparisons: list[_ArmComparison] = []
+        self._compared: dict[str, _SuiteComparison] = {}  # by node id
         self._alpha = UntilDecided().alpha
 
     @pytest.hookimpl(trylast=True)
@@ -139,7 +139,7 @@ class SessionDecisions:
             until_decided=UntilDecided(alpha=self._alpha * own / pairs, margin=self._margin),
         )
         names = {name: BASELINE if one is None else _shown(one) for name, one in subjects.items()}
-        made = _Comparison(plan, names, self._suite_name(group), PairDecisions(plan))
+        made = _ArmComparison(plan, names, self._suite_name(group), PairDecisions(plan))
         self._comparisons.append(made)
         for case, found in cases.items():
             for name, one in found.items():
@@ -147,7 +147,7 @@ class SessionDecisions:
                     for number in range(plan.rounds):  # its rounds may have been more or fewer: the score is their mean
                         made.decisions.add_round(name, case, number, _earlier(one))
                 else:
-                    self._compared[one.nodeid] = _Compared(made, name, case)
+                    self._compared[one.nodeid] = _SuiteComparison(made, name, case)
 
     def _suite_name(self, group: Group) -> str | None:
         return None if self._before is None else clean_text(f"{group.location[0]}::{_shown(group)}")
@@ -231,7 +231,7 @@ class SessionDecisions:
         )
 
     def _cost_saved(self) -> float | None:
-        costs: dict[tuple[_Comparison, str], list[float]] = {}
+        costs: dict[tuple[_ArmComparison, str], list[float]] = {}
         for one in self._compared.values():
             if one.cost is not None:
                 costs.setdefault((one.comparison, one.subject), []).append(one.cost)

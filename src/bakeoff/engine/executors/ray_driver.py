@@ -26,23 +26,23 @@ from bakeoff.engine.executors.ray_cluster import (
     usable_nodes,
 )
 from bakeoff.engine.executors.ray_messages import (
+    BudgetGrant,
     Cancel,
     Close,
-    Closed,
     Drain,
-    Ended,
-    Failed,
     GivenBack,
-    Granted,
-    Opened,
+    NodeClosed,
+    NodeFailed,
+    NodeOpened,
     Order,
-    Spending,
-    Spent,
+    SpendingReport,
     Start,
     ToDriver,
     ToWorker,
-    Waiting,
-    Wanted,
+    TrialEnded,
+    TrialsWanted,
+    UsageSpent,
+    WaitNotice,
 )
 from bakeoff.engine.executors.ray_order import make_order
 from bakeoff.engine.registry import ResolvedPlan
@@ -64,7 +64,7 @@ _STOPPED_SECONDS = 12.0  # the same, after someone stopped the run
 
 
 @dataclass(slots=True, eq=False)
-class _Assigned:
+class _Assignment:
     """A job that a worker runs. Its result is None if the worker is lost."""
 
     trial: int
@@ -81,8 +81,8 @@ class _Worker:
     actor: Any
     opened: asyncio.Future[str | None]  # None, or why it cannot run trials
     closed: asyncio.Event = field(default_factory=asyncio.Event)
-    jobs: dict[int, _Assigned] = field(default_factory=dict)
-    cancelled: dict[int, _Assigned] = field(default_factory=dict)  # what they spend still counts
+    jobs: dict[int, _Assignment] = field(default_factory=dict)
+    cancelled: dict[int, _Assignment] = field(default_factory=dict)  # what they spend still counts
     slots: dict[int, "_Held"] = field(default_factory=dict)
     reports: int = 0  # of spending
     outbox: list[ToWorker] = field(default_factory=list)
@@ -150,7 +150,7 @@ class RayRunner:
                 return job.prior or self.not_started(
                     job, f"no Ray node is left to run it{why}: resume the run when there is", "infra"
                 )
-            assigned = _Assigned(job.trial.index, spend, asyncio.get_running_loop().create_future())
+            assigned = _Assignment(job.trial.index, spend, asyncio.get_running_loop().create_future())
             record = await self._run_on(worker, job, assigned)
             if record is not None:
                 return record
@@ -159,7 +159,7 @@ class RayRunner:
         message = f"{_MAX_LOSSES} Ray workers were lost while they ran it{why}"
         return job.prior or self._local.lost(job, Failure(kind="infra", type="WorkerLost", message=message))
 
-    async def _run_on(self, worker: _Worker, job: Job, assigned: _Assigned) -> Record | None:
+    async def _run_on(self, worker: _Worker, job: Job, assigned: _Assignment) -> Record | None:
         number = next(self._numbers)
         worker.jobs[number] = assigned
         self._send(worker, Start(number, job.trial.index, job.prior, job.spent))
@@ -325,35 +325,35 @@ class RayRunner:
         messages, worker.outbox, worker.to_flush = worker.outbox, [], False
         if worker.lost is None:
             # A call that is granted knows what was spent before.
-            spending = Spending(self._budget.spent, worker.reports, self._budget.exceeded())
+            spending = SpendingReport(self._budget.spent, worker.reports, self._budget.exceeded())
             worker.actor.tell.remote([spending, *messages])
 
     def _handle(self, worker: _Worker, event: ToDriver) -> None:
         match event:
-            case Opened():
+            case NodeOpened():
                 worker.opened.set_result(None)
                 self._note_change()
-            case Failed():
+            case NodeFailed():
                 self._fail(worker, event)
-            case Ended(job=job, record=record):
+            case TrialEnded(job=job, record=record):
                 self._starts[worker.node.id] = 1
                 if (ended := worker.jobs.get(job)) is not None and not ended.result.done():
                     ended.result.set_result(record)
-            case Spent():
+            case UsageSpent():
                 self._count(worker, event)
-            case Wanted(request=request):
+            case TrialsWanted(request=request):
                 slots = self._providers.setdefault(event.provider, CallSlots(event.most))
                 held = worker.slots[request] = _Held(slots)
                 held.taking = asyncio.create_task(self._grant(worker, request, held))
             case GivenBack():
                 self._take_back(worker, event)
-            case Waiting(trial=trial, delay=delay):
+            case WaitNotice(trial=trial, delay=delay):
                 self.control.end_wait(trial) if delay is None else self.control.begin_wait(trial, delay)
-            case Closed(left_behind=left):
+            case NodeClosed(left_behind=left):
                 self.control.left_behind |= {Path(f"{worker.node.address}:{path}"): why for path, why in left.items()}
                 worker.closed.set()
 
-    def _fail(self, worker: _Worker, event: Failed) -> None:
+    def _fail(self, worker: _Worker, event: NodeFailed) -> None:
         """Take note of a worker that cannot go on: before its first trial, or by an error that is no trial's."""
         if not worker.opened.done():
             worker.opened.set_result(event.reason)
@@ -367,7 +367,7 @@ class RayRunner:
                 if not assigned.result.done():
                     assigned.result.set_exception(InfraError(f"{worker.node}: {event.reason}"))
 
-    def _count(self, worker: _Worker, event: Spent) -> None:
+    def _count(self, worker: _Worker, event: UsageSpent) -> None:
         worker.reports += 1
         assigned = worker.jobs.get(event.job) or worker.cancelled.get(event.job)
         if assigned is None:
@@ -381,7 +381,7 @@ class RayRunner:
 
     async def _grant(self, worker: _Worker, request: int, held: _Held) -> None:
         held.limit = await held.slots.take(Clock(inf))
-        self._send(worker, Granted(request))
+        self._send(worker, BudgetGrant(request))
 
     def _take_back(self, worker: _Worker, event: GivenBack) -> None:
         held = worker.slots.pop(event.request, None)

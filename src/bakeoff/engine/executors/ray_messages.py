@@ -53,14 +53,14 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class BudgetGrant:
     """A provider's slot. The worker has to give it back."""
 
     request: int
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class SpendingReport:
     """The spending of the run on all nodes."""
 
     spent: Usage
@@ -72,12 +72,12 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class NodeOpened:
     """The worker can run trials."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class NodeFailed:
     """The worker cannot run trials, or met an error that is no trial's."""
 
     reason: str
@@ -85,24 +85,24 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class NodeClosed:
     left_behind: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TrialEnded:
     job: int
     record: Record
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class UsageSpent:
     job: int
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TrialsWanted:
     """A trial needs a slot of a provider. All workers together get `most` at a time."""
 
     request: int
@@ -119,12 +119,12 @@ class GivenBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitNotice:
     """A trial waits, or waits no longer."""
 
     trial: int
     delay: Delay | None
 
 
-ToWorker = Start | Cancel | Drain | Close | Granted | Spending
-ToDriver = Opened | Failed | Closed | Ended | Spent | Wanted | GivenBack | Waiting
+ToWorker = Start | Cancel | Drain | Close | BudgetGrant | SpendingReport
+ToDriver = NodeOpened | NodeFailed | NodeClosed | TrialEnded | UsageSpent | TrialsWanted | GivenBack | WaitNotice

@@ -24,26 +24,26 @@ from bakeoff._version import __version__
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.executors.local import open_local
 from bakeoff.engine.executors.ray_messages import (
+    BudgetGrant,
     Cancel,
     Close,
-    Closed,
     Drain,
-    Ended,
-    Failed,
     GivenBack,
-    Granted,
-    Opened,
+    NodeClosed,
+    NodeFailed,
+    NodeOpened,
     Order,
-    Spending,
-    Spent,
+    SpendingReport,
     Start,
     ToDriver,
     ToWorker,
-    Waiting,
-    Wanted,
+    TrialEnded,
+    TrialsWanted,
+    UsageSpent,
+    WaitNotice,
 )
 from bakeoff.engine.registry import Registry, ResolvedPlan
-from bakeoff.engine.resources import Opened as OpenedResources
+from bakeoff.engine.resources import OpenResources
 from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.engine.trial import Job, TrialRunner, apart
@@ -75,26 +75,26 @@ class Worker:
         self._opened = False
 
     def open(self, order: Order, plan: bytes) -> None:
-        """Begin to open the resources of a plan, as JSON. `Opened` or `Failed` tells what came of it."""
-        trials = _Trials(order, plan, self._messages, self._tell)
+        """Begin to open the resources of a plan, as JSON. `NodeOpened` or `NodeFailed` tells what came of it."""
+        trials = _WorkerTrials(order, plan, self._messages, self._tell)
         threading.Thread(target=self._run, args=(trials,), name="bakeoff-trials", daemon=True).start()
 
-    def _run(self, trials: "_Trials") -> None:
+    def _run(self, trials: "_WorkerTrials") -> None:
         asyncio.set_event_loop(self._loop)
         try:
             self._serving = self._loop.create_task(trials.serve())
             self._loop.run_until_complete(self._serving)
         except asyncio.CancelledError:
-            self._events.put(Closed({}))
+            self._events.put(NodeClosed({}))
         except BakeoffError as error:
-            self._events.put(Failed(trials.redact(str(error)), ended=True))
+            self._events.put(NodeFailed(trials.redact(str(error)), ended=True))
         except Exception as error:  # noqa: BLE001 - the end of the thread: the driver reports it
-            self._events.put(Failed(trials.redact(f"{type(error).__name__}: {error}"), ended=True))
+            self._events.put(NodeFailed(trials.redact(f"{type(error).__name__}: {error}"), ended=True))
         finally:
             self._loop.close()
 
     def _tell(self, event: ToDriver) -> None:
-        self._opened = self._opened or isinstance(event, Opened)
+        self._opened = self._opened or isinstance(event, NodeOpened)
         self._events.put(event)
 
     def poll(self) -> list[ToDriver]:
@@ -120,7 +120,7 @@ class Worker:
         self._messages.put_nowait(message)
 
 
-class _Trials:
+class _WorkerTrials:
     """Run trials on one event loop as the driver says."""
 
     def __init__(self, order: Order, plan: bytes, messages: "asyncio.Queue[ToWorker]", tell: Tell) -> None:
@@ -151,16 +151,16 @@ class _Trials:
             resolved = resolve(plan, options, order.source)
             opening = open_local(resolved, options, sandbox_of(options, plan), control, budget)
             runner = await stack.enter_async_context(opening)
-            failed = runner.resources.failed if isinstance(runner.resources, OpenedResources) else {}
+            failed = runner.resources.failed if isinstance(runner.resources, OpenResources) else {}
             if failed:  # its trials would fail at once, and so it would be given ever more of them
                 raise InfraError("; ".join(failed.values()))
-            self._tell(Opened())
+            self._tell(NodeOpened())
             try:
                 while not isinstance(message := await self._messages.get(), Close):
                     self._take(message, runner, budget)
             finally:
                 await self._cancel_all()
-        self._tell(Closed({str(path): problem for path, problem in removals.left.items()}))
+        self._tell(NodeClosed({str(path): problem for path, problem in removals.left.items()}))
 
     def _take(self, message: ToWorker, runner: TrialRunner, budget: "NodeBudget") -> None:
         match message:
@@ -171,16 +171,16 @@ class _Trials:
                 self._cancelled.add(job)
                 if job in self._running:
                     self._running[job].cancel()
-            case Granted(request=request):
+            case BudgetGrant(request=request):
                 self._slots.granted(request)
-            case Spending():
+            case SpendingReport():
                 budget.update(message)
             case Drain():
                 runner.control.drain()
 
     async def _run(self, start: Start, runner: TrialRunner, budget: "NodeBudget") -> None:
         def spend(usage: Usage) -> None:
-            self._tell(Spent(start.job, usage))
+            self._tell(UsageSpent(start.job, usage))
             budget.add(usage)
             if reason := budget.exceeded():
                 raise BudgetError(reason)
@@ -188,11 +188,11 @@ class _Trials:
         trial = runner.resolved.plan.trial(start.trial)
         try:
             record = await apart(partial(runner.run, Job(trial, start.prior, start.spent), spend))
-            self._tell(Ended(start.job, without_secrets(record, self._redactor)))
+            self._tell(TrialEnded(start.job, without_secrets(record, self._redactor)))
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - trials catch their own errors: this ends the run, as it does locally
-            self._tell(Failed(self.redact(f"trial {trial.case.id!r}: {type(error).__name__}: {error}")))
+            self._tell(NodeFailed(self.redact(f"trial {trial.case.id!r}: {type(error).__name__}: {error}")))
         finally:
             del self._running[start.job]
 
@@ -246,11 +246,11 @@ class _Control(RunControl):
 
     def begin_wait(self, trial: int, delay: Delay) -> None:
         super().begin_wait(trial, delay)
-        self._tell(Waiting(trial, self.delays[trial]))
+        self._tell(WaitNotice(trial, self.delays[trial]))
 
     def end_wait(self, trial: int) -> None:
         super().end_wait(trial)
-        self._tell(Waiting(trial, None))
+        self._tell(WaitNotice(trial, None))
 
 
 class NodeBudget(Budget):
@@ -258,7 +258,7 @@ class NodeBudget(Budget):
 
     def __init__(self, options: RunOptions) -> None:
         super().__init__(replace(options, max_seconds=None))  # the driver has the clock
-        self._known = Spending(NO_USAGE, 0, None)
+        self._known = SpendingReport(NO_USAGE, 0, None)
         self._uncounted: list[Usage] = []
 
     def add(self, usage: Usage) -> None:
@@ -268,7 +268,7 @@ class NodeBudget(Budget):
     def exceeded(self) -> str | None:
         return self._known.reached or super().exceeded()
 
-    def update(self, now: Spending) -> None:
+    def update(self, now: SpendingReport) -> None:
         """Take the spending of all nodes from the driver. Calls may overtake each other: old news is left out."""
         if now.counted < self._known.counted:
             return
@@ -291,7 +291,7 @@ class _SharedSlots:
     async def take(self, provider: str, most: int) -> int:
         number = next(self._numbers)
         granted = self._asked[number] = asyncio.get_running_loop().create_future()
-        self._tell(Wanted(number, provider, most))
+        self._tell(TrialsWanted(number, provider, most))
         try:
             await granted
         except asyncio.CancelledError:

@@ -1,7 +1,7 @@
 """The embedded model: llama.cpp in a process of its own on this machine, with the OpenAI API."""
 
-from bakeoff.models.embedded.launch import Endpoint
+from bakeoff.models.embedded.launch import EmbeddedEndpoint
 from bakeoff.models.embedded.server import EmbeddedServer
 from bakeoff.models.embedded.weights import KNOWN, Weights, check_name, pull, weights_path
 
-__all__ = ["KNOWN", "EmbeddedServer", "Endpoint", "Weights", "check_name", "pull", "weights_path"]
+__all__ = ["KNOWN", "EmbeddedEndpoint", "EmbeddedServer", "Weights", "check_name", "pull", "weights_path"]

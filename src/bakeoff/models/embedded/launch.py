@@ -21,7 +21,7 @@ _FORMAT = 3  # part of the launch id: versions of Bakeoff with different formats
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class ServerLaunch:
     """The settings of a server. Runs with the same settings share one server."""
 
     weights: str
@@ -43,13 +43,13 @@ class Launch:
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
-    def from_json(cls, text: str) -> "Launch":
+    def from_json(cls, text: str) -> "ServerLaunch":
         """Return the settings from JSON."""
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class EmbeddedEndpoint:
     """The address of a running server for any client of the OpenAI API, as the server writes it for its users."""
 
     base_url: str
@@ -71,14 +71,14 @@ class Files:
         self.log = folder / f"{id}.log"
         self.socket = folder / f"{id}.sock"  # of llama.cpp, behind the relay; `.sock` makes it no host name
 
-    def write_state(self, running: Endpoint) -> None:
+    def write_state(self, running: EmbeddedEndpoint) -> None:
         """Write the state of a running server."""
         write_atomically(self.state, json.dumps(asdict(running)).encode())
 
-    def read_state(self) -> Endpoint | None:
+    def read_state(self) -> EmbeddedEndpoint | None:
         """Return the state of the last server, or None if it ended properly or was never ready."""
         try:
-            return Endpoint(**json.loads(self.state.read_bytes()))
+            return EmbeddedEndpoint(**json.loads(self.state.read_bytes()))
         except FileNotFoundError:
             return None
 

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bakeoff._kernel.processes import hide_our_memory
-from bakeoff.models.embedded.launch import Endpoint, Files, Launch, lock_file
+from bakeoff.models.embedded.launch import EmbeddedEndpoint, Files, ServerLaunch, lock_file
 from bakeoff.models.embedded.relay import start_relay
 
 _LOOPBACK = "127.0.0.1"
@@ -30,7 +30,7 @@ _SECONDS_TO_CLOSE = 2
 def main(arguments: list[str]) -> int:
     """Start the server in a child process. In the child, serve until the last user is gone."""
     hide_our_memory()  # it holds the prompts of all users, and their key
-    launch = Launch.from_json(arguments[0])
+    launch = ServerLaunch.from_json(arguments[0])
     files = Files(Path(arguments[1]), launch.id)
     reading, writing = os.pipe()
     if os.fork():
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def start(launch: Launch, files: Files) -> tuple[Any, Endpoint]:
+def start(launch: ServerLaunch, files: Files) -> tuple[Any, EmbeddedEndpoint]:
     """Return the llama.cpp server, which runs as long as the object exists, and its state.
 
     llama.cpp lets pages of any origin read its answers, and does not look at `Host`. It listens on a socket that only
@@ -71,7 +71,7 @@ def start(launch: Launch, files: Files) -> tuple[Any, Endpoint]:
     server = _llama(launch, key, files.socket.name)
     start_relay(files.socket.name, listening, forced_calls=launch.template is not None)
     url = f"http://{_LOOPBACK}:{listening.getsockname()[1]}/v1"
-    return server, Endpoint(url, key, os.getpid(), launch.model_name, _supports_tools(files.socket.name, key))
+    return server, EmbeddedEndpoint(url, key, os.getpid(), launch.model_name, _supports_tools(files.socket.name, key))
 
 
 def _listen(port: int) -> socket.socket:
@@ -81,7 +81,7 @@ def _listen(port: int) -> socket.socket:
         return socket.create_server((_LOOPBACK, 0), backlog=512)
 
 
-def _llama(launch: Launch, key: str, path: str) -> Any:
+def _llama(launch: ServerLaunch, key: str, path: str) -> Any:
     llama = importlib.import_module("xllamacpp")
     params = parameters(llama, launch)
     params.api_keys = [key]
@@ -89,7 +89,7 @@ def _llama(launch: Launch, key: str, path: str) -> Any:
     return llama.Server(params)
 
 
-def parameters(llama: Any, launch: Launch) -> Any:
+def parameters(llama: Any, launch: ServerLaunch) -> Any:
     """Return the parameters that differ from llama.cpp's defaults."""
     params = llama.CommonParams()
     params.model.path = launch.weights

@@ -18,9 +18,9 @@ from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded.launch import (
-    Endpoint,
+    EmbeddedEndpoint,
     Files,
-    Launch,
+    ServerLaunch,
     is_held,
     lock_file,
     locked,
@@ -62,7 +62,7 @@ class EmbeddedServer:
         return f"llama:{location(self.model)}"
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Endpoint]:
+    async def open(self) -> AsyncIterator[EmbeddedEndpoint]:
         """Pull the weights if they are missing, start the server if none is running, and keep it running."""
         check_ready(self.model)
         await call(self._pull_if_missing)
@@ -73,13 +73,13 @@ class EmbeddedServer:
                 await asyncio.sleep(_POLL_SECONDS)  # the previous server is shutting down
             yield await call(connect, launch, files, self.start_seconds)
 
-    async def ensure_alive(self) -> Endpoint:
+    async def ensure_alive(self) -> EmbeddedEndpoint:
         """Return the endpoint, after a restart of the server if it died. Call this inside `open`.
 
         The new server has the address and key of the old one, unless another program has taken the port.
         """
         launch = self._launch()
-        endpoint: Endpoint = await call(connect, launch, Files(runtime_folder(), launch.id), self.start_seconds)
+        endpoint: EmbeddedEndpoint = await call(connect, launch, Files(runtime_folder(), launch.id), self.start_seconds)
         return endpoint
 
     def _pull_if_missing(self) -> None:
@@ -87,10 +87,10 @@ class EmbeddedServer:
             self.say(f"the weights of {self.model} are missing: downloading them once")
             pull(self.model, progress=self.progress, say=self.say)
 
-    def _launch(self) -> Launch:
+    def _launch(self) -> ServerLaunch:
         path = weights_path(self.model)
         known = KNOWN.get(self.model)
-        return Launch(
+        return ServerLaunch(
             weights=str(path),
             model_name=self.model if known else path.stem,
             slots=self.slots,
@@ -108,7 +108,7 @@ def check_ready(model: str) -> None:
         raise UsageError(f"the embedded model {model} needs llama.cpp: pip install 'bakeoff[local]'")
 
 
-def connect(launch: Launch, files: Files, seconds: float) -> Endpoint:
+def connect(launch: ServerLaunch, files: Files, seconds: float) -> EmbeddedEndpoint:
     """Return the running server, after starting one if there is none. The caller holds the lock of a user."""
     with locked(files.start):
         deadline = time.monotonic() + seconds
@@ -132,7 +132,7 @@ def _environment() -> dict[str, str]:
     return passed | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
 
 
-def _start(launch: Launch, files: Files, seconds: float) -> None:
+def _start(launch: ServerLaunch, files: Files, seconds: float) -> None:
     command = [sys.executable, "-P", "-m", "bakeoff.models.embedded.serve", launch.to_json(), str(files.folder)]
     log = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, PRIVATE)
     try:
@@ -157,7 +157,7 @@ def _start(launch: Launch, files: Files, seconds: float) -> None:
         raise _no_start(launch, files, f"ended with {code} before it was ready")
 
 
-def _no_start(launch: Launch, files: Files, what: str) -> InfraError:
+def _no_start(launch: ServerLaunch, files: Files, what: str) -> InfraError:
     return InfraError(f"the llama.cpp server for {launch.weights} {what}; the end of {files.log}:\n{_tail(files.log)}")
 
 

@@ -6,14 +6,14 @@ run_sections a run's numbers as sections                               entries  
 run_page     index_page    leaderboard_page
 """
 
-from bakeoff.report.html.entries import Entry, read_entries, read_file_entries
+from bakeoff.report.html.entries import IndexEntry, read_entries, read_file_entries
 from bakeoff.report.html.index_page import write_index
 from bakeoff.report.html.leaderboard_page import write_leaderboard
 from bakeoff.report.html.render import write_cycle, write_report_page
 from bakeoff.report.html.run_page import write_run_page, write_source_page
 
 __all__ = [
-    "Entry",
+    "IndexEntry",
     "read_entries",
     "read_file_entries",
     "write_cycle",

@@ -18,14 +18,14 @@ from bakeoff.report.html.run_page import Parts, no_parts, write_run_page
 from bakeoff.report.page_cache import cache_key, clean_up, file_state, load, store
 from bakeoff.report.readers import Reader, Source, known_readers
 from bakeoff.report.summary import Summary, summarise
-from bakeoff.storage.journal import Mark, read_journal
+from bakeoff.storage.journal import JournalMark, read_journal
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 _SUMMARY, _PAGE = "summary", "page"  # the kinds of cached data
 
 
-class Entry(FrozenModel):
+class IndexEntry(FrozenModel):
     """One run of the index."""
 
     run: str
@@ -45,7 +45,7 @@ class Unreadable(FrozenModel):
     reason: str
 
 
-def read_entries(results: Path) -> Iterator[Entry | Unreadable]:
+def read_entries(results: Path) -> Iterator[IndexEntry | Unreadable]:
     """Yield every run of a results folder, oldest first."""
     clean_up()
     for folder in run_folders(results):
@@ -59,7 +59,7 @@ def read_entries(results: Path) -> Iterator[Entry | Unreadable]:
             yield Unreadable(run=visible(folder.name), reason=visible(str(error), 500))
 
 
-def read_file_entries(results: Path, readers: tuple[Reader, ...] | None = None) -> Iterator[Entry | Unreadable]:
+def read_file_entries(results: Path, readers: tuple[Reader, ...] | None = None) -> Iterator[IndexEntry | Unreadable]:
     """Yield every result file of a results folder, except those computed from a run of the same folder."""
     readers = known_readers() if readers is None else readers
     for path in sorted(results.glob("*.json")):
@@ -74,7 +74,7 @@ def read_file_entries(results: Path, readers: tuple[Reader, ...] | None = None) 
             yield Unreadable(run=visible(path.name), reason=visible(str(error), 500))
 
 
-def _of_file(source: Source) -> Entry:
+def _of_file(source: Source) -> IndexEntry:
     records = list(source.records())
     entry = _entry(
         visible(source.path.name),
@@ -88,14 +88,14 @@ def _of_file(source: Source) -> Entry:
     )
 
 
-def _entry(run: str, plan: Plan, summary: Summary, started: float | None) -> Entry:
+def _entry(run: str, plan: Plan, summary: Summary, started: float | None) -> IndexEntry:
     named = {spec.name: spec.options.get("model") for spec in plan.subjects}
     models = {name: model if isinstance(model, str) else json.dumps(model) for name, model in named.items() if model}
     cases = fingerprint([(case.id, case.attempt_digest) for case in plan.cases])
-    return Entry(run=run, started=started, cases=cases, models=models, summary=summary)
+    return IndexEntry(run=run, started=started, cases=cases, models=models, summary=summary)
 
 
-def read_entry(folder: RunFolder) -> Entry:
+def read_entry(folder: RunFolder) -> IndexEntry:
     """Read a run from the cache if it has not changed, otherwise from its journal."""
     with readable_errors(folder):
         key = cache_key(folder)
@@ -127,15 +127,15 @@ def _page_key(made_from: str, page: Path) -> str:
     return fingerprint(made_from, file_state(page))
 
 
-def _kept(folder: RunFolder, key: str) -> Entry | None:
+def _kept(folder: RunFolder, key: str) -> IndexEntry | None:
     kept = load(folder, _SUMMARY, key)
     try:
-        return Entry.model_validate_json(kept) if kept is not None else None
+        return IndexEntry.model_validate_json(kept) if kept is not None else None
     except ValidationError:
         return None
 
 
-def _fresh(folder: RunFolder, key: str) -> Entry:
+def _fresh(folder: RunFolder, key: str) -> IndexEntry:
     plan = read_plan(folder)
     damaged: list[Damage] = []
     summary = summarise(plan, folder.latest_records(plan, damaged))
@@ -149,5 +149,5 @@ def _started(folder: RunFolder) -> float | None:
     if not folder.started:
         return None
     first = next(iter(read_journal(folder.journal_file)), None)
-    time = first.facts.get("time") if isinstance(first, Mark) else None
+    time = first.facts.get("time") if isinstance(first, JournalMark) else None
     return float(time) if isinstance(time, int | float) else None

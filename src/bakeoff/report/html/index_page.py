@@ -6,10 +6,10 @@ from typing import Any
 from urllib.parse import quote
 
 from bakeoff._kernel.text import count_of
-from bakeoff.report.blocks import Column, IndexColumn, Section, Table, Text
+from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock
 from bakeoff.report.formatting import visible
-from bakeoff.report.html.entries import Entry, Unreadable
-from bakeoff.report.html.render import NAME, Page, Served, chunk, datum_json, menu, write_page
+from bakeoff.report.html.entries import IndexEntry, Unreadable
+from bakeoff.report.html.render import NAME, Page, ServedPages, chunk, datum_json, menu, write_page
 from bakeoff.report.marks import mark_of
 from bakeoff.report.output_files import PUBLIC
 from bakeoff.report.summary import SubjectSummary
@@ -25,13 +25,13 @@ _ROW = (
 
 def write_index(
     path: Path,
-    entries: Iterable[Entry | Unreadable],
+    entries: Iterable[IndexEntry | Unreadable],
     *,
     columns: Sequence[IndexColumn] = (),
-    served: Served | None = None,
+    served: ServedPages | None = None,
 ) -> Path:
     """Write the index. Entries are read one at a time and kept as rows of numbers; transcripts are not in it."""
-    shown, unreadable = _Shown(served), []
+    shown, unreadable = _IndexRow(served), []
     for entry in entries:
         if isinstance(entry, Unreadable):
             unreadable.append(entry)
@@ -52,30 +52,30 @@ def write_index(
     return path
 
 
-def _leaderboard(index: Path, served: Served | None) -> str | None:
+def _leaderboard(index: Path, served: ServedPages | None) -> str | None:
     """Return the link to the leaderboard: the server makes one, on disk it must be there."""
     if served is not None:
         return served.leaderboard
     return LEADERBOARD_NAME if index.with_name(LEADERBOARD_NAME).is_file() else None
 
 
-def index_rows(entries: Iterable[Entry], served: Served) -> dict[str, Any]:
+def index_rows(entries: Iterable[IndexEntry], served: ServedPages) -> dict[str, Any]:
     """Return rows that replace those of an open page."""
-    shown = _Shown(served)
+    shown = _IndexRow(served)
     for entry in entries:
         shown.add(entry)
     return shown.data()
 
 
-class _Shown:
+class _IndexRow:
     """The runs and subjects that the page shows, as columns of numbers."""
 
-    def __init__(self, served: Served | None) -> None:
+    def __init__(self, served: ServedPages | None) -> None:
         self._reports = served.reports if served else None
         self.runs: list[dict[str, Any]] = []
         self.rows: list[dict[str, Any]] = []
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: IndexEntry) -> None:
         self.rows += [_row(len(self.runs), subject, entry) for subject in entry.summary.subjects]
         self.runs.append(
             {
@@ -93,11 +93,11 @@ class _Shown:
         return {"runs": _columns(self.runs, _RUN), "rows": _columns(self.rows, _ROW)}
 
 
-def _damage(entry: Entry) -> str:
+def _damage(entry: IndexEntry) -> str:
     return f", {count_of(entry.damaged, 'damaged line')}" if entry.damaged else ""
 
 
-def _row(run: int, subject: SubjectSummary, entry: Entry) -> dict[str, Any]:
+def _row(run: int, subject: SubjectSummary, entry: IndexEntry) -> dict[str, Any]:
     interval = subject.interval
     return {
         "run": run,
@@ -137,5 +137,5 @@ def _unreadable(found: Sequence[Unreadable]) -> list[Section]:
     rows = tuple((one.run, one.reason) for one in found)
     table = Table((Column("Run"), Column("Reason")), rows, "Runs that cannot be shown")
     checked = not all(one.run.endswith(".json") for one in found)  # the command checks runs, not result files
-    hint = (Text("`bakeoff runs check` lists the problems of each run.", tone="muted"),) if checked else ()
+    hint = (TextBlock("`bakeoff runs check` lists the problems of each run.", tone="muted"),) if checked else ()
     return [Section("unreadable", "Not shown", (table, *hint))]

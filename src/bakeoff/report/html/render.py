@@ -53,7 +53,7 @@ _SCRIPTS: dict[PageKind, tuple[str, ...]] = {
 }
 
 
-def write_report_page(path: Path, report: Report, *, served: "Served | None" = None) -> Path:
+def write_report_page(path: Path, report: Report, *, served: "ServedPages | None" = None) -> Path:
     """Write a report as a self-contained page."""
     title = visible(words(report.title), _MAX_TITLE_LENGTH)
     page = Page("sections", "sections.html", path, served)
@@ -77,7 +77,7 @@ def menu(sections: Sequence[Section]) -> list[dict[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedPages:
     """The differences of a page that `bakeoff view` serves instead of a file."""
 
     home: str
@@ -93,7 +93,7 @@ class Page:
     kind: PageKind
     template: str
     path: Path
-    served: Served | None = None
+    served: ServedPages | None = None
     cycle: int | None = (
         None  # of a watch, such as `pytest --eval-watch`: the page loads itself again after the next one
     )

@@ -28,7 +28,7 @@ from bakeoff.report.summary import RunTally, Summary, is_control
 from bakeoff.report.usage_intervals import CostsAndTimes
 from bakeoff.stats.cells import Cell
 from bakeoff.storage.damage_notes import note_damage
-from bakeoff.storage.journal import Entry, Mark
+from bakeoff.storage.journal import Entry, JournalMark
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
@@ -133,7 +133,7 @@ class RunData:
         self.bills = {spec.name: Bill() for spec in plan.subjects}
         self.costs_and_times = CostsAndTimes(plan)
         self.failures: dict[FailureClass, FailureCount] = {}
-        self.marks: list[Mark] = []  # oldest first
+        self.marks: list[JournalMark] = []  # oldest first
         self.first_started = math.inf  # of the trials whose start is known
         self.damaged = 0  # lines that cannot be read
         self.first_damage = ""
@@ -152,7 +152,7 @@ class RunData:
         """Take the record that counts for each trial, newest first, and count everything else."""
         seen = Bitmap(self.plan.size)
         for entry in entries:
-            if isinstance(entry, Mark):
+            if isinstance(entry, JournalMark):
                 self.marks.append(entry)
             elif isinstance(entry, Damage):
                 self.damaged += 1

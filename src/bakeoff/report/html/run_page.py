@@ -18,7 +18,7 @@ from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
 from bakeoff.report.formatting import cost, duration, token_count, utc, visible
 from bakeoff.report.html.detail import case_detail, record_detail
 from bakeoff.report.html.pictures import NO_PICTURE, PagePictures
-from bakeoff.report.html.render import NAME, PAGE_NAME, ChunkWriter, Page, Served, chunk, menu, write_page
+from bakeoff.report.html.render import NAME, PAGE_NAME, ChunkWriter, Page, ServedPages, chunk, menu, write_page
 from bakeoff.report.html.run_data import CellCounts, RunData, Sink, read_run, read_source, readable_errors
 from bakeoff.report.html.run_sections import comparisons, costs, failures, overview, settings, tone_of, tradeoffs
 from bakeoff.report.marks import Mark, mark_of
@@ -117,7 +117,7 @@ def write_run_page(
     path: Path | None = None,
     *,
     parts: Parts = no_parts,
-    served: Served | None = None,
+    served: ServedPages | None = None,
     cycle: int | None = None,
 ) -> Path:
     """Write a run's page, by default beside its journal. Doors add parts made from the same data.
@@ -143,7 +143,7 @@ def _write(
     read: Callable[[Sink], RunData],
     path: Path,
     parts: Parts,
-    served: Served | None,
+    served: ServedPages | None,
     mode: int = PRIVATE,
     cycle: int | None = None,
 ) -> Path:

@@ -11,7 +11,7 @@ from bakeoff._kernel.text import count_of
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Verdict
-from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Section, Table, Text, Tone, Value, columns
+from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Section, Table, TextBlock, Tone, Value, columns
 from bakeoff.report.calibration import calibration_table
 from bakeoff.report.comparisons import describe_comparisons
 from bakeoff.report.formatting import UNKNOWN, cost, shown, token_count, visible
@@ -70,7 +70,7 @@ def _warnings(data: RunData) -> list[Block]:
         found.append(
             f"{count_of(data.foreign, 'record belongs', 'records belong')} to an earlier version of the plan; left out."
         )
-    return [Text(text, tone="lost") for text in found]
+    return [TextBlock(text, tone="lost") for text in found]
 
 
 def tradeoffs(data: RunData) -> Section | None:
@@ -145,7 +145,7 @@ def failures(data: RunData) -> Section:
     lead = f"{count_of(controls, 'more is', 'more are')} of controls, which only test the cases." if controls else ""
     if not found:
         text = "Nothing failed." if data.summary.complete else "Nothing failed so far."
-        return Section("failures", "Failures", (Text(text),), lead)
+        return Section("failures", "Failures", (TextBlock(text),), lead)
     ordered = sorted(found.items(), key=lambda item: -item[1].subjects.total())
     titles = (
         *columns("Outcome", "Class"),
@@ -187,7 +187,7 @@ def settings(data: RunData) -> Section:
     blocks += [_spec("subject", spec) for spec in plan.subjects[:_MAX_SPECS]]
     blocks += [_spec("scorer", spec) for spec in plan.every_scorer[:_MAX_SPECS]]
     if len(plan.subjects) > _MAX_SPECS:
-        blocks.append(Text(f"{len(plan.subjects) - _MAX_SPECS:,} more subjects are in plan.json.", tone="muted"))
+        blocks.append(TextBlock(f"{len(plan.subjects) - _MAX_SPECS:,} more subjects are in plan.json.", tone="muted"))
     return Section("settings", "Settings", tuple(blocks))
 
 

@@ -18,11 +18,11 @@ from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.threads import call
 from bakeoff.errors import BakeoffError, RunFolderError
 from bakeoff.report.html import read_entries, write_index, write_leaderboard, write_run_page
-from bakeoff.report.html.render import Served
+from bakeoff.report.html.render import ServedPages
 from bakeoff.report.html.run_page import Parts, no_parts
 from bakeoff.report.view.guard import Guard
-from bakeoff.report.view.live import Progress
-from bakeoff.report.view.watch import RUNS, Look, Watch, look_at, look_into
+from bakeoff.report.view.live import LiveProgress
+from bakeoff.report.view.watch import RUNS, FolderWatch, Look, look_at, look_into
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 LEADERBOARD = "/leaderboard"
@@ -53,7 +53,7 @@ class Pages:
             self._seen[number] = seen
             if len(self._seen) > _MAX_PAGES:
                 del self._seen[next(iter(self._seen))]
-            served = Served(home="/", reports=RUNS, events=f"/events?page={number}", leaderboard=LEADERBOARD)
+            served = ServedPages(home="/", reports=RUNS, events=f"/events?page={number}", leaderboard=LEADERBOARD)
             path = self._folder / "index.html"
             made: Path = await call(partial(write_index, path, read_entries(self._results), served=served))
             return made
@@ -64,7 +64,7 @@ class Pages:
             seen = await call(look_at, self._results)
             path = self._folder / "leaderboard.html"
             if seen != self._ranked:
-                served = Served(home="/", reports=RUNS)
+                served = ServedPages(home="/", reports=RUNS)
                 await call(partial(write_leaderboard, self._results, path, served=served))
                 self._ranked = seen
             return path
@@ -76,7 +76,7 @@ class Pages:
             kept = self._made.get(name)
             if kept is None or kept[0] != version:
                 path = self._folder / f"{len(self._made) if kept is None else kept[1].stem}.html"
-                served = Served(home="/", events=f"/runs/{quote(name)}/events")
+                served = ServedPages(home="/", events=f"/runs/{quote(name)}/events")
                 made = await call(partial(write_run_page, folder, path, parts=self._parts, served=served))
                 kept = (version, made)
                 self._made[name] = kept
@@ -100,11 +100,11 @@ class Pages:
 
     async def index_events(self, request: Request) -> Response:
         """Tell the changes since a page was made; a forgotten page gets everything."""
-        watch = Watch(self._results, self._seen.get(request.query_params.get("page", ""), {}))
+        watch = FolderWatch(self._results, self._seen.get(request.query_params.get("page", ""), {}))
         return StreamingResponse(_stream(watch.news, INDEX_POLL_SECONDS), media_type="text/event-stream")
 
     async def run_events(self, request: Request) -> Response:
-        progress: Progress = await call(Progress, self.find(request.path_params["name"]))
+        progress: LiveProgress = await call(LiveProgress, self.find(request.path_params["name"]))
         return StreamingResponse(_stream(progress.next_event, POLL_SECONDS), media_type="text/event-stream")
 
 

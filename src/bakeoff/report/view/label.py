@@ -21,7 +21,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import SHOWN
 from bakeoff.report.formatting import as_text, shown, visible
-from bakeoff.report.html.render import NAME, Page, Served
+from bakeoff.report.html.render import NAME, Page, ServedPages
 from bakeoff.report.labelling import Drawn
 from bakeoff.report.view.guard import Guard
 from bakeoff.storage.labels import MAX_NOTE_LENGTH, Choice, append_label, read_labels
@@ -29,7 +29,7 @@ from bakeoff.storage.labels import MAX_NOTE_LENGTH, Choice, append_label, read_l
 _MAX_REQUEST_LENGTH = 8 * MAX_NOTE_LENGTH  # bytes
 
 
-class _Given(FrozenModel):
+class _LabelForm(FrozenModel):
     """A label as the page sends it. `id` is the place of the answer that was shown."""
 
     id: int
@@ -135,7 +135,7 @@ def make_label_app(labelling: Labelling, labeller: str, port: int, token: str, s
     working = asyncio.Lock()  # one change at a time
 
     async def show(request: Request) -> Response:  # noqa: ARG001 - starlette's shape
-        page = Page("label", "label.html", Path("label.html"), Served(home="/"))
+        page = Page("label", "label.html", Path("label.html"), ServedPages(home="/"))
         title = f"Labels by {visible(labeller, NAME)}"
         before, after = page.halves(title=f"{title} · bakeoff", heading=title, menu=())
         return HTMLResponse(before + after)
@@ -146,7 +146,7 @@ def make_label_app(labelling: Labelling, labeller: str, port: int, token: str, s
     async def give(request: Request) -> Response:
         body = await _body(request)
         try:
-            given = _Given.model_validate_json(body)
+            given = _LabelForm.model_validate_json(body)
         except ValidationError:
             return PlainTextResponse("refused: not a label\n", HTTPStatus.BAD_REQUEST)
         return await change(lambda: labelling.give(given.id, given.label, given.note))

@@ -10,7 +10,7 @@ from bakeoff.record import Record, Round, Verdict, case_score
 from bakeoff.report.formatting import visible
 from bakeoff.report.html.run_data import read_plan
 from bakeoff.storage.blobs import Blobs
-from bakeoff.storage.journal import Entry, Mark, Spent, read_line
+from bakeoff.storage.journal import Entry, JournalMark, SpentTokens, read_line
 from bakeoff.storage.journal_lines import Damage, lines_forwards
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.segments import open_journal
@@ -19,7 +19,7 @@ State = Literal["running", "ended", "incomplete", "stopped"]
 _ONE_BY_ONE = PassRule(gate="share")  # of cases without a rule of their own
 
 
-class Progress:
+class LiveProgress:
     """The progress of a run. `update` reads new lines; `news` returns the numbers."""
 
     def __init__(self, folder: RunFolder) -> None:
@@ -66,13 +66,13 @@ class Progress:
         match entry:
             case Record():
                 self._take_record(entry)
-            case Spent():
+            case SpentTokens():
                 self._cost = entry.total.cost
             case Damage():
                 self._damaged += 1  # the report says which
-            case Mark(kind="start"):
+            case JournalMark(kind="start"):
                 self._ending = None
-            case Mark(kind="end"):
+            case JournalMark(kind="end"):
                 self._ending = visible(str(entry.facts.get("reason", "ended")))
 
     def _take_record(self, record: Record) -> None:

@@ -5,9 +5,9 @@ from time import monotonic
 from typing import NamedTuple
 
 from bakeoff.errors import BakeoffError
-from bakeoff.report.html.entries import Entry, read_entry
+from bakeoff.report.html.entries import IndexEntry, read_entry
 from bakeoff.report.html.index_page import index_rows
-from bakeoff.report.html.render import Served
+from bakeoff.report.html.render import ServedPages
 from bakeoff.report.view.live import event
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
@@ -42,7 +42,7 @@ def look_into(folder: RunFolder) -> Look:
     return Look(plan.st_mtime_ns, found.st_size, found.st_mtime_ns, running)
 
 
-class Watch:
+class FolderWatch:
     """Track the changes for one listener."""
 
     def __init__(self, results: Path, seen: dict[str, Look]) -> None:
@@ -60,9 +60,9 @@ class Watch:
         if not gone and not entries:
             return None
         forgotten = [RunFolder(Path(name)).label for name in gone]
-        return event("runs", {**index_rows(entries, Served(home="/", reports=RUNS)), "gone": forgotten})
+        return event("runs", {**index_rows(entries, ServedPages(home="/", reports=RUNS)), "gone": forgotten})
 
-    def _changed(self, name: str, look: Look) -> Entry | None:
+    def _changed(self, name: str, look: Look) -> IndexEntry | None:
         began = monotonic()
         if self._seen.get(name) == look or began < self._rest.get(name, 0.0):
             return None

@@ -34,10 +34,10 @@ def main(connection: int) -> None:
     with socket.socket(fileno=connection) as requests:
         requests.set_inheritable(False)
         requests.sendall(READY)
-        Server(requests).run()
+        ForkServer(requests).run()
 
 
-class Server:
+class ForkServer:
     """Takes requests until Bakeoff ends."""
 
     def __init__(self, requests: socket.socket) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.eval_file import file_chunks
 from bakeoff.doors.pytest.reporting.numbers import Numbers, Tallies
-from bakeoff.doors.pytest.reporting.session_summary import Summary, summary_of
+from bakeoff.doors.pytest.reporting.session_summary import SessionSummary, summary_of
 from bakeoff.plan import PassRule
 from bakeoff.record import Failure, Phase, Record, Score, Step, ToolCall, Transcript, Usage
 
@@ -71,7 +71,7 @@ def numbers_of(outcomes: Sequence[EvalOutcome]) -> Numbers:
     return Tallies.of(outcomes).whole().numbers()
 
 
-def whole_summary(outcomes: Sequence[EvalOutcome], **more: Any) -> Summary:
+def whole_summary(outcomes: Sequence[EvalOutcome], **more: Any) -> SessionSummary:
     return summary_of(Tallies.of(outcomes), **more)
 
 

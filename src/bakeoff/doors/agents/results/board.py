@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.text import free_name
-from bakeoff.doors.agents.results.model import ExerciseResult, ResultFile, added_costs, safe_name
+from bakeoff.doors.agents.results.model import AgentsResult, ExerciseResult, added_costs, safe_name
 from bakeoff.doors.agents.results.read import plan_of, records_of
 from bakeoff.doors.result_files import HiddenTests, seconds_of
 from bakeoff.plan import Origin
@@ -32,7 +32,7 @@ from bakeoff.report.blocks import (
     Value,
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, visible
-from bakeoff.report.leaderboard import Entry, rank_sources
+from bakeoff.report.leaderboard import LeaderboardEntry, rank_sources
 from bakeoff.report.leaderboard_report import (
     RANK_COLUMNS,
     RANK_NOTE,
@@ -54,7 +54,7 @@ class AgentResult:
     """A result file and its path."""
 
     path: Path
-    result: ResultFile
+    result: AgentsResult
 
     @property
     def run_folder(self) -> Path | None:
@@ -67,11 +67,11 @@ class AgentResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedRow:
     """One agent with one model of one provider, and the file that it is ranked by."""
 
     file: AgentResult
-    entry: Entry
+    entry: LeaderboardEntry
     tied_with: tuple[str, ...]  # the keys of the agents that cannot be told apart from it
 
     @property
@@ -83,7 +83,7 @@ class Ranked:
         return self.entry.standing
 
     @property
-    def result(self) -> ResultFile:
+    def result(self) -> AgentsResult:
         return self.file.result
 
     @property
@@ -114,7 +114,7 @@ class Ranked:
         return None if total is None else round(total, 12)
 
 
-def _split_cells(one: Ranked) -> tuple[Value, ...]:
+def _split_cells(one: RankedRow) -> tuple[Value, ...]:
     split = one.hidden_tests
     shares = (split.visible_score, split.hidden_score) if split else (None, None)
     gap = split.difference if split else None
@@ -122,13 +122,13 @@ def _split_cells(one: Ranked) -> tuple[Value, ...]:
     return (*shown, Datum(UNKNOWN if gap is None else f"{100 * gap:+.1f}", sort=gap))
 
 
-def rank_agents(files: Iterable[AgentResult]) -> tuple[Ranked, ...]:
+def rank_agents(files: Iterable[AgentResult]) -> tuple[RankedRow, ...]:
     """Rank agents, best first, apart for each set of exercises. A rank is one more than the number of better agents."""
     tried = {str(file.path): file for file in files if file.result.results or file.result.summary.total_count}
     keys = _keys(file.result for file in tried.values())
     board = rank_sources(Source(file.path, _reader(keys[_identity(file.result)], file)) for file in tried.values())
     return tuple(
-        Ranked(
+        RankedRow(
             tried[entry.path],
             entry,
             tuple(other.standing.subject for other in peers if _tied(entry, other)),
@@ -139,12 +139,12 @@ def rank_agents(files: Iterable[AgentResult]) -> tuple[Ranked, ...]:
     )
 
 
-def _by_exercises(board: Sequence[Ranked]) -> list[list[Ranked]]:
+def _by_exercises(board: Sequence[RankedRow]) -> list[list[RankedRow]]:
     """Return the agents that were tried on the same exercises together."""
     return [list(group) for _, group in groupby(board, key=lambda one: one.entry.board)]
 
 
-def _tied(one: Entry, other: Entry) -> bool:
+def _tied(one: LeaderboardEntry, other: LeaderboardEntry) -> bool:
     if one is other or not (one.ranked and other.ranked):
         return False
     shared = not set(one.standing.groups).isdisjoint(other.standing.groups)
@@ -193,11 +193,11 @@ def _records_of_subject(folder: Path, subject: str, key: str) -> Iterator[Record
             yield record.model_copy(update={"subject": key})
 
 
-def _identity(result: ResultFile) -> tuple[str, str | None, str]:
+def _identity(result: AgentsResult) -> tuple[str, str | None, str]:
     return result.metadata.agent, result.metadata.model, result.metadata.provider
 
 
-def _keys(results: Iterable[ResultFile]) -> dict[tuple[str, str | None, str], str]:
+def _keys(results: Iterable[AgentsResult]) -> dict[tuple[str, str | None, str], str]:
     """Return a key for each agent, model and provider; the provider is in it only where two would be the same."""
     short = {
         (agent, model, provider): f"{safe_name(agent)}-{safe_name(model or 'default')}"
@@ -212,13 +212,13 @@ def _keys(results: Iterable[ResultFile]) -> dict[tuple[str, str | None, str], st
     return keys
 
 
-def last_updated(board: Iterable[Ranked]) -> str | None:
+def last_updated(board: Iterable[RankedRow]) -> str | None:
     """Return the latest timestamp of all files."""
     stamps = [stamp for one in board if (stamp := one.result.metadata.timestamp)]
     return max(stamps, key=seconds_of) if stamps else None
 
 
-def leaderboard_json(board: Sequence[Ranked]) -> dict[str, Any]:
+def leaderboard_json(board: Sequence[RankedRow]) -> dict[str, Any]:
     """Return `lastUpdated`, the `results` by agent and model (and board), and the ranked `entries` of each `board`."""
     results: dict[str, Any] = {}
     for one in board:  # the first board has the latest; results on other exercises are not replaced by it
@@ -230,7 +230,7 @@ def leaderboard_json(board: Sequence[Ranked]) -> dict[str, Any]:
     }
 
 
-def _entry(one: Ranked) -> dict[str, Any]:
+def _entry(one: RankedRow) -> dict[str, Any]:
     about, summary, interval = one.result.metadata, one.result.summary, one.standing.interval
     return {
         "board": one.entry.board,
@@ -253,7 +253,7 @@ def _entry(one: Ranked) -> dict[str, Any]:
     }
 
 
-def describe_board(board: Sequence[Ranked]) -> Report:
+def describe_board(board: Sequence[RankedRow]) -> Report:
     """Describe the ranking, score against cost and time, and the exercise × agent matrix."""
     exercises = _exercises(board)
     boards = _by_exercises(board)
@@ -270,7 +270,7 @@ def describe_board(board: Sequence[Ranked]) -> Report:
     return Report("Leaderboard of agents", shown, headline=_headline(board), tiles=tiles)
 
 
-def _numbered(section: Section | None, agents: Sequence[Ranked], number: int) -> Section | None:
+def _numbered(section: Section | None, agents: Sequence[RankedRow], number: int) -> Section | None:
     """Name the exercises in the title of a section, where there are several boards."""
     if section is None:
         return None
@@ -281,7 +281,7 @@ def _numbered(section: Section | None, agents: Sequence[Ranked], number: int) ->
     return replace(section, id=f"{section.id}-{number}", title=title, in_menu=section.id == "ranking")
 
 
-def _headline(board: Sequence[Ranked]) -> str:
+def _headline(board: Sequence[RankedRow]) -> str:
     if len(boards := _by_exercises(board)) > 1:
         return f"{len(boards):,} rankings, one for each set of exercises: scores on different ones are not comparable."
     first = [one for one in board if one.standing.best == 1 and one.entry.ranked]
@@ -295,7 +295,7 @@ def _named(keys: Sequence[str]) -> str:
     return ", ".join(visible(key, 60) for key in keys[:10]) + (" and more" if len(keys) > 10 else "")
 
 
-def _ranking(board: Sequence[Ranked]) -> Section:
+def _ranking(board: Sequence[RankedRow]) -> Section:
     split = any(one.hidden_tests for one in board)
     titles = (
         Column("Agent"),
@@ -321,7 +321,7 @@ def _ranking(board: Sequence[Ranked]) -> Section:
     return Section("ranking", "Ranking", (Table(titles, rows, "Agents, best first", notes),))
 
 
-def _row(one: Ranked, *, split: bool) -> tuple[Value, ...]:
+def _row(one: RankedRow, *, split: bool) -> tuple[Value, ...]:
     about, summary = one.result.metadata, one.result.summary
     rate, seconds = summary.success_rate, one.seconds
     tied = f"cannot be told apart from {_named(one.tied_with)}" if one.tied_with else ""
@@ -343,13 +343,13 @@ def _row(one: Ranked, *, split: bool) -> tuple[Value, ...]:
     )
 
 
-def _cost_text(one: Ranked) -> str:
+def _cost_text(one: RankedRow) -> str:
     """Return the cost; the cost of an agent that bypasses the meter is unknown."""
     added = one.result.bakeoff
     return _NOT_METERED if added is not None and added.metered is False else cost(one.cost)
 
 
-def _run(one: Ranked) -> Value:
+def _run(one: RankedRow) -> Value:
     """Return a link to the run's page if it lies beside the result file, or else to the GitHub run."""
     about, added = one.result.metadata, one.result.bakeoff
     if added is not None and added.run:
@@ -363,20 +363,20 @@ def _run(one: Ranked) -> Value:
         return Quote(about.run_url)
 
 
-def _tradeoffs(board: Sequence[Ranked]) -> Section | None:
+def _tradeoffs(board: Sequence[RankedRow]) -> Section | None:
     priced = tuple(_point(one, paid) for one in board if (paid := _cost_per_attempt(one)) is not None)
     timed = tuple(_point(one, one.seconds) for one in board if one.seconds)
     return score_plots(priced, timed)
 
 
-def _cost_per_attempt(one: Ranked) -> float | None:
+def _cost_per_attempt(one: RankedRow) -> float | None:
     """Return the mean cost, or None if a part of it is unknown: an agent must not look cheap for that."""
     attempts = sum(_solved(each)[1] for each in one.result.results)
     known = one.cost is not None and _cost_text(one) != _NOT_METERED
     return one.cost / attempts if known and one.cost is not None and attempts else None
 
 
-def _point(one: Ranked, x: float) -> Point:
+def _point(one: RankedRow, x: float) -> Point:
     interval = one.standing.interval
     return Point(
         x=x,
@@ -386,7 +386,7 @@ def _point(one: Ranked, x: float) -> Point:
     )
 
 
-def _exercises(board: Sequence[Ranked]) -> dict[str, list[ExerciseResult | None]]:
+def _exercises(board: Sequence[RankedRow]) -> dict[str, list[ExerciseResult | None]]:
     """Return every exercise that an agent tried, with the result of each agent in the order of the board."""
     tried = [{each.exercise: each for each in one.result.results} for one in board]
     names = dict.fromkeys(name for results in tried for name in results)
@@ -399,7 +399,7 @@ def _solved(result: ExerciseResult) -> tuple[int, int]:
     return sum(one.overall_success for one in tries), len(tries)
 
 
-def _matrix(board: Sequence[Ranked], exercises: dict[str, list[ExerciseResult | None]]) -> Section | None:
+def _matrix(board: Sequence[RankedRow], exercises: dict[str, list[ExerciseResult | None]]) -> Section | None:
     if not exercises:
         return None
     matrix = Matrix(

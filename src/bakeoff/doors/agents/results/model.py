@@ -36,7 +36,7 @@ Short = Annotated[str, Field(min_length=1, max_length=500)]
 Long = Annotated[str, Field(max_length=100_000)]
 
 
-class Metadata(CamelObject):
+class AgentsMetadata(CamelObject):
     agent: Short
     model: Annotated[Short | None, BeforeValidator(_no_default)] = None
     provider: Short = "unknown"
@@ -128,7 +128,7 @@ class LostTrial(CamelObject):
     reason: Long = ""
 
 
-class Additions(CamelObject):
+class AgentsAdditions(CamelObject):
     """What bakeoff adds to the format."""
 
     run: str | None = Field(default=None, description="the run folder that the file was computed from")
@@ -149,11 +149,11 @@ class Additions(CamelObject):
     hidden_tests_by_exercise: dict[str, HiddenTests] | None = None
 
 
-class ResultFile(CamelObject):
-    metadata: Metadata
+class AgentsResult(CamelObject):
+    metadata: AgentsMetadata
     summary: FileSummary = FileSummary()
     results: Annotated[tuple[ExerciseResult, ...], Field(max_length=_MOST)] = ()
-    bakeoff: Additions | None = None
+    bakeoff: AgentsAdditions | None = None
 
     def with_summary(self) -> Self:
         """Return the file with a summary, computed if the file has none."""

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.files import open_file, read_file
 from bakeoff.doors.agents.agents import CONTROLS
-from bakeoff.doors.agents.results.model import Attempt, ExerciseResult, LostTrial, ResultFile
-from bakeoff.doors.agents.scoring import EXERCISE, Outcome
+from bakeoff.doors.agents.results.model import AgentsResult, Attempt, ExerciseResult, LostTrial
+from bakeoff.doors.agents.scoring import EXERCISE, ExerciseOutcome
 from bakeoff.doors.result_files import MAX_FILE_SIZE, RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import ORIGIN, Case, Origin, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage, Verdict
@@ -63,20 +63,20 @@ def _names_an_agent(data: bytes) -> bool:
     return isinstance(about, dict) and "agent" in about
 
 
-def read_result(path: Path) -> ResultFile:
+def read_result(path: Path) -> AgentsResult:
     """Read a file. Raise an error that says where something is wrong in it."""
     return parse_result(read_limited(path), str(path))
 
 
-def parse_result(data: bytes, source: str) -> ResultFile:
+def parse_result(data: bytes, source: str) -> AgentsResult:
     """Read the contents of a file. Raise an error that says where something is wrong in it."""
     try:
-        return ResultFile.model_validate_json(data).with_summary()
+        return AgentsResult.model_validate_json(data).with_summary()
     except ValidationError as error:
         raise unreadable(source, error) from error
 
 
-def subject_name(result: ResultFile) -> str:
+def subject_name(result: AgentsResult) -> str:
     """Return the name of the subject in its run, or else agent, model and provider."""
     if result.bakeoff is not None:
         return visible(result.bakeoff.subject)
@@ -84,7 +84,7 @@ def subject_name(result: ResultFile) -> str:
     return visible(" ".join([about.agent, *([about.model] if about.model else []), f"({about.provider})"]))
 
 
-def plan_of(result: ResultFile, name: str) -> Plan:
+def plan_of(result: AgentsResult, name: str) -> Plan:
     """Return the plan of a file: its exercises, also those that were lost or not run, and its one agent."""
     about = result.metadata
     control = about.agent.partition(":")[0] if result.bakeoff and result.bakeoff.control else ""
@@ -103,14 +103,14 @@ def plan_of(result: ResultFile, name: str) -> Plan:
     )
 
 
-def _planned(result: ResultFile, name: str) -> tuple[str, ...]:
+def _planned(result: AgentsResult, name: str) -> tuple[str, ...]:
     """Return the names of all exercises of a file's plan, each once."""
     added = result.bakeoff
     missing = (*added.not_run, *(lost.exercise for lost in added.lost)) if added else ()
     return tuple(dict.fromkeys((*(each.exercise for each in _exercises(result, name)), *missing)))
 
 
-def _exercises(result: ResultFile, name: str) -> tuple[ExerciseResult, ...]:
+def _exercises(result: AgentsResult, name: str) -> tuple[ExerciseResult, ...]:
     """Return the exercises of a file. A file with totals only gets as many nameless ones, solved and not."""
     if result.results:
         return result.results
@@ -128,7 +128,7 @@ def _exercises(result: ResultFile, name: str) -> tuple[ExerciseResult, ...]:
     )
 
 
-def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:
+def records_of(result: AgentsResult, plan: Plan) -> Iterator[Record]:
     """Return one record for each exercise and round of the file, also for those that were lost."""
     stamp = result.metadata.timestamp
     began = seconds_of(stamp) if stamp else 0.0
@@ -157,8 +157,8 @@ def _lost_record(trial: Trial, lost: LostTrial, began: float, threshold: float |
 
 def _record(trial: Trial, attempt: Attempt, began: float, threshold: float | None) -> Record:
     usage = _usage(attempt)
-    outcome = Outcome(
-        **attempt.model_dump(by_alias=False, include=Attempt.model_fields.keys() & Outcome.model_fields.keys())
+    outcome = ExerciseOutcome(
+        **attempt.model_dump(by_alias=False, include=Attempt.model_fields.keys() & ExerciseOutcome.model_fields.keys())
     )
     score = Score(
         name=EXERCISE,

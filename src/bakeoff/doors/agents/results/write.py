@@ -10,19 +10,19 @@ from pydantic import ValidationError
 
 from bakeoff._version import __version__
 from bakeoff.doors.agents.results.model import (
-    Additions,
+    AgentsAdditions,
+    AgentsMetadata,
+    AgentsResult,
     Attempt,
     ExerciseResult,
     LostTrial,
-    Metadata,
-    ResultFile,
     TokenUsage,
     added_costs,
     safe_name,
     summary_of,
 )
 from bakeoff.doors.agents.results.read import read_result
-from bakeoff.doors.agents.scoring import EXERCISE, Outcome
+from bakeoff.doors.agents.scoring import EXERCISE, ExerciseOutcome
 from bakeoff.doors.result_files import hidden_tests_of, replayed_in, timestamp_of, unique_names
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import BakeoffError
@@ -35,7 +35,7 @@ BENCHMARK_VERSION = "1"
 NO_PROVIDER = "none"
 
 
-def result_files(plan: Plan, records: Iterable[Record], run: str | None = None) -> Iterator[tuple[str, ResultFile]]:
+def result_files(plan: Plan, records: Iterable[Record], run: str | None = None) -> Iterator[tuple[str, AgentsResult]]:
     """Return a result file, with its name, for each subject that has records: controls first, agents last."""
     gathered: dict[str, list[Record]] = {}
     for record in records:
@@ -46,7 +46,7 @@ def result_files(plan: Plan, records: Iterable[Record], run: str | None = None) 
     yield from zip(unique_names(file_name(result.metadata) for result in made), made, strict=True)
 
 
-def outdated_files(folder: Path, files: Mapping[str, ResultFile]) -> Iterator[Path]:
+def outdated_files(folder: Path, files: Mapping[str, AgentsResult]) -> Iterator[Path]:
     """Return the files that a run wrote for the same subjects under other names.
 
     A name has the time of the first trial, which is another one after resuming has replaced a lost trial.
@@ -58,7 +58,7 @@ def outdated_files(folder: Path, files: Mapping[str, ResultFile]) -> Iterator[Pa
                 yield path
 
 
-def _is_of(path: Path, current: Additions | None) -> bool:
+def _is_of(path: Path, current: AgentsAdditions | None) -> bool:
     try:
         found = read_result(path).bakeoff
     except (BakeoffError, OSError):
@@ -66,12 +66,12 @@ def _is_of(path: Path, current: Additions | None) -> bool:
     return bool(found and current and current.run and (found.run, found.subject) == (current.run, current.subject))
 
 
-def file_name(metadata: Metadata) -> str:
+def file_name(metadata: AgentsMetadata) -> str:
     parts = (metadata.agent, metadata.model or "default", metadata.provider, metadata.timestamp or "undated")
     return "-".join(map(safe_name, parts)) + ".json"
 
 
-def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str | None = None) -> ResultFile:
+def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str | None = None) -> AgentsResult:
     """Return the results of one subject in all rounds."""
     counted: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda record: record.round):
@@ -83,7 +83,7 @@ def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str
     seen = {record.case for record in records}
     metered = [bool(record.transcript.metadata.get("metered")) for record in records if record.transcript]
     control = is_control(spec, bound=records[0].bound)
-    additions = Additions(
+    additions = AgentsAdditions(
         run=run,
         subject=spec.name,
         control=control,
@@ -101,15 +101,15 @@ def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str
         or None,
     )
     metadata = _metadata(spec, records, timestamp_of(began), len(results))
-    return ResultFile(metadata=metadata, summary=summary_of([*attempts.values()]), results=results, bakeoff=additions)
+    return AgentsResult(metadata=metadata, summary=summary_of([*attempts.values()]), results=results, bakeoff=additions)
 
 
-def _metadata(spec: SubjectSpec, records: Sequence[Record], timestamp: str, count: int) -> Metadata:
+def _metadata(spec: SubjectSpec, records: Sequence[Record], timestamp: str, count: int) -> AgentsMetadata:
     definition, model = spec.options.get("definition"), spec.options.get("model")
     named = definition.get("name") if isinstance(definition, dict) else None
     provider = spec.options.get("provider")
     versions = (agent_run_in(record.transcript).version for record in records if record.transcript)
-    return Metadata(
+    return AgentsMetadata(
         agent=treated_name(named, spec) if isinstance(named, str) else spec.name,
         model=model if isinstance(model, str) else None,
         provider=provider if isinstance(provider, str) else NO_PROVIDER,
@@ -131,12 +131,12 @@ def _workflow(environment: Mapping[str, str]) -> dict[str, str]:
     return {"run_id": run, **({"run_url": url} if url else {})}
 
 
-def outcome_of(record: Record) -> Outcome | None:
+def outcome_of(record: Record) -> ExerciseOutcome | None:
     """Return the scorer's outcome of a trial, or None."""
     for score in record.scores:
         if score.name == EXERCISE and EXERCISE in score.metadata:
             try:
-                return Outcome.model_validate(score.metadata[EXERCISE])
+                return ExerciseOutcome.model_validate(score.metadata[EXERCISE])
             except ValidationError:  # not written by our scorer
                 return None
     return None
@@ -156,7 +156,7 @@ def attempt_of(record: Record) -> Attempt:
     outcome = outcome_of(record) or _ungraded(record)
     agent = agent_run_in(record.transcript).seconds if record.transcript else 0.0
     agent_ms = round(1000 * (agent or (record.attempt.seconds if record.attempt else 0.0)), 3)
-    shared = outcome.model_dump(include=Attempt.model_fields.keys() & Outcome.model_fields.keys())
+    shared = outcome.model_dump(include=Attempt.model_fields.keys() & ExerciseOutcome.model_fields.keys())
     return Attempt(
         **shared,
         agent_duration=agent_ms,
@@ -165,10 +165,10 @@ def attempt_of(record: Record) -> Attempt:
     )
 
 
-def _ungraded(record: Record) -> Outcome:
+def _ungraded(record: Record) -> ExerciseOutcome:
     """Return the outcome of an agent that failed before there was anything to test."""
     why = record.failure.message if record.failure else "it was not scored"
-    return Outcome(agent_success=False, test_success=False, overall_success=False, agent_error=why)
+    return ExerciseOutcome(agent_success=False, test_success=False, overall_success=False, agent_error=why)
 
 
 def _tokens(record: Record) -> TokenUsage | None:

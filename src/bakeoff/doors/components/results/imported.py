@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.components.results.model import Additions, FileObject, Metadata
+from bakeoff.doors.components.results.model import ComponentsAdditions, ComponentsMetadata, FileObject
 from bakeoff.record import Transcript
 
 NOTES = "result_file"
@@ -24,13 +24,15 @@ BlockKind = Literal["part", "bare", "result", "output", "silent", "nothing"]
 is `result` with input and output, `output` or `silent` with one of them, `nothing` with neither."""
 
 
-class RecordedSubject(Metadata):
+class RecordedSubject(ComponentsMetadata):
     """The options of an imported subject: the metadata that its file has. Totals are never recomputed."""
 
-    bakeoff: Additions | None = Field(default=None, description="from a file that bakeoff wrote, without its trials")
+    bakeoff: ComponentsAdditions | None = Field(
+        default=None, description="from a file that bakeoff wrote, without its trials"
+    )
 
 
-class Difference(FrozenModel):
+class FileDifference(FrozenModel):
     """How an object of a file differs from the one that bakeoff would write."""
 
     absent: tuple[str, ...] = Field(default=(), description="fields that the file does not have")
@@ -55,8 +57,8 @@ class Difference(FrozenModel):
 class StepNotes(FrozenModel):
     """What a file says about a step besides its content and usage."""
 
-    step: Difference = Difference()
-    usage: Difference = Difference()
+    step: FileDifference = FileDifference()
+    usage: FileDifference = FileDifference()
     order: tuple[tuple[int, BlockKind], ...] | None = Field(
         default=None, description="of blocks, if it is not the usual one"
     )

@@ -218,7 +218,7 @@ class Verification(FileObject):
         return UnitTests(passed=passed, total=self.num_tests)
 
 
-class SuiteResult(FileObject):
+class ComponentResult(FileObject):
     """One test of the file, which is one suite."""
 
     written_as_null = frozenset({"result_write_content", "verification"})
@@ -274,7 +274,7 @@ class UnitTestTotals(FileObject):
         return percentage(self.passed, self.total) if self.score is None else self.score
 
 
-class Metadata(FileObject):
+class ComponentsMetadata(FileObject):
     written_as_null = frozenset({"mcp_server_url", "mcp_transport_type", "timestamp"})
 
     mcp_enabled: StrictBool = False
@@ -289,7 +289,7 @@ class Metadata(FileObject):
     unit_test_totals: UnitTestTotals | None = None
 
 
-class Server(FileObject):
+class ResultServer(FileObject):
     """An MCP server; its address has no password or token in it."""
 
     name: ShortName
@@ -311,7 +311,7 @@ class TrialFacts(FileObject):
     hidden_tests: HiddenTests | None = None
 
 
-class Additions(FileObject):
+class ComponentsAdditions(FileObject):
     """The key `bakeoff`. Rounds count from 1; `spent` includes retries and attempts that were cut off."""
 
     version: Short
@@ -324,7 +324,7 @@ class Additions(FileObject):
     commit: Short | None = None  # of that folder; the version, for bundled suites
     left_out: tuple[Annotated[str, Field(max_length=10_000)], ...] = ()  # why suites of the folder could not be used
     replayed: Count | None = None  # trials that were answered from recordings, at least in part
-    mcp_servers: tuple[Server, ...] = ()
+    mcp_servers: tuple[ResultServer, ...] = ()
     mcp_tools_hash: Short | None = None
     spent: dict[str, Number | None] = {}
     cache_write_cost: Number | None = None
@@ -343,12 +343,12 @@ _UNKNOWN = {
 """The metadata of a file of the old form without metadata."""
 
 
-class ResultFile(FileObject):
+class ComponentsResult(FileObject):
     """One subject in one round."""
 
-    tests: tuple[SuiteResult, ...] = Field(max_length=_MOST)
-    metadata: Metadata = Metadata()
-    bakeoff: Additions | None = None
+    tests: tuple[ComponentResult, ...] = Field(max_length=_MOST)
+    metadata: ComponentsMetadata = ComponentsMetadata()
+    bakeoff: ComponentsAdditions | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -362,7 +362,7 @@ class ResultFile(FileObject):
 
     @field_validator("tests")
     @classmethod
-    def _check_names(cls, tests: tuple[SuiteResult, ...]) -> tuple[SuiteResult, ...]:
+    def _check_names(cls, tests: tuple[ComponentResult, ...]) -> tuple[ComponentResult, ...]:
         seen: set[str] = set()
         for test in tests:
             if test.test_name in seen:
@@ -375,7 +375,7 @@ class ResultFile(FileObject):
         return self.model_dump_json(indent=2).encode() + b"\n"
 
 
-def totals_of(tests: Iterable[SuiteResult]) -> UnitTestTotals:
+def totals_of(tests: Iterable[ComponentResult]) -> UnitTestTotals:
     """Add up the tests of all verified suites. If validation failed, no test of the suite counts as passed."""
     checked = [test.verification for test in tests if test.verification is not None]
     counts = sum((found.unit_tests for found in checked), UnitTests(passed=0, total=0))

@@ -16,10 +16,10 @@ from bakeoff.doors.components.results.imported import (
     TranscriptNotes,
 )
 from bakeoff.doors.components.results.model import (
-    Additions,
-    Metadata,
-    ResultFile,
-    SuiteResult,
+    ComponentResult,
+    ComponentsAdditions,
+    ComponentsMetadata,
+    ComponentsResult,
     TrialFacts,
 )
 from bakeoff.doors.components.results.names import stamp_in
@@ -71,7 +71,7 @@ class ResultFileReader:
         return records_of(result, plan_of(result, path.stem))
 
 
-def read_result(path: Path) -> ResultFile:
+def read_result(path: Path) -> ComponentsResult:
     """Read a file. Raise an error that says where something is wrong in it."""
     result = parse_result(read_limited(path), str(path))
     if result.metadata.timestamp is None and (stamp := stamp_in(path.name)) is not None:
@@ -80,10 +80,10 @@ def read_result(path: Path) -> ResultFile:
     return result
 
 
-def parse_result(data: bytes, source: str) -> ResultFile:
+def parse_result(data: bytes, source: str) -> ComponentsResult:
     """Read the contents of a file. Raise an error that says where something is wrong in it."""
     try:
-        return ResultFile.model_validate_json(_ESCAPES.sub(_replace_surrogate, data))
+        return ComponentsResult.model_validate_json(_ESCAPES.sub(_replace_surrogate, data))
     except ValidationError as error:
         # A file of one test has its fields at the top.
         raise unreadable(source, error, () if b'"tests"' in data else ("tests", 0)) from error
@@ -94,7 +94,7 @@ def _replace_surrogate(escape: re.Match[bytes]) -> bytes:
     return rb"\ufffd" if escape["half"] else escape[0]
 
 
-def plan_of(result: ResultFile, name: str) -> Plan:
+def plan_of(result: ComponentsResult, name: str) -> Plan:
     """Return the plan of a file: its tests, and its one subject."""
     return Plan(
         name=name if name.isprintable() and name.strip() else "result",
@@ -105,7 +105,7 @@ def plan_of(result: ResultFile, name: str) -> Plan:
     )
 
 
-def _subject(metadata: Metadata, added: Additions | None) -> SubjectSpec:
+def _subject(metadata: ComponentsMetadata, added: ComponentsAdditions | None) -> SubjectSpec:
     had = {name: getattr(metadata, name) for name in metadata.model_fields_set}
     more = {"bakeoff": added.model_copy(update={"trials": ()})} if added else {}
     # A model with a server is another subject than the same without.
@@ -117,7 +117,7 @@ def _subject(metadata: Metadata, added: Additions | None) -> SubjectSpec:
     )
 
 
-def records_of(result: ResultFile, plan: Plan) -> Iterator[Record]:
+def records_of(result: ComponentsResult, plan: Plan) -> Iterator[Record]:
     """Return one record for each test of the file."""
     facts = {fact.test_name: fact for fact in (result.bakeoff.trials if result.bakeoff else ())}
     stamp = result.metadata.timestamp
@@ -132,7 +132,7 @@ class _Import:
     """Turn one test of a file into a record."""
 
     trial: Trial
-    test: SuiteResult
+    test: ComponentResult
     facts: TrialFacts | None
     began: float
     cost: float | None
@@ -197,9 +197,9 @@ class _Import:
         return (Score(name=SUITE, reason="the file has no verification"),)
 
 
-def _transcript(test: SuiteResult) -> Transcript:
+def _transcript(test: ComponentResult) -> Transcript:
     read = [read_step(step) for step in test.steps]
-    absent = tuple(name for name in SuiteResult.model_fields if name not in test.model_fields_set)
+    absent = tuple(name for name in ComponentResult.model_fields if name not in test.model_fields_set)
     notes = TranscriptNotes(absent=absent, steps=tuple(notes for _, notes in read))
     return Transcript(
         steps=tuple(step for step, _ in read),
@@ -208,7 +208,7 @@ def _transcript(test: SuiteResult) -> Transcript:
     )
 
 
-def _shares(result: ResultFile) -> list[float | None]:
+def _shares(result: ComponentsResult) -> list[float | None]:
     """Split the file's total cost over its tests by their tokens."""
     total = result.metadata.total_cost
     if total is None:

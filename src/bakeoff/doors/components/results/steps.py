@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from bakeoff.doors.components.results.imported import OWN_NOTES, BlockKind, Difference, StepNotes
+from bakeoff.doors.components.results.imported import OWN_NOTES, BlockKind, FileDifference, StepNotes
 from bakeoff.doors.components.results.model import (
     LONGEST,
     Block,
@@ -110,7 +110,7 @@ def _tool_block(call: ToolCall, place: int, kind: BlockKind) -> Block:
 
 def read_step(step: StepResult) -> tuple[Step, StepNotes]:
     """Return a step of a file, and what the file says besides."""
-    reader = _Reader()
+    reader = _StepReader()
     for block in step.content:
         reader.take(block)
     counts = step.usage or StepUsage()
@@ -125,15 +125,15 @@ def read_step(step: StepResult) -> tuple[Step, StepNotes]:
     read = Step(parts=tuple(reader.parts), usage=usage, finish_reason=reason)
     usual, order = _usual_step(read), tuple(reader.order)
     notes = StepNotes(
-        step=Difference.between(step, usual, skip=("content", "usage") if step.usage else ("content",)),
-        usage=Difference.between(counts, usual.usage or StepUsage()),
+        step=FileDifference.between(step, usual, skip=("content", "usage") if step.usage else ("content",)),
+        usage=FileDifference.between(counts, usual.usage or StepUsage()),
         order=None if order == _usual_order(reader.parts) else order,
     )
     return read, notes
 
 
 @dataclass(slots=True)
-class _Reader:
+class _StepReader:
     """Collect parts. A result that follows its call, with the same name and input, is stored in the call."""
 
     parts: list[Part] = field(default_factory=list)

@@ -10,13 +10,13 @@ from bakeoff._version import __version__
 from bakeoff.doors.components.costs import bill_of
 from bakeoff.doors.components.results.imported import SUITE, VERIFICATION, RecordedSubject, notes_in
 from bakeoff.doors.components.results.model import (
-    Additions,
-    Metadata,
+    ComponentResult,
+    ComponentsAdditions,
+    ComponentsMetadata,
+    ComponentsResult,
     Pricing,
-    ResultFile,
-    Server,
+    ResultServer,
     SimulatedCache,
-    SuiteResult,
     TotalCost,
     TrialFacts,
     Verification,
@@ -35,19 +35,19 @@ Sizes = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ResultOrigin:
     """The run of the records. Names and files have its beginning, because that of a trial changes with a retry."""
 
     run: str | None = None
     began: str | None = None  # None: unknown; the beginning of the first trial is used
 
 
-UNKNOWN_ORIGIN = Origin()
+UNKNOWN_ORIGIN = ResultOrigin()
 
 
 def result_files(
-    plan: Plan, records: Iterable[Record], sizes: Sizes | None = None, origin: Origin = UNKNOWN_ORIGIN
-) -> Iterator[tuple[str, ResultFile]]:
+    plan: Plan, records: Iterable[Record], sizes: Sizes | None = None, origin: ResultOrigin = UNKNOWN_ORIGIN
+) -> Iterator[tuple[str, ComponentsResult]]:
     """Return a result file, with its name, for each subject and round that has records, and for imported subjects."""
     gathered: dict[tuple[int, str], list[Record]] = {
         (0, spec.name): [] for spec in plan.subjects if spec.kind == RECORDED
@@ -60,7 +60,7 @@ def result_files(
     yield from zip(unique_names(file_name(result) for result in made), made, strict=True)
 
 
-def file_name(result: ResultFile) -> str:
+def file_name(result: ComponentsResult) -> str:
     """Return the name of a result file. It has the round if there are several."""
     added = result.bakeoff
     servers = [server.name for server in added.mcp_servers] if added else []
@@ -76,8 +76,8 @@ def result_of(
     round_: int,
     records: Iterable[Record],
     sizes: Sizes | None = None,
-    origin: Origin = UNKNOWN_ORIGIN,
-) -> ResultFile:
+    origin: ResultOrigin = UNKNOWN_ORIGIN,
+) -> ComponentsResult:
     """Return the results of one subject in one round, counted from 0. Records of others are ignored."""
     spec = next((spec for spec in plan.subjects if spec.name == subject), None)
     if spec is None:
@@ -90,7 +90,7 @@ def result_of(
     ours = [record for _, record in pairs]
     servers = _servers(spec)
     metadata, written = _metadata(plan, spec, servers, ours, origin.began)
-    additions = Additions.known(
+    additions = ComponentsAdditions.known(
         version=__version__,
         run=origin.run,
         subject=subject,
@@ -108,20 +108,22 @@ def result_of(
         trials=tuple(map(_facts, ours)),
     )
     metadata = metadata.model_copy(update={"unit_test_totals": totals_of(tests)})
-    return ResultFile(tests=tests, metadata=metadata, bakeoff=additions)
+    return ComponentsResult(tests=tests, metadata=metadata, bakeoff=additions)
 
 
-def _recorded(subject: RecordedSubject, pairs: Sequence[tuple[Case, Record]]) -> ResultFile:
+def _recorded(subject: RecordedSubject, pairs: Sequence[tuple[Case, Record]]) -> ComponentsResult:
     """Write an imported file as it was read, without computing or adding any total."""
-    had = Metadata.model_fields.keys() & subject.model_fields_set
-    metadata = Metadata(**{name: getattr(subject, name) for name in had})
+    had = ComponentsMetadata.model_fields.keys() & subject.model_fields_set
+    metadata = ComponentsMetadata(**{name: getattr(subject, name) for name in had})
     added = subject.bakeoff
     if added is not None:
         added = added.model_copy(update={"trials": tuple(_facts(record) for _, record in pairs)})
-    return ResultFile.known(tests=tuple(_recorded_suite(*pair) for pair in pairs), metadata=metadata, bakeoff=added)
+    return ComponentsResult.known(
+        tests=tuple(_recorded_suite(*pair) for pair in pairs), metadata=metadata, bakeoff=added
+    )
 
 
-def _recorded_suite(case: Case, record: Record) -> SuiteResult:
+def _recorded_suite(case: Case, record: Record) -> ComponentResult:
     transcript = record.transcript or Transcript()
     notes = notes_in(transcript)
     fields = {
@@ -131,12 +133,12 @@ def _recorded_suite(case: Case, record: Record) -> SuiteResult:
         "result_write_content": next(iter(record.artefacts.values()), None),
         "verification": verification_of(record),
     }
-    return SuiteResult(**{name: value for name, value in fields.items() if name not in notes.absent})
+    return ComponentResult(**{name: value for name, value in fields.items() if name not in notes.absent})
 
 
-def _suite(case: Case, record: Record, sizes: Sizes) -> SuiteResult:
+def _suite(case: Case, record: Record, sizes: Sizes) -> ComponentResult:
     steps = record.transcript.steps if record.transcript else ()
-    return SuiteResult(
+    return ComponentResult(
         test_name=case.id,
         prompt=case.prompt,
         steps=tuple(map(write_own_step, steps)),
@@ -183,12 +185,12 @@ def _never_graded(record: Record, sizes: Sizes) -> Verification | None:
 
 
 def _metadata(
-    plan: Plan, spec: SubjectSpec, servers: Sequence[Server], records: Sequence[Record], began: str | None
-) -> tuple[Metadata, float | None]:
+    plan: Plan, spec: SubjectSpec, servers: Sequence[ResultServer], records: Sequence[Record], began: str | None
+) -> tuple[ComponentsMetadata, float | None]:
     """Return the metadata, and the cost of cache writes, which the format has no field for."""
     model = spec.options.get("model")
     first = min((record.started for record in records), default=None)
-    facts = Metadata(
+    facts = ComponentsMetadata(
         mcp_enabled=bool(servers),
         mcp_server_url=servers[0].address if servers else None,
         mcp_transport_type=servers[0].transport if servers else None,
@@ -207,7 +209,7 @@ def _metadata(
     return facts.model_copy(update=priced), bill.costs.cache_write_cost or None
 
 
-def _servers(spec: SubjectSpec) -> list[Server]:
+def _servers(spec: SubjectSpec) -> list[ResultServer]:
     given = spec.options.get("mcp")
     items = given if isinstance(given, list | tuple) else []
     if not items:
@@ -219,7 +221,9 @@ def _servers(spec: SubjectSpec) -> list[Server]:
     except ValidationError as error:
         raise UsageError(f"{describe(spec)}: option mcp: {expectation(error.errors()[0])}") from error
     return [
-        Server(name=server.name, transport="StdIO" if server.transport == "stdio" else "HTTP", address=server.address)
+        ResultServer(
+            name=server.name, transport="StdIO" if server.transport == "stdio" else "HTTP", address=server.address
+        )
         for server in specs
         if server is not None
     ]

@@ -13,7 +13,7 @@ from bakeoff.doors.mcp.expectations import is_destructive
 from bakeoff.doors.mcp.generate.leaks import name_words
 from bakeoff.doors.mcp.generate.suggestions import suggestions
 from bakeoff.doors.mcp.generate.surroundings import Surroundings
-from bakeoff.doors.mcp.generate.values import Made, Maker
+from bakeoff.doors.mcp.generate.values import GeneratedValue, Maker
 from bakeoff.doors.mcp.generate.wording import (
     common_prefixes,
     is_known,
@@ -53,7 +53,7 @@ class Draft(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DraftRequest:
     """How many drafts are wanted."""
 
     per_tool: int = 2
@@ -61,11 +61,11 @@ class Wanted:
     negatives: int = 3
 
 
-_USUAL = Wanted()
+_USUAL = DraftRequest()
 
 
 @dataclass(frozen=True, slots=True)
-class _Drafting:
+class _DraftContext:
     """What all drafts of a suite share."""
 
     prefixes: frozenset[str]
@@ -76,7 +76,7 @@ class _Drafting:
     def of(self, tool: ServerTool) -> Iterator[Draft]:
         """Yield a draft with the required parameters, then some with one more parameter or another choice."""
         maker = Maker(tool.input_schema, suggestions(tool, self.around.get(tool.server, Surroundings())))
-        seen: list[dict[str, Made]] = []
+        seen: list[dict[str, GeneratedValue]] = []
         for made in _variants(maker):
             values = {name: each.value for name, each in made.items() if each.sure}
             # All values are validated together: schemas may forbid combinations. Unsure values match anything.
@@ -110,7 +110,7 @@ class _Drafting:
 
 def draft_cases(
     tools: Sequence[ServerTool],
-    wanted: Wanted = _USUAL,
+    wanted: DraftRequest = _USUAL,
     *,
     taken: Sequence[str] = (),
     around: Mapping[str, Surroundings] | None = None,
@@ -119,7 +119,7 @@ def draft_cases(
 
     `taken` are the names of existing cases, and `around` is what servers work on, by their names.
     """
-    drafting = _Drafting(common_prefixes(tools), around or {}, set(taken))
+    drafting = _DraftContext(common_prefixes(tools), around or {}, set(taken))
     drafts: list[Draft] = []
     problems: list[str] = []
     for tool in tools:
@@ -139,7 +139,7 @@ def draft_cases(
     return drafts, problems
 
 
-def _variants(maker: Maker) -> Iterator[dict[str, Made]]:
+def _variants(maker: Maker) -> Iterator[dict[str, GeneratedValue]]:
     """Yield the values of calls: the required ones, then one optional parameter or another choice at a time.
 
     Optional parameters that no natural phrase names are left out: a person would not ask for them.
@@ -156,11 +156,11 @@ def _variants(maker: Maker) -> Iterator[dict[str, Made]]:
             yield _plain(maker.parameters([] if name in required else [name], {name: choice}))
 
 
-def _plain(made: Mapping[str, Made]) -> dict[str, Made]:
+def _plain(made: Mapping[str, GeneratedValue]) -> dict[str, GeneratedValue]:
     """Mark values that a configuration or a terminal would change as unsure."""
     empty: tuple[JsonValue, ...] = ({}, [{}])  # the schema says nothing about the content
     return {
-        name: Made(each.value, each.sure and each.value not in empty and _is_plain(each.value))
+        name: GeneratedValue(each.value, each.sure and each.value not in empty and _is_plain(each.value))
         for name, each in made.items()
     }
 
@@ -177,7 +177,7 @@ def _is_plain(value: JsonValue) -> bool:
     return True
 
 
-def _expected(made: Made) -> JsonValue:
+def _expected(made: GeneratedValue) -> JsonValue:
     if not made.sure:
         return {"any": True}
     return {"value": made.value, "exact": True} if _has_matcher(made.value) else made.value
@@ -188,7 +188,7 @@ def _has_matcher(value: JsonValue) -> bool:
     return is_matcher(value) or any(map(_has_matcher, inner))
 
 
-def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, Made]) -> dict[str, JsonValue]:
+def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, GeneratedValue]) -> dict[str, JsonValue]:
     """Accept parameters with their default values."""
     properties = schema.get("properties")
     found: dict[str, JsonValue] = {}
@@ -200,7 +200,7 @@ def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, Made]) -> dict
 
 
 def _pairs(
-    tools: Sequence[ServerTool], drafts: Mapping[tuple[str | None, str | None], Draft], drafting: _Drafting
+    tools: Sequence[ServerTool], drafts: Mapping[tuple[str | None, str | None], Draft], drafting: _DraftContext
 ) -> Iterator[Draft]:
     """Yield a draft for one of two tools with similar names, which says which of the two is meant."""
     used: set[str] = set()

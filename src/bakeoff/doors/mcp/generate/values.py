@@ -47,7 +47,7 @@ _TRIED = re.findall(
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class GeneratedValue:
     """A value. `sure` is False if it may not match the schema."""
 
     value: JsonValue
@@ -61,7 +61,9 @@ class Maker:
         self._root, self._suggest = root, suggest
         self._used: list[JsonValue] = []  # suggestions in this call: a second city is another one
 
-    def parameters(self, optional: Sequence[str] = (), fixed: Mapping[str, JsonValue] | None = None) -> dict[str, Made]:
+    def parameters(
+        self, optional: Sequence[str] = (), fixed: Mapping[str, JsonValue] | None = None
+    ) -> dict[str, GeneratedValue]:
         """Return a value for each required parameter, and for these optional ones. `fixed` values are used as given."""
         self._used = []
         parts, required = _properties(self._resolved(self._root))
@@ -69,7 +71,7 @@ class Maker:
         chosen = [name for name in parts if name in wanted] + [name for name in wanted if name not in parts]
         given = fixed or {}
         return {
-            name: Made(given[name])
+            name: GeneratedValue(given[name])
             if name in given
             else self._unusual(parts.get(name), name)
             if name in optional
@@ -100,7 +102,7 @@ class Maker:
         )
         return {**found, **self._resolved(real[0])} if len(real) == 1 else found
 
-    def _unusual(self, schema: JsonValue, name: str) -> Made:
+    def _unusual(self, schema: JsonValue, name: str) -> GeneratedValue:
         """Return a value other than the default if possible: only that shows that a model understood the parameter."""
         if not isinstance(schema, dict) or schema.get("default") is None:
             return self.checked(schema, name)
@@ -115,11 +117,11 @@ class Maker:
             others += [default + 1, default - 1]
         fitting = (other for other in others if other != default and self.allows(schema, other))
         other = next(fitting, None)
-        return Made(default) if other is None else Made(other)
+        return GeneratedValue(default) if other is None else GeneratedValue(other)
 
-    def checked(self, schema: JsonValue, name: str) -> Made:
+    def checked(self, schema: JsonValue, name: str) -> GeneratedValue:
         made = self._made(schema, name, 0)
-        return Made(made.value, made.sure and self.allows(schema, made.value))
+        return GeneratedValue(made.value, made.sure and self.allows(schema, made.value))
 
     def allows(self, schema: Schema | JsonValue, value: JsonValue) -> bool:
         """Validate without patterns, which `_text` has tried. Return False if validation is not possible."""
@@ -129,20 +131,20 @@ class Maker:
         plain = without_patterns({**shared, **schema})
         return not _leads_elsewhere(plain, whole=schema is self._root) and allows(plain, value, self._root) is True
 
-    def _made(self, given: JsonValue, name: str, depth: int) -> Made:
+    def _made(self, given: JsonValue, name: str, depth: int) -> GeneratedValue:
         if depth > _DEEPEST:
-            return Made(None, sure=False)
+            return GeneratedValue(None, sure=False)
         schema = self._resolved(given)
         if schema.get("const") is not None:
-            return Made(schema["const"])
+            return GeneratedValue(schema["const"])
         for keyword in ("examples", "enum"):
             choices = schema.get(keyword)
             if isinstance(choices, list) and choices:
-                return Made(choices[0])
+                return GeneratedValue(choices[0])
         if (suggested := self._suggested(name, schema)) is not None:
-            return Made(suggested)
+            return GeneratedValue(suggested)
         if schema.get("default") is not None:
-            return Made(schema["default"])
+            return GeneratedValue(schema["default"])
         for keyword in ("anyOf", "oneOf"):
             if isinstance(choices := schema.get(keyword), list) and choices:
                 return self._chosen(schema, keyword, choices, name, depth)
@@ -160,16 +162,16 @@ class Maker:
         self._used.append(chosen)
         return chosen
 
-    def _chosen(self, schema: Schema, keyword: str, choices: list[JsonValue], name: str, depth: int) -> Made:
+    def _chosen(self, schema: Schema, keyword: str, choices: list[JsonValue], name: str, depth: int) -> GeneratedValue:
         rest = {key: value for key, value in schema.items() if key != keyword}
         for choice in choices:
             if isinstance(choice, dict) and choice.get("type") != "null":
                 made = self._made({**rest, **choice}, name, depth + 1)
                 if made.sure and self.allows(schema, made.value):
                     return made
-        return Made(None, sure=False)
+        return GeneratedValue(None, sure=False)
 
-    def _of_type(self, kind: str, schema: Schema, name: str, depth: int) -> Made:
+    def _of_type(self, kind: str, schema: Schema, name: str, depth: int) -> GeneratedValue:
         match kind:
             case "object":
                 return self._object(schema, depth)
@@ -178,20 +180,20 @@ class Maker:
             case "integer" | "number":
                 return _number(schema, whole=kind == "integer")
             case "boolean":
-                return Made(True)
+                return GeneratedValue(True)
             case "null":
-                return Made(None)
+                return GeneratedValue(None)
             case _:
                 return _text(schema)
 
-    def _object(self, schema: Schema, depth: int) -> Made:
+    def _object(self, schema: Schema, depth: int) -> GeneratedValue:
         parts, required = _properties(schema)
         names = list(parts) if required is None else required
         made = {name: self._made(parts.get(name), name, depth + 1) for name in names}
         value: dict[str, JsonValue] = {name: each.value for name, each in made.items()}
-        return Made(value, all(each.sure for each in made.values()))
+        return GeneratedValue(value, all(each.sure for each in made.values()))
 
-    def _array(self, schema: Schema, name: str, depth: int) -> Made:
+    def _array(self, schema: Schema, name: str, depth: int) -> GeneratedValue:
         if isinstance(first := schema.get("prefixItems"), list):
             made = [self._made(item, name, depth + 1) for item in first[:_MAX_ITEMS]]
         else:
@@ -202,20 +204,20 @@ class Maker:
             made = [one] * size
             if schema.get("uniqueItems") and size > 1:
                 made = self._different(items, one, size)
-        return Made([each.value for each in made], all(each.sure for each in made))
+        return GeneratedValue([each.value for each in made], all(each.sure for each in made))
 
-    def _different(self, schema: JsonValue, one: Made, size: int) -> list[Made]:
+    def _different(self, schema: JsonValue, one: GeneratedValue, size: int) -> list[GeneratedValue]:
         """Return different values: choices of an enum, numbers, or texts with numbers."""
         resolved = self._resolved(schema)
         choices = resolved.get("enum")
         if isinstance(choices, list):
-            return [Made(choice) for choice in choices[:size]]
+            return [GeneratedValue(choice) for choice in choices[:size]]
         value = one.value
         if isinstance(value, int | float) and not isinstance(value, bool):
             several: list[JsonValue] = [value + at for at in range(size)]
         else:
             several = [value if at == 0 else f"{value}{at}" for at in range(size)]
-        return [Made(each, one.sure and self.allows(resolved, each)) for each in several]
+        return [GeneratedValue(each, one.sure and self.allows(resolved, each)) for each in several]
 
     def _resolved(self, schema: Schema | JsonValue) -> Schema:
         """Return a schema with its `$ref` and `allOf` merged into it."""
@@ -275,7 +277,7 @@ def _type_of(schema: Schema) -> str:
     return next((kind for keyword, kind in hints.items() if keyword in schema), "string")
 
 
-def _number(schema: Schema, *, whole: bool) -> Made:
+def _number(schema: Schema, *, whole: bool) -> GeneratedValue:
     """Return 5 if it is allowed, else the nearest limit."""
     inwards = 1 if whole else 1e-3
     step = schema.get("multipleOf")
@@ -290,8 +292,8 @@ def _number(schema: Schema, *, whole: bool) -> Made:
         if whole or float(value).is_integer():
             value = int(value)
     except OverflowError:  # limits with hundreds of digits, or tiny steps
-        return Made(5, sure=False)
-    return Made(value, low <= value <= high)
+        return GeneratedValue(5, sure=False)
+    return GeneratedValue(value, low <= value <= high)
 
 
 def _limit(schema: Schema, including: str, excluding: str, inwards: float, default: float) -> float:
@@ -302,25 +304,25 @@ def _limit(schema: Schema, including: str, excluding: str, inwards: float, defau
     return default
 
 
-def _text(schema: Schema) -> Made:
+def _text(schema: Schema) -> GeneratedValue:
     kind = schema.get("format")
     if isinstance(kind, str) and kind in _FORMATS:
-        return Made(_FORMATS[kind], sure="pattern" not in schema)
+        return GeneratedValue(_FORMATS[kind], sure="pattern" not in schema)
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
         return _matching(pattern, schema)
-    return Made(_of_length("example", schema))
+    return GeneratedValue(_of_length("example", schema))
 
 
-def _matching(pattern: str, schema: Schema) -> Made:
+def _matching(pattern: str, schema: Schema) -> GeneratedValue:
     try:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError):
-        return Made("example", sure=False)
+        return GeneratedValue("example", sure=False)
     for text in _TRIED:
         if len(text) <= _MAX_TRIED_LENGTH and compiled.search(text) and _of_length(text, schema) == text:
-            return Made(text)
-    return Made("example", sure=False)
+            return GeneratedValue(text)
+    return GeneratedValue("example", sure=False)
 
 
 def _of_length(text: str, schema: Schema) -> str:

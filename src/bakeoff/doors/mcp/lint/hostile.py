@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import quoted
-from bakeoff.doors.mcp.lint.rules import Finding
+from bakeoff.doors.mcp.lint.rules import LintFinding
 from bakeoff.mcp import ServerTool
 
 _SEEN = 20_000  # characters of one text
@@ -54,7 +54,7 @@ _LEET = str.maketrans("013457@$", "oieasTas".lower())
 _CONFUSABLE = str.maketrans("аАеЕоОрРсСхХуУіІјЈѕЅԁһΑΒΕΖΗΙΚΜΝΟΡΤΥΧοαεικν", "aAeEoOpPcCxXyYiIjJsSdhABEZHIKMNOPTYXoaeikv")
 
 
-def hostile_findings(tool: ServerTool, others: Sequence[str] = ()) -> Iterator[Finding]:
+def hostile_findings(tool: ServerTool, others: Sequence[str] = ()) -> Iterator[LintFinding]:
     """Find hostile and suspicious texts: one finding for each text and kind.
 
     `others` are names of tools that only other servers have.
@@ -64,11 +64,11 @@ def hostile_findings(tool: ServerTool, others: Sequence[str] = ()) -> Iterator[F
         if hidden:
             names = ", ".join(dict.fromkeys(f"U+{ord(char):04X}" for char in hidden[:50]))[:80]
             what = f"it contains {len(hidden)} invisible characters ({names})"
-            yield Finding.of(tool, "hostile-invisible", what, _parameter(place))
+            yield LintFinding.of(tool, "hostile-invisible", what, _parameter(place))
         # A hidden character inside a word must not hide the word.
         plain = " ".join("".join(char for at, char in enumerate(text) if not _is_hidden(text, at)).split())
         for rule, what in _orders(plain, others):
-            yield Finding.of(tool, rule, what, _parameter(place))
+            yield LintFinding.of(tool, rule, what, _parameter(place))
             break
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff.doors.mcp.config import Suite
+from bakeoff.doors.mcp.config import McpSuite
 from bakeoff.doors.mcp.lint.hostile import hostile_findings
-from bakeoff.doors.mcp.lint.rules import LEVELS, RULES, Finding, Level, Rule
+from bakeoff.doors.mcp.lint.rules import LEVELS, RULES, Level, LintFinding, LintRule
 from bakeoff.doors.mcp.lint.schemas import dropped_findings, schema_findings
-from bakeoff.doors.mcp.lint.tools import Cost, cost_findings, costs_of, naming_findings
+from bakeoff.doors.mcp.lint.tools import ToolListCost, cost_findings, costs_of, naming_findings
 from bakeoff.doors.mcp.sarif import SarifResult, sarif_log
 from bakeoff.doors.mcp.servers import oauth_in_folder
 from bakeoff.errors import InfraError, UsageError
@@ -34,8 +34,8 @@ class LintReport(FrozenModel):
 
     servers: tuple[str, ...]
     tools: int
-    findings: tuple[Finding, ...]
-    costs: tuple[Cost, ...] = ()
+    findings: tuple[LintFinding, ...]
+    costs: tuple[ToolListCost, ...] = ()
 
     def count(self, level: Level) -> int:
         return Counter(finding.level for finding in self.findings)[level]
@@ -47,7 +47,7 @@ class LintReport(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Linted:
+class LintResult:
     """A report, with the configuration that names the servers and the line of each server."""
 
     report: LintReport
@@ -65,10 +65,12 @@ def lint_tools(
 
     `unusable` says why some servers have no tools here, `remarks` what was wrong while they worked.
     """
-    found = [Finding(rule="server-unusable", server=name, what=why) for name, why in (unusable or {}).items()]
+    found = [LintFinding(rule="server-unusable", server=name, what=why) for name, why in (unusable or {}).items()]
     empty = set(servers) - {tool.server for tool in tools} - set(unusable or {})
-    found += [Finding(rule="no-tools", server=name, what="its tool list is empty") for name in servers if name in empty]
-    found += [Finding(rule="stdout-text", server=name, what=remark) for name, remark in (remarks or {}).items()]
+    found += [
+        LintFinding(rule="no-tools", server=name, what="its tool list is empty") for name in servers if name in empty
+    ]
+    found += [LintFinding(rule="stdout-text", server=name, what=remark) for name, remark in (remarks or {}).items()]
     found += naming_findings(tools)
     for tool in tools:
         found += schema_findings(tool)
@@ -96,7 +98,7 @@ async def lint_servers(specs: Sequence[ServerSpec]) -> LintReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _ListedFindings:
     """The tools of a server, or why it has none."""
 
     tools: tuple[ServerTool, ...] = ()
@@ -104,23 +106,23 @@ class _Listed:
     problem: str = ""
 
 
-async def _list_tools(spec: ServerSpec) -> _Listed:
+async def _list_tools(spec: ServerSpec) -> _ListedFindings:
     try:
         async with McpHub([spec]).open() as hub:
-            return _Listed(await hub.tools(), hub.remarks())
+            return _ListedFindings(await hub.tools(), hub.remarks())
     except (InfraError, OSError) as error:
-        return _Listed(problem=str(error))
+        return _ListedFindings(problem=str(error))
 
 
-async def lint_suite(suite: Suite, only: Sequence[str] = ()) -> Linted:
+async def lint_suite(suite: McpSuite, only: Sequence[str] = ()) -> LintResult:
     """Lint the servers of a configuration, or those that `only` names."""
     lines = {
         server.name: suite.lines.lines.get(("mcpServers", at), 1) for at, server in enumerate(suite.config.mcpServers)
     }
-    return Linted(await lint_servers(servers_of(suite, only)), suite.file, lines)
+    return LintResult(await lint_servers(servers_of(suite, only)), suite.file, lines)
 
 
-def servers_of(suite: Suite, only: Sequence[str] = ()) -> list[ServerSpec]:
+def servers_of(suite: McpSuite, only: Sequence[str] = ()) -> list[ServerSpec]:
     """Return the servers ready to start: in the configuration's folder, with their secrets filled in."""
     names = [server.name for server in suite.config.mcpServers]
     for name in only:
@@ -137,7 +139,7 @@ def servers_of(suite: Suite, only: Sequence[str] = ()) -> list[ServerSpec]:
     return ready
 
 
-def rules_of(*reports: LintReport) -> list[Rule]:
+def rules_of(*reports: LintReport) -> list[LintRule]:
     """Return the rules that have findings."""
     broken = {finding.rule for report in reports for finding in report.findings}
     return [rule for rule in RULES.values() if rule.id in broken]
@@ -169,7 +171,7 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
     yield paragraph(f"{text} ({_counted(hidden, 'note')} not shown)" if hidden else text)
 
 
-def _rows(findings: Sequence[Finding]) -> list[tuple[Words, ...]]:
+def _rows(findings: Sequence[LintFinding]) -> list[tuple[Words, ...]]:
     """Return a row for each finding, and one row for all of a rule if there are many."""
     rows: list[tuple[Words, ...]] = []
     for rule, group in groupby(sorted(findings, key=_by_rule), key=lambda one: one.rule):
@@ -185,14 +187,14 @@ def _rows(findings: Sequence[Finding]) -> list[tuple[Words, ...]]:
     return rows
 
 
-def _what(finding: Finding) -> Words:
+def _what(finding: LintFinding) -> Words:
     """Return what was found. The reason why a server cannot be used is not cut like a quote."""
     if finding.rule != "server-unusable":
         return Quote(finding.what)
     return visible(" ".join(finding.what.split()), _MAX_REASON_LENGTH)
 
 
-def _by_rule(finding: Finding) -> tuple[int, int, str, str]:
+def _by_rule(finding: LintFinding) -> tuple[int, int, str, str]:
     return LEVELS.index(finding.level), _ORDER[finding.rule], finding.server, finding.tool
 
 
@@ -200,7 +202,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-def as_sarif(linted: Sequence[Linted]) -> dict[str, Any]:
+def as_sarif(linted: Sequence[LintResult]) -> dict[str, Any]:
     """Return all findings as one run of SARIF 2.1.0, which code hosts and editors show beside the file."""
     rules = [
         {

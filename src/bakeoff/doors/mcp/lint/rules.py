@@ -11,7 +11,7 @@ Level = Literal["error", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 
 
-class Rule(FrozenModel):
+class LintRule(FrozenModel):
     """One kind of problem."""
 
     id: str
@@ -21,7 +21,7 @@ class Rule(FrozenModel):
     how: str
 
 
-class Finding(FrozenModel):
+class LintFinding(FrozenModel):
     """One place where a rule is broken. Names and texts of servers are untrusted data."""
 
     rule: str
@@ -46,4 +46,4 @@ class Finding(FrozenModel):
 
 
 _TEXTS = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
-RULES = {id: Rule(id=id, **texts) for id, texts in _TEXTS.items()}
+RULES = {id: LintRule(id=id, **texts) for id, texts in _TEXTS.items()}

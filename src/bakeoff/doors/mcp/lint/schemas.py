@@ -13,7 +13,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from bakeoff._kernel.text import quoted
-from bakeoff.doors.mcp.lint.rules import Finding
+from bakeoff.doors.mcp.lint.rules import LintFinding
 from bakeoff.mcp import ServerTool
 
 Schema = Mapping[str, JsonValue]
@@ -24,7 +24,7 @@ _SEVERAL = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SchemaPart:
     """One schema inside a tool's schema."""
 
     place: str  # such as `filters.tags[]`; empty at the top
@@ -33,28 +33,28 @@ class Part:
     name: str | None = None  # of the property that this schema describes
 
 
-def parts_of(tool: ServerTool) -> Iterator[Part]:
+def parts_of(tool: ServerTool) -> Iterator[SchemaPart]:
     """Yield the whole schema first, then each schema inside it. The hub has limited its depth and size."""
-    yield from _walk(Part("", tool.input_schema))
+    yield from _walk(SchemaPart("", tool.input_schema))
 
 
-def _walk(part: Part) -> Iterator[Part]:
+def _walk(part: SchemaPart) -> Iterator[SchemaPart]:
     yield part
     for keyword in _BY_NAME:
         inner = part.schema.get(keyword)
         for name, schema in inner.items() if isinstance(inner, dict) else ():
             if isinstance(schema, dict):
                 place = _joined(part.place, name if keyword == "properties" else f"{keyword}.{name}")
-                yield from _walk(Part(place, schema, part.depth + 1, name if keyword == "properties" else None))
+                yield from _walk(SchemaPart(place, schema, part.depth + 1, name if keyword == "properties" else None))
     for keyword in _SINGLE:
         if isinstance(schema := part.schema.get(keyword), dict):
             place = f"{part.place}[]" if keyword == "items" else _joined(part.place, keyword)
-            yield from _walk(Part(place, schema, part.depth + (keyword == "items")))
+            yield from _walk(SchemaPart(place, schema, part.depth + (keyword == "items")))
     for keyword in _SEVERAL:
         several = part.schema.get(keyword)
         for at, schema in enumerate(several if isinstance(several, list) else ()):
             if isinstance(schema, dict):
-                yield from _walk(Part(_joined(part.place, f"{keyword}[{at}]"), schema, part.depth))
+                yield from _walk(SchemaPart(_joined(part.place, f"{keyword}[{at}]"), schema, part.depth))
 
 
 def types_of(schema: Schema) -> list[str]:
@@ -126,14 +126,14 @@ _GOOGLE_KEYWORDS = frozenset(
 _GOOGLE_FORMATS = ("enum", "date-time", "int32", "int64", "float", "double")
 
 
-def schema_findings(tool: ServerTool) -> Iterator[Finding]:
+def schema_findings(tool: ServerTool) -> Iterator[LintFinding]:
     parts = list(parts_of(tool))
     choices = [keyword for keyword in _AT_TOP if keyword in tool.input_schema]
     if choices:
-        yield Finding.of(tool, "schema-union-at-top", f"its schema has {_quoted(choices)} at the top")
+        yield LintFinding.of(tool, "schema-union-at-top", f"its schema has {_quoted(choices)} at the top")
     properties = tool.input_schema.get("properties")
     if isinstance(properties, dict) and len(properties) > _MAX_PARAMETERS:
-        yield Finding.of(tool, "many-parameters", f"it has {len(properties)} parameters, over {_MAX_PARAMETERS}")
+        yield LintFinding.of(tool, "many-parameters", f"it has {len(properties)} parameters, over {_MAX_PARAMETERS}")
     for part in parts:
         if part.name is not None:
             yield from _parameter(tool, part, part.name)
@@ -142,10 +142,10 @@ def schema_findings(tool: ServerTool) -> Iterator[Finding]:
     yield from _keywords(tool, parts)
     deepest = max(part.depth for part in parts)
     if deepest > _DEEPEST:
-        yield Finding.of(tool, "schema-deep", f"its parameters are nested {deepest} levels deep, over {_DEEPEST}")
+        yield LintFinding.of(tool, "schema-deep", f"its parameters are nested {deepest} levels deep, over {_DEEPEST}")
 
 
-def dropped_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
+def dropped_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
     """Yield one finding for each server: libraries write these keywords into all schemas."""
     for server in dict.fromkeys(tool.server for tool in tools):
         own = [tool for tool in tools if tool.server == server]
@@ -153,36 +153,38 @@ def dropped_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
             using = [tool for tool in own if any(keyword in part.schema for part in parts_of(tool))]
             if using:
                 what = f"the schemas of {len(using)} of {len(own)} tools use {quoted(keyword)}"
-                yield Finding(rule="schema-keyword-dropped", server=server, what=what)
+                yield LintFinding(rule="schema-keyword-dropped", server=server, what=what)
 
 
-def _parameter(tool: ServerTool, part: Part, name: str) -> Iterator[Finding]:
+def _parameter(tool: ServerTool, part: SchemaPart, name: str) -> Iterator[LintFinding]:
     if not _PROPERTY.fullmatch(name):
-        yield Finding.of(tool, "parameter-name-not-portable", f"{quoted(name, 80)} is refused by Anthropic", part.place)
+        yield LintFinding.of(
+            tool, "parameter-name-not-portable", f"{quoted(name, 80)} is refused by Anthropic", part.place
+        )
     if not str(part.schema.get("description") or part.schema.get("title") or "").strip():
-        yield Finding.of(tool, "parameter-description-missing", "it has no description", part.place)
+        yield LintFinding.of(tool, "parameter-description-missing", "it has no description", part.place)
     if not any(keyword in part.schema for keyword in _UNTYPED):
-        yield Finding.of(tool, "parameter-type-missing", "it has no type", part.place)
+        yield LintFinding.of(tool, "parameter-type-missing", "it has no type", part.place)
     elif types_of(part.schema) == ["string"] and not any(bound in part.schema for bound in _BOUNDS):
-        yield Finding.of(tool, "parameter-unbounded-string", "it accepts any text of any length", part.place)
+        yield LintFinding.of(tool, "parameter-unbounded-string", "it accepts any text of any length", part.place)
 
 
-def _part(tool: ServerTool, part: Part) -> Iterator[Finding]:
+def _part(tool: ServerTool, part: SchemaPart) -> Iterator[LintFinding]:
     schema = part.schema
     if "array" in types_of(schema) and "items" not in schema and "prefixItems" not in schema:
-        yield Finding.of(tool, "array-items-missing", "it is a list without `items`", part.place)
+        yield LintFinding.of(tool, "array-items-missing", "it is a list without `items`", part.place)
     properties, required = schema.get("properties", {}), schema.get("required", [])
     whole = "properties" in schema or "object" in types_of(schema)  # a branch of a union describes the schema around it
     if whole and isinstance(properties, dict) and isinstance(required, list):
         missing = [str(name) for name in required if str(name) not in properties]
         if missing:
             what = f"{_quoted(missing)} is required but not among the properties"
-            yield Finding.of(tool, "required-not-declared", what, part.place)
+            yield LintFinding.of(tool, "required-not-declared", what, part.place)
     # The target of a reference is not available here.
     fits = _refers(schema) or "default" not in schema or allows(schema, schema["default"], tool.input_schema)
     if fits is False:
         what = f"its default {quoted(repr(schema['default']), 80)} does not match its schema"
-        yield Finding.of(tool, "default-does-not-fit", what, part.place)
+        yield LintFinding.of(tool, "default-does-not-fit", what, part.place)
 
 
 def _refers(value: JsonValue | Schema) -> bool:
@@ -191,7 +193,7 @@ def _refers(value: JsonValue | Schema) -> bool:
     return isinstance(value, list) and any(map(_refers, value))
 
 
-def _dangling(tool: ServerTool, parts: list[Part]) -> Iterator[Finding]:
+def _dangling(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding]:
     """Find references inside the schema that have no target. External references are never followed."""
     if any("$id" in part.schema for part in parts if part.place):  # a separate document: `#` means that one
         return
@@ -200,18 +202,18 @@ def _dangling(tool: ServerTool, parts: list[Part]) -> Iterator[Finding]:
         within = isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))
         if within and pointed_at(tool.input_schema, str(reference)) is None:
             what = f"{quoted(str(reference), 80)} has no target in its schema"
-            yield Finding.of(tool, "schema-reference-dangling", what, part.place)
+            yield LintFinding.of(tool, "schema-reference-dangling", what, part.place)
 
 
-def _keywords(tool: ServerTool, parts: list[Part]) -> Iterator[Finding]:
+def _keywords(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding]:
     """Yield one finding for each kind with all keywords of the tool. One for each place would hide the others."""
     used = {keyword for part in parts for keyword in part.schema}
     if references := sorted(used & set(_REFERENCES)):
-        yield Finding.of(tool, "schema-reference", f"its schema uses {_quoted(references)}")
+        yield LintFinding.of(tool, "schema-reference", f"its schema uses {_quoted(references)}")
     refused = sorted(used - _GOOGLE_KEYWORDS - set(_DROPPED) - set(_REFERENCES))
     refused += sorted({value for part in parts for value in _refused_values(part.schema)})
     if refused:
-        yield Finding.of(tool, "schema-keyword-refused", f"Google refuses {_quoted(refused)} in its schema")
+        yield LintFinding.of(tool, "schema-keyword-refused", f"Google refuses {_quoted(refused)} in its schema")
 
 
 def _refused_values(schema: Schema) -> Iterator[str]:

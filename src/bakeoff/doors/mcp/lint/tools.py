@@ -9,7 +9,7 @@ from itertools import combinations, islice
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import quoted
-from bakeoff.doors.mcp.lint.rules import Finding
+from bakeoff.doors.mcp.lint.rules import LintFinding
 from bakeoff.doors.mcp.prompt import system_prompt
 from bakeoff.mcp import ServerTool
 from bakeoff.models.estimate import CHARS_PER_TOKEN
@@ -29,7 +29,7 @@ PROVIDER_NAMES = {
 }
 
 
-def naming_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
+def naming_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
     first: dict[str, ServerTool] = {}
     for tool in tools:
         refusing = [who for who, names in PROVIDER_NAMES.items() if not names.fullmatch(tool.name)]
@@ -37,18 +37,20 @@ def naming_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
             length = f" ({len(tool.name)} characters)" if len(tool.name) > 64 else ""
             listed = " and ".join(", ".join(part) for part in (refusing[:-1], refusing[-1:]) if part)
             what = f"{quoted(tool.name, 80)}{length} is refused by {listed}"
-            yield Finding.of(tool, "tool-name-not-portable", what)
+            yield LintFinding.of(tool, "tool-name-not-portable", what)
         text = tool.description.strip()
         if not text:
-            yield Finding.of(tool, "tool-description-missing", "it has no description")
+            yield LintFinding.of(tool, "tool-description-missing", "it has no description")
         elif len(text) > _MAX_DESCRIPTION_LENGTH:
-            yield Finding.of(tool, "tool-description-long", f"its description has {len(text):,} characters, over 1,024")
+            yield LintFinding.of(
+                tool, "tool-description-long", f"its description has {len(text):,} characters, over 1,024"
+            )
         elif len(text) < _SHORTEST_DESCRIPTION or _words(text) <= _words(tool.name):
-            yield Finding.of(tool, "tool-description-short", f"it only says {quoted(text)}")
+            yield LintFinding.of(tool, "tool-description-short", f"it only says {quoted(text)}")
         other = first.setdefault(tool.name, tool)
         if other.server != tool.server:
             what = f"the server {quoted(other.server, 80)} also has a tool of this name"
-            yield Finding.of(tool, "tool-name-clash", what)
+            yield LintFinding.of(tool, "tool-name-clash", what)
     # Counting common words is fast, and excludes most pairs.
     pairs = combinations(map(_Text.of, tools[:_MAX_COMPARED]), 2)
     alike = (finding for pair in pairs if (finding := _likeness(*pair)))
@@ -70,21 +72,21 @@ class _Text:
         return cls(tool, re.sub(r"[^a-z0-9]", "", tool.name.casefold()), text, frozenset(_words(text)))
 
 
-def _likeness(one: _Text, other: _Text) -> Finding | None:
+def _likeness(one: _Text, other: _Text) -> LintFinding | None:
     if not one.description or not other.description:
         return None
     named = f"{quoted(one.tool.name, 80)} of {quoted(one.tool.server, 80)}"
     if one.description == other.description:
-        return Finding.of(other.tool, "tool-description-duplicate", f"{named} has the same description")
+        return LintFinding.of(other.tool, "tool-description-duplicate", f"{named} has the same description")
     if one.name and one.name == other.name and one.tool.name != other.tool.name:
-        return Finding.of(other.tool, "tools-alike", f"{named} differs only in case, `_` or `-`")
+        return LintFinding.of(other.tool, "tools-alike", f"{named} differs only in case, `_` or `-`")
     if 2 * len(one.words & other.words) < len(one.words | other.words):
         return None
     described, called = _share(one.description, other.description), _share(one.name, other.name)
     if described < _ALIKE or (called < _ALIKE and described < _NEARLY_EQUAL):
         return None
     what = f"{named} is {called:.0%} the same in name and {described:.0%} in description"
-    return Finding.of(other.tool, "tools-alike", what)
+    return LintFinding.of(other.tool, "tools-alike", what)
 
 
 def _share(one: str, other: str) -> float:
@@ -106,7 +108,7 @@ _PREAMBLE = {"OpenAI": 0, "Anthropic": 346, "Google": 0, "json mode": 0}
 """Tokens that a provider documents to add if a request has any tools."""
 
 
-class Cost(FrozenModel):
+class ToolListCost(FrozenModel):
     """The estimated tokens of one server's tools at one provider."""
 
     server: str
@@ -115,10 +117,10 @@ class Cost(FrozenModel):
     tokens: int
 
 
-def costs_of(tools: Sequence[ServerTool]) -> tuple[Cost, ...]:
+def costs_of(tools: Sequence[ServerTool]) -> tuple[ToolListCost, ...]:
     servers = dict.fromkeys(tool.server for tool in tools)
     return tuple(
-        Cost(server=server, provider=provider, tools=len(own), tokens=tokens(own, provider))
+        ToolListCost(server=server, provider=provider, tools=len(own), tokens=tokens(own, provider))
         for server in servers
         for own in [[tool for tool in tools if tool.server == server]]
         for provider in _PREAMBLE
@@ -134,19 +136,21 @@ def tokens(tools: Sequence[ServerTool], provider: str) -> int:
     return text // CHARS_PER_TOKEN + (_PREAMBLE[provider] if tools else 0)
 
 
-def cost_findings(tools: Sequence[ServerTool]) -> Iterator[Finding]:
+def cost_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
     for tool in tools:
         count = tokens([tool], "OpenAI")
         if count > _EXPENSIVE_TOOL:
             what = f"it uses about {count:,} tokens in every request"
-            yield Finding.of(tool, "tool-expensive", what)
+            yield LintFinding.of(tool, "tool-expensive", what)
     everyone = ", ".join(dict.fromkeys(tool.server for tool in tools))
     total = tokens(tools, "OpenAI")
     if total > _EXPENSIVE_LIST:
         what = f"{len(tools)} tools use about {total:,} tokens in every request"
-        yield Finding(rule="list-expensive", server=everyone, what=what)
+        yield LintFinding(rule="list-expensive", server=everyone, what=what)
     if len(tools) > _MAX_TOOLS:
-        yield Finding(rule="too-many-tools", server=everyone, what=f"there are {len(tools)} tools, over {_MAX_TOOLS}")
+        yield LintFinding(
+            rule="too-many-tools", server=everyone, what=f"there are {len(tools)} tools, over {_MAX_TOOLS}"
+        )
 
 
 def _wire(tool: ServerTool, provider: str) -> dict[str, object]:

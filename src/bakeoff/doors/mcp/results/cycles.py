@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.outcome import CellOutcome, Outcome
+from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome
 from bakeoff.doors.mcp.results.reasons import reasons
 from bakeoff.doors.mcp.results.sections import TONES, pass_rates, verdict_sentence
 from bakeoff.doors.mcp.selection import CellKey, Selection
@@ -15,7 +15,7 @@ from bakeoff.report.formatting import UNKNOWN, percent
 _MAX_ROWS = 60
 
 
-def cycle_blocks(selection: Selection, outcome: Outcome, rounds: int) -> Iterator[Block]:
+def cycle_blocks(selection: Selection, outcome: CallOutcome, rounds: int) -> Iterator[Block]:
     """Describe a cycle. Without an earlier run, all pass rates are shown."""
     before = selection.before
     yield from listed_changes(selection.changes)
@@ -29,7 +29,9 @@ def cycle_blocks(selection: Selection, outcome: Outcome, rounds: int) -> Iterato
     yield paragraph(_counts(selection, outcome))
 
 
-def _rows(selection: Selection, outcome: Outcome, before: Mapping[CellKey, CellOutcome]) -> Iterator[tuple[Value, ...]]:
+def _rows(
+    selection: Selection, outcome: CallOutcome, before: Mapping[CellKey, CellOutcome]
+) -> Iterator[tuple[Value, ...]]:
     """Yield the cells that were asked, and those that came out differently when they were scored again."""
     for cell in outcome.cells:
         key = cell.case, cell.model
@@ -48,7 +50,7 @@ def _rate(cell: CellOutcome | None) -> Datum:
     )
 
 
-def _counts(selection: Selection, outcome: Outcome) -> str:
+def _counts(selection: Selection, outcome: CallOutcome) -> str:
     asked = f"{count_of(len(selection.asked), 'cell')} asked"
     carried = f", {selection.cells_carried:,} carried over" if selection.cells_carried else ""
     if selection.before is None:

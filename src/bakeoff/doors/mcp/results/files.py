@@ -11,9 +11,9 @@ from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.text import count_of
 from bakeoff.doors import DoorResults
 from bakeoff.doors.mcp.confusion import confusions
-from bakeoff.doors.mcp.outcome import Outcome, State, outcome_of
-from bakeoff.doors.mcp.plan import PlanSettings, suite_name
-from bakeoff.doors.mcp.results.report import ModelNumbers, Report, build_report, cost_of
+from bakeoff.doors.mcp.outcome import CallOutcome, State, outcome_of
+from bakeoff.doors.mcp.plan import McpPlanSettings, suite_name
+from bakeoff.doors.mcp.results.report import McpReport, ModelNumbers, build_report, cost_of
 from bakeoff.doors.mcp.results.sections import (
     TONES,
     coverage_blocks,
@@ -33,6 +33,7 @@ from bakeoff.report.blocks import (
     BulletList,
     Datum,
     Quote,
+    Report,
     Section,
     Table,
     Value,
@@ -41,7 +42,6 @@ from bakeoff.report.blocks import (
     heading,
     paragraph,
 )
-from bakeoff.report.blocks import Report as PageReport
 from bakeoff.report.formatting import UNKNOWN, duration, percent, visible
 from bakeoff.report.markdown import to_markdown
 from bakeoff.report.output_files import replace_file, replace_text
@@ -58,8 +58,8 @@ _NOT_RUN = "not run"
 class McpResults(DoorResults):
     """The files, the report and the outcome of a suite."""
 
-    report: Report
-    outcome: Outcome
+    report: McpReport
+    outcome: CallOutcome
     stamp: str  # tells the files of this run from those of others
 
     @property
@@ -67,7 +67,7 @@ class McpResults(DoorResults):
         return f"test-report-{self.stamp}.html"
 
 
-def write_reports(folder: RunFolder, plan: Plan, settings: PlanSettings, records: Iterable[Record]) -> McpResults:
+def write_reports(folder: RunFolder, plan: Plan, settings: McpPlanSettings, records: Iterable[Record]) -> McpResults:
     """Write the reports of a run from its latest records. A resumed run replaces its own files."""
     from bakeoff.report.html import write_run_page
 
@@ -127,7 +127,7 @@ def _belongs_to(file: Path, run: str) -> bool:
         return False
 
 
-def describe(report: Report, outcome: Outcome) -> Iterator[Block]:
+def describe(report: McpReport, outcome: CallOutcome) -> Iterator[Block]:
     """Describe a report as blocks, for Markdown and pages."""
     summary = report.summary
     yield paragraph(
@@ -171,7 +171,7 @@ def _model(numbers: ModelNumbers) -> tuple[Words, ...]:
     )
 
 
-def _failures(report: Report) -> Iterator[Block]:
+def _failures(report: McpReport) -> Iterator[Block]:
     found: list[tuple[Words, ...]] = []
     for name, case in zip(report.bakeoff.cases, report.results, strict=True):
         for result in case.modelResults:
@@ -190,7 +190,7 @@ def _failures(report: Report) -> Iterator[Block]:
         yield paragraph(f"{count_of(len(found) - _MAX_FAILURES, 'more is', 'more are')} in the JSON report.")
 
 
-def log_lines(report: Report) -> Iterator[str]:
+def log_lines(report: McpReport) -> Iterator[str]:
     """Yield the lines of the log: every round with its reply, escaped so that it is plain text."""
     bakeoff, summary = report.bakeoff, report.summary
     yield f"{report.timestamp} suite {visible(bakeoff.suite, 500)}, mode {bakeoff.mode}, tools {bakeoff.toolsHash}"
@@ -238,7 +238,7 @@ def write_combined(written: Sequence[McpResults], not_run: Sequence[str], folder
     yield write_report_page(folder / f"{stem}.html", described)
 
 
-def combined(reports: Sequence[Report], not_run: Sequence[str] = ()) -> dict[str, object]:
+def combined(reports: Sequence[McpReport], not_run: Sequence[str] = ()) -> dict[str, object]:
     """Return the totals of all suites, and the report of each."""
     totals = {
         name: sum(getattr(report.summary, name) for report in reports)
@@ -256,7 +256,7 @@ def combined(reports: Sequence[Report], not_run: Sequence[str] = ()) -> dict[str
     }
 
 
-def _describe_all(written: Sequence[McpResults], not_run: Sequence[str]) -> PageReport:
+def _describe_all(written: Sequence[McpResults], not_run: Sequence[str]) -> Report:
     """Describe all suites. A suite that did not run leaves the outcome of all undecided, unless one failed."""
     states = {one.outcome.state for one in written}
     undecided = not_run or "undecided" in states
@@ -274,7 +274,7 @@ def _describe_all(written: Sequence[McpResults], not_run: Sequence[str]) -> Page
     overview = Table(columns("suite", "outcome", "cells>", "cost>"), tuple(rows), "Suites")
     good, cells = (sum(getattr(one.report.summary, name) for one in written) for name in ("passedTests", "totalTests"))
     missing = f"; {len(not_run)} {_NOT_RUN}" if not_run else ""
-    return PageReport(
+    return Report(
         title="MCP evaluation",
         headline=f"{good} of {cells} cells passed in {count_of(len(written) + len(not_run), 'suite')}{missing}",
         badge=_OUTCOMES[state],

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.outcome import Outcome
+from bakeoff.doors.mcp.outcome import CallOutcome
 from bakeoff.doors.mcp.results.report import failure_reason
 from bakeoff.record import Record, Verdict
 from bakeoff.report.blocks import Block, BulletList, Phrase, Quote, heading
@@ -14,7 +14,7 @@ _MAX_NAMES = 2
 _LONGEST = 300
 
 
-def reasons(outcome: Outcome) -> Iterator[Block]:
+def reasons(outcome: CallOutcome) -> Iterator[Block]:
     """Yield the most frequent reasons of failed rounds, and then of lost rounds."""
     records = [record for cell in outcome.cells for record in cell.records if record.verdict is not Verdict.PASS]
     for title, counted in (("Why rounds failed", True), ("Lost rounds, which count neither way", False)):

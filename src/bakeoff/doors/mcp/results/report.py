@@ -10,14 +10,14 @@ from pydantic import Field, JsonValue
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
-from bakeoff.doors.mcp.calls import Expected, ExpectedTurn, written_calls
+from bakeoff.doors.mcp.calls import ExpectedMcpCall, ExpectedTurn, written_calls
 from bakeoff.doors.mcp.config import Mode
 from bakeoff.doors.mcp.confusion import ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp.coverage import Coverage
 from bakeoff.doors.mcp.end_state import EndResult, end_results_in
 from bakeoff.doors.mcp.execution import TurnScore, turns_in
-from bakeoff.doors.mcp.outcome import CellOutcome, Outcome
-from bakeoff.doors.mcp.plan import PlanSettings, config_of, mode_of
+from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome
+from bakeoff.doors.mcp.plan import McpPlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage, Verdict
@@ -69,7 +69,7 @@ class ExpectedTurnResult(FrozenModel):
     expectedOutput: JsonValue = None
 
 
-class CaseResult(FrozenModel):
+class McpCaseResult(FrozenModel):
     prompt: str
     expectedOutput: JsonValue = None
     turns: tuple[ExpectedTurnResult, ...] = Field(default=(), exclude_if=lambda turns: not turns)
@@ -88,7 +88,7 @@ class ReportSummary(FrozenModel):
     suiteRule: str
 
 
-class Latency(FrozenModel):
+class LatencyPercentiles(FrozenModel):
     """Seconds per answer, without the time in a provider's queue."""
 
     answers: int
@@ -114,7 +114,7 @@ class ModelNumbers(FrozenModel):
     lostRounds: int = Field(description="infra, budget and grader: they count neither way")
     usage: Usage = Field(description="of all attempts, including the judge")
     cost: float | None = Field(description="null if it is unknown")
-    latency: Latency | None = None
+    latency: LatencyPercentiles | None = None
     replies: dict[str, int] = Field(default={}, description="bare, fenced, surrounded, prose or native")
     constrainedReplies: bool = Field(default=False, description="the reply had to follow a JSON Schema")
 
@@ -130,7 +130,7 @@ class ModelConfusion(FrozenModel):
     calls: tuple[ConfusionEntry, ...]
 
 
-class Additions(FrozenModel):
+class McpAdditions(FrozenModel):
     """What Bakeoff adds to the format."""
 
     version: str
@@ -156,14 +156,14 @@ class Additions(FrozenModel):
     )
 
 
-class Report(FrozenModel):
+class McpReport(FrozenModel):
     """One suite."""
 
     timestamp: str
     config: dict[str, JsonValue]
-    results: tuple[CaseResult, ...]
+    results: tuple[McpCaseResult, ...]
     summary: ReportSummary
-    bakeoff: Additions
+    bakeoff: McpAdditions
 
     @property
     def passed(self) -> bool:
@@ -175,15 +175,15 @@ class Report(FrozenModel):
 
 
 def build_report(
-    plan: Plan, settings: PlanSettings, outcome: Outcome, found: Sequence[Confusion], *, run: str, started: float
-) -> Report:
+    plan: Plan, settings: McpPlanSettings, outcome: CallOutcome, found: Sequence[Confusion], *, run: str, started: float
+) -> McpReport:
     """Build the report of a run from the outcome of its cells and its confusion matrices (`found`)."""
     cells = dict(outcome.by_case())
-    return Report(
+    return McpReport(
         timestamp=timestamp_of(started),
         config=_config(plan, settings),
         results=tuple(
-            CaseResult(
+            McpCaseResult(
                 prompt=case.prompt,
                 expectedOutput=expected_output(case),
                 turns=tuple(
@@ -216,13 +216,13 @@ def build_report(
 
 def expected_output(case: Case, turn: int | None = None) -> JsonValue:
     """Return the expected calls of a case, or of one turn from 1, as a configuration writes them."""
-    expected = Expected.model_validate(case.expected)
+    expected = ExpectedMcpCall.model_validate(case.expected)
     return written_calls((expected if turn is None else expected.turns[turn - 1]).calls)
 
 
 def expected_turns(case: Case) -> tuple[ExpectedTurn, ...]:
     """Return the turns of a case with several."""
-    turns = Expected.model_validate(case.expected).turns
+    turns = ExpectedMcpCall.model_validate(case.expected).turns
     return turns if len(turns) > 1 else ()
 
 
@@ -254,7 +254,7 @@ def failure_reason(record: Record) -> str | None:
     return "; ".join(score.reason for score in record.scores if score.reason) or "it did not pass"
 
 
-def _config(plan: Plan, settings: PlanSettings) -> dict[str, JsonValue]:
+def _config(plan: Plan, settings: McpPlanSettings) -> dict[str, JsonValue]:
     """Return the configuration as a file would write it, without defaults except for the most important keys.
 
     Variables and headers of servers are left out, because they may be secret.
@@ -321,11 +321,11 @@ def _grade(grading: JsonValue) -> JsonValue:
 
 
 def _additions(
-    plan: Plan, settings: PlanSettings, cells: Iterable[CellOutcome], found: Sequence[Confusion], run: str
-) -> Additions:
+    plan: Plan, settings: McpPlanSettings, cells: Iterable[CellOutcome], found: Sequence[Confusion], run: str
+) -> McpAdditions:
     records = [record for cell in cells for record in cell.records]
     summary = summarise(plan, records)
-    return Additions(
+    return McpAdditions(
         version=__version__,
         suite=settings.file,
         run=run,
@@ -381,10 +381,10 @@ def cost_of(models: Sequence[ModelNumbers]) -> str:
     return f"{cost(sum(known))}{without}"
 
 
-def latency_of(seconds: Sequence[float]) -> Latency | None:
+def latency_of(seconds: Sequence[float]) -> LatencyPercentiles | None:
     """Return percentiles by nearest rank: each is the time of a real answer."""
     if not seconds:
         return None
     ordered = sorted(seconds)
     p50, p90, p99 = (ordered[math.ceil(share * len(ordered)) - 1] for share in (0.5, 0.9, 0.99))
-    return Latency(answers=len(ordered), p50=p50, p90=p90, p99=p99, longest=ordered[-1])
+    return LatencyPercentiles(answers=len(ordered), p50=p50, p90=p90, p99=p99, longest=ordered[-1])

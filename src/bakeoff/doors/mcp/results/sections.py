@@ -15,8 +15,8 @@ from bakeoff.doors.mcp.confusion import Confusion, called_in, most_confused, poo
 from bakeoff.doors.mcp.coverage import Coverage
 from bakeoff.doors.mcp.end_state import EndResult, end_results_in
 from bakeoff.doors.mcp.execution import turns_in
-from bakeoff.doors.mcp.outcome import CellOutcome, Outcome, State
-from bakeoff.doors.mcp.plan import PlanSettings, mode_of
+from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, State
+from bakeoff.doors.mcp.plan import McpPlanSettings, mode_of
 from bakeoff.doors.mcp.prompt import system_prompt
 from bakeoff.doors.mcp.results.report import (
     ModelNumbers,
@@ -39,7 +39,7 @@ from bakeoff.report.blocks import (
     Quote,
     Section,
     Table,
-    Text,
+    TextBlock,
     Tone,
     Value,
     columns,
@@ -56,8 +56,8 @@ TONES: dict[State, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lo
 
 def page_parts(
     plan: Plan,
-    settings: PlanSettings,
-    outcome: Outcome,
+    settings: McpPlanSettings,
+    outcome: CallOutcome,
     found: Sequence[Confusion],
     since: VersionReport | None = None,
 ) -> DoorParts:
@@ -79,14 +79,14 @@ def page_parts(
     )
 
 
-def verdict_sentence(outcome: Outcome, rounds: int) -> str:
+def verdict_sentence(outcome: CallOutcome, rounds: int) -> str:
     """Return how many cells passed and how many must, as part of a sentence."""
     share = percent(outcome.threshold)
     needed = "" if outcome.rule == "all" else f"; {share} of them must pass"
     return f"{outcome.passed} of {len(outcome.cells)} cells passed at {share} of {count_of(rounds, 'round')}{needed}"
 
 
-def pass_rates(outcome: Outcome) -> Table:
+def pass_rates(outcome: CallOutcome) -> Table:
     """Return the pass rates as a table with a row for each case and a column for each model."""
     models = dict.fromkeys(cell.model for cell in outcome.cells)
     rows: list[tuple[Value, ...]] = []
@@ -119,7 +119,7 @@ def repeated_passes(models: Sequence[ModelNumbers]) -> Iterator[Block]:
         )
 
 
-def turn_rates(outcome: Outcome) -> Iterator[Table]:
+def turn_rates(outcome: CallOutcome) -> Iterator[Table]:
     """Yield a table that says how many rounds passed each turn, if cases have several."""
     rows: list[tuple[Value, ...]] = []
     most = 0
@@ -137,7 +137,7 @@ def turn_rates(outcome: Outcome) -> Iterator[Table]:
         yield Table(titles, filled, "Rounds that passed each turn, of those that were asked it")
 
 
-def end_state_table(outcome: Outcome) -> Iterator[Table]:
+def end_state_table(outcome: CallOutcome) -> Iterator[Table]:
     """Yield a table with a line for each check of an end state, if cases have some."""
     rows: list[tuple[Value, ...]] = []
     for cell in outcome.cells:
@@ -155,9 +155,9 @@ def end_state_table(outcome: Outcome) -> Iterator[Table]:
         yield Table(columns("case", "model", "end state", "passed>", "why not"), tuple(rows), "End states")
 
 
-def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
+def _cells_section(outcome: CallOutcome, warnings: Sequence[str]) -> Section:
     lead = f"A cell is one case and one model; it passes at {percent(outcome.threshold)} of its rounds."
-    notes = tuple(Text(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
+    notes = tuple(TextBlock(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
     return Section(
         id="cells",
         title="Pass rates",
@@ -166,7 +166,7 @@ def _cells_section(outcome: Outcome, warnings: Sequence[str]) -> Section:
     )
 
 
-def _confusion_sections(settings: PlanSettings, found: Sequence[Confusion]) -> Iterator[Section]:
+def _confusion_sections(settings: McpPlanSettings, found: Sequence[Confusion]) -> Iterator[Section]:
     shown = [one for one in found if one.counts]
     if not shown:
         return
@@ -217,14 +217,14 @@ def _count(one: Confusion, wanted: str, called: str) -> JsonValue:
     return {"text": str(count) if count else "·", "tone": tone, "note": note}
 
 
-def _answers_section(plan: Plan, outcome: Outcome) -> Iterator[Section]:
+def _answers_section(plan: Plan, outcome: CallOutcome) -> Iterator[Section]:
     cases = {case.id: case for case in plan.cases}
     wrong = [answer for cell in outcome.cells for answer in _wrong_answers(plan, cases[cell.case], cell)]
     if not wrong:
         return
     more = len(wrong) - _MAX_ANSWERS
     rest = f"{count_of(more, 'more is', 'more are')} in the JSON report."
-    notes = (Text(text=rest, tone="muted"),) if more > 0 else ()
+    notes = (TextBlock(text=rest, tone="muted"),) if more > 0 else ()
     block = Fragment(package=_PACKAGE, template="answers.html", data={"answers": wrong[:_MAX_ANSWERS]})
     lead = (
         "Each wrong answer once, with its rounds and the reason. Lines that differ are marked, even if the "
@@ -293,7 +293,7 @@ def side_by_side(expected: str, actual: str) -> tuple[list[JsonValue], list[Json
     return lefts, rights
 
 
-def state_with(outcome: Outcome, coverage: Coverage | None) -> State:
+def state_with(outcome: CallOutcome, coverage: Coverage | None) -> State:
     """Return the outcome of the suite. It fails if too little is covered, however good the answers are."""
     return "failed" if coverage is not None and not coverage.passed else outcome.state
 
@@ -301,7 +301,7 @@ def state_with(outcome: Outcome, coverage: Coverage | None) -> State:
 def coverage_blocks(coverage: Coverage) -> Iterator[Block]:
     """Describe what the cases exercise, for Markdown and the terminal."""
     lacks = f"; no case for {coverage.first_gaps}" if coverage.uncovered else ""
-    yield Text(text=f"{coverage.sentence}{lacks}.", tone="plain" if coverage.passed else "fail")
+    yield TextBlock(text=f"{coverage.sentence}{lacks}.", tone="plain" if coverage.passed else "fail")
 
 
 def _coverage_section(coverage: Coverage | None) -> Iterator[Section]:
@@ -312,7 +312,7 @@ def _coverage_section(coverage: Coverage | None) -> Iterator[Section]:
 
 def uncovered_blocks(coverage: Coverage) -> Iterator[Block]:
     """Describe coverage in full: the figures, and a table of what no case exercises."""
-    yield Text(text=f"{coverage.sentence}.", tone="plain" if coverage.passed else "fail")
+    yield TextBlock(text=f"{coverage.sentence}.", tone="plain" if coverage.passed else "fail")
     rows: list[tuple[Value, ...]] = [
         (
             visible(each.tool, _NAME),
@@ -331,7 +331,7 @@ def _unnamed(name: str, values: Sequence[JsonValue]) -> str:
     return f"{visible(name, _NAME)}: {visible(listed, 300)}"
 
 
-def _tools_section(plan: Plan, settings: PlanSettings) -> Section:
+def _tools_section(plan: Plan, settings: McpPlanSettings) -> Section:
     rows = tuple(
         (visible(tool.name, _NAME), visible(tool.server, _NAME), visible(tool.description, 500) or "–")
         for tool in settings.tools

@@ -3,7 +3,7 @@
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp.description_patch import DescriptionPatch
 from bakeoff.doors.mcp.tuning import PRESENT, TuneReport
-from bakeoff.report.blocks import Block, Code, Datum, Facts, Quote, Report, Section, Table, Text, Tone, columns
+from bakeoff.report.blocks import Block, Code, Datum, Facts, Quote, Report, Section, Table, TextBlock, Tone, columns
 from bakeoff.report.formatting import percent, sentence, visible
 
 _NAME = 120
@@ -66,4 +66,4 @@ def _change(report: TuneReport, patch: DescriptionPatch | None) -> tuple[Block, 
     before, after = report.description_of(PRESENT), report.description_of(report.winner)
     lines = [*(f"-{line}" for line in before.splitlines()), *(f"+{line}" for line in after.splitlines())]
     diff = Code("\n".join(lines), "diff", visible(report.tool, _NAME), folded=False)
-    return (Text(f"There is no patch: {patch.refused}.", tone="muted"), diff) if patch else (diff,)
+    return (TextBlock(f"There is no patch: {patch.refused}.", tone="muted"), diff) if patch else (diff,)

@@ -3,7 +3,7 @@
 from difflib import unified_diff
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.snapshot.changes import LEVELS, Change, Level
+from bakeoff.doors.mcp.snapshot.changes import LEVELS, Level, ToolChange
 from bakeoff.doors.mcp.versions import ToolPoints, VersionReport
 from bakeoff.report.blocks import (
     Block,
@@ -69,11 +69,11 @@ def version_sections(report: VersionReport) -> tuple[Section, ...]:
     return tuple(found)
 
 
-def _of_tools(report: VersionReport) -> list[Change]:
+def _of_tools(report: VersionReport) -> list[ToolChange]:
     return [change for one in report.tools for change in one.changes]
 
 
-def _change_row(change: Change) -> tuple[Value, ...]:
+def _change_row(change: ToolChange) -> tuple[Value, ...]:
     return Datum(change.level, tone=_LEVEL_TONES[change.level]), Quote(change.where), visible(change.what, 300)
 
 
@@ -132,7 +132,7 @@ def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
     )
 
 
-def _kind(change: Change) -> str:
+def _kind(change: ToolChange) -> str:
     return change.kind.replace("-", " ")
 
 

@@ -15,10 +15,10 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import quoted
 from bakeoff.doors.mcp.snapshot.files import (
     ArgumentEntry,
-    PromptEntry,
     ResourceEntry,
     ServerEntry,
     Snapshot,
+    SnapshotPrompt,
     ToolEntry,
 )
 from bakeoff.doors.mcp.snapshot.schemas import Effect, SchemaChange, schema_changes, text_changes
@@ -46,7 +46,7 @@ _OF_OUTPUT: dict[Effect, Level] = {
 _SAME_TOOL = 0.9  # likeness of the descriptions of a tool and of the one that replaces it
 
 
-class Change(FrozenModel):
+class ToolChange(FrozenModel):
     """One difference. `before` and `after` are texts that changed, such as descriptions. All texts are untrusted."""
 
     level: Level
@@ -67,7 +67,7 @@ class Change(FrozenModel):
         return "/".join(part for part in (self.server, self.name) if part) + (self.place and f": {self.place}")
 
 
-def changes(before: Snapshot, after: Snapshot) -> tuple[Change, ...]:
+def changes(before: Snapshot, after: Snapshot) -> tuple[ToolChange, ...]:
     """Return the differences of two snapshots, the most serious first.
 
     If each has one server, the two are compared whatever their names are.
@@ -81,21 +81,21 @@ def changes(before: Snapshot, after: Snapshot) -> tuple[Change, ...]:
     return tuple(sorted(found, key=_order))
 
 
-def _server(name: str, level: Level, event: str) -> Change:
-    return Change(level=level, kind=f"server-{event}", server=name, part="server", what=f"the server was {event}")
+def _server(name: str, level: Level, event: str) -> ToolChange:
+    return ToolChange(level=level, kind=f"server-{event}", server=name, part="server", what=f"the server was {event}")
 
 
-def _order(change: Change) -> tuple[int, str, str, str]:
+def _order(change: ToolChange) -> tuple[int, str, str, str]:
     return LEVELS.index(change.level), change.server, change.part, change.name
 
 
-def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) -> Iterator[Change]:
+def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) -> Iterator[ToolChange]:
     """Yield the differences of one tool."""
 
-    def change(found: SchemaChange, level: Level, prefix: str = "") -> Change:
+    def change(found: SchemaChange, level: Level, prefix: str = "") -> ToolChange:
         place = ".".join(part for part in (prefix, found.place) if part)
         texts = (before.description, after.description) if found.kind.startswith("description") and not place else None
-        return Change(
+        return ToolChange(
             level=level,
             kind=found.kind,
             server=server,
@@ -141,9 +141,9 @@ def _is_more_dangerous(before: Mapping[str, JsonValue], after: Mapping[str, Json
     return destroys or (before.get("readOnlyHint") is True and after.get("readOnlyHint") is not True)
 
 
-def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Iterator[Change]:
+def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Iterator[ToolChange]:
     for found in text_changes(before.instructions, after.instructions, name="instructions"):
-        yield Change(
+        yield ToolChange(
             level=_OF_INPUT[found.effect],
             kind=found.kind,
             server=server,
@@ -161,7 +161,7 @@ def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Ite
     yield from _prompts(server, before.prompts, after.prompts)
 
 
-def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[Change]:
+def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[ToolChange]:
     renamed = dict(_renamed(before, after))
     for name, tool in before.items():
         if name in after:
@@ -169,19 +169,19 @@ def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, Too
         elif name in renamed:
             now = renamed[name]
             what = f"it is now called {quoted(now, 80)}"
-            yield Change(
+            yield ToolChange(
                 level="breaking", kind="tool-renamed", server=server, part="tool", name=name, what=what, renamed=now
             )
             for change in tool_changes(server, name, tool, after[now]):
                 yield change.model_copy(update={"renamed": now})
         else:
-            yield Change(
+            yield ToolChange(
                 level="breaking", kind="tool-removed", server=server, part="tool", name=name, what="it was removed"
             )
     for name in after:
         if name not in before and name not in renamed.values():
             what = "it is new: models may call it in place of others"
-            yield Change(level="risky", kind="tool-added", server=server, part="tool", name=name, what=what)
+            yield ToolChange(level="risky", kind="tool-added", server=server, part="tool", name=name, what=what)
 
 
 def _renamed(before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[tuple[str, str]]:
@@ -207,10 +207,10 @@ def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
 
 def _resources(
     server: str, kind: str, before: Mapping[str, ResourceEntry], after: Mapping[str, ResourceEntry]
-) -> Iterator[Change]:
-    def change(level: Level, what: str, uri: str, event: str) -> Change:
+) -> Iterator[ToolChange]:
+    def change(level: Level, what: str, uri: str, event: str) -> ToolChange:
         named = f"{kind.replace(' ', '-')}-{event}"
-        return Change(level=level, kind=named, server=server, part="resource", name=uri, what=what)
+        return ToolChange(level=level, kind=named, server=server, part="resource", name=uri, what=what)
 
     for uri, old in before.items():
         new = after.get(uri)
@@ -229,12 +229,14 @@ def _resources(
             yield change("cosmetic", f"the {kind} is new", uri, "added")
 
 
-def _prompts(server: str, before: Mapping[str, PromptEntry], after: Mapping[str, PromptEntry]) -> Iterator[Change]:
+def _prompts(
+    server: str, before: Mapping[str, SnapshotPrompt], after: Mapping[str, SnapshotPrompt]
+) -> Iterator[ToolChange]:
     """Compare prompts. People choose them, so that their descriptions are cosmetic."""
 
-    def change(level: Level, what: str, name: str, event: str, place: str = "") -> Change:
+    def change(level: Level, what: str, name: str, event: str, place: str = "") -> ToolChange:
         kind = f"prompt-{event}"
-        return Change(level=level, kind=kind, server=server, part="prompt", name=name, place=place, what=what)
+        return ToolChange(level=level, kind=kind, server=server, part="prompt", name=name, place=place, what=what)
 
     for name, old in before.items():
         new = after.get(name)

@@ -51,7 +51,7 @@ class ArgumentEntry(FrozenModel):
     required: bool = False
 
 
-class PromptEntry(FrozenModel):
+class SnapshotPrompt(FrozenModel):
     """A prompt."""
 
     title: str = ""
@@ -66,7 +66,7 @@ class ServerEntry(FrozenModel):
     tools: dict[str, ToolEntry] = {}
     resources: dict[str, ResourceEntry] = {}
     resourceTemplates: dict[str, ResourceEntry] = {}
-    prompts: dict[str, PromptEntry] = {}
+    prompts: dict[str, SnapshotPrompt] = {}
 
 
 class Snapshot(FrozenModel):
@@ -161,7 +161,7 @@ def _entry(offer: Offers) -> ServerEntry:
         resources=entries(template=False),
         resourceTemplates=entries(template=True),
         prompts={
-            each.name: PromptEntry(
+            each.name: SnapshotPrompt(
                 title=each.title,
                 description=each.description,
                 arguments={

@@ -8,7 +8,7 @@ from typing import Any
 
 from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.mcp.sarif import SarifLevel, SarifResult, sarif_log
-from bakeoff.doors.mcp.snapshot.changes import LEVELS, Change, Level
+from bakeoff.doors.mcp.snapshot.changes import LEVELS, Level, ToolChange
 from bakeoff.doors.mcp.snapshot.files import PlacedSnapshot
 from bakeoff.report.blocks import Block, Code, Quote, Table, Words, columns, paragraph
 
@@ -23,13 +23,13 @@ _MAX_ALIKE = 3  # more of the same share a row
 _WIDTH = 100  # of the lines of a description that are compared
 
 
-def fails(found: Sequence[Change], on: str) -> bool:
+def fails(found: Sequence[ToolChange], on: str) -> bool:
     """Return True if a change is at least as serious as `on`: breaking, risky, cosmetic, or never."""
     serious = LEVELS[: LEVELS.index(on) + 1] if on in LEVELS else ()
     return any(change.level in serious for change in found)
 
 
-def change_blocks(found: Sequence[Change]) -> Iterator[Block]:
+def change_blocks(found: Sequence[ToolChange]) -> Iterator[Block]:
     """Describe changes: a table, the words of changed descriptions, and the counts."""
     yield from listed_changes(found)
     counts = Counter(change.level for change in found)
@@ -38,7 +38,7 @@ def change_blocks(found: Sequence[Change]) -> Iterator[Block]:
     yield paragraph(f"{listed}. {MEANINGS[worst] if worst else 'Nothing changed.'}")
 
 
-def listed_changes(found: Sequence[Change]) -> Iterator[Block]:
+def listed_changes(found: Sequence[ToolChange]) -> Iterator[Block]:
     """Describe changes, if there are any: a table, and the words of changed descriptions."""
     if not found:
         return
@@ -51,9 +51,9 @@ def listed_changes(found: Sequence[Change]) -> Iterator[Block]:
             yield Code(text_diff(change.before, change.after), "diff", change.where)
 
 
-def _rows(found: Sequence[Change]) -> list[tuple[Words, ...]]:
+def _rows(found: Sequence[ToolChange]) -> list[tuple[Words, ...]]:
     """Return a row for each change, and one row for a change that many places have alike."""
-    alike: dict[tuple[Level, str, str], list[Change]] = {}
+    alike: dict[tuple[Level, str, str], list[ToolChange]] = {}
     for change in found:
         alike.setdefault((change.level, change.kind, change.what), []).append(change)
     rows: list[tuple[Words, ...]] = []
@@ -76,7 +76,7 @@ def _folded(text: str) -> list[str]:
     return [part for line in text.splitlines() for part in textwrap.wrap(line, _WIDTH) or [""]]
 
 
-def changes_as_json(found: Sequence[Change]) -> dict[str, Any]:
+def changes_as_json(found: Sequence[ToolChange]) -> dict[str, Any]:
     counts = Counter(change.level for change in found)
     return {
         "changes": [change.model_dump(mode="json", exclude_none=True) for change in found],
@@ -84,7 +84,7 @@ def changes_as_json(found: Sequence[Change]) -> dict[str, Any]:
     }
 
 
-def changes_as_sarif(found: Sequence[Change], before: PlacedSnapshot) -> dict[str, Any]:
+def changes_as_sarif(found: Sequence[ToolChange], before: PlacedSnapshot) -> dict[str, Any]:
     """Return the changes as SARIF 2.1.0. They point to the lines of the committed snapshot."""
     rules = {
         change.kind: {
@@ -111,7 +111,7 @@ def changes_as_sarif(found: Sequence[Change], before: PlacedSnapshot) -> dict[st
     return sarif_log("bakeoff mcp diff", list(rules.values()), results)
 
 
-def _key(change: Change) -> tuple[str, ...]:
+def _key(change: ToolChange) -> tuple[str, ...]:
     section = {
         "tool": "tools",
         "prompt": "prompts",

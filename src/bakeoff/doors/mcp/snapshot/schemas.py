@@ -44,10 +44,10 @@ class SchemaChange:
 def schema_changes(before: Schema, after: Schema) -> Iterator[SchemaChange]:
     """Yield the differences between two schemas. References inside them are followed, and nothing is fetched."""
     if before != after:
-        yield from _Comparison(before, after).part(before, after, "", (("#", "#"),))
+        yield from _SchemaComparison(before, after).part(before, after, "", (("#", "#"),))
 
 
-class _Comparison:
+class _SchemaComparison:
     """Two whole schemas, which references point into."""
 
     def __init__(self, before: Schema, after: Schema) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from bakeoff._kernel.text import count_of, part_of
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.numbers import MAX_NOT_PASSED, MAX_WORST, Numbers, SuiteName, why_not
-from bakeoff.doors.pytest.reporting.session_summary import GateResult, Summary
+from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
 from bakeoff.record import NO_USAGE
 from bakeoff.report.blocks import (
     Block,
@@ -15,8 +15,8 @@ from bakeoff.report.blocks import (
     Datum,
     Quote,
     Section,
-    Span,
     Table,
+    TextSpan,
     Tone,
     Value,
     Words,
@@ -37,7 +37,7 @@ _MAX_NAME_LENGTH = 200
 _TONES: dict[bool | None, Tone] = {True: "pass", False: "fail", None: "lost"}
 
 
-def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
+def summary_blocks(summary: SessionSummary, *, worst: int = WORST) -> Iterator[Block]:
     """Yield the table of suites with notes, the worst cases and the gates, as text shows them."""
     if summary.suites:
         yield from text_blocks([_without_drawings(_suites(summary))])
@@ -55,7 +55,7 @@ def summary_blocks(summary: Summary, *, worst: int = WORST) -> Iterator[Block]:
         )
 
 
-def step_blocks(summary: Summary, missed: list[EvalOutcome]) -> Iterator[Block]:
+def step_blocks(summary: SessionSummary, missed: list[EvalOutcome]) -> Iterator[Block]:
     """Yield the summary of a GitHub step, with the first cases that did not pass."""
     yield heading("Evals")
     if not summary.suites:
@@ -69,7 +69,7 @@ def step_blocks(summary: Summary, missed: list[EvalOutcome]) -> Iterator[Block]:
             yield paragraph(f"… and {left_out:,} more.")
 
 
-def page_sections(summary: Summary) -> Iterator[Section]:
+def page_sections(summary: SessionSummary) -> Iterator[Section]:
     """Yield the sections that the HTML page has besides those of any run."""
     yield Section("suites", "Suites", (_suites(summary),))
     if summary.comparisons is not None:
@@ -88,12 +88,12 @@ def page_sections(summary: Summary) -> Iterator[Section]:
         yield Section("worst", "Worst cases", (table,))
 
 
-def not_passed(summary: Summary) -> list[EvalOutcome]:
+def not_passed(summary: SessionSummary) -> list[EvalOutcome]:
     """Return the first cases that failed, then those that could not be judged."""
     return [*summary.tallies.missed, *summary.tallies.unjudged][:MAX_NOT_PASSED]
 
 
-def _suites(summary: Summary) -> Table:
+def _suites(summary: SessionSummary) -> Table:
     """Return a row for each suite and one for all; text leaves out columns without any value."""
     usage = summary.numbers.usage
     titles = (
@@ -116,7 +116,7 @@ def _suites(summary: Summary) -> Table:
     return Table(titles, tuple(rows), "Suites", tuple(map(sentence, notes(summary))))
 
 
-def _name(name: SuiteName, summary: Summary) -> str:
+def _name(name: SuiteName, summary: SessionSummary) -> str:
     """Return the name of a suite, with its file if another file has a suite of that name."""
     return name.suite if sum(name.suite == other.suite for other in summary.suites) == 1 else str(name)
 
@@ -144,8 +144,8 @@ def _drawn(text: str, value: float | None, interval: Interval | None) -> Datum:
     if value is None:
         return Datum(text)
     if interval is None:
-        return Datum(text, sort=value, span=Span(value), note="fewer than two cases")
-    return Datum(text, sort=value, span=Span(value, interval.low, interval.high), note=interval.method)
+        return Datum(text, sort=value, span=TextSpan(value), note="fewer than two cases")
+    return Datum(text, sort=value, span=TextSpan(value, interval.low, interval.high), note=interval.method)
 
 
 def _without_drawings(table: Table) -> Table:
@@ -153,7 +153,7 @@ def _without_drawings(table: Table) -> Table:
     return replace(table, rows=tuple(rows))
 
 
-def notes(summary: Summary) -> Iterator[str]:
+def notes(summary: SessionSummary) -> Iterator[str]:
     """Yield notes on the numbers: how they were computed, and what they leave out."""
     total = summary.numbers
     rounds = f" in {count_of(total.rounds, 'round')}" if total.rounds > total.cases else ""
@@ -194,7 +194,7 @@ def notes(summary: Summary) -> Iterator[str]:
         yield "the run was stopped before its end, or not all of it could be read: these are the reported tests"
 
 
-def _worst(summary: Summary, of_a_suite: int, most: int) -> Table:
+def _worst(summary: SessionSummary, of_a_suite: int, most: int) -> Table:
     """Return the cases with the lowest scores, those that failed first."""
     found = [one for tally in summary.tallies.suites.values() for one in tally.lowest(of_a_suite)]
     rows = (

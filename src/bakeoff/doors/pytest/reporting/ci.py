@@ -7,7 +7,7 @@ from pathlib import Path
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.blocks import step_blocks
 from bakeoff.doors.pytest.reporting.numbers import file_part, why_not
-from bakeoff.doors.pytest.reporting.session_summary import Summary
+from bakeoff.doors.pytest.reporting.session_summary import SessionSummary
 from bakeoff.report.formatting import visible
 
 Places = Mapping[str, tuple[Path, int | None]]
@@ -19,7 +19,7 @@ _MAX_ROUNDS = 20  # of a case that have properties of their own
 
 
 def annotations(
-    summary: Summary,
+    summary: SessionSummary,
     redact: Callable[[EvalOutcome], EvalOutcome],
     places: Places,
     environment: Mapping[str, str],
@@ -45,7 +45,7 @@ def annotations(
         yield command("notice", "bakeoff", f"{left_out} more evals did not pass; the summary counts them")
 
 
-def write_summary(summary: Summary, missed: list[EvalOutcome], environment: Mapping[str, str]) -> str:
+def write_summary(summary: SessionSummary, missed: list[EvalOutcome], environment: Mapping[str, str]) -> str:
     """Write the summary to the page of the step, if GitHub named a file for it; there is no note to print."""
     from bakeoff.report.github import SUMMARY_FILE, write_step_summary
 

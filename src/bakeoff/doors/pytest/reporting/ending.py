@@ -14,7 +14,7 @@ from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.blocks import gates_sentence, not_passed, page_sections
 from bakeoff.doors.pytest.reporting.ci import Places, annotations, write_summary
 from bakeoff.doors.pytest.reporting.numbers import Tallies
-from bakeoff.doors.pytest.reporting.session_summary import GateResult, Summary, summary_of
+from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary, summary_of
 from bakeoff.doors.pytest.reporting.undecided import NONE
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.output_files import PUBLIC, refuse_unwritable, replace_file
@@ -31,7 +31,7 @@ _NOTHING_TO_COMPARE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Requested:
+class RequestedFiles:
     """The reports and gates that the command line asks for."""
 
     json: Path | None = None
@@ -43,10 +43,10 @@ class Requested:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class SessionEnd:
     """The result of a session."""
 
-    summary: Summary
+    summary: SessionSummary
     forgives: bool  # a pass rate was requested and reached, so that it allows single misses
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()  # files that could not be written
@@ -58,7 +58,7 @@ class Ending:
         return bool(self.problems) or not all(gate.met for gate in self.summary.gates)
 
 
-def read_options(config: pytest.Config) -> Requested:
+def read_options(config: pytest.Config) -> RequestedFiles:
     """Read the options, and refuse before a test runs what cannot work."""
     option = config.option
     try:
@@ -86,7 +86,9 @@ def read_options(config: pytest.Config) -> Requested:
     )
     watch = config.pluginmanager.getplugin("bakeoff-watch")
     number = None if watch is None else watch.number
-    return Requested(option.eval_json, option.eval_html, option.eval_junit, gates, _decisions(config, before), number)
+    return RequestedFiles(
+        option.eval_json, option.eval_html, option.eval_junit, gates, _decisions(config, before), number
+    )
 
 
 def _outcomes_in(file: Path) -> Sequence[EvalOutcome]:
@@ -121,14 +123,14 @@ def _decisions(config: pytest.Config, baseline: Sequence[EvalOutcome] | None) ->
 
 
 def end(
-    requested: Requested,
+    requested: RequestedFiles,
     tallies: Tallies,
     outcomes: Iterable[EvalOutcome],
     *,
     stopped: bool,
     places: Places,
     environment: Mapping[str, str] = os.environ,
-) -> Ending:
+) -> SessionEnd:
     """Judge, then write: a file that cannot be written does not change the verdict."""
     summary = summary_of(tallies, complete=not stopped)
     compared = requested.decisions.comparisons() if requested.decisions else None
@@ -153,7 +155,7 @@ def end(
         write(lambda: write_html(list(map(redact, outcomes)), summary, page, requested.cycle))
     if on_github:
         write(lambda: write_summary(summary, list(map(redact, not_passed(summary))), environment))
-    return Ending(
+    return SessionEnd(
         summary=summary,
         forgives=any(gate.option.endswith("min-pass-rate") and gate.met for gate in gates),
         notes=tuple(note for note in notes if note),
@@ -163,7 +165,7 @@ def end(
 
 
 def _judged(
-    requested: Requested, gates: "Gates", outcomes: Iterable[EvalOutcome], summary: Summary
+    requested: RequestedFiles, gates: "Gates", outcomes: Iterable[EvalOutcome], summary: SessionSummary
 ) -> tuple[GateResult, ...]:
     from bakeoff.doors.pytest.reporting.gates import judge_gates
 
@@ -172,7 +174,7 @@ def _judged(
 
 
 def write_json(
-    outcomes: Iterable[EvalOutcome], summary: Summary, target: Path, redact: Callable[[EvalOutcome], EvalOutcome]
+    outcomes: Iterable[EvalOutcome], summary: SessionSummary, target: Path, redact: Callable[[EvalOutcome], EvalOutcome]
 ) -> str:
     """Write the file of `--eval-json`; return a note about it."""
     from bakeoff.doors.pytest.reporting.eval_file import file_chunks
@@ -189,7 +191,7 @@ def write_incomplete(target: Path) -> None:
             write_json((), summary_of(Tallies(), complete=False), target, lambda given: given)
 
 
-def write_html(outcomes: Sequence[EvalOutcome], summary: Summary, target: Path, cycle: int | None = None) -> str:
+def write_html(outcomes: Sequence[EvalOutcome], summary: SessionSummary, target: Path, cycle: int | None = None) -> str:
     """Write the page of `--eval-html` from redacted outcomes; return a note about it."""
     if not summary.suites:
         return f"{target} was not written: there is no eval to show"

@@ -20,7 +20,7 @@ from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.numbers import Numbers, SuiteName, suite_of
-from bakeoff.doors.pytest.reporting.session_summary import GateResult, Summary
+from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Gate, PassRule
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict
@@ -33,7 +33,7 @@ VERSION = 1
 _LARGEST = 512 * 1024**2  # bytes
 
 
-class Round(FrozenModel):
+class EvalRound(FrozenModel):
     """One round of a case. `record` is what a run's journal holds; the other fields are derived from it."""
 
     score: float | None
@@ -51,7 +51,7 @@ class Round(FrozenModel):
         return record.model_dump(mode="json", exclude_defaults=True)
 
 
-class CaseResult(FrozenModel):
+class EvalCaseResult(FrozenModel):
     """One case of a suite."""
 
     nodeid: str
@@ -68,16 +68,16 @@ class CaseResult(FrozenModel):
     seconds: float
     usage: Usage
     judging: Usage = NO_USAGE
-    rounds: tuple[Round, ...]
+    rounds: tuple[EvalRound, ...]
 
 
-class SuiteResult(FrozenModel):
+class EvalSuiteResult(FrozenModel):
     """One suite, with one set of its parameters."""
 
     suite: str
     file: str
     numbers: Numbers
-    cases: tuple[CaseResult, ...]
+    cases: tuple[EvalCaseResult, ...]
 
 
 class EvalFile(FrozenModel):
@@ -92,7 +92,7 @@ class EvalFile(FrozenModel):
     numbers: Numbers
     gates: tuple[GateResult, ...] = ()
     comparisons: Comparisons | None = None  # of a run that ended when they were decided
-    suites: tuple[SuiteResult, ...]
+    suites: tuple[EvalSuiteResult, ...]
 
     @property
     def outcomes(self) -> list[EvalOutcome]:
@@ -102,7 +102,7 @@ class EvalFile(FrozenModel):
 
 def file_chunks(
     outcomes: Iterable[EvalOutcome],
-    summary: Summary,
+    summary: SessionSummary,
     redact: Callable[[EvalOutcome], EvalOutcome] = lambda given: given,
 ) -> Iterator[bytes]:
     """Yield the text of the file, a line for each case, from one pass over the outcomes."""
@@ -136,16 +136,16 @@ def file_chunks(
 _SHARED = ("nodeid", "case", "input", "expected", "parameters", "problem")  # fields of a case and of its outcome
 
 
-def _case(outcome: EvalOutcome) -> CaseResult:
-    return CaseResult(
+def _case(outcome: EvalOutcome) -> EvalCaseResult:
+    return EvalCaseResult(
         **{name: getattr(outcome, name) for name in (*_SHARED, "score", "passed", "seconds", "judging")},
         **outcome.rule.model_dump(include={"threshold", "gate", "null_as_zero"}),
         usage=outcome.used,
-        rounds=tuple(Round(score=each.value, verdict=each.verdict, record=each) for each in outcome.records),
+        rounds=tuple(EvalRound(score=each.value, verdict=each.verdict, record=each) for each in outcome.records),
     )
 
 
-def _outcome(suite: SuiteResult, case: CaseResult) -> EvalOutcome:
+def _outcome(suite: EvalSuiteResult, case: EvalCaseResult) -> EvalOutcome:
     rule = PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero)
     shared = {name: getattr(case, name) for name in _SHARED}
     name = suite.suite.removesuffix(f"[{case.parameters}]") if case.parameters else suite.suite
@@ -186,7 +186,7 @@ def parse_eval_file(data: bytes, source: str) -> EvalFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedEvals:
     """All evals of several files, and remarks about the merge."""
 
     outcomes: list[EvalOutcome]
@@ -195,7 +195,7 @@ class Merged:
     notes: tuple[str, ...] = ()
 
 
-def merge_files(paths: Sequence[Path]) -> Merged:
+def merge_files(paths: Sequence[Path]) -> MergedEvals:
     """Merge the shards of one run as if they had been one.
 
     A test that is in two files counts once if both have the same result, and is refused otherwise: nobody could tell
@@ -232,4 +232,4 @@ def merge_files(paths: Sequence[Path]) -> Merged:
     notes += [f"{path}: this run has no evals" for path in empty]
     notes += [f"{path}: this run ended when it was decided; intervals assume a fixed number" for path in decided]
     outcomes = [outcome for found in whole.values() for outcome in found]
-    return Merged(outcomes, complete=not stopped, shards=shards, notes=tuple(notes))
+    return MergedEvals(outcomes, complete=not stopped, shards=shards, notes=tuple(notes))

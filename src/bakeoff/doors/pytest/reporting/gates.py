@@ -9,15 +9,15 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.numbers import Numbers, SuiteName, cell_of, suite_of
-from bakeoff.doors.pytest.reporting.session_summary import GateResult, Summary
+from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
 from bakeoff.doors.pytest.reporting.undecided import NONE, Allowance, refusal
 from bakeoff.record import reaches
 from bakeoff.report.formatting import percent, visible
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.decisions import PairDecision
-from bakeoff.stats.gates import GateVerdict, Losses, Ruling, decide, exit_code_of, judge_all, nothing_shown
-from bakeoff.stats.sequential import Decision
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge_all, nothing_shown
+from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.stats.several import compare_all
 
 _MAX_NAMED = 5
@@ -48,7 +48,7 @@ class Gates:
 _Judged = tuple[bool | None, str]
 
 
-def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], summary: Summary) -> tuple[GateResult, ...]:
+def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], summary: SessionSummary) -> tuple[GateResult, ...]:
     """Judge each gate. None is met without any eval, or if the run did not get to its end."""
     numbers = summary.numbers
     found: list[tuple[str, bool | None, str]] = []
@@ -72,7 +72,7 @@ def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], summary: Summary)
     return tuple(GateResult(option=gates.prefix + option, met=met, sentence=why) for option, met, why in found)
 
 
-def _unless_undecided(gates: Gates, summary: Summary, judged: _Judged, undecided: int | None = None) -> _Judged:
+def _unless_undecided(gates: Gates, summary: SessionSummary, judged: _Judged, undecided: int | None = None) -> _Judged:
     """Return how a gate was judged, or that it fails because too many cases are undecided."""
     numbers, tallies = summary.numbers, summary.tallies
     count = numbers.undecided if undecided is None else undecided
@@ -133,16 +133,16 @@ def _anytime(compared: Comparison, pair: PairDecision) -> Comparison:
     return compared.model_copy(update={**numbers, "p_value": None})
 
 
-def _anytime_ruling(compared: Comparison, pair: PairDecision) -> Ruling:
+def _anytime_ruling(compared: Comparison, pair: PairDecision) -> GateJudgement:
     if pair.refused is not None:
-        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=pair.refused, refused=True)
+        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=pair.refused, refused=True)
     if pair.interval is None or pair.difference is None:
-        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence="no case can be compared")
+        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence="no case can be compared")
     low, high = 100 * pair.interval.low, 100 * pair.interval.high
     facts = f"{100 * pair.difference:+.1f} points, anytime-valid interval {low:+.1f} to {high:+.1f}"
-    if pair.decision is Decision.UNDECIDED:
-        return Ruling(verdict=GateVerdict.UNDECIDABLE, sentence=f"{nothing_shown(compared)}: {facts}")
-    return Ruling(verdict=GateVerdict(pair.decision), sentence=f"{pair.decision}: {facts}")
+    if pair.decision is SequentialDecision.UNDECIDED:
+        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=f"{nothing_shown(compared)}: {facts}")
+    return GateJudgement(verdict=GateVerdict(pair.decision), sentence=f"{pair.decision}: {facts}")
 
 
 def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
@@ -181,7 +181,7 @@ def _same(compared: Comparison) -> bool:
     return compared.paired and not compared.wins and not compared.losses
 
 
-def _sentences(compared: Mapping[str, Comparison], rulings: Mapping[str, Ruling]) -> Iterator[str]:
+def _sentences(compared: Mapping[str, Comparison], rulings: Mapping[str, GateJudgement]) -> Iterator[str]:
     order = sorted(rulings, key=lambda name: _WORST_FIRST.index(rulings[name].verdict))
     for name in order[:_MAX_NAMED]:
         yield f"{visible(name, 80)}: {_sentence(compared[name], rulings[name])}"
@@ -189,7 +189,7 @@ def _sentences(compared: Mapping[str, Comparison], rulings: Mapping[str, Ruling]
         yield f"and {count_of(len(order) - _MAX_NAMED, 'more suite')}"
 
 
-def _sentence(compared: Comparison, ruling: Ruling) -> str:
+def _sentence(compared: Comparison, ruling: GateJudgement) -> str:
     pairs = count_of(compared.cases, "pair of cases", "pairs of cases") if compared.paired else "no case in common"
     changed = f", {len(compared.changed)} with changed content" if compared.changed else ""
     if gone := len([key for key in compared.baseline_only if key.id not in compared.changed]):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from bakeoff.doors.pytest.outcome import EvalOutcome
-    from bakeoff.doors.pytest.reporting.ending import Ending, OutcomeRedactor, Requested
+    from bakeoff.doors.pytest.reporting.ending import OutcomeRedactor, RequestedFiles, SessionEnd
     from bakeoff.doors.pytest.reporting.numbers import Tallies
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -41,13 +41,13 @@ def register(config: pytest.Config) -> None:
 class EvalReporter:
     """Counts and prints evals while tests run; judges gates, writes files and prints the summary at the end."""
 
-    def __init__(self, config: pytest.Config, requested: "Requested | None" = None) -> None:
+    def __init__(self, config: pytest.Config, requested: "RequestedFiles | None" = None) -> None:
         self._config = config
         self._requested = requested
         self._gathered = gathering(config)
         self._verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
         self._tallies: Tallies | None = None
-        self._ending: Ending | None = None
+        self._ending: SessionEnd | None = None
         self._places: dict[str, tuple[Path, int | None]] = {}  # file and line of tests that failed, for annotations
         self._properties: dict[tuple[str, object], list[tuple[str, object]]] = {}
         self._failed_otherwise = 0
@@ -140,11 +140,11 @@ class EvalReporter:
         """Judge gates and write files, whatever stopped the session."""
         if session.config.option.collectonly or (self._tallies is None and self._requested is None):
             return
-        from bakeoff.doors.pytest.reporting.ending import Requested, end
+        from bakeoff.doors.pytest.reporting.ending import RequestedFiles, end
         from bakeoff.doors.pytest.reporting.numbers import Tallies
 
         stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self.incomplete
-        requested, tallies = self._requested or Requested(), self._tallies or Tallies()
+        requested, tallies = self._requested or RequestedFiles(), self._tallies or Tallies()
         self._ending = end(requested, tallies, gathering(session.config).outcomes, stopped=stopped, places=self._places)
         if exitstatus in _ENDED:
             session.exitstatus = self._exit_status(session, exitstatus, stopped=stopped)

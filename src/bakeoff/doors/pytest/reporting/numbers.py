@@ -68,7 +68,7 @@ class Worst(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class SuiteTally:
     """The sums of some cases while they are read."""
 
     cells: list[Cell] = field(default_factory=list)
@@ -156,7 +156,7 @@ class SuiteName(NamedTuple):
 class Tallies:
     """The sums of a whole session, by suite."""
 
-    suites: dict[SuiteName, Tally] = field(default_factory=dict)
+    suites: dict[SuiteName, SuiteTally] = field(default_factory=dict)
     missed: list[EvalOutcome] = field(default_factory=list)  # the first that did not reach their threshold
     unjudged: list[EvalOutcome] = field(default_factory=list)
     unscored: list[str] = field(default_factory=list)  # node ids of the first that are recorded without a score
@@ -173,7 +173,7 @@ class Tallies:
     def add(self, outcome: EvalOutcome) -> None:
         """Count one case in its suite."""
         suite = suite_of(outcome)
-        tally = self.suites.get(suite) or self.suites.setdefault(suite, Tally())
+        tally = self.suites.get(suite) or self.suites.setdefault(suite, SuiteTally())
         tally.add(outcome)
         if outcome.parameters:
             rounds = self.rounds.setdefault(outcome.parameters, Counter())
@@ -196,11 +196,11 @@ class Tallies:
         lost = {name: sum(found[verdict] for verdict in unpaid) for name, found in self.rounds.items()}
         return unequal_losses({name: Losses(found.total(), lost[name]) for name, found in self.rounds.items()})
 
-    def whole(self) -> Tally:
+    def whole(self) -> SuiteTally:
         """Return the sums of all suites together."""
-        total = Tally()
+        total = SuiteTally()
         for tally in self.suites.values():
-            for each in fields(Tally):
+            for each in fields(SuiteTally):
                 setattr(total, each.name, getattr(total, each.name) + getattr(tally, each.name))
         return total
 

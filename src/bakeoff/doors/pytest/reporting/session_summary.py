@@ -20,7 +20,7 @@ class GateResult(FrozenModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class SessionSummary:
     """The numbers of a run: the head of the file of `--eval-json`."""
 
     tallies: Tallies
@@ -34,8 +34,8 @@ class Summary:
 
 def summary_of(
     tallies: Tallies, gates: Sequence[GateResult] = (), *, complete: bool = True, shards: int = 1
-) -> Summary:
+) -> SessionSummary:
     """Return the numbers of every suite and of all together."""
     numbers = {name: tally.numbers() for name, tally in tallies.suites.items()}
     total = next(iter(numbers.values())) if len(numbers) == 1 else tallies.whole().numbers()
-    return Summary(tallies, numbers, total, tuple(gates), complete, shards)
+    return SessionSummary(tallies, numbers, total, tuple(gates), complete, shards)

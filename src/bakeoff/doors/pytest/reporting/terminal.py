@@ -15,9 +15,9 @@ from pydantic_core import to_json
 from bakeoff._kernel.text import count_of, without_command
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.blocks import WORST, gate_word, summary_blocks
-from bakeoff.doors.pytest.reporting.ending import Ending
+from bakeoff.doors.pytest.reporting.ending import SessionEnd
 from bakeoff.record import NO_USAGE, ToolCall
-from bakeoff.report.blocks import Block, Blocks, BulletList, Table, Text
+from bakeoff.report.blocks import Block, Blocks, BulletList, Table, TextBlock
 from bakeoff.report.formatting import UNKNOWN, cost, visible
 from bakeoff.report.text_tables import fit_table, plain_text
 
@@ -60,7 +60,7 @@ def _width(terminal: pytest.TerminalReporter) -> int | None:
     return terminal._tw.fullwidth - 1 if terminal.isatty else None
 
 
-def print_ending(terminal: pytest.TerminalReporter, ending: Ending, *, verbosity: int, forgiven: int = 0) -> None:
+def print_ending(terminal: pytest.TerminalReporter, ending: SessionEnd, *, verbosity: int, forgiven: int = 0) -> None:
     """Print the summary, the gates and the files written; `forgiven` counts misses that the pass rate allows."""
     writer = terminal._tw
     worst = 0 if verbosity < 0 else WORST if verbosity == 0 else _MANY_WORST
@@ -214,7 +214,7 @@ def _fits_columns(line: str) -> bool:
 
 def _block_lines(block: Block, width: int) -> list[str] | None:
     match block:
-        case Text():
+        case TextBlock():
             return [plain_text(block.text)]
         case BulletList():
             return [f"· {plain_text(item)}" for item in block.items]

@@ -22,7 +22,7 @@ from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.run_writer import ignore_in_git
 from bakeoff.doors.pytest.watch.reads import Reads
 from bakeoff.doors.pytest.watch.source import ANYTHING, TestParts, imported_files, loaded_files
-from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, Told
+from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, WatchMessages
 from bakeoff.plan import SubjectSpec
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class WatchCycle:
             if nodeid in marks:
                 found = tuple(outcomes.get(nodeid, ()))
                 tests[nodeid] = KeptTest(fingerprint=marks[nodeid], failed=failed, outcomes=found)
-        told = Told(
+        told = WatchMessages(
             complete=self._collected_all and bool(marks),
             run=None if self.run is None else str(self.run),
             tests=tests,

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.text import visible
-from bakeoff._kernel.watch import WAITING, FileStates, Watch, source_files
+from bakeoff._kernel.watch import WAITING, FileStates, FileWatch, source_files
 from bakeoff.doors.pytest.options import WATCH_CYCLE, results_folder
 from bakeoff.doors.pytest.watch.cycle import PAGE, told_file
-from bakeoff.doors.pytest.watch.state import Cycle, Told, stale_tests
+from bakeoff.doors.pytest.watch.state import Cycle, WatchMessages, stale_tests
 from bakeoff.errors import BakeoffError
 from bakeoff.report.html import write_cycle
 from bakeoff.storage.run_folder import RunFolder
@@ -40,12 +40,12 @@ def watch(config: pytest.Config) -> int:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         with temporary_folder("bakeoff-watch-") as folder:
-            return Watching(config, folder, page).run()
+            return WatchLoop(config, folder, page).run()
     finally:
         write_cycle(page, None)
 
 
-class Watching:
+class WatchLoop:
     """The cycles of one watch."""
 
     def __init__(self, config: pytest.Config, folder: Path, page: Path) -> None:
@@ -59,8 +59,8 @@ class Watching:
         self._states = FileStates()
         self._used: set[str] = set()  # files that count besides the source files of the project
         self._changing: Counter[str] = Counter()
-        self._watch = Watch(self._look, self._look())
-        self._told: Told | None = None
+        self._watch = FileWatch(self._look, self._look())
+        self._told: WatchMessages | None = None
         self._run: str | None = None  # the folder in which the last cycle is kept
         self._owed: dict[str, str | None] = {}  # changes since the last cycle that was complete
         self._number = 0
@@ -119,10 +119,10 @@ class Watching:
     def _take(self, began: float) -> None:
         """Take what the cycle has told, and watch the files that it has used."""
         try:
-            told = Told.model_validate_json(told_file(self._file).read_bytes())
+            told = WatchMessages.model_validate_json(told_file(self._file).read_bytes())
         except (OSError, ValidationError):  # it ended before it could tell
             return
-        earlier, self._told = self._told, told.after(self._told or Told())
+        earlier, self._told = self._told, told.after(self._told or WatchMessages())
         if told.complete:
             self._owed.clear()
         else:
@@ -133,7 +133,7 @@ class Watching:
             self._run = told.run
         self._follow(told, began)
 
-    def _follow(self, told: Told, began: float) -> None:
+    def _follow(self, told: WatchMessages, began: float) -> None:
         """Watch the files that a cycle has used, without those that tests change in every cycle."""
         now = self._states(told.files | self._used)
         for path, state in now.items():

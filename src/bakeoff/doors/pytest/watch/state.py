@@ -37,7 +37,7 @@ class Cycle(FrozenModel):
         return not known.failed and known.fingerprint == fingerprint and file not in self.stale
 
 
-class Told(FrozenModel):
+class WatchMessages(FrozenModel):
     """What a cycle tells at its end."""
 
     complete: bool = True  # everything could be collected
@@ -59,7 +59,7 @@ class Told(FrozenModel):
         return {*self.reads, *self.imports, *imported} - {ANYTHING}
 
 
-def stale_tests(changed: Mapping[str, str | None], told: Told) -> set[str] | None:
+def stale_tests(changed: Mapping[str, str | None], told: WatchMessages) -> set[str] | None:
     """Return the test files that use a changed file; None if every test may.
 
     A test file that has changed itself is not among them, unless others import it: its tests are compared one by one.
@@ -84,5 +84,5 @@ def stale_tests(changed: Mapping[str, str | None], told: Told) -> set[str] | Non
     return stale
 
 
-def _users(module: str, told: Told) -> set[str]:
+def _users(module: str, told: WatchMessages) -> set[str]:
     return {test for test, files in told.imports.items() if module in files}
