@@ -27,7 +27,6 @@ from bakeoff.doors.mcp.client_files import read_client_file
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.headers import parse_headers
 from bakeoff.doors.mcp.snapshot.files import read_snapshot
-from bakeoff.doors.pytest.reporting.eval_file import parse_eval_file
 from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.grading.audit import read_audit
 from bakeoff.grading.syntax import parse as parse_source
@@ -43,6 +42,7 @@ from bakeoff.models.prices import parse_gateway_pricing
 from bakeoff.models.providers import parse_model_name
 from bakeoff.replay.http import HttpRecording
 from bakeoff.replay.store import Key, Store
+from bakeoff.report.eval_file import parse_eval_file
 from bakeoff.report.readers import Source
 from bakeoff.scorers.judging import read_answer, read_choice
 from bakeoff.sdk_results import recognise

@@ -1,16 +1,9 @@
 """Cases of a suite that must not disturb each other."""
 
-import os
-import select
-import subprocess
-import sys
-import time
-from pathlib import Path
-
 import junitparser
 import pytest
 
-from .small_project import DEAF, PLUGIN, SmallProject, project
+from .small_project import DEAF, SmallProject, project
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
@@ -206,26 +199,3 @@ async def test_it(case):
 """)
     seen = project.run_apart("-rs")
     assert seen.counts() == {"skipped": 1}, seen.text
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="waits for processes with Linux's pidfd_open")
-def test_an_isolated_case_and_its_children_end_with_a_pytest_that_is_killed(project: SmallProject) -> None:
-    project.write("""
-import subprocess
-
-@eval_suite(data=rows(1), scorers=[right], isolate=True)
-def test_it(case):
-    child = subprocess.Popen(["sleep", "300"])
-    with open("pids", "w") as file:
-        file.write(f"{os.getpid()} {child.pid} .")
-    time.sleep(300)
-""")
-    with subprocess.Popen([sys.executable, "-m", "pytest", *PLUGIN], stdout=subprocess.DEVNULL) as killed:
-        while not (pids := Path("pids")).exists() or not pids.read_text().endswith("."):
-            assert killed.poll() is None
-            time.sleep(0.05)
-        handles = [os.pidfd_open(int(pid)) for pid in pids.read_text().split()[:2]]
-        killed.kill()
-    for handle in handles:
-        assert select.select([handle], [], [], 60)[0], "it is still there"
-        os.close(handle)

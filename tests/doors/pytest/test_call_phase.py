@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from bakeoff.doors.pytest.gather import Outcomes
-from bakeoff.doors.pytest.outcome import EvalOutcome
+from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import find_run
 
 from .small_project import SmallProject, project

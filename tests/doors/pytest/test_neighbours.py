@@ -251,9 +251,8 @@ def pytest_unconfigure():
         "bakeoff.doors.pytest.gather",
         "bakeoff.doors.pytest.options",
         "bakeoff.doors.pytest.plugin",
-        "bakeoff.doors.pytest.reporting",
-        "bakeoff.doors.pytest.reporting.hooks",
-        "bakeoff.doors.pytest.reporting.redacting",
+        "bakeoff.doors.pytest.report_texts",
+        "bakeoff.doors.pytest.reports",
         "bakeoff.errors",
     ]
     assert not (project.path / "results").exists()

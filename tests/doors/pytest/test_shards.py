@@ -6,7 +6,7 @@ import pytest
 
 from bakeoff.cli.flags import MergeFlags
 from bakeoff.cli.merge import run_merge
-from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
+from bakeoff.report.eval_file import read_eval_file
 
 from .small_project import SmallProject, project
 

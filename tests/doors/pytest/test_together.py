@@ -146,7 +146,7 @@ NOT_FOR_ONE_PASSING_CASE = (
     "bakeoff.report.comparisons",
     "bakeoff.stats.comparison",
     "bakeoff.stats.gates",
-    "bakeoff.doors.pytest.reporting.eval_file",
+    "bakeoff.report.eval_file",
     "bakeoff.doors.pytest.lost",
     "bakeoff.models.providers",
     "logging.handlers",

@@ -16,10 +16,11 @@ from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Case, Plan
 from bakeoff.report.compare import Arm, FileName, countable, read_arm
 from bakeoff.report.formatting import visible
+from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.report.readers import Source, find_source
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.gates import GateDecision, GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all
 from bakeoff.stats.power import POWER, cases_needed, too_few
 from bakeoff.stats.several import compare_all
 from bakeoff.storage.run_folder import RunFolder, run_folders
@@ -224,13 +225,12 @@ def _label(change: ToolChange) -> str:
 
 def _decision(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateDecision:
     """Shut the gate if all tools together regressed, or one of them did."""
-    parts = {"all tools": decide(overall, ruling)}
-    parts |= {one.tool: decide(one.comparison, one.ruling) for one in tools}
-    code = exit_code_of([parts["all tools"].exit_code, *(each.exit_code == 1 for each in parts.values())])
-    worse = [tool for tool, each in parts.items() if each.exit_code == 1 and tool != "all tools"]
-    if worse and parts["all tools"].exit_code != 1:
-        return GateDecision(code, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
-    return GateDecision(code, parts["all tools"].sentence)
+    together = decide_gate(GateEvidence(comparisons=((overall, ruling),)))
+    parts = {one.tool: decide_gate(GateEvidence(comparisons=((one.comparison, one.ruling),))) for one in tools}
+    worse = [tool for tool, decision in parts.items() if decision.state is GateState.FAILED]
+    if worse and together.state is not GateState.FAILED:
+        return GateDecision(GateState.FAILED, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
+    return together
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:

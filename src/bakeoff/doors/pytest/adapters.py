@@ -2,16 +2,15 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
 from bakeoff._kernel.clock import CLOCK
 from bakeoff._kernel.threads import NOT_FOR_A_LOOP, call, carried_by, is_async
-from bakeoff.doors.pytest.own_task import call_apart, in_own_task
+from bakeoff.doors.pytest.apart import call_apart, in_own_task
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow
-from bakeoff.doors.pytest.transcripts import joined, transcript_of
 from bakeoff.engine.registry import NO_NEEDS
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
@@ -34,7 +33,6 @@ class EvalSubject:
 
     calls: Callable[[str], Call]  # returns the call for a case, by its id
     errors: Errors = field(default_factory=dict)
-    isolate: bool = False
     debug: Callable[[Call], Awaitable[Any]] | None = None  # calls the function where a debugger can stop in it
     raises_its_own_errors: ClassVar[bool] = True
 
@@ -43,10 +41,6 @@ class EvalSubject:
         task.clock.name = task.case_id
         self.errors.pop((task.case_id, task.round), None)  # of an earlier try
         try:
-            if self.isolate and self.debug is None:
-                from bakeoff.doors.pytest.isolation import call_isolated  # most suites need no processes
-
-                return await call_isolated(function)
             return transcript_of(await self._call(function, task))
         except BaseException as error:
             raised = _raised_by_user(error)
@@ -238,3 +232,48 @@ async def preload(scorers: Mapping[str, Scorer]) -> None:
     for scorer in scorers.values():
         if isinstance(scorer, SuiteScorer) and hasattr(scorer.function, "preload"):
             await asyncio.to_thread(scorer.preload)
+
+
+def transcript_of(answer: Any) -> Transcript:
+    """Return what a task returned as a transcript. Raise SubjectError if it cannot be scored."""
+    if isinstance(answer, str):
+        return Transcript(output=answer)
+    if answer is None:
+        raise SubjectError("the task returned None: return the output to score")
+    if isinstance(answer, Transcript):
+        return answer
+    if inspect.isgenerator(answer):
+        return Transcript(output=joined(list(answer)))
+    from bakeoff.sdk_results import recognise
+
+    result = recognise(answer)
+    if result is None:
+        raise SubjectError(_refusal(answer))
+    return result.transcript()
+
+
+def _refusal(answer: Any) -> str:
+    """Say what of an answer is not understood, where it is, and the way out."""
+    from bakeoff.sdk_results import foreign_class, unknown_part
+
+    kind, part = foreign_class(answer), unknown_part(answer)
+    what = f"an object of {kind.__module__}.{kind.__qualname__}" if kind else part.what if part else "something"
+    place = part.place if part and not kind else ""
+    held = "" if kind is type(answer) or (part and not part.place and not kind) else f"a {type(answer).__name__} with "
+    return (
+        f"the task returned {held}{what}, which is unknown{f' (at {place})' if place else ''}: return its "
+        "text, data of your own (text, number, list, dict, dataclass, model), the result object of a known SDK, or "
+        "`TaskResult(result=…)` with what is to be scored"
+    )
+
+
+def joined(pieces: Sequence[Any]) -> str:
+    """Return the texts that a generator has yielded as one."""
+    for piece in pieces:
+        if not isinstance(piece, str):
+            kind = type(piece)
+            raise SubjectError(
+                f"the task yielded an object of {kind.__module__}.{kind.__qualname__}: "
+                "yield texts, which are joined, or return the whole output"
+            )
+    return "".join(pieces)

@@ -3,20 +3,20 @@
 import asyncio
 import re
 import textwrap
+import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest._io.wcwidth import wcswidth, wcwidth
 
 import bakeoff
 from bakeoff._kernel.text import count_of, escaped, without_command
 from bakeoff.doors.pytest.gather import gathering
 from bakeoff.doors.pytest.options import TERMINAL_WIDTH
-from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.errors import BakeoffError
 from bakeoff.record import Failure, Record, Score
+from bakeoff.report.outcomes import EvalOutcome
 
 _USUAL_WIDTH = 80
 _NARROWEST = 40
@@ -71,7 +71,7 @@ def headline(outcome: EvalOutcome) -> str:
     single = outcome.rule.gate == "mean" and len(outcome.records) < 2
     how = "" if single else f" ({outcome.rule.gate} of {count_of(len(outcome.records), 'round')})"
     failure = record.attempt.failure if record and record.attempt else None
-    why = f": {escaped(_said(failure))}" if failure else ""
+    why = f": {escaped(failure.message)}" if failure else ""
     return f"{score}, {against}{how}{why}"
 
 
@@ -100,20 +100,12 @@ def _fields(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
         yield "expected", _text(outcome.expected)
     if record is None:
         return
-    failure = record.attempt.failure if record.attempt else None
-    if failure is not None and failure.type == "IsolatedError":
-        yield "raised", failure.message
     if len(outcome.records) > 1:
         in_order = sorted(outcome.records, key=lambda each: each.round)
         values = ", ".join("–" if each.value is None else f"{each.value:.2f}" for each in in_order)
         yield "rounds", f"{values} (the worst is shown)"
     for score in sorted(record.scores, key=_badness):
         yield escaped(score.name), _verdict(score)
-
-
-def _said(failure: Failure) -> str:
-    """Return the message of a failure; of a traceback from another process, only the last line."""
-    return failure.message.strip().splitlines()[-1] if failure.type == "IsolatedError" else failure.message
 
 
 def _worst(outcome: EvalOutcome) -> Record | None:
@@ -161,16 +153,23 @@ def _field(name: str, text: str, width: int) -> Iterator[str]:
 
 def _wrapped(line: str, width: int) -> list[str]:
     """Return the line in pieces that fit the columns; letters of some scripts take two."""
-    if line.isascii() or wcswidth(line) == len(line):
+    columns = [_columns(char) for char in line]
+    if sum(columns) == len(line):
         return textwrap.wrap(line, width, replace_whitespace=False) or [""]
     pieces, taken = [""], 0
-    for char in line:
-        taken += wcwidth(char)
+    for char, wide in zip(line, columns, strict=True):
+        taken += wide
         if taken > width:
             pieces.append("")
-            taken = wcwidth(char)
+            taken = wide
         pieces[-1] += char
     return pieces
+
+
+def _columns(char: str) -> int:
+    if char.isascii():
+        return 1
+    return 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def _text(value: Any) -> str:

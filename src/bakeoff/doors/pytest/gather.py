@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
-    from bakeoff.doors.pytest.outcome import EvalOutcome
+    from bakeoff.report.outcomes import EvalOutcome
 
 ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
 _AT_ONCE = 64  # outcomes that are packed together
@@ -56,7 +56,7 @@ class Outcomes:
 def _read(kept: bytes | str) -> "EvalOutcome":
     from pydantic import ValidationError
 
-    from bakeoff.doors.pytest.outcome import EvalOutcome
+    from bakeoff.report.outcomes import EvalOutcome
 
     try:
         return EvalOutcome.model_validate_json(kept)

@@ -18,9 +18,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.suite import DescribedSuite
 from bakeoff.plan import SubjectSpec
-
-SUBJECT = "evals"
-"""The name of the subject without parameters: the project as it is."""
+from bakeoff.report.outcomes import subject_name
 
 MAX_SUBJECTS = 20
 """A suite with more sets of parameters than this treats them as cases, not as subjects."""
@@ -84,11 +82,6 @@ class GroupItem(Protocol):
 
     def runner(self) -> tuple[object, Callable[..., object]] | None:
         """Return the runner of its async fixtures, and how that runs a coroutine."""
-
-
-def subject_name(parameters: str) -> str:
-    """Return the name of the subject with these parameters, as pytest writes them in the id of a test."""
-    return parameters if parameters and parameters != SUBJECT else f"[{parameters}]" if parameters else SUBJECT
 
 
 def subjects_of(groups: Iterable[Group]) -> dict[str, SubjectSpec]:

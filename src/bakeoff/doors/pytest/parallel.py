@@ -16,10 +16,8 @@ from typing import Any
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.threads import call
 from bakeoff.doors.pytest.adapters import ENDS_A_LOOP, Errors, preload, refuse_incomplete
-from bakeoff.doors.pytest.groups import SUBJECT
+from bakeoff.doors.pytest.apart import call_apart
 from bakeoff.doors.pytest.loops import EvalLoop
-from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.doors.pytest.own_task import call_apart
 from bakeoff.doors.pytest.printing import CapturedOutput, printing_to
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow, graded_by
 from bakeoff.doors.pytest.suite import Settings
@@ -34,6 +32,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox, Scorer, Subject
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
+from bakeoff.report.outcomes import SUBJECT, EvalOutcome
 
 EMPTY_PLAN = Plan(
     name=SUBJECT,

@@ -225,7 +225,7 @@ class EvalSession:
                 return call_with_row(described.function, rows[case_id])
             return call_with_case(described.function, rows[case_id], arguments, holder() if holder else None)
 
-        subject = EvalSubject(prepared, errors, settings.isolate, self._debug)
+        subject = EvalSubject(prepared, errors, self._debug)
         trials = self.trials(rows, subject, self.subjects[group.parameters], described.scorers, settings)
         if loop is not self.loop:
             trials = self._on_another_loop(trials)

@@ -30,7 +30,6 @@ class SettingOptions(TypedDict, total=False):
     timeout: float | None
     concurrency: int | None
     null_as_zero: bool
-    isolate: bool
     retries: int
     before_case: Callable[..., Any] | None
     after_case: Callable[..., Any] | None
@@ -52,7 +51,6 @@ class Settings:
     rounds: int | None = None  # None: as the command line says
     timeout: float = 60.0
     concurrency: int | None = None  # None: as the command line says
-    isolate: bool = False
     retries: int = 2  # of errors that providers and the network cause
     before_case: Callable[..., Any] | None = None
     after_case: Callable[..., Any] | None = None
@@ -72,7 +70,6 @@ def settings_of(
     timeout: float | None = 60.0,
     concurrency: int | None = None,
     null_as_zero: bool = False,
-    isolate: bool = False,
     retries: int = 2,
     before_case: Callable[..., Any] | None = None,
     after_case: Callable[..., Any] | None = None,
@@ -99,7 +96,7 @@ def settings_of(
         raise UsageError(f"{name}: {'; '.join(problems)}")
     rule = PassRule(threshold=threshold, gate=gate, null_as_zero=null_as_zero)
     seconds = NO_LIMIT if timeout is None else float(timeout)
-    return Settings(rule, rounds, seconds, concurrency, isolate, retries, before_case, after_case)
+    return Settings(rule, rounds, seconds, concurrency, retries, before_case, after_case)
 
 
 def _is_number(value: Any, least: float, most: float) -> bool:
@@ -201,7 +198,6 @@ def eval_suite(
         concurrency: cases at a time; None takes `--eval-concurrency`, or 10.
         skip_if: a value, or a function called before data is loaded; a text is the reason.
         null_as_zero: count a scorer that returns None as 0 instead of leaving it out.
-        isolate: call the function in a process of its own, which is killed when its time is up.
         retries: how often the function is called again if a provider or the network fails (default 2).
         before_case: a function of the case that is called before each round of it, outside of its time.
         after_case: a function of the case and its `Record` that is called after each round of it.

@@ -12,12 +12,12 @@ import pytest
 
 from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import fingerprint
-from bakeoff.doors.pytest.groups import Group, GroupItem, subject_name
+from bakeoff.doors.pytest.groups import Group, GroupItem
 from bakeoff.doors.pytest.options import rounds_of
-from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.plan import Case, PassRule, Plan, SubjectSpec, UntilDecided
 from bakeoff.record import Record, Round, Verdict
+from bakeoff.report.outcomes import EvalOutcome, subject_name
 from bakeoff.report.summary import Comparisons
 from bakeoff.stats.decisions import PairDecision, PairDecisions, random_order
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bakeoff.doors.pytest.reporting.terminal import colour_of, item_line, score_words, tool_lines
+from bakeoff.doors.pytest.item_lines import colour_of, item_line, score_words, tool_lines
 from bakeoff.record import ToolCall
 
 from .evals import broken, outcome, priced, record
