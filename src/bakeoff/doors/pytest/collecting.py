@@ -11,7 +11,7 @@ import pytest
 
 from bakeoff._kernel.text import escaped
 from bakeoff._kernel.threads import is_async
-from bakeoff.doors.pytest.debugging import SERIAL, is_debugging
+from bakeoff.doors.pytest.adapters import SERIAL, is_debugging
 from bakeoff.doors.pytest.gather import UNREAD
 from bakeoff.doors.pytest.groups import MAX_SUBJECTS, Group
 from bakeoff.doors.pytest.items import EvalFunction, EvalItem

@@ -1,8 +1,8 @@
-"""End a session: judge the gates, write the requested files, and print the summary."""
+"""Print evals on the terminal; at the end of a session, judge the gates, write the requested files and sum up."""
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from bakeoff.doors.pytest.options import results_folder
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.formatting import visible
 from bakeoff.report.lines import block_lines
+from bakeoff.report.outcome_lines import colour_of, item_line, tool_lines
 from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.suite_blocks import WORST, gate_word, not_passed, step_blocks, summary_blocks
@@ -137,12 +138,12 @@ def end(
     notes: list[str] = []
     problems: list[str] = []
     if (decisions := requested.decisions) is not None:
-        summary = replace(summary, comparisons=decisions.comparisons())
+        summary = replace(summary, comparisons=decisions.followed.comparisons())
         notes += [_NOTHING_TO_COMPARE] * (summary.comparisons is None and bool(summary.suites))
     if requested.gates is not None:
         from bakeoff.report.suite_gates import judge_gates
 
-        gates = replace(requested.gates, decided=decisions.against_baseline() if decisions else {})
+        gates = replace(requested.gates, decided=decisions.followed.against_baseline() if decisions else {})
         summary = replace(summary, gates=judge_gates(gates, outcomes, summary))
     on_github = environment.get("GITHUB_ACTIONS") == "true"
     told: tuple[str, ...] = ()
@@ -233,3 +234,26 @@ def print_ending(terminal: pytest.TerminalReporter, ending: SessionEnd, *, verbo
         terminal.line(without_command(f"error: {visible(problem, 1000)}"), red=True)
     for annotation in ending.annotations:
         terminal.line(annotation)
+
+
+def print_item(terminal: pytest.TerminalReporter, report: pytest.TestReport, outcomes: Sequence[EvalOutcome]) -> None:
+    """Print `path::test[case] 0.82 42ms` on a line of its own, whatever dots come before and after it."""
+    writer = terminal._tw
+    name, rest = item_line(report.nodeid, "" if report.passed else "FAILED", outcomes, _width(terminal))
+    if writer.width_of_current_line:
+        writer.line()
+    writer.write(f"{name} ")
+    writer.line(rest, **{colour_of(outcomes): True})
+
+
+def print_tools(terminal: pytest.TerminalReporter, outcomes: Sequence[EvalOutcome]) -> None:
+    """Print tool calls under the line that pytest has begun and not ended yet."""
+    writer = terminal._tw
+    for line, wrong in tool_lines(outcomes, _width(terminal)):
+        writer.line()
+        writer.write(line, red=wrong, light=not wrong)
+
+
+def _width(terminal: pytest.TerminalReporter) -> int | None:
+    """Return the columns that a line may have; None if nobody watches: output for programs is never cut."""
+    return terminal._tw.fullwidth - 1 if terminal.isatty else None

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import pytest
 from pydantic import JsonValue
@@ -69,19 +69,6 @@ def serial_notes(items: Iterable[object]) -> list[str]:
     return [
         f"evals: {group.described.name} runs one case at a time: {group.serial}" for group in groups if group.serial
     ]
-
-
-class GroupItem(Protocol):
-    """What a session needs to know of an item."""
-
-    group: Group
-    row: EvalRow
-
-    def may_be_skipped(self) -> bool:
-        """Return whether a mark of the item may keep pytest from running it."""
-
-    def runner(self) -> tuple[object, Callable[..., object]] | None:
-        """Return the runner of its async fixtures, and how that runs a coroutine."""
 
 
 def subjects_of(groups: Iterable[Group]) -> dict[str, SubjectSpec]:

@@ -19,8 +19,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.json import as_json, clean
 from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest.adapters import Errors, EvalSubject, ReadyOutput, call_with_row, transcript_of
-from bakeoff.doors.pytest.failures import EvalFailed, report
-from bakeoff.doors.pytest.gather import LOGGED, RUNNING, gathering
+from bakeoff.doors.pytest.gather import LOGGED, RUNNING, EvalFailed, gathering, report
 from bakeoff.doors.pytest.loops import on_asyncio
 from bakeoff.doors.pytest.options import name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN, SuiteTrials

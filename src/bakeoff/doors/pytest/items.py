@@ -16,9 +16,8 @@ from _pytest.runner import call_and_report
 
 import bakeoff
 from bakeoff._kernel.json import clean_text
-from bakeoff.doors.pytest.debugging import raise_at
-from bakeoff.doors.pytest.failures import EvalFailed, report
-from bakeoff.doors.pytest.gather import gathering
+from bakeoff.doors.pytest.adapters import raise_at
+from bakeoff.doors.pytest.gather import EvalFailed, gathering, report
 from bakeoff.doors.pytest.groups import Group
 from bakeoff.doors.pytest.loops import runner_of
 from bakeoff.doors.pytest.parallel import PendingCase
@@ -68,7 +67,7 @@ class Eval(pytest.Item):
             return
         session = session_of(self.config)
         if session.decisions is not None and session.is_not_needed(self):
-            session.decisions.save(self)
+            session.decisions.followed.save(self.nodeid)
             pytest.skip("not needed: every comparison of it is decided")
         case = session.result(self, self._arguments(), self._holder())
         for error in case.errors.values():
@@ -79,7 +78,7 @@ class Eval(pytest.Item):
             return
         outcome = self._judged(case, session)
         if session.decisions is not None:
-            session.decisions.add(self, outcome.records)
+            session.decisions.followed.add(self.nodeid, outcome.records)
         try:
             report(self.config, outcome, case.errors)
         except EvalFailed as failed:

@@ -8,13 +8,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 from bakeoff._kernel.clock import RUNNING, Clock
-from bakeoff.doors.pytest.apart import StallWatch
+from bakeoff.engine.apart import StallWatch
 from bakeoff.errors import UsageError
+
+if TYPE_CHECKING:
+    from bakeoff.doors.pytest.parallel import PendingCase
 
 Result = TypeVar("Result")
 
@@ -60,28 +63,6 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-class PendingResult(Protocol):
-    """Something that is done on a loop while pytest waits for it."""
-
-    finished: Any  # has `set`, and is set when it is done
-
-    @property
-    def done(self) -> bool: ...
-
-    def wait(self) -> None:
-        """Wait on pytest's thread."""
-
-
-class EvalLoop(Protocol):
-    """An event loop for the cases of a suite."""
-
-    def spawn(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
-
-    def call(self, callback: Callable[[], object]) -> None: ...
-
-    def wait_for(self, case: PendingResult) -> None: ...
-
-
 class BorrowedLoop:
     """Use the event loop of another plugin, or of a debugger, in the thread of pytest. It runs while pytest waits.
 
@@ -113,7 +94,7 @@ class BorrowedLoop:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(callback)
 
-    def wait_for(self, case: PendingResult) -> None:
+    def wait_for(self, case: "PendingCase") -> None:
         while not case.done:
             try:
                 self._run(lambda: self._until_done(case))
@@ -121,7 +102,7 @@ class BorrowedLoop:
                 if not str(error).startswith(_STOPPED):  # by a case, and not closed: it can run again
                     raise
 
-    async def _until_done(self, case: PendingResult) -> None:
+    async def _until_done(self, case: "PendingCase") -> None:
         loop = asyncio.get_running_loop()
         self._begin(loop)
         case.finished = asyncio.Event()
@@ -178,7 +159,7 @@ class LoopThread:
         """Start a task. The coroutine is made on the loop, so that none is left unawaited if the loop has ended."""
         self.call(lambda: _keep(coroutine(), self._kept))
 
-    def wait_for(self, case: PendingResult) -> None:
+    def wait_for(self, case: "PendingCase") -> None:
         """Wait on pytest's thread until a case is done."""
         case.wait()
 
@@ -238,6 +219,10 @@ class LoopThread:
 
 _SCOPES = ("function", "class", "module", "package", "session")  # narrowest first
 _Run = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
+
+
+EvalLoop = LoopThread | BorrowedLoop
+"""An event loop for the cases of a suite."""
 
 
 def async_fixtures(template: pytest.Function) -> list[Any]:

@@ -16,11 +16,11 @@ from typing import Any
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.threads import call
 from bakeoff.doors.pytest.adapters import ENDS_A_LOOP, Errors, preload, refuse_incomplete
-from bakeoff.doors.pytest.apart import call_apart
 from bakeoff.doors.pytest.loops import EvalLoop
 from bakeoff.doors.pytest.printing import CapturedOutput, printing_to
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow, graded_by
 from bakeoff.doors.pytest.suite import Settings
+from bakeoff.engine.apart import call_apart
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.pool import TrialPool
 from bakeoff.engine.registry import ResolvedPlan

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bakeoff._kernel.garbage import collection_paused, existing_objects_frozen
-from bakeoff.doors.pytest.gather import FINAL, LOGGED, RUNNING, gathering
+from bakeoff.doors.pytest.gather import FINAL, LOGGED, RUNNING, EvalFailed, gathering
 from bakeoff.doors.pytest.options import (
     COLLECTED_FILE,
     FIXTURES,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _SUITE_MODULE = "bakeoff.doors.pytest.suite"  # imported by every file with a suite
 _SESSION_MODULE = "bakeoff.doors.pytest.session"
-_FAILURES_MODULE = "bakeoff.doors.pytest.failures"
 _MAX_REMARKS = 20
 _AT_THE_END = pytest.StashKey[ExitStack]()  # closed after pytest's last search for garbage
 _ASYNC_MARKS = ("asyncio", "anyio", "trio", "twisted", "tornado")
@@ -134,8 +133,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> "Generator[None, pytest.TestReport, pytest.TestReport]":
     """Give pytest's short summary the reason of the worst scorer, also for an eval inside of a test."""
     report = yield
-    failures = sys.modules.get(_FAILURES_MODULE)
-    if failures is not None and call.excinfo is not None and isinstance(call.excinfo.value, failures.EvalFailed):
+    if call.excinfo is not None and isinstance(call.excinfo.value, EvalFailed):
         crash: Any = getattr(report.longrepr, "reprcrash", None)
         if crash is not None:
             crash.message = call.excinfo.value.short

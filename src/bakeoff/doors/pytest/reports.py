@@ -64,7 +64,7 @@ class EvalReporter:
             return None
         if self._verbosity <= 0 and report.passed and self._is_full(outcomes):
             return report.outcome, "" if self._verbosity == 0 else ".", ("PASSED", {"green": True})
-        from bakeoff.doors.pytest.item_lines import colour_of, score_words
+        from bakeoff.report.outcome_lines import colour_of, score_words
 
         word, letter = ("PASSED", ".") if report.passed else ("FAILED", "F")
         if self._verbosity > 0:
@@ -92,7 +92,7 @@ class EvalReporter:
             return
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None:
-            from bakeoff.doors.pytest.item_lines import print_item, print_tools
+            from bakeoff.doors.pytest.ending import print_item, print_tools
 
             if self._verbosity == 0:
                 print_item(terminal, report, outcomes)
@@ -116,7 +116,7 @@ class EvalReporter:
         """Add properties to every report of a test: only those of the last one are written."""
         key = report.nodeid, getattr(report, "node", None)
         if outcomes:
-            from bakeoff.doors.pytest.item_lines import properties_of
+            from bakeoff.report.outcome_lines import properties_of
 
             self._properties[key] = properties_of([self._redact(outcome) for outcome in outcomes])
         report.user_properties.extend(self._properties.get(key, ()))

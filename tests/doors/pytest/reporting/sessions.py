@@ -11,10 +11,10 @@ import scipy.stats
 from tests.doors.pytest.reporting import stand_in
 
 import bakeoff.report.html
-from bakeoff.doors.pytest import ending, item_lines
+from bakeoff.doors.pytest import ending
 
 # Otherwise each session in this process would import these, and forget them.
-LOADED = (bakeoff.report.html, ending, item_lines, scipy.special, scipy.stats)
+LOADED = (bakeoff.report.html, ending, scipy.special, scipy.stats)
 
 CAPITALS = """
 import pytest

@@ -1,20 +1,14 @@
 """Describe a failed eval: score and threshold, input, output, then each scorer, the worst first."""
 
-import asyncio
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import bakeoff
 from bakeoff._kernel.text import count_of, escaped, without_command
-from bakeoff.doors.pytest.gather import gathering
-from bakeoff.doors.pytest.options import TERMINAL_WIDTH
-from bakeoff.errors import BakeoffError
 from bakeoff.record import Failure, Record, Score
 from bakeoff.report.outcomes import EvalOutcome
 
@@ -24,41 +18,22 @@ _LONGEST = 4000  # characters of an input or output that are shown
 _UNSCORED_LAST = 2.0
 _OURS = str(Path(bakeoff.__file__).parent)
 _FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)', re.MULTILINE)  # of a traceback
-_DESCRIBED_BY_THE_OUTCOME = (BakeoffError, asyncio.CancelledError)  # errors whose traceback says nothing more
 
 
-class EvalFailed(AssertionError):
-    """Fail the test of an eval whose score is too low, or that could not be scored. The message says everything."""
-
-    def __init__(self, outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> None:
-        lines = [headline(outcome), *_body(outcome, max(_NARROWEST, width))]
-        super().__init__("\n".join(map(without_command, lines)))
-        self.outcome = outcome
-
-    @property
-    def short(self) -> str:
-        """Return the failure in one line, with what the worst scorer says."""
-        outcome = self.outcome
-        why = _worst_reason(outcome)
-        if not why or outcome.score is None or outcome.threshold is None:
-            return without_command(headline(outcome))
-        return without_command(f"score {outcome.score:.2f} < {outcome.threshold:.2f}: {escaped(why)}")
+def failure_text(outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> str:
+    """Return a failure with everything that explains it, in lines of at most `width` columns."""
+    lines = [headline(outcome)]
+    for name, text in _fields(outcome):
+        lines += _field(name, text, max(_NARROWEST, width))
+    return "\n".join(map(without_command, lines))
 
 
-def report(config: pytest.Config, outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> None:
-    """Give an outcome to the reports. If the eval failed, raise the error of its task, or else the outcome in words."""
-    __tracebackhide__ = True
-    gathering(config).add(outcome.nodeid, outcome)
-    if outcome.passed is not False and not outcome.problem:
-        return
-    raised = [errors[round_] for round_ in sorted(errors) if not isinstance(errors[round_], _DESCRIBED_BY_THE_OUTCOME)]
-    raise raised[0] if raised and outcome.problem is None else EvalFailed(outcome, _width(config))
-
-
-def _width(config: pytest.Config) -> int:
-    """Return the columns of the terminal; a worker of xdist is told those of the controller's."""
-    told: int | None = getattr(config, "workerinput", {}).get(TERMINAL_WIDTH)
-    return told or config.get_terminal_writer().fullwidth
+def failure_line(outcome: EvalOutcome) -> str:
+    """Return a failure in one line, with what the worst scorer says."""
+    why = _worst_reason(outcome)
+    if not why or outcome.score is None or outcome.threshold is None:
+        return without_command(headline(outcome))
+    return without_command(f"score {outcome.score:.2f} < {outcome.threshold:.2f}: {escaped(why)}")
 
 
 def headline(outcome: EvalOutcome) -> str:
@@ -83,11 +58,6 @@ def _worst_reason(outcome: EvalOutcome) -> str:
     score = min(record.scores, key=_badness)
     reason = " ".join(_verdict(score).split()[1:])
     return f"{score.name}: {reason}" if reason else ""
-
-
-def _body(outcome: EvalOutcome, width: int) -> Iterator[str]:
-    for name, text in _fields(outcome):
-        yield from _field(name, text, width)
 
 
 def _fields(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-import pytest
 from pydantic import JsonValue
 from pydantic_core import to_json
 
@@ -28,29 +27,6 @@ _MAX_ERROR_LENGTH = 200
 _NARROWEST_LINE = 20  # columns that a node id gets, however narrow the terminal
 _MAX_PROPERTY_LENGTH = 500
 _MAX_ROUNDS = 20  # of a case that have JUnit properties of their own
-
-
-def print_item(terminal: pytest.TerminalReporter, report: pytest.TestReport, outcomes: Sequence[EvalOutcome]) -> None:
-    """Print `path::test[case] 0.82 42ms` on a line of its own, whatever dots come before and after it."""
-    writer = terminal._tw
-    name, rest = item_line(report.nodeid, "" if report.passed else "FAILED", outcomes, _width(terminal))
-    if writer.width_of_current_line:
-        writer.line()
-    writer.write(f"{name} ")
-    writer.line(rest, **{colour_of(outcomes): True})
-
-
-def print_tools(terminal: pytest.TerminalReporter, outcomes: Sequence[EvalOutcome]) -> None:
-    """Print tool calls under the line that pytest has begun and not ended yet."""
-    writer = terminal._tw
-    for line, wrong in tool_lines(outcomes, _width(terminal)):
-        writer.line()
-        writer.write(line, red=wrong, light=not wrong)
-
-
-def _width(terminal: pytest.TerminalReporter) -> int | None:
-    """Return the columns that a line may have; None if nobody watches: output for programs is never cut."""
-    return terminal._tw.fullwidth - 1 if terminal.isatty else None
 
 
 def colour_of(outcomes: Sequence[EvalOutcome]) -> Colour:
