@@ -1,4 +1,4 @@
-"""The file of `--eval-json`: write it, read it, and merge the files of the shards of one run.
+"""The file of `--eval-json`: write it, read it as outcomes or as a run, and merge the files of shards.
 
 docs/how-to/pytest-reports.md describes the format. Every number in the file is computed again from its rounds when the
 file is read: a number that someone edited by hand decides nothing.
@@ -237,7 +237,6 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
     return MergedEvals(outcomes, complete=not stopped, shards=shards, notes=tuple(notes))
 
 
-_HEAD = 200
 _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"bakeoff-evals"')
 _MAX_NAME_LENGTH = 300
 
@@ -254,7 +253,7 @@ class EvalFileReader:
         if path.suffix != ".json" or not path.is_file():
             return False
         with open_file(path) as file:
-            return bool(_BEGINNING.match(file.read(_HEAD)))
+            return bool(_BEGINNING.match(file.read(200)))
 
     def _outcomes(self, path: Path) -> Sequence[EvalOutcome]:
         return read_eval_file(path).outcomes if self._held is None else self._held
@@ -289,18 +288,22 @@ def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
     thresholds = {outcome.threshold for outcome in outcomes if outcome.threshold is not None}
     return Plan(
         name=name,
-        cases=tuple(_plan_case(case, outcome) for case, outcome in cases.items()),
+        cases=tuple(
+            Case(
+                id=case,
+                prompt=outcome.input,
+                expected=outcome.expected,
+                tags={"suite": visible(outcome.suite), "file": visible(file_part(outcome.nodeid))},
+                pass_rule=outcome.rule,
+            )
+            for case, outcome in cases.items()
+        ),
         subjects=tuple(SubjectSpec(kind="recorded", name=name) for name in subjects),
         scorers=scorers or (ScorerSpec(kind="recorded"),),
         rounds=max([1, *(len(outcome.records) for outcome in outcomes)]),
         threshold=max(thresholds, default=None),
         sparse=True,
     )
-
-
-def _plan_case(name: str, outcome: EvalOutcome) -> Case:
-    tags = {"suite": visible(outcome.suite), "file": visible(file_part(outcome.nodeid))}
-    return Case(id=name, prompt=outcome.input, expected=outcome.expected, tags=tags, pass_rule=outcome.rule)
 
 
 def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
@@ -311,24 +314,23 @@ def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
         by_subject.setdefault(name, []).append(place)
     found = [("", "")] * len(outcomes)
     for name, places in by_subject.items():
-        cases = case_ids([_without_parameters(outcomes[place]) for place in places])
-        for place, case in zip(places, cases, strict=True):
+        for place, case in zip(places, case_ids([outcomes[place] for place in places], common=True), strict=True):
             found[place] = (name, case)
     return found
 
 
-def _without_parameters(outcome: EvalOutcome) -> EvalOutcome:
-    if not outcome.parameters:
-        return outcome
-    return outcome.model_copy(update={"nodeid": outcome.nodeid.replace(f"[{outcome.parameters}-", "[", 1)})
+def case_ids(outcomes: Sequence[EvalOutcome], *, common: bool = False) -> list[str]:
+    """Name each case by its node id, with a number from the second eval of one test on.
 
-
-def case_ids(outcomes: Sequence[EvalOutcome]) -> list[str]:
-    """Name each case by its node id, with a number from the second eval of one test on."""
+    With `common`, leave out the parameters that tell subjects apart, so that all subjects have the same cases.
+    """
     ids: dict[str, None] = {}
     met: Counter[str] = Counter()
     for outcome in outcomes:
-        name = unique = visible(outcome.nodeid, _MAX_NAME_LENGTH).strip() or "?"
+        nodeid = outcome.nodeid
+        if common and outcome.parameters:
+            nodeid = nodeid.replace(f"[{outcome.parameters}-", "[", 1)
+        name = unique = visible(nodeid, _MAX_NAME_LENGTH).strip() or "?"
         while unique in ids:
             met[name] += 1
             unique = f"{name} #{met[name] + 1}"

@@ -87,10 +87,10 @@ class SmallProject:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(head + code)
 
-    def run(self, *arguments: str) -> Seen:
+    def run(self, *arguments: str, cached: bool = False) -> Seen:
         """In this process; a warning is an error."""
         watcher = _Watcher()
-        given = [*PLUGIN, "-W", "error", "-p", "no:cacheprovider", *arguments]
+        given = [*PLUGIN, "-W", "error", *(() if cached else ("-p", "no:cacheprovider")), *arguments]
         return Seen(self.pytester.runpytest_inprocess(*given, plugins=[watcher]), watcher.outcomes)
 
     def run_apart(self, *arguments: str, record: Sequence[str] = ("--eval-no-record",)) -> Seen:

@@ -80,7 +80,7 @@ async def test_it(case):
 
 def test_a_case_that_ignores_its_cancellation_is_given_up(project: SmallProject) -> None:
     project.write(DEAF.replace("FIXTURES", "case"))
-    seen = project.run_apart()
+    seen = project.run()
     assert seen.counts() == {"passed": 1, "failed": 1}
     assert "not finished after 0.3 s" in seen.text
     assert "test_deaf[deaf]: it ignored its cancellation, and goes on in the background" in seen.text
@@ -175,10 +175,10 @@ def test_cases_that_failed_before_are_run_first_and_once(project: SmallProject) 
     code = INTERLEAVED.replace("    return f", "    assert os.path.exists('mended') or case.input % 3\n    return f")
     project.write(code, "test_one.py")
     project.write(code, "test_two.py")
-    assert project.run_apart().counts() == {"passed": 12, "failed": 8}
+    assert project.run(cached=True).counts() == {"passed": 12, "failed": 8}
     project.path.joinpath("mended").touch()
     project.path.joinpath("ran").unlink()
-    assert project.run_apart("--ff").counts() == {"passed": 20}
+    assert project.run("--ff", cached=True).counts() == {"passed": 20}
     ran = (project.path / "ran").read_text().split()
     assert len(ran) == len(set(ran)) == 20
 

@@ -55,11 +55,6 @@ class Settings:
     before_case: Callable[..., Any] | None = None
     after_case: Callable[..., Any] | None = None
 
-    @property
-    def hookless(self) -> bool:
-        """Tell whether nothing is to be called around the cases."""
-        return self.before_case is None and self.after_case is None
-
 
 def settings_of(
     name: str,
@@ -82,8 +77,8 @@ def settings_of(
             (gate in get_args(Gate), f"gate {gate!r} is not one of {', '.join(get_args(Gate))}"),
             (_is_count(rounds), f"rounds {rounds!r} is not a number from 1 up"),
             (retries == 0 or _is_count(retries), f"retries {retries!r} is not a number from 0 up"),
-            (_is_function(before_case), f"before_case {before_case!r} cannot be called"),
-            (_is_function(after_case), f"after_case {after_case!r} cannot be called"),
+            (before_case is None or callable(before_case), f"before_case {before_case!r} cannot be called"),
+            (after_case is None or callable(after_case), f"after_case {after_case!r} cannot be called"),
             (_is_count(concurrency), f"concurrency {concurrency!r} is not a number from 1 up"),
             (
                 timeout != 0 and _is_number(timeout, 0, NO_LIMIT),
@@ -102,10 +97,6 @@ def settings_of(
 def _is_number(value: Any, least: float, most: float) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value is None or (is_number and least <= value <= most)
-
-
-def _is_function(value: Any) -> bool:
-    return value is None or callable(value)
 
 
 def _is_count(value: Any) -> bool:
