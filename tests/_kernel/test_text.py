@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bakeoff._kernel.model import first_problem
-from bakeoff._kernel.plain_words import expectation, in_our_words
+from bakeoff._kernel.text import expectation, in_our_words
 
 PYDANTICS = re.compile(
     r"Input should|should (be|have)|Extra inputs|Field required|[Tt]ag|valid (string|integer|number|dict)"
