@@ -28,12 +28,13 @@ from bakeoff.doors.mcp.versions import compare_with_run_before
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.record import NO_USAGE, Record, Usage, Verdict
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.formatting import visible
 from bakeoff.report.html import write_cycle, write_run_page
 from bakeoff.report.summary import tallied
 from bakeoff.report.terminal import print_blocks
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
+from bakeoff.verdict import Verdict
 
 _LOOK_SECONDS = 0.15
 _WRONG_CONFIGURATION = 2

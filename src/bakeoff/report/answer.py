@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from bakeoff.record import Verdict
 from bakeoff.report.calibrated_pairs import calibrated_pairs
 from bakeoff.report.calibration import Judgements
 from bakeoff.report.formatting import count_of, percent, span, visible
@@ -16,6 +15,7 @@ from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.stats.unequal_losses import UnequalLosses
+from bakeoff.verdict import Verdict
 
 _NAME = 60
 _MAX_NAMED = 4

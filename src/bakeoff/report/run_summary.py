@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from bakeoff.plan import Plan
-from bakeoff.record import NO_USAGE, Record, Verdict
+from bakeoff.record import NO_USAGE, Record
 from bakeoff.report.answer import CellsOf, answer
 from bakeoff.report.blocks import (
     Block,
@@ -51,6 +51,7 @@ from bakeoff.report.summary import SubjectSummary, Summary
 from bakeoff.report.treatments import treatment_effects, treatment_section
 from bakeoff.stats.intervals import TOO_SMALL
 from bakeoff.stats.rounds import PassK
+from bakeoff.verdict import Verdict
 
 MAX_FAILURES = 20
 _MIN_ROUNDS = 2  # so few rounds show no more than the score

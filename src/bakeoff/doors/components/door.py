@@ -22,9 +22,10 @@ from bakeoff.grading.runners import toolchains_for
 from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
-from bakeoff.record import BROKEN, Record, Verdict
+from bakeoff.record import BROKEN, Record
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.controls import Attack, Submission
+from bakeoff.verdict import Verdict
 
 if TYPE_CHECKING:
     from bakeoff.report.blocks import DoorParts

@@ -7,8 +7,9 @@ from typing import Literal
 
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.plan import PassRule, Plan
-from bakeoff.record import Record, Round, Verdict, case_verdict
+from bakeoff.record import Record
 from bakeoff.stats.decisions import PairDecisions
+from bakeoff.verdict import Verdict, case_verdict
 
 State = Literal["passed", "failed", "undecided"]
 _STATES: dict[bool | None, State] = {True: "passed", False: "failed", None: "undecided"}
@@ -100,6 +101,6 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings)
             own = sorted(found.get((case.id, subject.name), ()), key=lambda record: record.round)
             planned = len(own) if subject.name in settled else plan.rounds
             if planned:
-                passed = case_verdict(rule, [Round.of(record) for record in own], planned).passed
+                passed = case_verdict(rule, [record.judged() for record in own], planned).passed
                 cells.append(CellOutcome(case.id, subject.name, planned, tuple(own), _STATES[passed]))
     return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold)

@@ -18,7 +18,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.models.cache_simulation import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.calibration import NO_LABELS, Judgements
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source
@@ -31,6 +31,7 @@ from bakeoff.storage.journal import Entry, JournalMark
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 MAX_TRIALS = 10_000_000
 """The largest plan that a page can show. A hostile plan could name more trials than fit in memory."""

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.text import count_of
 from bakeoff.plan import Case, SubjectSpec
-from bakeoff.record import Answers, Record, Verdict
+from bakeoff.record import Answers, Record
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import Datum, DoorParts, Matrix, MatrixCell, Section
 from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
@@ -27,6 +27,7 @@ from bakeoff.report.reasons import why
 from bakeoff.report.scores import best_first
 from bakeoff.report.treatments import treatment_effects, treatment_section
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 DRAWN_CELLS = 2_000
 """The number of cells above which a matrix is drawn only where it is visible."""

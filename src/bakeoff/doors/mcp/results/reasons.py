@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp.outcome import CallOutcome
 from bakeoff.doors.mcp.results.report import failure_reason
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.blocks import Block, BulletList, Phrase, Quote, heading
 from bakeoff.report.formatting import visible
+from bakeoff.verdict import Verdict
 
 _MAX_REASONS = 3
 _MAX_NAMES = 2

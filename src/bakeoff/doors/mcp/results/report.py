@@ -20,12 +20,13 @@ from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome
 from bakeoff.doors.mcp.plan import McpPlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Usage, Verdict
+from bakeoff.record import Record, Usage
 from bakeoff.report.formatting import UNKNOWN, cost
 from bakeoff.report.summary import Comparisons, SubjectSummary, summarise
 from bakeoff.stats.intervals import Interval
 from bakeoff.stats.rounds import PassK
 from bakeoff.stats.unequal_losses import UnequalLosses
+from bakeoff.verdict import Verdict
 
 
 class TurnDetail(FrozenModel):

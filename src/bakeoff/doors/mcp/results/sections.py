@@ -29,7 +29,7 @@ from bakeoff.doors.mcp.results.report import (
 from bakeoff.doors.mcp.results.versions import version_sections
 from bakeoff.doors.mcp.versions import VersionReport
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.blocks import (
     Block,
     Code,
@@ -45,6 +45,7 @@ from bakeoff.report.blocks import (
     columns,
 )
 from bakeoff.report.formatting import percent, visible
+from bakeoff.verdict import Verdict
 
 _PACKAGE = "bakeoff.doors.mcp"
 _NAME = 120
