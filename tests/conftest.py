@@ -26,7 +26,7 @@ from .warm_bakeoff import Bakeoff, WarmBakeoff, addresses_for_workers, close_ser
 TESTS = Path(__file__).parent
 # The marks of tests that need more than Python or wait for long, by folder or file. `make quick` leaves them out.
 MARKS = {
-    "browser": ("doors/components/test_pictures.py", "report/html", "report/view"),
+    "browser": ("doors/components/test_pictures.py", "report/render/html", "report/view"),
     "node": (
         "doors/components/test_bundled_suites.py",
         "doors/components/test_run_of_suites.py",
