@@ -1,16 +1,16 @@
-"""Check what the settings of a stdio server can give it."""
+"""Check what the settings of a program of the user can give it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bakeoff.errors import InfraError
-from bakeoff.mcp.confinement import keys_in, shared_paths
-from bakeoff.mcp.servers import ServerSpec
+from bakeoff.sandbox.confinement import UserProgram, keys_in, shared_paths
 
 
-def server(**settings: object) -> ServerSpec:
-    return ServerSpec.model_validate({"name": "mine", "command": "sh", **settings})
+def program(*arguments: str, **settings: Any) -> UserProgram:
+    return UserProgram("server 'mine'", ("sh", *arguments), **settings)
 
 
 @pytest.mark.parametrize("setting", ["readable", "writable"])
@@ -18,11 +18,11 @@ def server(**settings: object) -> ServerSpec:
 def test_the_machine_itself_is_never_shown(setting: str, path: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/proc")
     with pytest.raises(InfraError, match=rf"server 'mine': `{setting}` names /.*, which no sandbox shows"):
-        shared_paths(server(**{setting: [path]}), tmp_path)
+        shared_paths(program(**{setting: [Path(path)]}), tmp_path)
 
 
 def test_a_word_that_names_it_shows_nothing_of_it(tmp_path: Path) -> None:
-    assert shared_paths(server(args=["/proc", "--at=/dev/null"]), tmp_path) == {tmp_path: False}
+    assert shared_paths(program("/proc", "--at=/dev/null"), tmp_path) == {tmp_path: False}
 
 
 @pytest.mark.parametrize(

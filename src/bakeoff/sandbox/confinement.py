@@ -1,7 +1,7 @@
-"""Run a stdio server on the sandbox ladder: what it can see and change, and the words for a server that fails there.
+"""Confine a program that the user named: an MCP server, or a command of `bakeoff eval`.
 
-It sees the system, the program that it is, its working folder, and the paths that its settings name; of these, it can
-change those of `writable` only. Its HOME and its temporary folder are new. Files that usually hold keys are hidden.
+Such a program sees the system, its own installation, its working folder, and the paths that its settings name. It can
+change only the paths of `writable`. Its HOME and its temporary folder are new. Files that usually hold keys are hidden.
 """
 
 import fcntl
@@ -9,19 +9,18 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from bakeoff._kernel.cache import cache_folder
 from bakeoff._kernel.files import with_home
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, SandboxMissing
-from bakeoff.mcp.servers import LAUNCHERS, ServerSpec
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox import open_place
@@ -31,6 +30,7 @@ from bakeoff.sandbox.installations import MODULES, is_around_home
 from bakeoff.sandbox.places import reserved_users
 from bakeoff.sandbox.process import ProcessSandbox, find_process
 from bakeoff.sandbox.programs import is_shim, program_path, program_roots
+from bakeoff.sandbox.supervisor_client import Order, make_order
 
 FOREVER_SECONDS = 10 * 365 * 24 * 3600.0
 LIMITS = Limits(memory_mb=8192, processes=1024, disk_mb=20_480)
@@ -56,6 +56,9 @@ _UNSEARCHED = {"node_modules", ".git", ".venv", "venv", "__pycache__"}
 _LEVELS_SEARCHED = 2  # below a folder, for files with keys
 _OF_NODE = (".js", ".mjs", ".cjs", ".ts")
 _CODE = (*_OF_NODE, ".py", ".jar", ".rb", ".php", ".sh")
+LAUNCHERS = {"npx", "bunx", "pnpx", "uvx", "pipx"}
+"""Programs that download a package and run it."""
+
 _COMPANIONS = {"uvx": "uv", "bunx": "bun", "pnpx": "pnpm", "pnpm": "node", "npx": "node", "npm": "node"}
 _REFUSED = re.compile(
     r"EACCES|EPERM|EROFS|ENOENT|[Pp]ermission denied|[Rr]ead-only|[Nn]o such file|not found|[Cc]annot (find|open)|"
@@ -65,15 +68,27 @@ _CREDENTIALS = re.compile(r"://[^/]*@")
 
 
 @dataclass(frozen=True, slots=True)
-class ConfinedProgram:
-    """A server that is ready to be started in a sandbox."""
+class UserProgram:
+    """A program that the user named, with what it may use of this machine."""
 
-    order: dict[str, Any]
+    label: str  # how messages call it, such as "server 'time'"
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: Path | None = None
+    readable: Sequence[Path] = ()
+    writable: Sequence[Path] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfinedProgram:
+    """A program that is ready to be started in a sandbox."""
+
+    order: Order
     sandbox: str
     shared: dict[Path, bool]
 
     def explain(self, said: str) -> str | None:
-        """Say what the sandbox has to do with a failure, if the server's last words may be about it."""
+        """Return a hint about the sandbox if the last words of a program look like a refusal, else None."""
         if not _REFUSED.search(said):
             return None
         reads, writes = (
@@ -84,38 +99,57 @@ class ConfinedProgram:
 
 
 @asynccontextmanager
-async def confined(spec: ServerSpec) -> AsyncIterator[ConfinedProgram]:
-    """Open a place for a server, and yield the order that starts it there."""
-    sandbox = await call(find_sandbox, spec.sandbox)
+async def confined(program: UserProgram, sandbox_name: str) -> AsyncIterator[ConfinedProgram]:
+    """Open a place for a program, and yield the order that starts it there."""
+
+    def confine(downloads: Path | None) -> ConfinedProgram:
+        hiding, command = command_in(program, sandbox, place, downloads)
+        shared = {path: may for path, may in command.shared.items() if path != downloads}
+        return ConfinedProgram(hiding.order(command), hiding.name, shared)
+
+    sandbox = await call(find_sandbox, sandbox_name)
     async with open_place() as place:
-        with _cache_of(spec, place) as downloads:
-            yield await call(_confined, spec, sandbox, place, downloads)
+        with _cache_of(program, place) as downloads:
+            yield await call(confine, downloads)
 
 
-def _confined(spec: ServerSpec, sandbox: LocalSandbox, place: Place, downloads: Path | None) -> ConfinedProgram:
-    sandbox, command = command_in(spec, sandbox, place, downloads)
-    shared = {path: may for path, may in command.shared.items() if path != downloads}
-    return ConfinedProgram(sandbox.order(command), sandbox.name, shared)
+def unconfined_command(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    seconds: float,
+    stdin: bytes = b"",
+    output_kb: int = Limits().output_kb,
+) -> tuple[Order, Command]:
+    """Return the order for a program that the user trusts. Its supervisor ends all of its processes with it."""
+    nowhere = Path(__file__).parent  # nothing is written there, so watching its size costs nothing
+    limits = Limits(disk_mb=1 << 40, output_kb=output_kb)
+    command = Command(tuple(argv), Place(nowhere, nowhere, nowhere), seconds, limits, stdin=stdin)
+    return make_order(command, argv=argv, env=env, cwd=str(cwd.absolute()), confined=False), command
 
 
 def command_in(
-    spec: ServerSpec, sandbox: LocalSandbox, place: Place, downloads: Path | None = None
+    program: UserProgram, sandbox: LocalSandbox, place: Place, downloads: Path | None = None
 ) -> tuple[LocalSandbox, Command]:
-    """Return the command of a program that the user named, and the sandbox that hides keys from it."""
-    folder = (spec.cwd or Path()).resolve()
+    """Return the sandbox, which now hides keys from the program, and the command that starts the program in it.
+
+    `downloads` is a folder in which launchers such as `npx` keep packages.
+    """
+    folder = (program.cwd or Path()).resolve()
     if not folder.is_dir():
-        raise InfraError(f"server {spec.name!r} cannot start in {folder}: there is no such folder", permanent=True)
-    shared = shared_paths(spec, folder)
+        raise InfraError(f"{program.label} cannot start in {folder}: there is no such folder", permanent=True)
+    shared = shared_paths(program, folder)
     hidden = [path for path in keys_in(shared) if path not in shared]
     starts_there = folder in shared
     command = Command(
-        _argv(spec, folder),
-        _with_user(place, spec, shared, sandbox),
+        _argv(program, folder),
+        _with_user(place, program, shared, sandbox),
         FOREVER_SECONDS,
         LIMITS,
-        env={**_variables(downloads), **({"PWD": str(folder)} if starts_there else {}), **spec.env},
+        env={**_variables(downloads), **({"PWD": str(folder)} if starts_there else {}), **program.env},
         network=True,
-        readable=(*_program(spec, folder), *_copy_npm_settings(place)),
+        readable=(*_program(program, folder), *_copy_npm_settings(place)),
         shared={**shared, **({downloads: True} if downloads else {})},
         cwd=folder if starts_there else None,
     )
@@ -130,7 +164,7 @@ def find_sandbox(wanted: str) -> LocalSandbox:
         if sandbox is not None:
             return sandbox
         reasons.append(f"{kind}: {detail}")
-    raise SandboxMissing(f"no sandbox for MCP servers is usable here ({' | '.join(reasons)}): {WAY_OUT}")
+    raise SandboxMissing(f"no sandbox for programs of yours is usable here ({' | '.join(reasons)}): {WAY_OUT}")
 
 
 @cache
@@ -138,23 +172,23 @@ def _found(kind: str) -> tuple[LocalSandbox | None, str]:
     return find_bubblewrap() if kind == "bwrap" else find_process()
 
 
-def shared_paths(spec: ServerSpec, folder: Path) -> dict[Path, bool]:
-    """Return the paths of this machine that a server gets: its folder, and what its settings name."""
+def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
+    """Return the paths of this machine that a program gets, and whether it may change them."""
     shared: dict[Path, bool] = {}
-    if spec.cwd is not None or not is_around_home(folder):  # else it starts in a folder of its own
+    if program.cwd is not None or not is_around_home(folder):  # else it starts in a folder of its own
         shared[folder] = False
-    for text in _words(spec):
+    for text in _words(program):
         path = (folder / text).resolve()
         if text and _exists(path) and not is_around_home(path) and not _is_of_the_kernel(path):
             is_code = path.suffix in _CODE and path.is_file()
             shared |= dict.fromkeys(_code_folders(path) if is_code else [path], False)
-    for may_change, paths in ((False, spec.readable), (True, spec.writable)):
+    for may_change, paths in ((False, program.readable), (True, program.writable)):
         for given in paths:
             path, what = (folder / with_home(given)).resolve(), "writable" if may_change else "readable"
             if _is_of_the_kernel(path):
-                raise InfraError(f"server {spec.name!r}: `{what}` names {path}, which no sandbox shows: leave it out")
+                raise InfraError(f"{program.label}: `{what}` names {path}, which no sandbox shows: leave it out")
             if not path.exists():
-                raise InfraError(f"server {spec.name!r}: `{what}` names {path}, which is not there: create it first")
+                raise InfraError(f"{program.label}: `{what}` names {path}, which is not there: create it first")
             shared[path] = may_change
     return {path: may for path, may in shared.items() if not path.is_relative_to("/usr") or may}
 
@@ -164,10 +198,10 @@ def _is_of_the_kernel(path: Path) -> bool:
     return any(path.is_relative_to(root) for root in _OF_THE_KERNEL)
 
 
-def _words(spec: ServerSpec) -> Iterator[str]:
-    for word in spec.args:
+def _words(program: UserProgram) -> Iterator[str]:
+    for word in program.argv[1:]:
         yield from (word, word.partition("=")[2]) if word.startswith("-") else (word,)
-    yield from (value for value in spec.env.values() if value.startswith("/"))
+    yield from (value for value in program.env.values() if value.startswith("/"))
 
 
 def _exists(path: Path) -> bool:
@@ -187,7 +221,7 @@ def _code_folders(script: Path) -> Iterator[Path]:
 
 
 def keys_in(shared: dict[Path, bool]) -> Iterator[Path]:
-    """Yield files that usually hold keys in the folders that a server can read, down to some levels."""
+    """Yield files that usually hold keys in the folders that a program can read, down to some levels."""
     for root in shared:
         for folder, folders, files in os.walk(root):
             found = [
@@ -198,20 +232,20 @@ def keys_in(shared: dict[Path, bool]) -> Iterator[Path]:
             folders[:] = [name for name in folders if not deep and name not in {*_UNSEARCHED, *found}]
 
 
-def _argv(spec: ServerSpec, folder: Path) -> tuple[str, ...]:
-    program = spec.command or ""
-    if "/" in program:
-        program = str(folder / with_home(program))
-    elif (found := shutil.which(program, path=search_path(os.environ))) is None:
-        raise InfraError(f"cannot run {program!r}: it is not on PATH; install it, or write its whole path")
+def _argv(program: UserProgram, folder: Path) -> tuple[str, ...]:
+    name = program.argv[0]
+    if "/" in name:
+        name = str(folder / with_home(name))
+    elif (found := shutil.which(name, path=search_path(os.environ))) is None:
+        raise InfraError(f"cannot run {name!r}: it is not on PATH; install it, or write its whole path")
     elif is_shim(found):
-        program = program_path(program) or program
-    return (program, *spec.args)
+        name = program_path(name) or name
+    return (name, *program.argv[1:])
 
 
-def _program(spec: ServerSpec, folder: Path) -> tuple[Path, ...]:
+def _program(program: UserProgram, folder: Path) -> tuple[Path, ...]:
     """Return what the program itself needs, and what a program needs that it starts in turn."""
-    command = spec.command or ""
+    command = program.argv[0]
     names = [command, *([_COMPANIONS[command]] if command in _COMPANIONS else [])]
     found = [str(folder / with_home(name)) if "/" in name else program_path(name) for name in names]
     certificates = [Path(os.environ[name]) for name in _CERTIFICATES if os.environ.get(name)]
@@ -225,10 +259,10 @@ def _variables(downloads: Path | None) -> dict[str, str]:
     return passed | {name: str(downloads / folder) for name, folder in inner.items() if downloads}
 
 
-def _with_user(place: Place, spec: ServerSpec, shared: dict[Path, bool], sandbox: LocalSandbox) -> Place:
+def _with_user(place: Place, program: UserProgram, shared: dict[Path, bool], sandbox: LocalSandbox) -> Place:
     """Return the place with a user who may use the shared paths.
 
-    As root, a server has a user of its own, who can use what everybody may use. For the rest, it is root without any
+    As root, a program has a user of its own, who can use what everybody may use. For the rest, it is root without any
     capability in `bwrap`, who sees and can change no more than the sandbox shows.
     """
     closed = [path for path, may_change in shared.items() if not _is_open(path, may_change)]
@@ -236,8 +270,8 @@ def _with_user(place: Place, spec: ServerSpec, shared: dict[Path, bool], sandbox
         return place
     if not isinstance(sandbox, BubblewrapSandbox) or any(path.stat().st_uid for path in closed):
         raise InfraError(
-            f"server {spec.name!r}: {closed[0]} cannot be {'`writable`' if shared[closed[0]] else 'read'} in the "
-            f"{sandbox.name} sandbox, because root's servers run as another user: run Bakeoff as the owner of it, "
+            f"{program.label}: {closed[0]} cannot be {'`writable`' if shared[closed[0]] else 'read'} in the "
+            f"{sandbox.name} sandbox, because root's programs run as another user: run Bakeoff as the owner of it, "
             "install bubblewrap and give it to root, open it to everybody, or choose `sandbox: none` if you trust it",
             permanent=True,
         )
@@ -271,15 +305,15 @@ def _copy_npm_settings(place: Place) -> Iterator[Path]:
 
 
 @contextmanager
-def _cache_of(spec: ServerSpec, place: Place) -> Iterator[Path | None]:
-    """Keep what npx, uvx and the like download, for each server apart: no server can change what another one runs.
+def _cache_of(program: UserProgram, place: Place) -> Iterator[Path | None]:
+    """Keep what npx, uvx and the like download, for each program apart: none can change what another one runs.
 
     As root, each start has another user. A second start at the same time downloads into its own HOME.
     """
-    if PurePosixPath(spec.command or "").name not in {*LAUNCHERS, *_COMPANIONS, *_COMPANIONS.values()} - {"node"}:
+    if PurePosixPath(program.argv[0]).name not in {*LAUNCHERS, *_COMPANIONS, *_COMPANIONS.values()} - {"node"}:
         yield None
         return
-    folder = cache_folder() / "mcp" / fingerprint(spec.command, spec.args)[:16]
+    folder = cache_folder() / "mcp" / fingerprint(program.argv[0], tuple(program.argv[1:]))[:16]
     (folder / "downloads").mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         if place.uid is not None:

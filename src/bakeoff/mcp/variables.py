@@ -1,17 +1,15 @@
-"""Replace `${VARIABLE}` in the settings of MCP servers and providers, so that a plan holds no secrets."""
+"""Replace `${VARIABLE}` in the settings of MCP servers, so that a plan holds no secrets."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
+from bakeoff._kernel.environment import filled, variables_in
 from bakeoff._kernel.plain_words import expectation
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.arguments import inside_of, secret_arguments
 from bakeoff.storage.redaction import secrets_in
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSpec:
@@ -37,17 +35,6 @@ def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSp
         raise UsageError(f"MCP server {spec.name!r}: {expectation(first)}") from None  # the cause would show the value
 
 
-def filled(value: JsonValue, environment: Mapping[str, str]) -> JsonValue:
-    """Replace the variables in every text. A variable that is not set stays as it is."""
-    if isinstance(value, str):
-        return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), value)
-    if isinstance(value, dict):
-        return {name: filled(inner, environment) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [filled(inner, environment) for inner in value]
-    return value
-
-
 def secrets_of(given: ServerSpec, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the server's secrets: its settings, and the values of variables, which it may repeat on their own."""
     spec = with_variables(given, environment)
@@ -59,8 +46,3 @@ def secrets_of(given: ServerSpec, environment: Mapping[str, str]) -> dict[str, s
     filled_in = [text for text, was in zip(spec.args, given.args, strict=True) if text != was]
     among |= {f"{spec.name}.{name}": value for name, value in inside_of(filled_in).items()}
     return {**named, **{name: environment[name] for name in inside}, **secrets_in(spelled), **among}
-
-
-def variables_in(texts: Iterable[str]) -> list[str]:
-    """Return the names of all variables in texts."""
-    return [name for text in texts for name in _VARIABLE.findall(text)]
