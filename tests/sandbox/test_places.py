@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff._kernel.removals import removing_beside
+from bakeoff._kernel.temporary import removing_beside
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
 from bakeoff.sandbox import hand_over, open_place, put_files

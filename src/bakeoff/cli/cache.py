@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import in_megabytes
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import add_row, out, print_json, say, table

@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_args
 import typer
 from typer import Option
 
-from bakeoff._kernel.processes import hide_our_memory
+from bakeoff._kernel.environment import hide_our_memory
 from bakeoff.options import RunOptions
 
 

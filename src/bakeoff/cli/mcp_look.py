@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from bakeoff._kernel.text import count_of, quoted
-from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff._kernel.yaml import gathered
 from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.flags import ServerOptions
 from bakeoff.cli.mcp_servers import one_suite

@@ -15,8 +15,7 @@ from pydantic_core import to_json
 
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import expectation
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, expectation
 from bakeoff._version import __version__
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.numbers import Numbers, SuiteName, suite_of

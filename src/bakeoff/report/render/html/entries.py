@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__

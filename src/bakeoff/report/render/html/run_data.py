@@ -14,7 +14,6 @@ from typing import Literal, Self
 
 from pydantic import JsonValue, ValidationError
 
-from bakeoff._kernel.bitmap import Bitmap
 from bakeoff.errors import RunFolderError
 from bakeoff.models.cache_simulation import simulate
 from bakeoff.models.prices import Price, split_costs
@@ -150,7 +149,7 @@ class RunData:
 
     def take_entries(self, entries: Iterator[Entry], sink: Sink) -> None:
         """Take the record that counts for each trial, newest first, and count everything else."""
-        seen = Bitmap(self.plan.size)
+        seen = bytearray(self.plan.size)
         for entry in entries:
             if isinstance(entry, JournalMark):
                 self.marks.append(entry)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bakeoff._kernel.environment import environments_above, read_environment
 from bakeoff.errors import UsageError
-from bakeoff.storage.secret_forms import SHORTEST
+from bakeoff.storage.redaction.forms import SHORTEST
 
 _SECRET_NAME = re.compile(
     r"apikey|privatekey|token|secret|password|passwd|passphrase|credential"

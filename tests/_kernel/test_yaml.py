@@ -6,7 +6,7 @@ import pytest
 from pydantic import Field
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.yaml_with_lines import ConfigError, PlacedYaml, parse_yaml, read_yaml, written
+from bakeoff._kernel.yaml import ConfigError, PlacedYaml, parse_yaml, read_yaml, written
 from bakeoff.errors import UsageError
 
 FILE = Path("suite.yaml")

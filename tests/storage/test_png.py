@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from bakeoff._kernel.png import BadPictureError, encode_again
+from bakeoff.storage.pictures import BadPictureError, encode_again
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 LIMITS = {"width": 4, "height": 4}

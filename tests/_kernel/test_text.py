@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bakeoff._kernel.model import first_problem
-from bakeoff._kernel.plain_words import expectation, in_our_words
+from bakeoff._kernel.text import expectation, in_our_words
 
 PYDANTICS = re.compile(
     r"Input should|should (be|have)|Extra inputs|Field required|[Tt]ag|valid (string|integer|number|dict)"
@@ -118,11 +118,11 @@ def test_a_kind_of_error_without_words_of_ours_does_not_sound_like_pydantic() ->
     assert in_our_words(item) == "5: has to be a type"
 
 
-def test_only_the_module_of_plain_words_reads_messages_of_pydantic() -> None:
+def test_only_the_module_of_texts_reads_messages_of_pydantic() -> None:
     source = Path(__file__).parents[2] / "src" / "bakeoff"
     found = {
         path.name
         for path in source.rglob("*.py")
         if re.search(r"""\[["']msg["']\]""", path.read_text(encoding="utf-8"))
     }
-    assert found == {"plain_words.py"}
+    assert found == {"text.py"}
