@@ -7,7 +7,7 @@ long as the process, and each search through them takes a tenth of a second.
 import gc
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,17 +101,14 @@ def existing_objects_frozen() -> Iterator[None]:
         gc.unfreeze()
 
 
-def lazy_imports(
-    package: str, homes: Mapping[str, Iterable[str]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package. `homes` maps each module to its names."""
-    home_of = {name: module for module, names in homes.items() for name in names}
+def lazy_imports(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a package. `homes` maps each name to its module."""
 
     def get(name: str) -> Any:
-        if name not in home_of:
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with collection_paused():
-            return getattr(importlib.import_module(home_of[name]), name)
+            return getattr(importlib.import_module(homes[name]), name)
 
     def names() -> list[str]:
         listed: list[str] = sys.modules[package].__all__

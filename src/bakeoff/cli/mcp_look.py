@@ -19,7 +19,7 @@ from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolCallResult
 from bakeoff.mcp.exposed import PROMPT, READ
 from bakeoff.report.formatting import shown, visible
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.redaction import Redactor, known_secrets
 

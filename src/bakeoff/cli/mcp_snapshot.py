@@ -16,7 +16,7 @@ from bakeoff.doors.mcp.snapshot.changes import changes
 from bakeoff.doors.mcp.snapshot.files import SNAPSHOT_NAME, Snapshot, read_snapshot
 from bakeoff.doors.mcp.snapshot.report import change_blocks, changes_as_json, changes_as_sarif, fails
 from bakeoff.doors.mcp.suites import find_configs
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.render.terminal import print_blocks
 
 _FOR_EVERYONE = 0o644
 

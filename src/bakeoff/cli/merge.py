@@ -18,7 +18,7 @@ from bakeoff.doors.pytest.reporting.session_summary import summary_of
 from bakeoff.doors.pytest.reporting.undecided import Allowance
 from bakeoff.errors import UsageError
 from bakeoff.report.output_files import refuse_unwritable
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.stats.gates import exit_code_of
 from bakeoff.storage.object_store import is_store_address
 

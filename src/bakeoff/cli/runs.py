@@ -17,14 +17,14 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
-from bakeoff.report.calibration import Judgements, calibration_table
 from bakeoff.report.formatting import cost, percent, visible
-from bakeoff.report.html.entries import Unreadable, read_entries
+from bakeoff.report.judges.calibration import Judgements, calibration_table
 from bakeoff.report.readers import Source, find_source, is_log
 from bakeoff.report.reasons import why_unscored
+from bakeoff.report.render.html.entries import Unreadable, read_entries
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
-from bakeoff.report.terminal import print_blocks
 from bakeoff.storage import store_upload
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run, place_of_runs
