@@ -54,10 +54,6 @@ class Totals:
         self.lines += 1
         self.sum = (self.sum + crc) & 0xFFFFFFFF
 
-    def since(self, before: "Totals") -> "Totals":
-        """Return the totals of the lines that came after those."""
-        return Totals(self.lines - before.lines, (self.sum - before.sum) & 0xFFFFFFFF)
-
 
 class LineEnd(NamedTuple):
     """Hold the number and checksum at the end of a line."""
