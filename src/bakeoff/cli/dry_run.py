@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from bakeoff._kernel.text import count_of
+from bakeoff.cli.compare import verdict_on
 from bakeoff.cli.console import add_row, out, print_json, table
 from bakeoff.cli.flags import OutputFlags
-from bakeoff.cli.power import verdict_on
 from bakeoff.cli.run_plan import CheckedPlan
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
