@@ -21,7 +21,7 @@ from bakeoff.cli.main import app
 from bakeoff.doors.mcp.lint.rules import RULES
 
 from ..made_once import made_once
-from ..report.html.browser import Chromium
+from ..report.render.html.browser import Chromium
 
 ROOT = Path(__file__).parents[2]
 # Nothing listens there: a build that asks for anything fails.

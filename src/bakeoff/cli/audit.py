@@ -33,12 +33,12 @@ from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case
-from bakeoff.report.audit_report import describe_audit
-from bakeoff.report.badges import audit_badge
+from bakeoff.report.audit import describe_audit
+from bakeoff.report.exports.badges import audit_badge
 from bakeoff.report.formatting import visible
-from bakeoff.report.html import write_report_page
-from bakeoff.report.markdown import to_markdown
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.render.html import write_report_page
+from bakeoff.report.render.markdown import to_markdown
+from bakeoff.report.render.terminal import print_blocks
 
 app = group_of()
 

@@ -19,15 +19,14 @@ from bakeoff.cli.trust import trusted_plan
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import BulletList, Column, Datum, Facts, Quote, Report, Section, Table, Value
-from bakeoff.report.compare import FileName, compare_sources, read_arm
-from bakeoff.report.compare_report import describe_comparison
+from bakeoff.report.compare.comparison import FileName, compare_sources, read_arm
+from bakeoff.report.compare.description import describe_comparison
+from bakeoff.report.exports.github import harmless_in_logs, harmless_json
 from bakeoff.report.formatting import UNKNOWN, percent, sentence, span
-from bakeoff.report.github import harmless_in_logs, harmless_json
-from bakeoff.report.leaderboard import SELFCHECK, rank_results, rank_sources
-from bakeoff.report.leaderboard_report import describe_leaderboard
-from bakeoff.report.markdown import to_markdown
+from bakeoff.report.leaderboard.ranking import SELFCHECK, rank_results, rank_sources
 from bakeoff.report.readers import find_source, known_readers
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.render.markdown import to_markdown
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.design import Design, design_of
 from bakeoff.stats.gates import GateJudgement, GateVerdict, judge
@@ -74,7 +73,7 @@ def show(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> 
     """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
     shown_as.check()
     if shown_as.html:
-        from bakeoff.report.html import write_report_page  # takes long to import
+        from bakeoff.report.render.html import write_report_page  # takes long to import
 
         say(f"wrote {write_report_page(shown_as.html, report)}")
     files: tuple[Path, ...] = ()

@@ -21,15 +21,15 @@ from bakeoff.errors import UsageError
 from bakeoff.logs.importing import ImportedRun, import_log
 from bakeoff.logs.reader import Choices, plan_source
 from bakeoff.plan import Plan
-from bakeoff.report.badges import run_badge, score_badge
 from bakeoff.report.blocks import Blocks
-from bakeoff.report.export_inspect import write_inspect_log
-from bakeoff.report.export_tables import fields_of, rows_of, write_csv, write_parquet
-from bakeoff.report.github import annotations, write_step_summary
-from bakeoff.report.junit import write_junit
-from bakeoff.report.markdown import to_markdown
+from bakeoff.report.exports.badges import run_badge, score_badge
+from bakeoff.report.exports.github import annotations, write_step_summary
+from bakeoff.report.exports.inspect_log import write_inspect_log
+from bakeoff.report.exports.junit import write_junit
+from bakeoff.report.exports.tables import fields_of, rows_of, write_csv, write_parquet
 from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.readers import Source, find_source
+from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run
 from bakeoff.storage.damage_notes import note_damage

@@ -22,12 +22,12 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.protocols import ModelJudge, ScoreInput, Scorer, Workspace
 from bakeoff.record import NO_USAGE, Record, Transcript, Usage
-from bakeoff.report.calibration import Judgements, repeated_scores
 from bakeoff.report.formatting import cost, visible
-from bakeoff.report.judge_audit import agreement_of, audit_judge
-from bakeoff.report.judge_audit_report import agreement_blocks, describe_judge_audit
-from bakeoff.report.labelling import draw, judge_of, read_judgements
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.judges.audit import agreement_of, audit_judge
+from bakeoff.report.judges.audit_description import agreement_blocks, describe_judge_audit
+from bakeoff.report.judges.calibration import Judgements, repeated_scores
+from bakeoff.report.judges.labelling import draw, judge_of, read_judgements
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder, find_run
 

@@ -30,9 +30,9 @@ from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict
 from bakeoff.report.formatting import visible
-from bakeoff.report.html import write_cycle, write_run_page
+from bakeoff.report.render.html import write_cycle, write_run_page
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.summary import tallied
-from bakeoff.report.terminal import print_blocks
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 
 _LOOK_SECONDS = 0.15

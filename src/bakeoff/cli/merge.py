@@ -27,7 +27,7 @@ from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Shard
 from bakeoff.report.output_files import refuse_unwritable
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.stats.gates import exit_code_of
 from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import RunFolder, new_run_folder

@@ -15,7 +15,9 @@ from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import NoOpen, Port, Results
 from bakeoff.doors import parts_of
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.report.html import (
+from bakeoff.report.leaderboard.ranking import NothingToRank
+from bakeoff.report.readers import Source, find_source, is_log, known_readers
+from bakeoff.report.render.html import (
     read_entries,
     read_file_entries,
     write_index,
@@ -23,10 +25,8 @@ from bakeoff.report.html import (
     write_run_page,
     write_source_page,
 )
-from bakeoff.report.html.entries import page_is_current, read_entry, write_current_page
-from bakeoff.report.html.index_page import INDEX_NAME, LEADERBOARD_NAME
-from bakeoff.report.leaderboard import NothingToRank
-from bakeoff.report.readers import Source, find_source, is_log, known_readers
+from bakeoff.report.render.html.entries import page_is_current, read_entry, write_current_page
+from bakeoff.report.render.html.index_page import INDEX_NAME, LEADERBOARD_NAME
 from bakeoff.storage.run_folder import LATEST, RunFolder, run_folders
 from bakeoff.storage.store_copy import fetch_all
 

@@ -30,15 +30,15 @@ from bakeoff.record import Record
 from bakeoff.report.answer import answer, what_always_failed, what_was_lost_unequally
 from bakeoff.report.blocks import paragraph
 from bakeoff.report.by_tag import scores_by_tag
-from bakeoff.report.calibration import Judgements
-from bakeoff.report.ci import CiRun, markdown_of, write_ci_outputs
-from bakeoff.report.comparisons import describe_comparisons
+from bakeoff.report.compare.decisions import describe_comparisons
+from bakeoff.report.compare.treatments import treatment_effects
+from bakeoff.report.exports.ci import CiRun, markdown_of, write_ci_outputs
+from bakeoff.report.exports.github import harmless_in_logs
 from bakeoff.report.formatting import cost, visible
-from bakeoff.report.github import harmless_in_logs
+from bakeoff.report.judges.calibration import Judgements
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import RunTally, Summary, tallied
-from bakeoff.report.terminal import print_blocks
-from bakeoff.report.treatments import treatment_effects
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 from bakeoff.storage.store_copy import store_of

@@ -19,14 +19,14 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Plan, Trial
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
-from bakeoff.report.calibration import Judgements, calibration_table
 from bakeoff.report.formatting import as_text, cost, percent, visible
-from bakeoff.report.html.entries import Unreadable, read_entries
+from bakeoff.report.judges.calibration import Judgements, calibration_table
 from bakeoff.report.readers import Source, find_source, is_log
 from bakeoff.report.reasons import why_unscored
+from bakeoff.report.render.html.entries import Unreadable, read_entries
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
-from bakeoff.report.terminal import print_blocks
 from bakeoff.storage import store_upload
 from bakeoff.storage.journal import JournalMark
 from bakeoff.storage.journal_lines import Damage

@@ -8,7 +8,7 @@ from bakeoff.report.blocks import Block, Code, Column, Datum, Section, Table, Va
 from bakeoff.report.formatting import UNKNOWN, visible
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
 
 NAME = 120
 """The longest name on a page, in characters."""

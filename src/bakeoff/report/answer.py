@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from bakeoff.record import Verdict
-from bakeoff.report.calibrated_pairs import calibrated_pairs
-from bakeoff.report.calibration import Judgements
 from bakeoff.report.formatting import count_of, percent, span, visible
+from bakeoff.report.judges.calibrated_pairs import calibrated_pairs
+from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import compare

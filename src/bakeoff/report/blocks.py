@@ -10,13 +10,33 @@ control characters become visible everywhere, Markdown uses code spans, pages es
 fragments.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from bakeoff.report.marks import Mark
+from bakeoff.report.formatting import visible
+
+COLOURS, SHAPES = 12, 8
+"""The numbers of `--series-…` in the style sheet and of symbols `mark-…` in the page."""
+
+_NAME = 200  # characters, as pages show names
+
+
+class Mark(NamedTuple):
+    """A subject's colour and shape; the colour of controls is a neutral one."""
+
+    colour: int
+    shape: int
+
+
+def mark_of(subject: str, *, control: bool = False) -> Mark:
+    """Return the mark of a subject."""
+    first, second = hashlib.blake2b(visible(subject, _NAME).encode(errors="replace"), digest_size=2).digest()
+    return Mark(COLOURS if control else first % COLOURS, second % SHAPES)
+
 
 Tone = Literal["plain", "muted", "strong", "pass", "partial", "fail", "timeout", "lost", "none"]
 """The meaning of a value. Each tone has a colour and, where it stands alone, a shape: colour is never the only sign."""

@@ -20,8 +20,8 @@ from bakeoff.report.blocks import (
     paragraph,
 )
 from bakeoff.report.by_tag import tag_section
-from bakeoff.report.calibration import Judgements
-from bakeoff.report.comparisons import STOPPED_NOTE, describe_comparisons
+from bakeoff.report.compare.decisions import STOPPED_NOTE, describe_comparisons
+from bakeoff.report.compare.treatments import treatment_effects, treatment_section
 from bakeoff.report.formatting import (
     UNKNOWN,
     count_of,
@@ -34,6 +34,7 @@ from bakeoff.report.formatting import (
     token_count,
     visible,
 )
+from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.scores import (
@@ -48,7 +49,6 @@ from bakeoff.report.scores import (
     unit_tests_datum,
 )
 from bakeoff.report.summary import SubjectSummary, Summary
-from bakeoff.report.treatments import treatment_effects, treatment_section
 from bakeoff.stats.intervals import TOO_SMALL
 from bakeoff.stats.rounds import PassK
 

@@ -3,9 +3,21 @@
 from collections.abc import Iterable, Sequence
 
 from bakeoff._kernel.text import count_of
-from bakeoff.report.blocks import Axis, Column, Datum, Plot, Point, Quote, Section, TextSpan, Value, counted, frontier
+from bakeoff.report.blocks import (
+    Axis,
+    Column,
+    Datum,
+    Plot,
+    Point,
+    Quote,
+    Section,
+    TextSpan,
+    Value,
+    counted,
+    frontier,
+    mark_of,
+)
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, span, visible
-from bakeoff.report.marks import mark_of
 from bakeoff.report.summary import SubjectSummary
 from bakeoff.report.usage_intervals import Range
 from bakeoff.stats.intervals import Interval

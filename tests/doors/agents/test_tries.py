@@ -6,7 +6,7 @@ import pytest
 
 from bakeoff.doors.agents.tries import tries_section
 from bakeoff.record import Record, Verdict
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.subjects.agent_run import AgentRun, agent_run_in, joined, patch_in
 
 from .exercise_runs import SOLVE, carried_out, outcome, planned, said

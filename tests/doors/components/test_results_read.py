@@ -18,10 +18,10 @@ from bakeoff.doors.components.results.write import result_files, result_of
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
 from bakeoff.record import Reasoning, Record, Text, ToolCall, Verdict
-from bakeoff.report.compare import compare_sources
-from bakeoff.report.html.run_page import write_source_page
-from bakeoff.report.leaderboard import rank_sources
+from bakeoff.report.compare.comparison import compare_sources
+from bakeoff.report.leaderboard.ranking import rank_sources
 from bakeoff.report.readers import Source, open_source
+from bakeoff.report.render.html.run_page import write_source_page
 from bakeoff.report.summary import summarise
 from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.redaction import Redactor

@@ -21,7 +21,7 @@ from bakeoff.doors.mcp.lint.report import LintReport, LintResult, as_sarif, lint
 from bakeoff.doors.mcp.lint.rules import RULES, LintFinding
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.render.terminal import print_blocks
 
 from ...fetched import fetch_package
 from ...warm_bakeoff import Bakeoff

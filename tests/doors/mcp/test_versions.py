@@ -10,7 +10,7 @@ from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.doors.mcp.results.versions import describe_versions
 from bakeoff.doors.mcp.versions import VersionReport, compare_versions, last_two_runs
 from bakeoff.errors import UsageError
-from bakeoff.report.markdown import to_markdown
+from bakeoff.report.render.markdown import to_markdown
 
 from ...warm_bakeoff import Bakeoff
 from .reader import BETTER, DESCRIPTIONS, PROMPTS, write_words

@@ -33,7 +33,7 @@ from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolCallResult, parse_mc
 from bakeoff.mcp.exposed import PROMPT, READ
 from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names
 from bakeoff.report.formatting import shown, visible
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.redaction import Redactor, known_secrets
 from bakeoff.subjects.variables import with_variables

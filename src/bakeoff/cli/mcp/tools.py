@@ -42,7 +42,7 @@ from bakeoff.doors.mcp.results.sections import uncovered_blocks
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.report.formatting import visible
-from bakeoff.report.terminal import print_blocks
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.redaction import SHORTEST, known_secrets
 
 app = group_of()

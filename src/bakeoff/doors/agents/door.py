@@ -23,7 +23,7 @@ from bakeoff.toolchains.agent_packages import packages_of
 
 if TYPE_CHECKING:
     from bakeoff.report.blocks import DoorParts
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
 
 
 class AgentsDoor(Door):

@@ -10,7 +10,7 @@ from bakeoff.plan import Case
 from bakeoff.report.blocks import Column, Datum, Section, Value, columns
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
 
 
 def exercises_sections(run: "RunData") -> tuple[Section, ...]:

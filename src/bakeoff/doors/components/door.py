@@ -28,7 +28,7 @@ from bakeoff.subjects.controls import Attack, Submission
 
 if TYPE_CHECKING:
     from bakeoff.report.blocks import DoorParts
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
 
 
 def _hostile(name: str, case: Case) -> Submission:
@@ -89,8 +89,8 @@ class ComponentsDoor(Door):
         """Write one result file for each subject and round, each with its page."""
         from bakeoff.doors.components.results.read import ResultFileReader
         from bakeoff.doors.components.results.write import ResultOrigin, result_files
-        from bakeoff.report.html import write_source_page
         from bakeoff.report.readers import Source
+        from bakeoff.report.render.html import write_source_page
 
         folder, records = run.folder, list(run.records())
         written: list[Path] = []

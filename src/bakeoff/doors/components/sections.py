@@ -16,7 +16,7 @@ from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import compare
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
 
 
 def components_sections(run: "RunData") -> tuple[Section, ...]:

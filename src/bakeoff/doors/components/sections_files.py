@@ -11,7 +11,7 @@ from bakeoff.report.blocks import Column, Datum, Section, Table, Value, columns
 from bakeoff.report.formatting import UNKNOWN, visible
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
 
 
 def file_section(run: "RunData") -> Section | None:

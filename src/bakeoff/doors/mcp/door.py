@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bakeoff.mcp import McpHub
     from bakeoff.plan import ScorerSpec, SubjectSpec
     from bakeoff.report.blocks import Block, DoorParts
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
 
 
 class McpDoor(Door):

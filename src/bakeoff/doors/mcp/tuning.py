@@ -13,7 +13,7 @@ from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import Case, Plan, SubjectSpec, UntilDecided
 from bakeoff.record import Record
-from bakeoff.report.compare import FileName
+from bakeoff.report.compare.comparison import FileName
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.decisions import PairDecisions, random_order

@@ -14,7 +14,7 @@ from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
 from bakeoff.doors.mcp.snapshot.files import Snapshot
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Case, Plan
-from bakeoff.report.compare import Arm, FileName, countable, read_arm
+from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source, find_source
 from bakeoff.stats.cells import CaseKey, Cell, Cells

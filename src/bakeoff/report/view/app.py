@@ -17,9 +17,9 @@ from starlette.routing import Route
 from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.threads import call
 from bakeoff.errors import BakeoffError, RunFolderError
-from bakeoff.report.html import read_entries, write_index, write_leaderboard, write_run_page
-from bakeoff.report.html.render import ServedPages
-from bakeoff.report.html.run_page import Parts, no_parts
+from bakeoff.report.render.html import read_entries, write_index, write_leaderboard, write_run_page
+from bakeoff.report.render.html.render import ServedPages
+from bakeoff.report.render.html.run_page import Parts, no_parts
 from bakeoff.report.view.guard import Guard
 from bakeoff.report.view.live import LiveProgress
 from bakeoff.report.view.watch import RUNS, FolderWatch, Look, look_at, look_into

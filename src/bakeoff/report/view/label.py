@@ -21,8 +21,8 @@ from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import SHOWN
 from bakeoff.report.formatting import as_text, shown, visible
-from bakeoff.report.html.render import NAME, Page, ServedPages
-from bakeoff.report.labelling import Drawn
+from bakeoff.report.judges.labelling import Drawn
+from bakeoff.report.render.html.render import NAME, Page, ServedPages
 from bakeoff.report.view.guard import Guard
 from bakeoff.storage.labels import MAX_NOTE_LENGTH, Choice, append_label, read_labels
 

@@ -8,7 +8,7 @@ from bakeoff._kernel.text import count_of
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record, Round, Verdict, case_score
 from bakeoff.report.formatting import visible
-from bakeoff.report.html.run_data import read_plan
+from bakeoff.report.render.html.run_data import read_plan
 from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal import Entry, JournalMark, SpentTokens, read_line
 from bakeoff.storage.journal_lines import Damage, lines_forwards

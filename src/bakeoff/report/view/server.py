@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from bakeoff._kernel.http_server import HOST, ServerLimits, no_proxy, server_config
 from bakeoff.errors import UsageError
-from bakeoff.report.html.run_page import Parts, no_parts
+from bakeoff.report.render.html.run_page import Parts, no_parts
 from bakeoff.report.view.app import make_app
 from bakeoff.report.view.guard import TOKEN
 

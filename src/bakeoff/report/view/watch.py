@@ -5,9 +5,9 @@ from time import monotonic
 from typing import NamedTuple
 
 from bakeoff.errors import BakeoffError
-from bakeoff.report.html.entries import IndexEntry, read_entry
-from bakeoff.report.html.index_page import index_rows
-from bakeoff.report.html.render import ServedPages
+from bakeoff.report.render.html.entries import IndexEntry, read_entry
+from bakeoff.report.render.html.index_page import index_rows
+from bakeoff.report.render.html.render import ServedPages
 from bakeoff.report.view.live import event
 from bakeoff.storage.run_folder import RunFolder, run_folders
 

@@ -7,7 +7,7 @@ import pytest
 from bakeoff.doors.pytest.reporting.calibrated import judges_calibrated
 from bakeoff.doors.pytest.reporting.gates import Gates, judge_gates
 from bakeoff.record import Score
-from bakeoff.report.labelling import draw
+from bakeoff.report.judges.labelling import draw
 from bakeoff.storage.run_folder import find_run
 
 from ....report.judged import judged_run, label_all

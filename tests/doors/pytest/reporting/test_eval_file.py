@@ -14,7 +14,7 @@ from bakeoff.doors.pytest.reporting.eval_file import merge_files, parse_eval_fil
 from bakeoff.doors.pytest.reporting.source import EvalFileReader, case_ids
 from bakeoff.errors import BakeoffError
 from bakeoff.record import ToolCall
-from bakeoff.report.compare import compare_sources
+from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.readers import Source, open_source
 
 from .evals import broken, file_bytes, numbers_of, outcome, priced, record, suite

@@ -32,14 +32,14 @@ from bakeoff.report.blocks import (
     Value,
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, visible
-from bakeoff.report.leaderboard import LeaderboardEntry, rank_sources
-from bakeoff.report.leaderboard_report import (
+from bakeoff.report.leaderboard.description import (
     RANK_COLUMNS,
     RANK_NOTE,
     rank_cells,
     unfinished_notes,
     unranked_sentence,
 )
+from bakeoff.report.leaderboard.ranking import LeaderboardEntry, rank_sources
 from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
 from bakeoff.report.scores import SHARE_COLUMNS, interval_datum, score_plots
 from bakeoff.stats.ranking import Standing

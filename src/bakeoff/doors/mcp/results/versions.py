@@ -20,7 +20,7 @@ from bakeoff.report.blocks import (
     Value,
     columns,
 )
-from bakeoff.report.compare_report import VERDICT_TONES, ends, ends_text, points
+from bakeoff.report.compare.description import VERDICT_TONES, ends, ends_text, points
 from bakeoff.report.formatting import UNKNOWN, percent, sentence, visible
 from bakeoff.stats.gates import GateVerdict
 

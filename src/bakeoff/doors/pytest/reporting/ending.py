@@ -197,8 +197,8 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: SessionSummary, target:
         return f"{target} was not written: there is no eval to show"
     from bakeoff.doors.pytest.reporting.source import EvalFileReader
     from bakeoff.report.blocks import DoorParts
-    from bakeoff.report.html import write_cycle, write_source_page
     from bakeoff.report.readers import Source
+    from bakeoff.report.render.html import write_cycle, write_source_page
 
     # The tallies of the session hold texts that are not redacted.
     again = summary_of(Tallies.of(outcomes), summary.gates, complete=summary.complete, shards=summary.shards)

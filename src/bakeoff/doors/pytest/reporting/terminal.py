@@ -19,7 +19,7 @@ from bakeoff.doors.pytest.reporting.ending import SessionEnd
 from bakeoff.record import NO_USAGE, ToolCall
 from bakeoff.report.blocks import Block, Blocks, BulletList, Table, TextBlock
 from bakeoff.report.formatting import UNKNOWN, cost, visible
-from bakeoff.report.text_tables import fit_table, plain_text
+from bakeoff.report.render.text_tables import fit_table, plain_text
 
 Colour = Literal["red", "yellow", "green"]
 
@@ -240,7 +240,7 @@ def _table_lines(block: Table, width: int) -> Iterator[str]:
 def _wrapped_lines(blocks: Blocks, width: int, *, coloured: bool) -> list[str]:
     from rich.console import Console
 
-    from bakeoff.report.terminal import print_blocks
+    from bakeoff.report.render.terminal import print_blocks
 
     file = io.StringIO()
     console = Console(
