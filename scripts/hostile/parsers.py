@@ -357,6 +357,7 @@ def parse_command_line(words: list[str]) -> None:
     while hasattr(command, "resolve_command") and (left := [*context._protected_args, *context.args]):
         name, command, left = command.resolve_command(context, left)
         context = command.make_context(name, left, parent=context)
+        command = context.command  # that of the table only stands for it
 
 
 def command_lines() -> tuple[bytes, ...]:

@@ -169,7 +169,7 @@ def test_without_a_user_there_is_nobody_to_hand_over_to(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from bakeoff.sandbox.places import held
+from bakeoff._kernel.temporary import held
 with held(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

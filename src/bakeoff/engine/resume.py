@@ -9,9 +9,8 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.stats.decisions import PairDecisions, random_order
-from bakeoff.storage.damage_notes import note_damage
 from bakeoff.storage.journal import SpentTokens, record_at
-from bakeoff.storage.journal_lines import Damage
+from bakeoff.storage.journal_lines import Damage, note_damage
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.verdict import Round
 

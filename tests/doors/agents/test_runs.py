@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.agents.exercises import find_exercises
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import HIDDEN

@@ -11,7 +11,7 @@ from bakeoff.doors.agents.progress import show_changes
 from bakeoff.doors.agents.scoring import EXERCISE, score_exercise
 from bakeoff.doors.agents.tries import tries_section, try_tools
 from bakeoff.engine.registry import Registry, default_registry, no_tools
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.grading.cases import graded_case
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for

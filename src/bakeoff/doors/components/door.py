@@ -13,7 +13,7 @@ from bakeoff.doors.components.request import PICTURES
 from bakeoff.doors.components.scoring import SUITE, score_component
 from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import RunFolderError
 from bakeoff.grading.attacks import HostileSolution, all_attacks, attack_on, solution_in_turn
 from bakeoff.grading.cases import graded_case
@@ -65,7 +65,8 @@ class ComponentsDoor(Door):
 
     def line_of(self, record: Record) -> str:
         """Return the verdict on a suite with its tests and cost."""
-        from bakeoff.report.formatting import cost, visible
+        from bakeoff._kernel.text import visible
+        from bakeoff.report.formatting import cost
 
         mark = "✓" if record.verdict is Verdict.PASS else "✗" if record.verdict.counts else "–"
         tests, spent = record.unit_tests, record.spent.cost

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.mcp.outcome import CallOutcome
 from bakeoff.doors.mcp.results.report import failure_reason
 from bakeoff.record import Record
 from bakeoff.report.blocks import Block, BulletList, Phrase, Quote, heading
-from bakeoff.report.formatting import visible
 from bakeoff.verdict import Verdict
 
 _MAX_REASONS = 3

@@ -5,37 +5,66 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import typer
+from typer import Option
 
 from bakeoff._kernel.git import commit_of
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff._version import __version__
-from bakeoff.cli.audited import audited
 from bakeoff.cli.console import can_ask, out, say, warn
+from bakeoff.cli.declare import command, group_of
 from bakeoff.cli.dry_run import print_dry_run, print_plan
-from bakeoff.cli.flags import ComponentsFlags, EndingFlags, RunFlags, SelectionFlags, SuiteFlags, VerifyFlags
-from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
-from bakeoff.doors.components.plan import CONTROLS, build_plan, case_of, servers_of
+from bakeoff.cli.flags import (
+    AsJson,
+    ComponentsFlags,
+    EndingFlags,
+    NoOpen,
+    RequireAudit,
+    Results,
+    RunFlags,
+    RunName,
+    Sandbox,
+    SelectionFlags,
+    SuiteFlags,
+    Trust,
+    VerifyFlags,
+)
+from bakeoff.cli.pages import show, write_pages_of
+from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, check_plan
+from bakeoff.cli.trust import trusted_plan
+from bakeoff.cli.verify import audited
+from bakeoff.doors.components.pictures import take_pictures
+from bakeoff.doors.components.plan import CONTROLS, DOOR, build_plan, case_of, servers_of
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import ComponentSuite, FoundSuites, bundled_folder, find_suites
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import InfraError, UsageError
+from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.report.formatting import visible
+from bakeoff.storage.run_folder import find_run
+
+app = group_of()
 
 
+@command(app, "run")
 def run_components(
     *,
     context: typer.Context,
     wanted: ComponentsFlags,
-    require_audit: Path | None,
+    require_audit: RequireAudit = None,
     flags: RunFlags,
     selection: SelectionFlags,
-    no_open: bool,
+    no_open: NoOpen = False,
     ending: EndingFlags,
 ) -> int:
-    """Run suites. If no model is named, ask in a terminal for what is not on the command line."""
+    """Benchmark models on component suites: each writes code, the suite's tests grade it.
+
+    Without --model, in a terminal, it asks for what is missing.
+
+    Example: bakeoff run --model local:smollm2 --model oracle --suite counter
+    """
     request, options = ComponentsRequest(**wanted.values()), flags.options()
     if not request.models and can_ask():
         from bakeoff.cli.wizard import ask_for_run
@@ -138,8 +167,18 @@ def _with_browser(suites: Sequence[ComponentSuite]) -> Sequence[ComponentSuite]:
     return suites
 
 
-def verify(*, wanted: SuiteFlags, flags: VerifyFlags, as_json: bool, watch: bool) -> int:
-    """Check suites; return 1 if one of them is not fit for use, or cannot be read."""
+@command(app, "verify")
+def verify(
+    *,
+    wanted: SuiteFlags,
+    flags: VerifyFlags,
+    as_json: AsJson = False,
+    watch: Annotated[bool, Option("--watch", help="Check suites again whenever their files change.")] = False,
+) -> int:
+    """Check suites: the reference must pass, an empty and a wrong answer must fail. Exits with 1 if not.
+
+    Example: bakeoff verify --suites tests --watch
+    """
     request = ComponentsRequest(**wanted.values())
     found = find_suites(request.suites, request.only)
     warn(found.warnings)
@@ -162,3 +201,33 @@ def _verified(suites: Sequence[ComponentSuite], flags: VerifyFlags, *, as_json: 
     options = flags.options()
     checks = asyncio.run(verify_suites(gradable_suites(suites), sandbox_of(options), options.jobs))
     return print_checks(checks, "suite", ("reference", "empty", "wrong"), as_json=as_json)
+
+
+@command(app, "pictures")
+def picture_run(
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    sandbox: Sandbox = "auto",
+    no_open: NoOpen = False,
+    trust: Trust = False,
+) -> int:
+    """Take a picture of each component of a run in Chromium, for its page. No score changes.
+
+    Example: bakeoff pictures latest
+    """
+    folder = find_run(results, run)
+    plan = trusted_plan(folder, trust=trust, doing="bakeoff pictures")
+    if plan.door != DOOR:
+        raise UsageError(f"run {folder.name} has no components: pictures are taken of the runs of `bakeoff run`")
+    if folder.is_being_written():
+        raise UsageError(f"run {folder.name} is being written: take its pictures when it has ended")
+    taken = take_pictures(folder, plan, sandbox_of(RunOptions(sandbox=sandbox)), say, again=True)
+    if not taken:
+        say("there is no component that a picture could be taken of")
+        return UNDECIDED
+    for page in (pages := write_pages_of(folder)):
+        say(f"wrote {page}")
+    if not no_open:
+        show(pages[0])
+    return PASSED

@@ -4,21 +4,22 @@ import asyncio
 import json
 import os
 import re
-import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import JsonValue
+from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, say
-from bakeoff.cli.flags import ServerFlags
-from bakeoff.cli.mcp_look import redactor_of
-from bakeoff.cli.mcp_servers import direct_servers, names_client_file, one_suite, read_suites_of
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import MIN_COVERAGE, AsJson, ServerFlags
+from bakeoff.cli.init import print_start
+from bakeoff.cli.mcp.servers import direct_servers, names_client_file, one_suite, read_suites_of, redactor_of
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp.config import check_config, read_suite, suite_environment
 from bakeoff.doors.mcp.coverage import Coverage, coverage_of
@@ -40,22 +41,28 @@ from bakeoff.doors.mcp.lint.report import (
 from bakeoff.doors.mcp.results.sections import uncovered_blocks
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
-from bakeoff.report.formatting import visible
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.redaction import SHORTEST, known_secrets
+
+app = group_of()
+FailOn: TypeAlias = Literal["error", "warning", "never"]
 
 _FOR_EVERYONE = 0o644
 
 
+@command(app, "lint")
 def lint(
-    servers: ServerFlags,
     *,
-    as_json: bool = False,
-    sarif: Path | None = None,
-    fail_on: str = "error",
-    notes: bool = True,
+    servers: ServerFlags,
+    as_json: AsJson = False,
+    sarif: Path | None = flag(None, "Also write SARIF, for code hosts.", metavar="FILE"),
+    fail_on: FailOn = flag("error", "The lowest level of a finding that makes the exit code 1."),
+    notes: bool = flag(True, "Show notes, the lowest level of findings."),
 ) -> int:
-    """Print what is wrong with tools; return 1 if a finding is at least as severe as `fail_on`."""
+    """Find what makes tools hard for a model to understand or to use. Needs no model.
+
+    Example: bakeoff mcp lint --command "python server.py" --fail-on warning
+    """
     linted = asyncio.run(_lint(servers))
     if sarif is not None:
         write_atomically(sarif, _json(as_sarif(linted)).encode(), _FOR_EVERYONE)
@@ -93,8 +100,17 @@ def _as_json(linted: LintResult) -> dict[str, Any]:
     }
 
 
-def coverage(servers: ServerFlags, *, as_json: bool = False, min_coverage: float | None = None) -> int:
-    """Print what the cases of each suite do not exercise; return 1 if that is too much."""
+@command(app, "coverage")
+def coverage(
+    *,
+    servers: ServerFlags,
+    as_json: AsJson = False,
+    min_coverage: float | None = MIN_COVERAGE,
+) -> int:
+    """Find the tools, parameters and enum values that no case exercises. Needs no model.
+
+    Example: bakeoff mcp coverage --min-coverage 0.8
+    """
     if direct_servers(servers):
         raise UsageError("coverage compares cases with tools: name a configuration instead of a server")
     found: dict[str, Coverage] = {}
@@ -112,8 +128,12 @@ def coverage(servers: ServerFlags, *, as_json: bool = False, min_coverage: float
     return PASSED if all(each.passed for each in found.values()) else FAILED
 
 
+@command(app, "schema")
 def print_schema() -> int:
-    """Print the JSON Schema of a configuration."""
+    """Print the JSON Schema of a configuration, for editors.
+
+    Example: bakeoff mcp schema > mcp-testing-framework.schema.json
+    """
     out().print(published_schema(), end="", soft_wrap=True)
     return PASSED
 
@@ -122,31 +142,43 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
 
-def init(directory: Path, *, example: str = "getting-started", force: bool = False) -> int:
-    """Write an example, and print what to do with it."""
+@command(app, "init")
+def init(
+    *,
+    directory: Annotated[Path, Argument(metavar="DIR", help="The folder to write to.")] = Path(),
+    example: str = flag(
+        "getting-started",
+        "Which one: getting-started, several-servers, custom-provider or directory-suite.",
+        metavar="NAME",
+    ),
+    force: bool = flag(False, "Overwrite existing files."),
+) -> int:
+    """Write an example that runs as it is.
+
+    Example: bakeoff mcp init my-evals --example several-servers
+    """
     from bakeoff.doors.mcp.examples import find_example, write_example
 
-    files = write_example(example, directory, force=force)
-    for file in files:
-        say(f"wrote {file}")
-    out().print("Now try:")
-    if directory.resolve() != Path.cwd():
-        out().print(f"  cd {visible(shlex.quote(str(directory)), 2000)}", soft_wrap=True)
-    for command in find_example(example).then:
-        out().print(f"  {command}")
+    print_start(write_example(example, directory, force=force), directory, find_example(example).then)
     return PASSED
 
 
+@command(app, "generate")
 def generate(
-    servers: ServerFlags,
     *,
-    model: str | None = None,
-    per_tool: int = 2,
-    pairs: int = 3,
-    negatives: int = 3,
-    output: Path | None = None,
+    servers: ServerFlags,
+    model: str | None = flag(None, "The model that words the prompts. Default: templates.", metavar="NAME"),
+    per_tool: int = flag(2, "At most this many cases per tool.", min=1, max=10),
+    pairs: int = flag(3, "At most this many cases that tell two similar tools apart.", min=0),
+    negatives: int = flag(3, "At most this many cases that no tool is for.", min=0),
+    output: Path | None = flag(
+        None, "The configuration to add the cases to. Default: stdout.", "--output", "-o", metavar="FILE"
+    ),
 ) -> int:
-    """Draft cases, and print them or add them to a configuration."""
+    """Draft test cases from the schemas of the tools.
+
+    Example: bakeoff mcp generate --command "python server.py" -o mcp-testing-framework.yaml
+    """
     if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
         # The configuration to add to also names the servers.
         servers = ServerFlags(path=output, only=servers.only, headers=servers.headers)

@@ -1,14 +1,18 @@
-"""Carry out `bakeoff mcp tune`."""
+"""Carry out `bakeoff mcp compare`."""
 
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
 
 from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.compare import show
 from bakeoff.cli.console import err, say
-from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags
+from bakeoff.cli.declare import command, group_of
+from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags, VersionFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, watch
 from bakeoff.doors.mcp.arguments import find_tool
 from bakeoff.doors.mcp.calls import tool_label
@@ -16,6 +20,7 @@ from bakeoff.doors.mcp.description_patch import description_patch
 from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.doors.mcp.proposals import proposed_descriptions
 from bakeoff.doors.mcp.results.tuning import describe_tuning
+from bakeoff.doors.mcp.results.versions import describe_versions
 from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
 from bakeoff.doors.mcp.tuning import (
     PRESENT,
@@ -27,19 +32,62 @@ from bakeoff.doors.mcp.tuning import (
     version_plan,
     versions_of,
 )
+from bakeoff.doors.mcp.versions import compare_versions, last_two_runs
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.output_files import refuse_unwritable
+from bakeoff.report.readers import find_source
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
+
+app = group_of()
+
+
+@command(app, "compare")
+def compare(
+    *,
+    baseline: Annotated[
+        str | None, Argument(metavar="BASELINE", help="The earlier run. Default: the last two runs.")
+    ] = None,
+    candidate: Annotated[str | None, Argument(metavar="CANDIDATE", help="The later run.")] = None,
+    wanted: VersionFlags,
+    shown_as: ReportFlags,
+) -> int:
+    """Show what changed in the servers between two runs, and the points that each tool won or lost.
+
+    Exit codes: 0 no regression is shown, 1 a regression is shown, 3 too much is missing to compare.
+
+    Example: bakeoff mcp compare --markdown
+    """
+    if baseline is None:
+        first, second = last_two_runs(wanted.results)
+    elif candidate is None:
+        raise UsageError(f"compare {baseline!r} with what? Name a second run, or none for the last two")
+    else:
+        first, second = find_source(wanted.results, baseline), find_source(wanted.results, candidate)
+    report = compare_versions(first, second)
+    show(report.model_dump_json, describe_versions(report), shown_as)
+    return PASSED if wanted.exit_zero and report.exit_code == FAILED else report.exit_code
 
 
 class _TuneStopped(Exception):
     """Somebody pressed Ctrl-C."""
 
 
-def tune(*, tool: str, wanted: TuneFlags, flags: PlanFlags, shown_as: ReportFlags) -> int:
-    """Try several descriptions of a tool, and hand over the best with its figures; return the exit code."""
+@command(app, "tune")
+def tune(
+    *,
+    tool: Annotated[str, Argument(metavar="TOOL", help="The tool, as `tool` or `server/tool`.")],
+    wanted: TuneFlags,
+    flags: PlanFlags,
+    shown_as: ReportFlags,
+) -> int:
+    """Try several descriptions of a tool: some cases choose the best, and others confirm that it is better.
+
+    Exit codes: 0 a better description is confirmed or the present one is best, 1 the winner is not confirmed.
+
+    Example: bakeoff mcp tune get_weather --description "Return the weather of a city." --propose 3
+    """
     if wanted.patch is not None:
         refuse_unwritable("--patch", wanted.patch)
     selected = _suite(wanted, flags)

@@ -1,9 +1,10 @@
 """Carry out `bakeoff eval`: prompts × subjects × scorers, from one file."""
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, warn
+from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import EndingFlags, EvalFlags, EvalRunFlags, SelectionFlags
+from bakeoff.cli.flags import EndingFlags, EvalFlags, EvalRunFlags, NoOpen, SelectionFlags
 from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
 from bakeoff.doors.eval.find import read_suite
 from bakeoff.doors.eval.plan import EvalRequest, build_plan, settings_of
@@ -11,21 +12,26 @@ from bakeoff.doors.eval.schema import schema_text
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.report.formatting import visible
+
+app = group_of()
 
 
+@command(app, "eval")
 def run_eval(
     *,
     wanted: EvalFlags,
     flags: EvalRunFlags,
     selection: SelectionFlags,
-    watch: bool,
-    check: bool,
-    schema: bool,
-    no_open: bool,
+    watch: bool = flag(False, "After every save, run only what changed, until Ctrl-C."),
+    check: bool = flag(False, "Check the file and what it names, and run nothing."),
+    schema: bool = flag(False, "Print the JSON Schema of bakeoff.yaml."),
+    no_open: NoOpen = False,
     ending: EndingFlags,
 ) -> int:
-    """Run a configuration, or check or describe one."""
+    """Compare models, commands and functions on your own prompts, as bakeoff.yaml says.
+
+    Example: bakeoff eval bakeoff.yaml
+    """
     modes = {"--watch": watch, "--check": check, "--schema": schema}
     if len(chosen := [name for name, given in modes.items() if given]) > 1:
         raise UsageError(f"{chosen[0]} and {chosen[1]} do different things: use one of them")

@@ -6,37 +6,49 @@ from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, print_json, say
+from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.dry_run import plan_json, print_plan
-from bakeoff.cli.flags import EndingFlags, EvaluationFlags, PlanFlags, SelectionFlags
+from bakeoff.cli.flags import EndingFlags, EvaluationFlags, NoOpen, PlanFlags, SelectionFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, EndedRun, check_plan, conclude, run_checked
 from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.doors.mcp.results.files import McpResults, write_combined
 from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
 from bakeoff.errors import BakeoffError, InfraError, PlanError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.report.formatting import percent, visible
+from bakeoff.report.formatting import percent
 from bakeoff.report.output_files import refuse_unwritable
+
+app = group_of()
 
 _WRONG_CONFIGURATION = 2
 _STATES = {None: "not run", PASSED: "passed", FAILED: "failed", UNDECIDED: "undecided", INTERRUPTED: "interrupted"}
 
 
+@command(app, "evaluate")
 def evaluate(
     *,
     wanted: EvaluationFlags,
     flags: PlanFlags,
     selection: SelectionFlags,
-    html: bool,  # noqa: ARG001 - the page is always written
-    opened: bool,  # noqa: ARG001 - so is whether it is shown
-    no_open: bool,
-    watch: bool,
+    html: bool = flag(  # noqa: ARG001 - the page is always written
+        False, "Accepted for older scripts: the page is always written.", hidden=True
+    ),
+    opened: bool = flag(  # noqa: ARG001 - the page is shown anyway
+        False, "Accepted for older scripts: the page is shown anyway.", "--open", hidden=True
+    ),
+    no_open: NoOpen = False,
+    watch: bool = flag(
+        False, "After every save, ask the cases whose tools changed and those that failed, until Ctrl-C."
+    ),
     ending: EndingFlags,
 ) -> int:
-    """Evaluate every suite in turn, and return the exit code of the worst.
+    """Ask every model every prompt, and compare the tools it calls with the expected calls.
 
-    A suite that cannot be run does not keep the others from running.
+    --dry-run checks everything except the servers.
+
+    Example: bakeoff mcp evaluate mcp-testing-framework.yaml --watch
     """
     request, options = EvaluationRequest(**wanted.values()), flags.options()
     if request.report.exists() and not request.report.is_dir():

@@ -4,12 +4,15 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import JsonValue
+from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import say
+from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.run_plan import PASSED
 from bakeoff.doors.mcp.bfcl import import_bfcl
 from bakeoff.doors.mcp.config import check_config, suite_environment
@@ -18,14 +21,25 @@ from bakeoff.doors.mcp.generate.output import config_text
 from bakeoff.doors.mcp.static_server import serve_snapshot
 from bakeoff.errors import UsageError
 
+app = group_of()
+imports = group_of("Import cases of other formats.", "bakeoff mcp import bfcl questions.json answers.json -o bfcl.yaml")
+
 _FOR_EVERYONE = 0o644
 _SECONDS = 300
 
 
+@command(imports, "bfcl")
 def bfcl(
-    files: list[Path], *, models: list[str] | None = None, output: Path = Path("bfcl.yaml"), force: bool = False
+    *,
+    files: Annotated[list[Path], Argument(metavar="FILE", help="Files with questions, and with possible answers.")],
+    models: list[str] | None = flag(None, "A model to test. Default: local:smollm2.", "--model"),
+    output: Path = flag(Path("bfcl.yaml"), "The configuration to write.", "--output", "-o", metavar="FILE"),
+    force: bool = flag(False, "Overwrite existing files."),
 ) -> int:
-    """Write a configuration with the questions as cases, and a file with their functions beside it."""
+    """Import questions of the Berkeley Function Calling Leaderboard: simple, multiple, parallel, irrelevance.
+
+    Example: bakeoff mcp import bfcl questions.json answers.json -o bfcl.yaml
+    """
     tools = output.with_suffix(".tools.json")
     taken = [str(path) for path in (output, tools) if path.exists()]
     if taken and not force:
@@ -63,7 +77,17 @@ def _server(name: str, tools: str) -> JsonValue:
     return {"name": name, "command": words[0], "args": args, "sandbox": "none"}
 
 
-def serve(file: Path, *, name: str | None = None) -> int:
-    """Serve the tools of a snapshot over stdio."""
+@command(app, "serve")
+def serve(
+    *,
+    file: Annotated[Path, Argument(metavar="SNAPSHOT", help="What servers offer, as `snapshot` writes it.")],
+    name: Annotated[
+        str | None, Argument(metavar="SERVER", help="The server of the snapshot. Default: the only one.")
+    ] = None,
+) -> int:
+    """Serve the tools of a snapshot over stdio, without doing anything when they are called.
+
+    Example: bakeoff mcp serve mcp-snapshot.json
+    """
     serve_snapshot(file, name)
     return PASSED

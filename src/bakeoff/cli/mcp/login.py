@@ -1,27 +1,40 @@
 """Carry out `bakeoff mcp login` and `logout`."""
 
 import asyncio
+from typing import Annotated
 
+from typer import Argument
+
+from bakeoff._kernel.text import visible
 from bakeoff.cli.console import out, say
-from bakeoff.cli.flags import ServerOptions
-from bakeoff.cli.mcp_servers import one_suite
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import NoOpen, Port, ServerOptions
+from bakeoff.cli.mcp.servers import one_suite
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
-from bakeoff.report.formatting import visible
+
+app = group_of()
+ServerName = Annotated[
+    str | None, Argument(metavar="SERVER", help="A server of the configuration. Default: the only one at a URL.")
+]
 
 
+@command(app, "login")
 def login(
     *,
-    server: str | None = None,
+    server: ServerName = None,
     servers: ServerOptions,
-    scope: str | None = None,
-    client_id: str | None = None,
-    port: int = 0,
-    timeout: float = 300.0,
-    no_open: bool = False,
+    scope: str | None = flag(None, "The scopes to ask for. Default: those that the server names.", metavar="TEXT"),
+    client_id: str | None = flag(None, "A client that is registered already. Default: register one.", metavar="NAME"),
+    port: Port = 0,
+    timeout: float = flag(300.0, "How long to wait for the login.", min=1, metavar="SECONDS"),
+    no_open: NoOpen = False,
 ) -> int:
-    """Log in at one server with the browser; return 1 if the login is refused."""
+    """Log in at a server that uses OAuth. The tokens are kept in a file that only you can read.
+
+    Example: bakeoff mcp login --url https://mcp.example.com/mcp
+    """
     import webbrowser
 
     from bakeoff.mcp.login import LoginRefused, LoginRequest, log_in
@@ -45,8 +58,12 @@ def login(
     return PASSED
 
 
-def logout(*, server: str | None = None, servers: ServerOptions) -> int:
-    """Forget the tokens of one server."""
+@command(app, "logout")
+def logout(*, server: ServerName = None, servers: ServerOptions) -> int:
+    """Forget the tokens of a server.
+
+    Example: bakeoff mcp logout --url https://mcp.example.com/mcp
+    """
     from bakeoff.mcp.tokens import TokenStore
 
     spec, store = _one(server, servers), TokenStore()
