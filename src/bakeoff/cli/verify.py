@@ -10,7 +10,7 @@ from bakeoff._kernel.watch import WAITING, FileWatch
 from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.doors.components.suites import ComponentSuite, FoundSuites
 from bakeoff.errors import UsageError
-from bakeoff.grading.verify import VerificationCheck
+from bakeoff.grading.audit import VerificationCheck
 from bakeoff.report.formatting import visible
 
 
