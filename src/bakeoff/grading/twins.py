@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.tasks import both
+from bakeoff._kernel.threads import both
 from bakeoff.errors import InfraError
 from bakeoff.grading.syntax import SyntaxEdit, to_bytes, with_edits
 from bakeoff.grading.written_tests import ASSERTED, EXPECTED, GIVEN, TestSource, Value, find_tests

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import expectation
+from bakeoff._kernel.text import expectation
 from bakeoff.errors import UsageError
 from bakeoff.mcp.arguments import inside_of, secret_arguments
 from bakeoff.plan import Name

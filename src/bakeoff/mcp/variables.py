@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from bakeoff._kernel.environment import filled, variables_in
-from bakeoff._kernel.plain_words import expectation
+from bakeoff._kernel.text import expectation
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.arguments import inside_of, secret_arguments

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import with_home
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.threads import call

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError
 from bakeoff.plan import Grading, Limits

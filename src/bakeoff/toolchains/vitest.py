@@ -18,12 +18,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from bakeoff._kernel.png import BadPictureError, encode_again
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.plan import Framework, Limits
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place, put_files
-from bakeoff.storage.pictures import HEIGHT, MAX_BYTES, WIDTH, Picture
+from bakeoff.storage.pictures import HEIGHT, MAX_BYTES, WIDTH, BadPictureError, Picture, encode_again
 from bakeoff.toolchains.install import Say, install_vitest, permission_flags, quiet
 from bakeoff.toolchains.outcome import TestRun, ValidationOutcome, last_output, stopped_by_limit, without_colours
 from bakeoff.toolchains.validators import read_outcome

@@ -63,7 +63,8 @@ class ComponentsDoor(Door):
 
     def line_of(self, record: Record) -> str:
         """Return the verdict on a suite with its tests and cost."""
-        from bakeoff.report.formatting import cost, visible
+        from bakeoff._kernel.text import visible
+        from bakeoff.report.formatting import cost
 
         mark = "✓" if record.verdict is Verdict.PASS else "✗" if record.verdict.counts else "–"
         tests, spent = record.unit_tests, record.spent.cost

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import visible
 from bakeoff.doors.mcp.config import McpSuite
 from bakeoff.doors.mcp.lint.hostile import hostile_findings
 from bakeoff.doors.mcp.lint.rules import LEVELS, RULES, Level, LintFinding, LintRule
@@ -21,7 +22,6 @@ from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.servers import with_unique_names
 from bakeoff.mcp.variables import with_variables
 from bakeoff.report.blocks import Block, BulletList, Quote, Table, Words, columns, heading, paragraph
-from bakeoff.report.formatting import visible
 
 _ORDER = {rule: at for at, rule in enumerate(RULES)}
 _MAX_ROWS = 200
