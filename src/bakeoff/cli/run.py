@@ -154,7 +154,7 @@ def _with_browser(suites: Sequence[ComponentSuite]) -> Sequence[ComponentSuite]:
     need_browser = [suite.name for suite in suites if suite.layout.browser]
     if not need_browser:
         return suites
-    from bakeoff.toolchains.browser import find_chromium
+    from bakeoff.toolchains.vitest import find_chromium
 
     try:
         find_chromium()

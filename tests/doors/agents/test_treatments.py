@@ -18,7 +18,7 @@ from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.summary import tallied
 from bakeoff.subjects.agent_run import agent_run_in
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent
-from bakeoff.subjects.opened_files import files_read, mark_unread
+from bakeoff.subjects.folder_changes import files_read, mark_unread
 from bakeoff.verdict import Verdict
 
 from .exercise_runs import SOLVE, carried_out, planned

@@ -16,10 +16,9 @@ from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import RunFolderError
 from bakeoff.grading.attacks import HostileSolution, all_attacks, attack_on, solution_in_turn
-from bakeoff.grading.cases import graded_case
+from bakeoff.grading.cases import build_test_scorer, graded_case
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
-from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
 from bakeoff.record import BROKEN, Record
