@@ -17,7 +17,7 @@ from playwright.async_api import Page
 from scripts.plot_growth import plot
 
 from bakeoff.cli.main import app
-from bakeoff.doors.mcp.lint.rules import RULES
+from bakeoff.mcp.lint import RULES
 
 from ..made_once import made_once
 from ..report.render.html.browser import Chromium

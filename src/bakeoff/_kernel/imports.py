@@ -4,7 +4,8 @@ import hashlib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,14 @@ def revision_of(function: Callable[..., Any]) -> str:
     except (OSError, TypeError):
         source = ""
     return hashlib.blake2b(source.encode(), digest_size=8).hexdigest()
+
+
+@contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Make modules beside a configuration importable, as they are beside a script."""
+    entry = str(folder.resolve())
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        sys.path.remove(entry)

@@ -15,8 +15,8 @@ from bakeoff.doors.mcp.bfcl import import_bfcl
 from bakeoff.doors.mcp.config import check_config, suite_environment
 from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
 from bakeoff.doors.mcp.generate.output import config_text
-from bakeoff.doors.mcp.static_server import serve_snapshot
 from bakeoff.errors import UsageError
+from bakeoff.mcp.snapshot import serve_snapshot
 
 _FOR_EVERYONE = 0o644
 _SECONDS = 300

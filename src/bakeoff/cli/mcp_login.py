@@ -25,7 +25,7 @@ def login(
     import webbrowser
 
     from bakeoff.mcp.login import LoginRefused, LoginRequest, log_in
-    from bakeoff.mcp.tokens import token_file
+    from bakeoff.mcp.oauth import token_file
 
     spec = _one(server, servers)
     request = LoginRequest(
@@ -47,7 +47,7 @@ def login(
 
 def logout(*, server: str | None = None, servers: ServerOptions) -> int:
     """Forget the tokens of one server."""
-    from bakeoff.mcp.tokens import TokenStore
+    from bakeoff.mcp.oauth import TokenStore
 
     spec, store = _one(server, servers), TokenStore()
     known = spec.url is not None and store.remove(spec.url)

@@ -11,13 +11,13 @@ from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.flags import ServerOptions
 from bakeoff.cli.mcp_servers import one_suite
 from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
-from bakeoff.doors.mcp.expectations import is_destructive
-from bakeoff.doors.mcp.listing import listing_blocks
-from bakeoff.doors.mcp.snapshot.files import Snapshot
+from bakeoff.doors.mcp.results.tools import listing_blocks
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolCallResult
-from bakeoff.mcp.exposed import PROMPT, READ
+from bakeoff.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
+from bakeoff.mcp.offers import PROMPT, READ
+from bakeoff.mcp.snapshot import Snapshot
+from bakeoff.mcp.tools import is_destructive
 from bakeoff.report.formatting import shown, visible
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.redacted_stream import printed_secrets

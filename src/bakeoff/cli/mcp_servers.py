@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bakeoff.cli.flags import DirectFlags
-from bakeoff.doors.mcp.client_files import client_specs, is_client_file
 from bakeoff.doors.mcp.config import McpSuite, read_suite, suite_environment
 from bakeoff.doors.mcp.headers import hidden_headers, suite_with_headers, with_headers
-from bakeoff.doors.mcp.lint.report import servers_of
+from bakeoff.doors.mcp.results.tools import servers_of
 from bakeoff.doors.mcp.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, parse_mcp_option
+from bakeoff.mcp.client_files import client_specs, is_client_file
 from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names
 from bakeoff.subjects.variables import with_variables
 

@@ -12,10 +12,10 @@ from bakeoff.cli.flags import DirectFlags, ServerFlags, ServerOptions
 from bakeoff.cli.mcp_look import take_snapshot
 from bakeoff.cli.mcp_servers import names_client_file, one_suite
 from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp.snapshot.changes import changes
-from bakeoff.doors.mcp.snapshot.files import SNAPSHOT_NAME, Snapshot, read_snapshot
-from bakeoff.doors.mcp.snapshot.report import change_blocks, changes_as_json, changes_as_sarif, fails
+from bakeoff.doors.mcp.results.tools import change_blocks, changes_as_json, changes_as_sarif, fails
 from bakeoff.doors.mcp.suites import find_configs
+from bakeoff.mcp.changes import changes
+from bakeoff.mcp.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot
 from bakeoff.report.render.terminal import print_blocks
 
 _FOR_EVERYONE = 0o644

@@ -28,18 +28,11 @@ from bakeoff.doors.mcp.generate.output import Frame, added_to, cases_text, whole
 from bakeoff.doors.mcp.generate.reworded import reworded
 from bakeoff.doors.mcp.generate.surroundings import Surroundings
 from bakeoff.doors.mcp.headers import written_servers
-from bakeoff.doors.mcp.lint.report import (
-    LintResult,
-    as_sarif,
-    lint_blocks,
-    lint_servers,
-    lint_suite,
-    rules_of,
-    servers_of,
-)
 from bakeoff.doors.mcp.results.sections import uncovered_blocks
+from bakeoff.doors.mcp.results.tools import LintResult, as_sarif, lint_blocks, lint_suite, rules_of, servers_of
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
+from bakeoff.mcp.lint.checks import lint_servers
 from bakeoff.report.formatting import visible
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.redaction import SHORTEST, known_secrets

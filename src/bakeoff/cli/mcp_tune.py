@@ -10,8 +10,6 @@ from bakeoff.cli.compare import show
 from bakeoff.cli.console import err, say
 from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, watch
-from bakeoff.doors.mcp.arguments import find_tool
-from bakeoff.doors.mcp.calls import tool_label
 from bakeoff.doors.mcp.description_patch import description_patch
 from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.doors.mcp.proposals import proposed_descriptions
@@ -28,6 +26,8 @@ from bakeoff.doors.mcp.tuning import (
     versions_of,
 )
 from bakeoff.errors import UsageError
+from bakeoff.mcp.arguments import find_tool
+from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.output_files import refuse_unwritable

@@ -8,7 +8,7 @@ from pydantic import JsonValue, ValidationError
 from bakeoff._kernel.plain_words import expectation
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
-from bakeoff.mcp.arguments import inside_of, secret_arguments
+from bakeoff.mcp.servers import inside_of, secret_arguments
 from bakeoff.storage.redaction import secrets_in
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

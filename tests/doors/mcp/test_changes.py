@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
-from bakeoff.doors.mcp.snapshot.files import (
+from bakeoff.doors.mcp.results.tools import change_blocks
+from bakeoff.errors import UsageError
+from bakeoff.mcp import ServerTool
+from bakeoff.mcp.changes import ToolChange, changes
+from bakeoff.mcp.snapshot import (
     ArgumentEntry,
     ResourceEntry,
     ServerEntry,
@@ -18,9 +21,6 @@ from bakeoff.doors.mcp.snapshot.files import (
     ToolEntry,
     read_snapshot,
 )
-from bakeoff.doors.mcp.snapshot.report import change_blocks
-from bakeoff.errors import UsageError
-from bakeoff.mcp import ServerTool
 from bakeoff.report.blocks import Quote, Table
 
 TEXT: dict[str, Any] = {"type": "string"}

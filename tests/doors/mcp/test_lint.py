@@ -17,10 +17,11 @@ from rich.console import Console
 
 from bakeoff.cli.flags import ServerFlags
 from bakeoff.cli.mcp_tools import lint as lint_command
-from bakeoff.doors.mcp.lint.report import LintReport, LintResult, as_sarif, lint_blocks, lint_servers, lint_tools
-from bakeoff.doors.mcp.lint.rules import RULES, LintFinding
+from bakeoff.doors.mcp.results.tools import LintResult, as_sarif, lint_blocks
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.mcp.lint import RULES, LintFinding
+from bakeoff.mcp.lint.checks import LintReport, lint_servers, lint_tools
 from bakeoff.report.render.terminal import print_blocks
 
 from ...fetched import fetch_package

@@ -2,17 +2,14 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
 from typing import Any, Literal, Self
 
 from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.mcp import ServerTool
-from bakeoff.mcp.tools import is_deeper
+from bakeoff.mcp.tools import is_deeper, tool_label
 
 NO_TOOL = "no tool"
 """Stands beside the names of tools for the absence of a call."""
@@ -21,8 +18,6 @@ UNREADABLE = "unreadable reply"
 TURNS = "turns"
 """The key in the metadata of transcripts and scores for what happened in each turn of a case."""
 
-MAX_TOOL_NAME_LENGTH = 64
-"""Every provider accepts names of this length with letters, digits, `_` and `-`."""
 
 ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
 """How a reply contains its call. Reports count every form but `bare` in `json` mode: not every client accepts it."""
@@ -136,10 +131,6 @@ class ExpectedTurn(ExpectedMcpCall):
     prompt: str
 
 
-def tool_label(server: str, tool: str) -> str:
-    return f"{server} / {tool}"
-
-
 def written_calls(calls: Sequence[Call] | None) -> JsonValue:
     """Return calls as a configuration writes them: one alone, several as a list, and none as null."""
     if calls is None:
@@ -159,34 +150,6 @@ def make_call(server: str, tool: str, parameters: Mapping[str, JsonValue]) -> Ca
         return Call(serverName=server, toolName=tool, parameters=dict(parameters))
     except ValidationError:  # JSON can contain nothing else that a call cannot
         return f"the parameters of {tool[:200]!r} contain a number that is too large"
-
-
-def offered_tools(tools: Sequence[ServerTool], only: Sequence[str] | None) -> tuple[ServerTool, ...]:
-    """Return the tools that a case offers: all, or those with these names, which may begin with that of a server."""
-    if only is None:
-        return tuple(tools)
-    return tuple(tool for tool in tools if tool.name in only or f"{tool.server}/{tool.name}" in only)
-
-
-def offered_names(tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
-    """Give each tool a unique name that every provider accepts in function calling.
-
-    The server's name comes first if two servers offer tools of the same name.
-    """
-    plain = [plain_name(tool.name) for tool in tools]
-    often = Counter(plain)
-    offered: dict[str, ServerTool] = {}
-    for tool, name in zip(tools, plain, strict=True):
-        wanted = name if often[name] == 1 else plain_name(f"{tool.server}__{tool.name}")
-        numbered = (f"{wanted[: MAX_TOOL_NAME_LENGTH - 4]}_{number}" for number in count(2))
-        free = next(name for name in chain([wanted], numbered) if name not in offered)
-        offered[free] = tool
-    return offered
-
-
-def plain_name(name: str) -> str:
-    """Return a name that every provider accepts. One that all accept stays as it is."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:MAX_TOOL_NAME_LENGTH]
 
 
 @dataclass(frozen=True, slots=True)

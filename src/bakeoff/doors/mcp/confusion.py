@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp.calls import NO_TOOL, UNREADABLE, Call, ExpectedMcpCall, tool_label
+from bakeoff.doors.mcp.calls import NO_TOOL, UNREADABLE, Call, ExpectedMcpCall
 from bakeoff.doors.mcp.execution import turns_in
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 

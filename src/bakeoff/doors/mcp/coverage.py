@@ -7,10 +7,11 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.doors.mcp.calls import ExpectedCall, tool_label
+from bakeoff.doors.mcp.calls import ExpectedCall
 from bakeoff.doors.mcp.cases import McpCase
-from bakeoff.doors.mcp.lint.schemas import Schema, pointed_at
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.schemas import Schema, pointed_at
+from bakeoff.mcp.tools import tool_label
 from bakeoff.report.formatting import percent
 from bakeoff.scorers.matchers import Matcher, is_matcher
 

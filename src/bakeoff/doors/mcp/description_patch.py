@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from bakeoff.doors.mcp.snapshot.files import SNAPSHOT_FORMAT
+from bakeoff.mcp.snapshot import SNAPSHOT_FORMAT
 from bakeoff.report.formatting import visible
 
 _SOURCES = (

@@ -72,7 +72,7 @@ class EndStateRunner:
 
     async def _command(self, check: EndCheck) -> ExecutedCall:
         """Run a command as the server itself runs: in its folder, with its variables."""
-        from bakeoff.mcp.stdio import server_environment
+        from bakeoff.mcp.transports import server_environment
         from bakeoff.plan import Limits
         from bakeoff.protocols import Command, Place
         from bakeoff.sandbox.supervisor_client import make_order, supervise
@@ -116,7 +116,7 @@ class EndStateRunner:
 
 def check_function(check: EndCheck, folder: Path) -> Callable[..., Any]:
     """Import the function of a check from beside the configuration. Raise `UsageError` if that is not possible."""
-    from bakeoff.doors.mcp.providers import importable
+    from bakeoff._kernel.imports import importable
 
     assert check.function is not None
     with importable(folder):

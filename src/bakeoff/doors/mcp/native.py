@@ -7,10 +7,10 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.calls import MAX_TOOL_NAME_LENGTH, offered_names, plain_name, tool_label
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.doors.mcp.subjects import model_of
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.tools import MAX_TOOL_NAME_LENGTH, offered_names, plain_name, tool_label
 from bakeoff.plan import Plan
 
 _NO_LOSS = {"title", "$schema", "$id", "$comment", "$ref", "$defs", "definitions"}

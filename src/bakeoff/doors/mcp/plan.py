@@ -24,10 +24,10 @@ from bakeoff.doors.mcp.config import (
     suite_environment,
 )
 from bakeoff.doors.mcp.coverage import Coverage
-from bakeoff.doors.mcp.prompt import PROMPT_VERSION
 from bakeoff.doors.mcp.servers import PLACEHOLDER, split_secrets
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.mcp.prompt import PROMPT_VERSION
 from bakeoff.models.providers import parse_model_name
 from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec, read_options
 

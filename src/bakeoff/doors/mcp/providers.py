@@ -1,11 +1,9 @@
 """Load the providers that a configuration adds, and check that its models can be asked."""
 
-import sys
-from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Container
 from pathlib import Path
 
-from bakeoff._kernel.imports import import_object
+from bakeoff._kernel.imports import import_object, importable
 from bakeoff._kernel.yaml_with_lines import Key, gathered
 from bakeoff.doors.mcp.config import McpSuite, ProviderConfig
 from bakeoff.errors import UsageError
@@ -48,17 +46,6 @@ def check_models(suite: McpSuite, models: Container[str] | None = None, *, offli
             missing = [str(error)]
         problems += [suite.lines.problem(key, problem) for problem in missing]
     gathered(problems)
-
-
-@contextmanager
-def importable(folder: Path) -> Iterator[None]:
-    """Make modules beside a configuration importable, as they are beside a script."""
-    entry = str(folder.resolve())
-    sys.path.insert(0, entry)
-    try:
-        yield
-    finally:
-        sys.path.remove(entry)
 
 
 def _provider(name: str, config: ProviderConfig, folder: Path) -> Provider:

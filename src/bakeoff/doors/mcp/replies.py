@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bakeoff.doors.mcp.calls import Call, ModelReply, make_call, offered_names, read_reply
+from bakeoff.doors.mcp.calls import Call, ModelReply, make_call, read_reply
 from bakeoff.doors.mcp.config import Mode
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.tools import offered_names
 from bakeoff.record import Step, Text, ToolCall
 
 UNKNOWN_SERVER = "unknown"

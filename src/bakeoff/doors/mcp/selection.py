@@ -12,13 +12,14 @@ from typing import Self
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.calls import ExpectedMcpCall, tool_label
+from bakeoff.doors.mcp.calls import ExpectedMcpCall
 from bakeoff.doors.mcp.outcome import CellOutcome, outcome_of
 from bakeoff.doors.mcp.plan import SCORER, McpPlanSettings, mode_of, settings_of
-from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
-from bakeoff.doors.mcp.snapshot.files import Snapshot
 from bakeoff.doors.mcp.versions import newest_run
 from bakeoff.errors import BakeoffError
+from bakeoff.mcp.changes import ToolChange, changes
+from bakeoff.mcp.snapshot import Snapshot
+from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import NO_USAGE, Record
 from bakeoff.storage.run_folder import RunFolder

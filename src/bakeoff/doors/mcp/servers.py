@@ -9,8 +9,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.files import with_home
 from bakeoff.doors.mcp.config import ProviderConfig, SuiteConfig
 from bakeoff.mcp import McpHub, ServerSpec
-from bakeoff.mcp.arguments import QUERY, USER, is_plain, secret_arguments
-from bakeoff.mcp.servers import HubLimits, OAuth
+from bakeoff.mcp.servers import QUERY, USER, HubLimits, OAuth, is_plain, secret_arguments
 from bakeoff.plan import Plan
 from bakeoff.storage.redaction import Redactor, secrets_in
 from bakeoff.subjects.variables import variables_in, with_variables

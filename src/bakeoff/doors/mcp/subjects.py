@@ -8,17 +8,17 @@ from typing import Self
 from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff._kernel.clock import Clock
-from bakeoff.doors.mcp.calls import ExpectedMcpCall, offered_names, offered_tools, tool_label
+from bakeoff._kernel.imports import importable
+from bakeoff.doors.mcp.calls import ExpectedMcpCall
 from bakeoff.doors.mcp.config import Mode
 from bakeoff.doors.mcp.execution import NOT_EXECUTED, NOT_SHOWN
-from bakeoff.doors.mcp.expectations import is_destructive
 from bakeoff.doors.mcp.plan import AGENT_STEPS, KIND, McpPlanSettings, scorer_options
-from bakeoff.doors.mcp.prompt import reply_schema, system_prompt
-from bakeoff.doors.mcp.providers import importable
 from bakeoff.doors.mcp.servers import hub_of
 from bakeoff.doors.mcp.turns import TurnRules
 from bakeoff.errors import InfraError, ToolError, ToolTimeout
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
+from bakeoff.mcp.prompt import reply_schema, system_prompt
+from bakeoff.mcp.tools import is_destructive, offered_names, offered_tools, tool_label
 from bakeoff.models.rate_limit import RetryPolicy
 from bakeoff.plan import Plan, SubjectSpec, read_options
 from bakeoff.protocols import Needs, Task, Tool

@@ -8,19 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff._kernel.files import open_file
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, near_names
 from bakeoff._kernel.yaml_with_lines import gathered
-from bakeoff.doors.mcp.calls import tool_label
-from bakeoff.doors.mcp.config import CONFIG_NAME, McpSuite, near_names, read_suite, repeated
+from bakeoff.doors.mcp.config import CONFIG_NAME, McpSuite, read_suite, repeated
 from bakeoff.doors.mcp.coverage import coverage_of
 from bakeoff.doors.mcp.door import McpDoor
-from bakeoff.doors.mcp.expectations import (
-    destructive_calls,
-    impossible_calls,
-    is_destructive,
-    unknown_offers,
-    unknown_tools,
-)
+from bakeoff.doors.mcp.expectations import destructive_calls, impossible_calls, unknown_offers, unknown_tools
 from bakeoff.doors.mcp.headers import suite_with_headers
 from bakeoff.doors.mcp.plan import (
     EvaluationRequest,
@@ -35,6 +28,7 @@ from bakeoff.doors.mcp.providers import check_models
 from bakeoff.doors.mcp.servers import hub_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.mcp import RunningHub, ServerTool
+from bakeoff.mcp.tools import is_destructive, tool_label
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 

@@ -14,10 +14,9 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp.calls import TURNS, Call, ExpectedMcpCall, ExpectedTurn, ModelReply, tool_label
+from bakeoff.doors.mcp.calls import TURNS, Call, ExpectedMcpCall, ExpectedTurn, ModelReply
 from bakeoff.doors.mcp.end_state import END_STATE, EndStateRunner, dumped
 from bakeoff.doors.mcp.execution import NOT_SHOWN, ExecutedCall, execute_calls, executed_by_agent, text_of
-from bakeoff.doors.mcp.expectations import is_destructive
 from bakeoff.doors.mcp.expected_results import result_differences
 from bakeoff.doors.mcp.plan import McpPlanSettings, ScorerOptions
 from bakeoff.doors.mcp.replies import ReplyReader
@@ -25,6 +24,7 @@ from bakeoff.doors.mcp.sequences import call_differences
 from bakeoff.doors.mcp.servers import expanded_servers
 from bakeoff.errors import GraderError
 from bakeoff.mcp import OpenHub
+from bakeoff.mcp.tools import is_destructive, tool_label
 from bakeoff.models.conversation import Conversation, begin
 from bakeoff.record import Part, Step, ToolCall, Transcript
 

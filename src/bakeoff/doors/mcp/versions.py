@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.calls import NO_TOOL, ExpectedMcpCall, tool_label
+from bakeoff.doors.mcp.calls import NO_TOOL, ExpectedMcpCall
 from bakeoff.doors.mcp.plan import DOOR, settings_of
-from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
-from bakeoff.doors.mcp.snapshot.files import Snapshot
 from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.mcp.changes import ToolChange, changes
+from bakeoff.mcp.snapshot import Snapshot
+from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
 from bakeoff.report.formatting import visible

@@ -9,7 +9,6 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
-from bakeoff.doors.mcp.expectations import is_destructive
 from bakeoff.doors.mcp.generate.leaks import name_words
 from bakeoff.doors.mcp.generate.suggestions import suggestions
 from bakeoff.doors.mcp.generate.surroundings import Surroundings
@@ -23,6 +22,7 @@ from bakeoff.doors.mcp.generate.wording import (
     wording,
 )
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.tools import is_destructive
 from bakeoff.scorers.matchers import is_matcher
 
 _MAX_NUMBER = 10**18  # some YAML readers change larger numbers, or read them as texts

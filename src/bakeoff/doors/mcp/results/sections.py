@@ -17,7 +17,6 @@ from bakeoff.doors.mcp.end_state import EndResult, end_results_in
 from bakeoff.doors.mcp.execution import turns_in
 from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, State
 from bakeoff.doors.mcp.plan import McpPlanSettings, mode_of
-from bakeoff.doors.mcp.prompt import system_prompt
 from bakeoff.doors.mcp.results.report import (
     ModelNumbers,
     expected_output,
@@ -28,6 +27,7 @@ from bakeoff.doors.mcp.results.report import (
 )
 from bakeoff.doors.mcp.results.versions import version_sections
 from bakeoff.doors.mcp.versions import VersionReport
+from bakeoff.mcp.prompt import system_prompt
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Verdict
 from bakeoff.report.blocks import (

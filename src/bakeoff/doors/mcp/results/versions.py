@@ -3,8 +3,8 @@
 from difflib import unified_diff
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.snapshot.changes import LEVELS, Level, ToolChange
 from bakeoff.doors.mcp.versions import ToolPoints, VersionReport
+from bakeoff.mcp.changes import CHANGE_LEVELS, ChangeLevel, ToolChange
 from bakeoff.report.blocks import (
     Block,
     Code,
@@ -26,7 +26,7 @@ from bakeoff.stats.gates import GateVerdict
 
 _NAME = 120
 _MAX_TEXTS = 50  # changed descriptions that are shown in full
-_LEVEL_TONES: dict[Level, Tone] = {"breaking": "fail", "risky": "partial", "cosmetic": "muted"}
+_LEVEL_TONES: dict[ChangeLevel, Tone] = {"breaking": "fail", "risky": "partial", "cosmetic": "muted"}
 
 
 def describe_versions(report: VersionReport) -> Report:
@@ -61,7 +61,9 @@ def version_sections(report: VersionReport) -> tuple[Section, ...]:
     if texts := tuple(_texts(report)):
         lead = "What models read about tools, before and after."
         found.append(Section("descriptions", "Changed descriptions", texts[:_MAX_TEXTS], lead))
-    everything = sorted((*_of_tools(report), *report.other_changes), key=lambda change: LEVELS.index(change.level))
+    everything = sorted(
+        (*_of_tools(report), *report.other_changes), key=lambda change: CHANGE_LEVELS.index(change.level)
+    )
     if everything:
         rows = tuple(_change_row(change) for change in everything)
         table = Table(columns("Level", "Where", "Change"), rows, "Changes of the servers")
@@ -117,7 +119,7 @@ def _tools(report: VersionReport) -> Section:
 
 def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
     compared, ruling = one.comparison, one.ruling
-    worst = min((change.level for change in one.changes), key=LEVELS.index, default=None)
+    worst = min((change.level for change in one.changes), key=CHANGE_LEVELS.index, default=None)
     changed = f"{worst} ({', '.join(dict.fromkeys(_kind(change) for change in one.changes))})" if worst else "–"
     return (
         Datum(Quote(one.tool), tone="strong"),

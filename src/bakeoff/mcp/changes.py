@@ -13,7 +13,8 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import quoted
-from bakeoff.doors.mcp.snapshot.files import (
+from bakeoff.mcp.schemas import Effect, SchemaChange, schema_changes, text_changes
+from bakeoff.mcp.snapshot import (
     ArgumentEntry,
     ResourceEntry,
     ServerEntry,
@@ -21,13 +22,12 @@ from bakeoff.doors.mcp.snapshot.files import (
     SnapshotPrompt,
     ToolEntry,
 )
-from bakeoff.doors.mcp.snapshot.schemas import Effect, SchemaChange, schema_changes, text_changes
 
-Level = Literal["breaking", "risky", "cosmetic"]
-LEVELS: tuple[Level, ...] = ("breaking", "risky", "cosmetic")
+ChangeLevel = Literal["breaking", "risky", "cosmetic"]
+CHANGE_LEVELS: tuple[ChangeLevel, ...] = ("breaking", "risky", "cosmetic")
 Part = Literal["server", "tool", "resource", "prompt"]
 
-_OF_INPUT: dict[Effect, Level] = {
+_OF_INPUT: dict[Effect, ChangeLevel] = {
     "changes": "breaking",
     "narrows": "breaking",
     "widens": "risky",
@@ -35,7 +35,7 @@ _OF_INPUT: dict[Effect, Level] = {
     "told": "risky",
     "untold": "cosmetic",
 }
-_OF_OUTPUT: dict[Effect, Level] = {
+_OF_OUTPUT: dict[Effect, ChangeLevel] = {
     "changes": "breaking",
     "narrows": "cosmetic",
     "widens": "risky",
@@ -49,7 +49,7 @@ _SAME_TOOL = 0.9  # likeness of the descriptions of a tool and of the one that r
 class ToolChange(FrozenModel):
     """One difference. `before` and `after` are texts that changed, such as descriptions. All texts are untrusted."""
 
-    level: Level
+    level: ChangeLevel
     kind: str
     server: str
     part: Part
@@ -81,18 +81,18 @@ def changes(before: Snapshot, after: Snapshot) -> tuple[ToolChange, ...]:
     return tuple(sorted(found, key=_order))
 
 
-def _server(name: str, level: Level, event: str) -> ToolChange:
+def _server(name: str, level: ChangeLevel, event: str) -> ToolChange:
     return ToolChange(level=level, kind=f"server-{event}", server=name, part="server", what=f"the server was {event}")
 
 
 def _order(change: ToolChange) -> tuple[int, str, str, str]:
-    return LEVELS.index(change.level), change.server, change.part, change.name
+    return CHANGE_LEVELS.index(change.level), change.server, change.part, change.name
 
 
 def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) -> Iterator[ToolChange]:
     """Yield the differences of one tool."""
 
-    def change(found: SchemaChange, level: Level, prefix: str = "") -> ToolChange:
+    def change(found: SchemaChange, level: ChangeLevel, prefix: str = "") -> ToolChange:
         place = ".".join(part for part in (prefix, found.place) if part)
         texts = (before.description, after.description) if found.kind.startswith("description") and not place else None
         return ToolChange(
@@ -123,7 +123,7 @@ def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) ->
         for found in schema_changes(before.outputSchema, after.outputSchema):
             yield change(found, _OF_OUTPUT[found.effect], "result")
     if hints := _hint_changes(before.annotations, after.annotations):
-        level: Level = "risky" if _is_more_dangerous(before.annotations, after.annotations) else "cosmetic"
+        level: ChangeLevel = "risky" if _is_more_dangerous(before.annotations, after.annotations) else "cosmetic"
         yield change(SchemaChange("hint-changed", "told", "", hints), level)
 
 
@@ -208,7 +208,7 @@ def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
 def _resources(
     server: str, kind: str, before: Mapping[str, ResourceEntry], after: Mapping[str, ResourceEntry]
 ) -> Iterator[ToolChange]:
-    def change(level: Level, what: str, uri: str, event: str) -> ToolChange:
+    def change(level: ChangeLevel, what: str, uri: str, event: str) -> ToolChange:
         named = f"{kind.replace(' ', '-')}-{event}"
         return ToolChange(level=level, kind=named, server=server, part="resource", name=uri, what=what)
 
@@ -234,7 +234,7 @@ def _prompts(
 ) -> Iterator[ToolChange]:
     """Compare prompts. People choose them, so that their descriptions are cosmetic."""
 
-    def change(level: Level, what: str, name: str, event: str, place: str = "") -> ToolChange:
+    def change(level: ChangeLevel, what: str, name: str, event: str, place: str = "") -> ToolChange:
         kind = f"prompt-{event}"
         return ToolChange(level=level, kind=kind, server=server, part="prompt", name=name, place=place, what=what)
 
@@ -254,12 +254,12 @@ def _prompts(
             yield change("cosmetic", "the prompt is new", name, "added")
 
 
-def _argument_change(old: ArgumentEntry | None, new: ArgumentEntry | None) -> tuple[Level, str, str] | None:
+def _argument_change(old: ArgumentEntry | None, new: ArgumentEntry | None) -> tuple[ChangeLevel, str, str] | None:
     """Return the level, the description and the event of a changed argument."""
     if new is None:
         return "breaking", "it was removed", "argument-removed"
     needed = "required" if new.required else "optional"
-    level: Level = "breaking" if new.required else "cosmetic"
+    level: ChangeLevel = "breaking" if new.required else "cosmetic"
     if old is None:
         return level, f"it is new and {needed}", "argument-added"
     if old.required != new.required:

@@ -1,4 +1,4 @@
-"""Compare two JSON Schemas of a tool: what values they no longer accept, and what they accept besides."""
+"""Walk the JSON Schemas of tools, validate values against them, and compare two versions of one."""
 
 import json
 import re
@@ -6,12 +6,124 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from jsonschema.exceptions import UnknownType  # type: ignore[import-untyped]
+from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
 from pydantic import JsonValue
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from bakeoff._kernel.text import quoted
-from bakeoff.doors.mcp.lint.schemas import pointed_at
+from bakeoff.mcp.tools import ServerTool
 
 Schema = Mapping[str, JsonValue]
+_BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
+_LITERAL = ("enum", "const", "default", "examples", "required")
+_SEVERAL = ("anyOf", "oneOf", "allOf", "prefixItems")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaPart:
+    """One schema inside a tool's schema."""
+
+    place: str  # such as `filters.tags[]`; empty at the top
+    schema: Schema
+    depth: int = 0
+    name: str | None = None  # of the property that this schema describes
+
+
+def parts_of(tool: ServerTool) -> Iterator[SchemaPart]:
+    """Yield the whole schema first, then each schema inside it. The hub has limited its depth and size."""
+    yield from _walk(SchemaPart("", tool.input_schema))
+
+
+def _walk(part: SchemaPart) -> Iterator[SchemaPart]:
+    yield part
+    for keyword in _BY_NAME:
+        inner = part.schema.get(keyword)
+        for name, schema in inner.items() if isinstance(inner, dict) else ():
+            if isinstance(schema, dict):
+                place = _joined(part.place, name if keyword == "properties" else f"{keyword}.{name}")
+                yield from _walk(SchemaPart(place, schema, part.depth + 1, name if keyword == "properties" else None))
+    for keyword in _SINGLE:
+        if isinstance(schema := part.schema.get(keyword), dict):
+            place = f"{part.place}[]" if keyword == "items" else _joined(part.place, keyword)
+            yield from _walk(SchemaPart(place, schema, part.depth + (keyword == "items")))
+    for keyword in _SEVERAL:
+        several = part.schema.get(keyword)
+        for at, schema in enumerate(several if isinstance(several, list) else ()):
+            if isinstance(schema, dict):
+                yield from _walk(SchemaPart(_joined(part.place, f"{keyword}[{at}]"), schema, part.depth))
+
+
+def types_of(schema: Schema) -> list[str]:
+    given = schema.get("type")
+    return [given] if isinstance(given, str) else [str(name) for name in given] if isinstance(given, list) else []
+
+
+def pointed_at(root: Schema, reference: str) -> Any:
+    """Return the target of a reference such as `#/$defs/city` in a schema, or None. Nothing is fetched."""
+    try:
+        return Registry().resolver_with_root(DRAFT202012.create_resource(root)).lookup(reference).contents
+    except VALIDATOR_ERRORS:
+        return None
+
+
+def _joined(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+def without_patterns(schema: Any) -> Any:
+    """Remove regular expressions from a schema: a hostile one could keep a validator busy forever."""
+    if isinstance(schema, list):
+        return [without_patterns(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword in _BY_NAME and isinstance(value, dict) and keyword != "patternProperties":
+            plain[keyword] = {name: without_patterns(inner) for name, inner in value.items()}
+        elif keyword in _LITERAL:
+            plain[keyword] = value
+        elif keyword not in ("pattern", "patternProperties"):
+            plain[keyword] = without_patterns(value)
+    return plain
+
+
+# What a validator raises for schemas that the hub accepts: circular or missing references, numbers that are too large,
+# and unchecked keywords of other JSON Schema versions.
+VALIDATOR_ERRORS = (RecursionError, Unresolvable, ArithmeticError, UnknownType, AttributeError, TypeError, ValueError)
+
+
+def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
+    """Validate a value without patterns, by the JSON Schema version of `root`. Return None if that is not possible."""
+    validator = validator_for(root, default=Draft202012Validator)
+    try:
+        return bool(validator(without_patterns(dict(schema))).is_valid(value))
+    except VALIDATOR_ERRORS:
+        return None
+
+
+def resolved(schema: JsonValue, root: Schema) -> Schema:
+    """Return a schema with its reference inside the whole schema followed."""
+    if not isinstance(schema, dict):
+        return {}
+    reference = schema.get("$ref")
+    target = pointed_at(root, reference) if isinstance(reference, str) and reference.startswith("#") else None
+    return {**target, **schema} if isinstance(target, dict) else schema
+
+
+def accepted_types(schema: Schema) -> list[str]:
+    """Return the types that a schema names, those of its alternatives included; empty: any."""
+    found = types_of(schema)
+    for keyword in ("anyOf", "oneOf"):
+        several = schema.get(keyword)
+        for each in several if isinstance(several, list) else ():
+            found += types_of(each) if isinstance(each, dict) else []
+    return list(dict.fromkeys(found))
+
+
 Effect = Literal["changes", "narrows", "widens", "adds", "told", "untold"]
 """What a change does: values mean something else, fewer are accepted, more are accepted, there is a new optional part,
 models are told something else about the same values, or nothing that models see."""
@@ -393,7 +505,3 @@ def _json(schema: Schema, keyword: str) -> str:
 def _short(value: JsonValue) -> str:
     text = "none" if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
     return text if len(text) <= 80 else f"{text[:79]}…"
-
-
-def _joined(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name

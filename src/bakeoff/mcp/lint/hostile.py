@@ -18,8 +18,8 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import quoted
-from bakeoff.doors.mcp.lint.rules import LintFinding
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.lint import LintFinding
 
 _SEEN = 20_000  # characters of one text
 _AROUND = 30

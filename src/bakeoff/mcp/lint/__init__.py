@@ -1,11 +1,11 @@
-"""The lint rules, which `rules.toml` describes, and what they find."""
+"""Find what makes tools hard to choose, to call or to offer, without asking a model. See docs/reference/mcp-lint.md."""
 
 import tomllib
 from pathlib import Path
 from typing import Literal, Self
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.mcp import ServerTool
+from bakeoff.mcp.tools import ServerTool
 
 Level = Literal["error", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "note")
@@ -47,3 +47,4 @@ class LintFinding(FrozenModel):
 
 _TEXTS = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 RULES = {id: LintRule(id=id, **texts) for id, texts in _TEXTS.items()}
+RULE_ORDER = {rule: at for at, rule in enumerate(RULES)}
