@@ -21,7 +21,6 @@ from bakeoff.doors.eval.find import read_suite as read_eval
 from bakeoff.doors.eval.plan import build_plan
 from bakeoff.doors.eval.sources import rows_of_file
 from bakeoff.doors.mcp.bfcl import import_bfcl
-from bakeoff.doors.mcp.calls import read_reply
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.headers import parse_headers
 from bakeoff.doors.pytest.reporting.eval_file import parse_eval_file
@@ -45,6 +44,7 @@ from bakeoff.replay.http import HttpRecording
 from bakeoff.replay.store import Key, Store
 from bakeoff.report.readers import Source
 from bakeoff.scorers.judging import read_answer, read_choice
+from bakeoff.scorers.mcp.calls import read_reply
 from bakeoff.sdk_results import recognise
 from bakeoff.storage.journal import read_journal, read_journal_backwards
 from bakeoff.storage.labels import read_labels

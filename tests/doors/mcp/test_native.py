@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.mcp.config import read_suite
-from bakeoff.doors.mcp.native import changed_names, changed_schemas
 from bakeoff.doors.mcp.plan import EvaluationRequest, build_plan, settings_of
+from bakeoff.doors.mcp.subjects import changed_names, changed_schemas
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.tools import offered_names
 

@@ -26,7 +26,6 @@ from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml_with_lines import MAX_FILE_SIZE, Key, PlacedYaml, gathered, parse_yaml, read_yaml
-from bakeoff.doors.mcp.calls import ExpectedCall, GradedText
 from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, McpCase, McpTurn, Truth
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
@@ -34,6 +33,7 @@ from bakeoff.mcp.client_files import is_client_file, with_imports
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
 from bakeoff.scorers.matchers import matcher_problems, parameter_problems
+from bakeoff.scorers.mcp.calls import ExpectedCall, GradedText, Mode
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _LOCAL_SECONDS = 600.0  # for one answer of a model on this machine, which may be slow or busy
@@ -46,7 +46,6 @@ _LEFT_TO_SERVERS = ("env", "headers", "args")
 # Types are strict: "10" is not a number, and true is not 1.
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
-Mode = Literal["json", "native", "agent"]
 
 _NO_TOOL_TO_CHECK = "has no meaning if no tool should be called: remove it"
 _EXAMPLES = {

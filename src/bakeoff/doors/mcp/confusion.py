@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp.calls import NO_TOOL, UNREADABLE, Call, ExpectedMcpCall
-from bakeoff.doors.mcp.execution import turns_in
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Plan
 from bakeoff.record import Record
+from bakeoff.scorers.mcp.calls import NO_TOOL, UNREADABLE, Call, ExpectedMcpCall, turns_in
 
 NO_ANSWER = "no answer"
 OTHERS = "other tools"

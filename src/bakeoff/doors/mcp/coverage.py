@@ -7,13 +7,13 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.doors.mcp.calls import ExpectedCall
 from bakeoff.doors.mcp.cases import McpCase
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.schemas import Schema, pointed_at
 from bakeoff.mcp.tools import tool_label
 from bakeoff.report.formatting import percent
 from bakeoff.scorers.matchers import Matcher, is_matcher
+from bakeoff.scorers.mcp.calls import ExpectedCall
 
 _DEEPEST = 8
 _MAX_SHOWN = 3

@@ -11,12 +11,12 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml_with_lines import Key
-from bakeoff.doors.mcp.calls import ExpectedCall
 from bakeoff.doors.mcp.config import McpSuite, expected_calls
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.schemas import Schema, allows, pointed_at, types_of
 from bakeoff.mcp.tools import is_destructive
 from bakeoff.scorers.matchers import Matcher, is_matcher
+from bakeoff.scorers.mcp.calls import ExpectedCall
 from bakeoff.scorers.patterns import search
 
 _Problem = tuple[Key, str]

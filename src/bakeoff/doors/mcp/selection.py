@@ -12,9 +12,8 @@ from typing import Self
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.calls import ExpectedMcpCall
 from bakeoff.doors.mcp.outcome import CellOutcome, outcome_of
-from bakeoff.doors.mcp.plan import SCORER, McpPlanSettings, mode_of, settings_of
+from bakeoff.doors.mcp.plan import McpPlanSettings, mode_of, settings_of
 from bakeoff.doors.mcp.versions import newest_run
 from bakeoff.errors import BakeoffError
 from bakeoff.mcp.changes import ToolChange, changes
@@ -22,6 +21,7 @@ from bakeoff.mcp.snapshot import Snapshot
 from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import NO_USAGE, Record
+from bakeoff.scorers.mcp.calls import SCORER, ExpectedMcpCall
 from bakeoff.storage.run_folder import RunFolder
 
 NEW = "new"

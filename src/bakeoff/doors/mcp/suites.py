@@ -210,7 +210,7 @@ def case_places(file: Path) -> dict[str, tuple[str, int]]:
 
 def _missing_functions(suite: McpSuite) -> Iterator[str]:
     """Yield a sentence for each function of an end state that cannot be imported."""
-    from bakeoff.doors.mcp.end_state import check_function
+    from bakeoff.scorers.mcp.execution import check_function
 
     for at, case in enumerate(suite.config.testCases):
         for place, check in enumerate(case.endState):
@@ -248,7 +248,7 @@ async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) 
     )
     warnings = [*unknown_tools(suite, tools, numbers), *_remarks(suite, tools)]
     if suite.config.mode != "json":
-        from bakeoff.doors.mcp.native import changed_names, changed_schemas
+        from bakeoff.doors.mcp.subjects import changed_names, changed_schemas
 
         changed = [*changed_names(tools), *[text async for text in changed_schemas(plan, settings, environment, tools)]]
         warnings += [f"{suite.file}: {text}" for text in changed]

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp.calls import ExpectedMcpCall
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec, UntilDecided
 from bakeoff.record import Record
 from bakeoff.report.compare.comparison import FileName
+from bakeoff.scorers.mcp.calls import ExpectedMcpCall
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.decisions import PairDecisions, random_order

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.calls import NO_TOOL, ExpectedMcpCall
 from bakeoff.doors.mcp.plan import DOOR, settings_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.mcp.changes import ToolChange, changes
@@ -18,6 +17,7 @@ from bakeoff.plan import Case, Plan
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source, find_source
+from bakeoff.scorers.mcp.calls import NO_TOOL, ExpectedMcpCall
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.gates import GateDecision, GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all

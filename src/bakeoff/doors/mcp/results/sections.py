@@ -13,8 +13,6 @@ from pydantic import JsonValue
 from bakeoff._kernel.text import count_of, part_of
 from bakeoff.doors.mcp.confusion import Confusion, called_in, most_confused, pooled
 from bakeoff.doors.mcp.coverage import Coverage
-from bakeoff.doors.mcp.end_state import EndResult, end_results_in
-from bakeoff.doors.mcp.execution import turns_in
 from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, State
 from bakeoff.doors.mcp.plan import McpPlanSettings, mode_of
 from bakeoff.doors.mcp.results.report import (
@@ -45,6 +43,8 @@ from bakeoff.report.blocks import (
     columns,
 )
 from bakeoff.report.formatting import percent, visible
+from bakeoff.scorers.mcp.calls import turns_in
+from bakeoff.scorers.mcp.execution import EndResult, end_results_in
 
 _PACKAGE = "bakeoff.doors.mcp"
 _NAME = 120

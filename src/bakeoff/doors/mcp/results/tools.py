@@ -25,7 +25,6 @@ from bakeoff.mcp.schemas import Schema, accepted_types, resolved
 from bakeoff.mcp.snapshot import PlacedSnapshot, ServerEntry, Snapshot, SnapshotPrompt, ToolEntry
 from bakeoff.report.blocks import Block, BulletList, Code, Quote, Table, Words, columns, heading, paragraph
 from bakeoff.report.exports.sarif import SarifLevel, SarifResult, sarif_log
-from bakeoff.report.formatting import visible
 from bakeoff.subjects.variables import with_variables
 
 _MAX_ROWS = 200

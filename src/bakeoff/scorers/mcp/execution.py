@@ -1,6 +1,6 @@
-"""Check what a case has left behind: by a command, a call of a query tool, or a Python function."""
+"""Execute the calls of a model, and keep their results: of a round, or of each of its turns."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,17 +9,77 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.doors.mcp.calls import Call, EndCheck, ExpectedMcpCall
-from bakeoff.doors.mcp.execution import ExecutedCall, TurnScore, execute_calls
-from bakeoff.doors.mcp.expected_results import result_differences
-from bakeoff.errors import GraderError
+from bakeoff.errors import GraderError, ToolTimeout
 from bakeoff.mcp import OpenHub, ServerSpec
-from bakeoff.record import Record
+from bakeoff.record import Record, ToolCall, Transcript
+from bakeoff.scorers.mcp.calls import (
+    TURNS,
+    Call,
+    EndCheck,
+    ExecutedCall,
+    ExpectedMcpCall,
+    ExpectedTurn,
+    ModelReply,
+    ReplyReader,
+    TurnScore,
+    text_of,
+)
+from bakeoff.scorers.mcp.comparison import call_differences, result_differences
+
+NOT_EXECUTED = "this tool may destroy something, and is not executed in this evaluation"
+NOT_SHOWN = "done; the result is not shown"
+"""Answer the calls of a model where `executeTools: false` forbids to execute them."""
+_LONGEST = 20_000  # characters of a result that a record keeps
+
+
+async def execute_calls(hub: OpenHub, calls: Sequence[Call], refused: Container[str] = ()) -> list[ExecutedCall]:
+    """Execute calls in turn, and stop after an error: later calls may depend on it.
+
+    Calls of the tools in `refused`, by their labels, never reach a server.
+    """
+    done: list[ExecutedCall] = []
+    for call in calls:
+        if call.tool in refused:
+            done.append(ExecutedCall(tool=call.tool, text=NOT_EXECUTED, is_error=True))
+        else:
+            done.append(await _execute_call(hub, call))
+        if done[-1].is_error:
+            break
+    return done
+
+
+async def _execute_call(hub: OpenHub, call: Call) -> ExecutedCall:
+    """Execute a call. A tool that does not answer has failed; it is not the model's or our fault."""
+    try:
+        result = await hub.call(call.serverName, call.toolName, call.parameters)
+    except ToolTimeout as late:
+        return ExecutedCall(tool=call.tool, text=str(late), is_error=True)
+    text, structured = result.text[:_LONGEST], _unless_long(result.structured)
+    return ExecutedCall(tool=call.tool, text=text, structured=structured, is_error=result.is_error)
+
+
+def executed_by_agent(calls: Sequence[ToolCall], read: Sequence[Call]) -> list[ExecutedCall]:
+    """Return the results of the calls that an agent made itself."""
+    return [
+        ExecutedCall(
+            tool=call.tool,
+            text=(made.error if made.error is not None else text_of(made.result))[:_LONGEST],
+            structured=_unless_long(made.result) if isinstance(made.result, dict | list) else None,
+            is_error=made.error is not None,
+        )
+        for made, call in zip(calls, read, strict=True)
+    ]
+
+
+def _unless_long(value: JsonValue) -> JsonValue:
+    """Return a structured result, or None if it is too long for a record, which then keeps only its text."""
+    return value if value is None or len(text_of(value)) <= _LONGEST else None
+
 
 END_STATE = "end_state"
 """The key in the metadata of transcripts and scores for the results of the checks."""
 
-_LONGEST = 1_000  # characters of a reason
+_MAX_REASON_LENGTH = 1_000  # characters of a reason
 
 
 class EndResult(FrozenModel):
@@ -60,7 +120,7 @@ class EndStateRunner:
         else:
             problems = await result_differences(ExpectedMcpCall(calls=None, results=check.expectedResults), executed)
         reason = "; ".join(problem.removeprefix(f"result of {done.tool!r}: ") for problem in problems)
-        return EndResult(check=check.label, passed=not problems, reason=reason[:_LONGEST])
+        return EndResult(check=check.label, passed=not problems, reason=reason[:_MAX_REASON_LENGTH])
 
     async def complete(
         self, checks: Sequence[EndCheck], observed: Sequence[EndResult], made: TurnScore, answer: str
@@ -98,12 +158,14 @@ class EndStateRunner:
         try:
             said = await call(function, state)
         except AssertionError as wrong:
-            return EndResult(check=check.label, passed=False, reason=str(wrong)[:_LONGEST] or "an assertion failed")
+            return EndResult(
+                check=check.label, passed=False, reason=str(wrong)[:_MAX_REASON_LENGTH] or "an assertion failed"
+            )
         if said is None or isinstance(said, bool):
             failed = said is False
             return EndResult(check=check.label, passed=not failed, reason="it returned False" if failed else "")
         if isinstance(said, str):
-            return EndResult(check=check.label, passed=not said, reason=said[:_LONGEST])
+            return EndResult(check=check.label, passed=not said, reason=said[:_MAX_REASON_LENGTH])
         kind = type(said).__name__
         raise GraderError(f"endState: {check.function} returned {kind}: return True, False or a reason as a text")
 
@@ -141,3 +203,61 @@ def end_results(metadata: Mapping[str, Any]) -> list[EndResult]:
 
 def end_results_in(record: Record) -> list[EndResult]:
     return end_results(record.scores[0].metadata) if record.scores else []
+
+
+class TurnTrace(FrozenModel):
+    """What happened in one turn: its steps in the transcript, and the results of its calls."""
+
+    steps: int
+    executed: tuple[ExecutedCall, ...] = ()
+
+
+_TRACES: TypeAdapter[list[TurnTrace]] = TypeAdapter(list[TurnTrace])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTurn:
+    """A turn of a transcript: what the model replied, what its calls gave, and what is wrong with that."""
+
+    reply: ModelReply
+    executed: tuple[ExecutedCall, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRules:
+    """How the turns of a suite are read and compared."""
+
+    reader: ReplyReader
+    checks: EndStateRunner
+    extra_allowed: bool = False
+    destructive: frozenset[str] = frozenset()  # tools that are executed only where a case expects them
+
+    def refused(self, turn: ExpectedMcpCall) -> frozenset[str]:
+        """Return the tools that must not be executed: nobody asked the author about calls that are merely allowed."""
+        expected = (call.tool for calls in (turn.calls, *turn.alternatives) for call in calls or ())
+        return self.destructive.difference(expected)
+
+    async def call_problems(self, turn: ExpectedMcpCall, reply: ModelReply) -> list[str]:
+        if reply.problem:
+            return [reply.problem]
+        return await call_differences(turn, reply.calls, extra_allowed=self.extra_allowed)
+
+    async def read(self, turns: Sequence[ExpectedTurn], transcript: Transcript) -> list[ReadTurn]:
+        """Compare the turns of a transcript with the expected ones, up to the one that failed."""
+        try:
+            traces = _TRACES.validate_python(transcript.metadata.get(TURNS))
+        except ValidationError as error:
+            raise GraderError("the answer has no turns, but its case has: start a new run") from error
+        found: list[ReadTurn] = []
+        at = 0
+        for turn, trace in zip(turns, traces, strict=False):
+            reply = self.reader.read(transcript.steps[at : at + trace.steps])
+            at += trace.steps
+            problems = await self.call_problems(turn, reply) or await result_differences(turn, trace.executed)
+            found.append(ReadTurn(reply, trace.executed, tuple(problems)))
+            if problems:
+                return found
+        if len(found) < len(turns):
+            raise GraderError(f"the conversation ended after turn {len(found)} by other expectations: start a new run")
+        return found

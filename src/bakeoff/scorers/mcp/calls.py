@@ -6,10 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    JsonValue,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.mcp.tools import is_deeper, tool_label
+from bakeoff.mcp import ServerTool
+from bakeoff.mcp.tools import is_deeper, offered_names, tool_label
+from bakeoff.record import Record, Step, Text, ToolCall
 
 NO_TOOL = "no tool"
 """Stands beside the names of tools for the absence of a call."""
@@ -252,3 +261,97 @@ def _embedded(text: str) -> Iterator[JsonValue]:
 def _looks_like_call(value: JsonValue) -> bool:
     items = value if isinstance(value, list) else [value]
     return bool(items) and all(isinstance(item, dict) and "toolName" in item for item in items)
+
+
+Mode = Literal["json", "native", "agent"]
+
+
+UNKNOWN_SERVER = "unknown"
+"""The server of a tool that a model invented in function calling, where a call names only the tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyReader:
+    """How models of a suite write their calls."""
+
+    mode: Mode
+    tools: tuple[ServerTool, ...]
+    strict: bool = False  # of `json` mode: nothing may be around the JSON
+
+    def read(self, steps: Sequence[Step]) -> ModelReply:
+        """Read the calls of the last text, or of all steps in function calling."""
+        if self.mode != "json":
+            return self.native([part for step in steps for part in step.parts if isinstance(part, ToolCall)])
+        return self.text("".join(part.text for part in (steps[-1].parts if steps else ()) if isinstance(part, Text)))
+
+    def text(self, text: str) -> ModelReply:
+        return read_reply(text, strict=self.strict)
+
+    def native(self, called: Sequence[ToolCall]) -> ModelReply:
+        offered = offered_names(self.tools)
+        calls: list[Call] = []
+        for call in called:
+            if call.name not in offered:
+                invented = Call(serverName=UNKNOWN_SERVER, toolName=call.name[:200])
+                problem = f"{invented.toolName!r} was called, but there is no such tool"
+                return ModelReply((*calls, invented), "native", problem)
+            if not isinstance(call.arguments, dict):
+                return ModelReply(tuple(calls), "native", f"the arguments of {call.name[:200]!r} are not a JSON object")
+            made = make_call(offered[call.name].server, offered[call.name].name, call.arguments)
+            if isinstance(made, str):
+                return ModelReply(tuple(calls), "native", made)
+            calls.append(made)
+        return ModelReply(tuple(calls), "native")
+
+
+class ExecutedCall(FrozenModel):
+    """The result of one executed call."""
+
+    tool: str
+    text: str = ""
+    structured: JsonValue = None
+    is_error: bool = False
+
+    @property
+    def value(self) -> JsonValue:
+        """Return the structured content, else the text."""
+        return self.structured if self.structured is not None else self.text
+
+
+class TurnScore(FrozenModel):
+    """The score of one turn of a case with several. `reason` is empty if it is as expected."""
+
+    called: tuple[Call, ...] = ()
+    executed: tuple[ExecutedCall, ...] = ()
+    reason: str = ""
+
+
+_TURN_SCORES: TypeAdapter[list[TurnScore]] = TypeAdapter(list[TurnScore])
+
+
+def turns_in(record: Record) -> list[TurnScore]:
+    """Return the turns of a round that were asked. There are none if the case has no turns, or was not scored."""
+    found = next((score.metadata.get(TURNS) for score in record.scores), None)
+    try:
+        return _TURN_SCORES.validate_python(found or [])
+    except ValidationError:
+        return []
+
+
+def text_of(value: JsonValue) -> str:
+    """Return a text as it is, nothing as an empty text, and other values as JSON."""
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+SCORER = "mcp"
+
+
+class ScorerOptions(FrozenModel):
+    """Everything that changes the scores of recorded answers."""
+
+    mode: Mode = "json"
+    extra_parameters: Literal["reject", "allow"] = "reject"
+    strict_json: bool = False
+    execute: bool = False
+    scope: Literal["run", "trial"] = "run"
+    judge: str | None = None

@@ -1,30 +1,173 @@
 """Score a round: compare its calls, execute them, compare the results, and let a judge grade what came of it."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
-from pydantic import JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
-from bakeoff.doors.mcp.calls import TURNS, UNREADABLE, CallRules, ExpectedMcpCall, ModelReply
-from bakeoff.doors.mcp.end_state import END_STATE, EndResult, dumped, end_results
-from bakeoff.doors.mcp.execution import ExecutedCall, TurnScore, execute_calls, executed_by_agent
-from bakeoff.doors.mcp.expected_results import result_differences
-from bakeoff.doors.mcp.grading import CallGrade, CallGrader
-from bakeoff.doors.mcp.plan import SCORER, McpPlanSettings, ScorerOptions
-from bakeoff.doors.mcp.replies import UNKNOWN_SERVER
-from bakeoff.doors.mcp.servers import hub_of
-from bakeoff.doors.mcp.subjects import model_of
-from bakeoff.doors.mcp.turns import ReadTurn, TurnRules
-from bakeoff.errors import GraderError
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
 from bakeoff.mcp import McpHub
 from bakeoff.models.access import ProviderAccess
-from bakeoff.plan import Case, Plan, ScorerSpec, read_options
-from bakeoff.protocols import Needs, ScoreInput
-from bakeoff.record import Score
+from bakeoff.plan import Case
+from bakeoff.protocols import Needs, ScoreInput, Task
+from bakeoff.record import Score, Transcript
+from bakeoff.scorers.judging import UnreadableVerdict, ask, choice_question, read_choice
+from bakeoff.scorers.mcp.calls import (
+    SCORER,
+    TURNS,
+    UNKNOWN_SERVER,
+    UNREADABLE,
+    Call,
+    CallRules,
+    ExecutedCall,
+    ExpectedMcpCall,
+    ModelReply,
+    ScorerOptions,
+    TurnScore,
+    text_of,
+)
+from bakeoff.scorers.mcp.comparison import expected_text, result_differences
+from bakeoff.scorers.mcp.execution import (
+    END_STATE,
+    EndResult,
+    ReadTurn,
+    TurnRules,
+    dumped,
+    end_results,
+    execute_calls,
+    executed_by_agent,
+)
 
 _MAX_REASONS = 20
 _MAX_REASON_LENGTH = 2_000
+_LONGEST = 20_000  # characters of each text that a judge or the model sees, and of an answer that a record keeps
+_CRITERIA = "A tool was called for the question. {answer}{expected} What it is judged by: {criterion}"
+_ANSWERS = {
+    "answer": "The answer is what the user was told after that.",
+    "result": "The answer is what the tool gave back.",
+    "both": "The answer is what the user was told after that; the result is what the tool gave back.",
+}
+_EXPECTED = " It is expected to say the same as the expected text; other words and other forms are fine."
+_PASSED, _FAILED = "A", "B"
+_CHOICES = {_PASSED: "The answer meets what it is judged by.", _FAILED: "The answer does not meet it."}
+
+ANSWER_SYSTEM = "You tell users what tools found out for them. Reply with the answer to the user and nothing else."
+_ANSWER_PROMPT = """\
+A user asked:
+{prompt}
+
+For that, these tools were called, and gave back:
+{results}
+
+Answer the user in plain language. Be brief, and use only what the tools gave back."""
+
+
+class CallGrade(FrozenModel):
+    """The decision of a judge."""
+
+    passed: bool
+    reason: str = ""
+    judge: str = ""
+    final: str | None = Field(default=None, exclude_if=lambda final: final is None)
+
+
+class AnsweringModel(Protocol):
+    """The model under test, with `ANSWER_SYSTEM` as its system prompt."""
+
+    @property
+    def access(self) -> ProviderAccess: ...
+    async def attempt(self, task: Task) -> Transcript: ...
+    def offline(self) -> Self: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallGrader:
+    """Grade the rounds of one model. Each case may have a criterion of its own."""
+
+    access: ProviderAccess  # to the judge
+    author: AnsweringModel | None = None  # writes the final answer; None if the transcript ends with it
+    only_recordings: bool = False
+    name: str = "judge"
+    temperature: float | None = 0.0
+    max_tokens: int | None = 1024
+    repeats: int = 1
+
+    def offline(self) -> Self:
+        """Return the grader for recordings. It needs no key and no connection."""
+        return replace(self, only_recordings=True, author=self.author and self.author.offline())
+
+    @property
+    def accesses(self) -> tuple[ProviderAccess, ...]:
+        """Return the access to each model that is asked."""
+        return (self.access, self.author.access) if self.author is not None else (self.access,)
+
+    async def __call__(
+        self, expected: ExpectedMcpCall, calls: Sequence[Call], executed: Sequence[ExecutedCall], given: ScoreInput
+    ) -> CallGrade:
+        final = None
+        if expected.graded != "result":
+            try:
+                final = await self._final_answer(calls, executed, given)
+            except (SubjectError, SubjectTimeout) as error:
+                return CallGrade(passed=False, reason=f"the model gave no final answer: {error}", final="")
+            if not final:
+                return CallGrade(passed=False, reason="the model's final answer is empty", final="")
+        grade = await self._ask(expected, sections_of(expected, calls, executed, final, given), given)
+        return grade.model_copy(update={"final": final})
+
+    async def _final_answer(self, calls: Sequence[Call], executed: Sequence[ExecutedCall], given: ScoreInput) -> str:
+        """Return what the model tells the user once it knows the results of its calls."""
+        output = given.transcript.output
+        if self.author is not None:
+            assert given.asking is not None, "only a run has graders"
+            asked = final_prompt(given.case.prompt, calls, executed)
+            output = (await self.author.attempt(replace(given.asking, prompt=asked, tools=()))).output
+        return str(output or "").strip()[:_LONGEST]
+
+    async def _ask(self, expected: ExpectedMcpCall, sections: Mapping[str, str], given: ScoreInput) -> CallGrade:
+        criteria = _CRITERIA.format(
+            answer=_ANSWERS[expected.graded],
+            expected=_EXPECTED if "expected text" in sections else "",
+            criterion=expected.grading,
+        )
+        [said] = await ask(self, given, choice_question(criteria, _CHOICES, _LONGEST), sections)
+        try:
+            choice, rationale = read_choice(said, _CHOICES)
+        except UnreadableVerdict as error:
+            raise GraderError(f"the judge {self.access.name} did not choose: {said[:200]!r}") from error
+        return CallGrade(passed=choice == _PASSED, reason=rationale, judge=str(self.access.name))
+
+
+def sections_of(
+    expected: ExpectedMcpCall,
+    calls: Sequence[Call],
+    executed: Sequence[ExecutedCall],
+    final: str | None,
+    given: ScoreInput,
+) -> dict[str, str]:
+    """Return the texts that a judge sees, by their names. The answer comes last."""
+    results = json.dumps([each.value for each in executed], ensure_ascii=False)
+    sections = {
+        "question": given.case.prompt,
+        "call": json.dumps([call.model_dump(mode="json") for call in calls], ensure_ascii=False),
+    }
+    if (text := expected_text(expected.results)) is not None:
+        sections["expected text"] = text
+    if expected.graded == "both":
+        sections["result"] = results
+    return {**sections, "answer": results if final is None else final}
+
+
+def final_prompt(prompt: str, calls: Sequence[Call], executed: Sequence[ExecutedCall]) -> str:
+    """Return the prompt that asks a model for its final answer."""
+    results = "\n\n".join(
+        f"{call.toolName} {json.dumps(call.parameters, ensure_ascii=False)}:\n{text_of(result.value)[:_LONGEST]}"
+        for call, result in zip(calls, executed, strict=False)  # an error that is expected may end the calls
+    )
+    return _ANSWER_PROMPT.format(prompt=prompt, results=results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +180,6 @@ class CallScorer:
     graders: Mapping[str, CallGrader] = field(default_factory=dict)  # by the model that answered
     _read: dict[str, ExpectedMcpCall] = field(default_factory=dict)  # each case is read once
     name: ClassVar[str] = SCORER
-
-    @classmethod
-    def from_spec(
-        cls, spec: ScorerSpec, plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str]
-    ) -> "CallScorer":
-        options = read_options(spec, ScorerOptions)
-        expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
-        graded = any(each.get("grading") is not None for each in expected)
-        wanted = graded or any(each.get("results") is not None or each.get("execute") for each in expected)
-        executes = (wanted or options.execute) and options.mode != "agent"  # agents call the tools themselves
-        hub = hub_of(settings.servers, environment, settings.toolTimeout) if executes else None
-        # Without a judge, each model grades what its own calls gave, as in the tool whose files we read.
-        models = {spec.name: model_of(spec, settings, environment) for spec in plan.subjects} if graded else {}
-        judge = model_of(settings.judge, settings, environment) if settings.judge is not None else None
-        writes = options.mode != "agent" and any(each.get("graded", "result") != "result" for each in expected)
-        graders = {
-            name: CallGrader((judge or model).access, author=model if writes else None)
-            for name, model in models.items()
-        }
-        return cls(options, TurnRules.of(options, settings, environment), hub, graders)
 
     @property
     def needs(self) -> Needs:
