@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff._kernel.json import parse_json
-from bakeoff._kernel.yaml_with_lines import ConfigError, parse_yaml, read_yaml
+from bakeoff._kernel.yaml import ConfigError, parse_yaml, read_yaml
 from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
 from bakeoff.errors import BakeoffError
 from bakeoff.mcp.client_files import read_client_file

@@ -7,7 +7,7 @@ from jsonschema.validators import Draft202012Validator, validator_for  # type: i
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import near_names, quoted, visible
-from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff._kernel.yaml import gathered
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.schemas import (

@@ -21,9 +21,9 @@ from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.mcp.arguments import argument_problems, parse_arguments, parse_json_arguments
 from bakeoff.mcp.changes import ToolChange, changes
 from bakeoff.mcp.snapshot import PlacedSnapshot, ServerEntry, Snapshot, ToolEntry
+from bakeoff.mcp.variables import with_variables
 from bakeoff.report.blocks import Code
 from bakeoff.storage.redaction import secrets_in
-from bakeoff.subjects.variables import with_variables
 
 from ...warm_bakeoff import PROGRAM, Bakeoff
 from .conftest import SERVERS

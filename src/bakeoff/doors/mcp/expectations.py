@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import near_names
-from bakeoff._kernel.yaml_with_lines import Key
+from bakeoff._kernel.yaml import Key
 from bakeoff.doors.mcp.config import McpSuite, expected_calls
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.schemas import Schema, allows, pointed_at, types_of

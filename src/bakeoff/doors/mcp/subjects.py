@@ -12,6 +12,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.environment import filled
 from bakeoff._kernel.imports import importable
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp.plan import AGENT_STEPS, KIND, McpPlanSettings, scorer_options
@@ -49,7 +50,6 @@ from bakeoff.scorers.mcp.execution import (
 )
 from bakeoff.scorers.mcp.scorer import ANSWER_SYSTEM, CallGrader, CallScorer
 from bakeoff.subjects.model import ModelOptions, ModelSubject
-from bakeoff.subjects.variables import filled
 
 _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, say so in a sentence."
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.text import count_of, part_of
+from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.doors.mcp.confusion import Confusion, called_in, most_confused, pooled
 from bakeoff.doors.mcp.coverage import Coverage
 from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, State
@@ -42,7 +42,7 @@ from bakeoff.report.blocks import (
     Value,
     columns,
 )
-from bakeoff.report.formatting import percent, visible
+from bakeoff.report.formatting import percent
 from bakeoff.scorers.mcp.calls import turns_in
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
 

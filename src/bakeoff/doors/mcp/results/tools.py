@@ -23,9 +23,9 @@ from bakeoff.mcp.lint import LEVELS, RULE_ORDER, RULES, Level, LintFinding, Lint
 from bakeoff.mcp.lint.checks import LintReport, lint_servers
 from bakeoff.mcp.schemas import Schema, accepted_types, resolved
 from bakeoff.mcp.snapshot import PlacedSnapshot, ServerEntry, Snapshot, SnapshotPrompt, ToolEntry
+from bakeoff.mcp.variables import with_variables
 from bakeoff.report.blocks import Block, BulletList, Code, Quote, Table, Words, columns, heading, paragraph
 from bakeoff.report.exports.sarif import SarifLevel, SarifResult, sarif_log
-from bakeoff.subjects.variables import with_variables
 
 _MAX_ROWS = 200
 _MAX_REASON_LENGTH = 2000
