@@ -22,10 +22,10 @@ from bakeoff.doors.mcp.plan import EvaluationRequest, settings_of, suite_name
 from bakeoff.doors.mcp.results.cycles import cycle_blocks
 from bakeoff.doors.mcp.results.report import failure_reason
 from bakeoff.doors.mcp.results.sections import page_parts, state_with
+from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.doors.mcp.selection import EarlierRun, Selection, select
 from bakeoff.doors.mcp.sources import DATA_SUFFIXES, suite_sources
 from bakeoff.doors.mcp.suites import SelectedSuite, find_suites, prepare, read_suites
-from bakeoff.doors.mcp.versions import compare_with_run_before
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.mcp.description_patch import description_patch
-from bakeoff.doors.mcp.tuning import PRESENT, split_cases, versions_of
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.arguments import find_tool
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.report.compare.tool_tuning import PRESENT, split_cases, versions_of
 from bakeoff.scorers.mcp.calls import Call, ExpectedMcpCall
 
 from ...warm_bakeoff import Bakeoff

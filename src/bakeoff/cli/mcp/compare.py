@@ -18,9 +18,14 @@ from bakeoff.doors.mcp.description_patch import description_patch
 from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.doors.mcp.proposals import proposed_descriptions
 from bakeoff.doors.mcp.results.tuning import describe_tuning
-from bakeoff.doors.mcp.results.versions import describe_versions
+from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
 from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
-from bakeoff.doors.mcp.tuning import (
+from bakeoff.errors import UsageError
+from bakeoff.mcp.arguments import find_tool
+from bakeoff.mcp.tools import tool_label
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+from bakeoff.report.compare.tool_tuning import (
     PRESENT,
     ToolsVersion,
     TuneReport,
@@ -30,12 +35,7 @@ from bakeoff.doors.mcp.tuning import (
     version_plan,
     versions_of,
 )
-from bakeoff.doors.mcp.versions import compare_versions, last_two_runs
-from bakeoff.errors import UsageError
-from bakeoff.mcp.arguments import find_tool
-from bakeoff.mcp.tools import tool_label
-from bakeoff.plan import Plan
-from bakeoff.record import Record
+from bakeoff.report.compare.tool_versions import describe_versions
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.readers import find_source
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
@@ -65,7 +65,7 @@ def compare(
         raise UsageError(f"compare {baseline!r} with what? Name a second run, or none for the last two")
     else:
         first, second = find_source(wanted.results, baseline), find_source(wanted.results, candidate)
-    report = compare_versions(first, second)
+    report = compare_servers(first, second)
     show(report.model_dump_json, describe_versions(report), shown_as)
     return PASSED if wanted.exit_zero and report.exit_code == FAILED else report.exit_code
 

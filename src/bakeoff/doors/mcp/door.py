@@ -76,7 +76,7 @@ class McpDoor(Door):
         from bakeoff.doors.mcp.confusion import confusions
         from bakeoff.doors.mcp.outcome import outcome_of
         from bakeoff.doors.mcp.results.sections import page_parts
-        from bakeoff.doors.mcp.versions import compare_with_run_before
+        from bakeoff.doors.mcp.runs import compare_with_run_before
         from bakeoff.report.blocks import DoorParts
 
         if run.folder is None:

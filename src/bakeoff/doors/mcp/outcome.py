@@ -8,7 +8,7 @@ from typing import Literal
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record, Round, Verdict, case_verdict
-from bakeoff.stats.decisions import PairDecisions
+from bakeoff.report.summary import settled_subjects
 
 State = Literal["passed", "failed", "undecided"]
 _STATES: dict[bool | None, State] = {True: "passed", False: "failed", None: "undecided"}
@@ -75,14 +75,6 @@ class CallOutcome:
         return grouped.items()
 
 
-def _settled(plan: Plan, records: Iterable[Record]) -> set[str]:
-    """Return the models of which no further trial is needed, in a run that ends when it is decided."""
-    if plan.until_decided is None:
-        return set()
-    decisions = PairDecisions.of(plan, records)
-    return {name for name in plan.compared if not decisions.needs(name)}
-
-
 def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings) -> CallOutcome:
     """Compute the outcome of all cells. `records` must contain the latest record of each trial once.
 
@@ -92,7 +84,7 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings)
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         found.setdefault((record.case, record.subject), []).append(record)
-    settled = _settled(plan, chain.from_iterable(found.values()))
+    settled = settled_subjects(plan, chain.from_iterable(found.values()))
     cells: list[CellOutcome] = []
     for case in plan.cases:
         rule = case.pass_rule or PassRule(gate="share")

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp.outcome import CellOutcome, outcome_of
 from bakeoff.doors.mcp.plan import McpPlanSettings, mode_of, settings_of
-from bakeoff.doors.mcp.versions import newest_run
+from bakeoff.doors.mcp.runs import newest_run
 from bakeoff.errors import BakeoffError
 from bakeoff.mcp.changes import ToolChange, changes
 from bakeoff.mcp.snapshot import Snapshot

@@ -1,4 +1,4 @@
-"""Compare the calls of a round with the expected ones: in order or in any order, with or without other calls."""
+"""Compare the calls of a round and their results with the expected ones."""
 
 import json
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.text import count_of
 from bakeoff.scorers.matchers import is_matcher, parameter_differences, value_differences
 from bakeoff.scorers.mcp.calls import Call, CallRules, ExecutedCall, ExpectedCall, ExpectedMcpCall, text_of
+from bakeoff.scorers.values import most_pairs, most_pairs_in_order
 
 
 async def call_differences(expected: ExpectedMcpCall, actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
@@ -38,11 +39,8 @@ async def _differences(
         return [f"no tool was called, expected {_labels(wanted)}"]
     if rules.order == "exact" and not others:
         return await _one_by_one(wanted, actual, extra_allowed=extra_allowed)
-    fits = [
-        {at for at, call in enumerate(actual) if not await _problems(want, call, extra_allowed=extra_allowed)}
-        for want in wanted
-    ]
-    places = _any_order(fits) if rules.order == "any" else _in_order(fits)
+    fits = [[not await _problems(want, call, extra_allowed=extra_allowed) for call in actual] for want in wanted]
+    places = most_pairs(fits) if rules.order == "any" else most_pairs_in_order(fits)
     found: list[str] = []
     for want, place in zip(wanted, places, strict=True):
         if place is None:
@@ -74,35 +72,6 @@ async def _problems(want: ExpectedCall, call: Call, *, extra_allowed: bool) -> l
         return problems  # another tool has other parameters
     differences = await parameter_differences(want.parameters, call.parameters, extra_allowed=extra_allowed)
     return [f"parameters: {difference}" for difference in differences]
-
-
-def _in_order(fits: Sequence[set[int]]) -> list[int | None]:
-    """Assign to each expected call the first fitting one after the call before it."""
-    places: list[int | None] = []
-    after = -1
-    for fitting in fits:
-        place = min((at for at in fitting if at > after), default=None)
-        after = after if place is None else place
-        places.append(place)
-    return places
-
-
-def _any_order(fits: Sequence[set[int]]) -> list[int | None]:
-    """Assign a fitting call of its own to as many expected calls as possible (augmenting paths)."""
-    taken: dict[int, int] = {}
-
-    def assign(want: int, tried: set[int]) -> bool:
-        for at in sorted(fits[want] - tried):
-            tried.add(at)
-            if at not in taken or assign(taken[at], tried):
-                taken[at] = want
-                return True
-        return False
-
-    for want in range(len(fits)):
-        assign(want, set())
-    places = {want: at for at, want in taken.items()}
-    return [places.get(want) for want in range(len(fits))]
 
 
 async def _why_missing(want: ExpectedCall, actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:

@@ -24,7 +24,7 @@ from bakeoff.doors.mcp.results.sections import (
     state_with,
     turn_rates,
 )
-from bakeoff.doors.mcp.versions import compare_with_run_before
+from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record

@@ -23,8 +23,6 @@ from bakeoff.doors.mcp.results.report import (
     failure_reason,
     response_of,
 )
-from bakeoff.doors.mcp.results.versions import version_sections
-from bakeoff.doors.mcp.versions import VersionReport
 from bakeoff.mcp.prompt import system_prompt
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Verdict
@@ -42,6 +40,7 @@ from bakeoff.report.blocks import (
     Value,
     columns,
 )
+from bakeoff.report.compare.tool_versions import VersionReport, version_sections
 from bakeoff.report.formatting import percent
 from bakeoff.scorers.mcp.calls import turns_in
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in

@@ -1,30 +1,41 @@
-"""Compare two runs of an evaluation: what changed in the servers, and the points that each tool won or lost by it."""
+"""Compare two versions of MCP servers: the points that each tool won or lost, and what changed about it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from itertools import takewhile
-from pathlib import Path
-from typing import NamedTuple
+from difflib import unified_diff
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.doors.mcp.plan import DOOR, settings_of
-from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.mcp.changes import ToolChange, changes
-from bakeoff.mcp.snapshot import Snapshot
+from bakeoff.errors import UsageError
+from bakeoff.mcp.changes import CHANGE_LEVELS, ChangeLevel, ToolChange
 from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan
+from bakeoff.report.blocks import (
+    Block,
+    Code,
+    Column,
+    Datum,
+    Difference,
+    ForestPlot,
+    Quote,
+    Report,
+    Section,
+    Table,
+    Tone,
+    Value,
+    columns,
+)
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
-from bakeoff.report.readers import Source, find_source
+from bakeoff.report.compare.description import VERDICT_TONES, ends, ends_text, points
+from bakeoff.report.formatting import UNKNOWN, percent, sentence
+from bakeoff.report.readers import Source
 from bakeoff.scorers.mcp.calls import NO_TOOL, ExpectedMcpCall
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.gates import GateDecision, GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.power import POWER, cases_needed, too_few
 from bakeoff.stats.several import compare_all
-from bakeoff.storage.run_folder import RunFolder, run_folders
 
-_MAX_RUNS = 50  # earlier runs to look through
 _MAX_NAMED = 5  # tools in a sentence
 
 
@@ -54,13 +65,12 @@ class VersionReport(FrozenModel):
     """What changed about tools that no case wants, and about everything that is not a tool."""
 
 
-def compare_versions(baseline: Source, candidate: Source) -> VersionReport:
+def compare_versions(baseline: Source, candidate: Source, changes: Sequence[ToolChange]) -> VersionReport:
     """Compare the models that both runs have, over the cases with the same name and prompt.
 
-    Expected calls may differ, because a tool that was renamed is wanted by its new name.
+    Expected calls may differ, because a tool that was renamed is wanted by its new name. `changes` are those of the
+    servers between the two runs.
     """
-    _check_door(baseline)
-    _check_door(candidate)
     models = _common_models(baseline.plan, candidate.plan)
     with countable(baseline, candidate), ExitStack() as opened:
         before, after = (
@@ -72,13 +82,12 @@ def compare_versions(baseline: Source, candidate: Source) -> VersionReport:
     ruling = judge(overall, losses=losses)
     by_tool = compare_all({tool: _of_tool(candidate.plan, tool, cells) for tool in _tools(candidate.plan, cells[1])})
     rulings = judge_all(by_tool, losses=dict.fromkeys(by_tool, losses))
-    found = changes(*(Snapshot.of_tools(settings_of(source.plan).tools) for source in (baseline, candidate)))
     tools = tuple(
         ToolPoints(
             tool=tool,
             comparison=compared,
             ruling=rulings[tool],
-            changes=tuple(each for each in found if _label(each) == tool),
+            changes=tuple(each for each in changes if _label(each) == tool),
         )
         for tool, compared in by_tool.items()
     )
@@ -93,75 +102,8 @@ def compare_versions(baseline: Source, candidate: Source) -> VersionReport:
         exit_code=decision.exit_code,
         tools=tools,
         advice=_advice(overall, ruling, cells),
-        other_changes=tuple(each for each in found if _label(each) not in by_tool),
+        other_changes=tuple(each for each in changes if _label(each) not in by_tool),
     )
-
-
-def last_two_runs(results: Path) -> tuple[Source, Source]:
-    """Return the newest run of an evaluation, and the one of the same configuration before it.
-
-    A damaged run among them could be one of the two, so others are not taken in its place.
-    """
-    found = _mcp_runs(reversed(run_folders(results)), skip_damaged=False)
-    newest = next(found, None)
-    if newest is None:
-        raise UsageError(f"{results} has no run of an MCP evaluation: make one with `bakeoff mcp evaluate`")
-    earlier = next((each.folder for each in found if each.file == newest.file), None)
-    if earlier is None:
-        raise UsageError(
-            f"{results} has only one run of {visible(newest.file, 200)}: change the server and run "
-            "`bakeoff mcp evaluate` again, or name two runs (`bakeoff runs` lists them)"
-        )
-    return _source(results, earlier), _source(results, newest.folder)
-
-
-def compare_with_run_before(folder: RunFolder, plan: Plan) -> VersionReport | None:
-    """Compare a run with the one of the same configuration before it, if the tools have changed since."""
-    settings, results = settings_of(plan), folder.path.parent.parent
-    older = list(takewhile(lambda each: each.path != folder.path, run_folders(results)))
-    runs = _mcp_runs(older[: -_MAX_RUNS - 1 : -1])
-    before = next((each.folder for each in runs if each.file == settings.file), None)
-    try:
-        if before is None or settings_of(before.read_plan()).tools_hash == settings.tools_hash:
-            return None
-        return compare_versions(_source(results, before), _source(results, folder))
-    except BakeoffError:  # the page of a run does not depend on another run
-        return None
-
-
-def newest_run(results: Path, file: str) -> RunFolder | None:
-    """Return the newest run of a configuration among the last ones."""
-    runs = _mcp_runs(run_folders(results)[: -_MAX_RUNS - 1 : -1])
-    return next((each.folder for each in runs if each.file == file), None)
-
-
-class _McpRun(NamedTuple):
-    folder: RunFolder
-    file: str
-
-
-def _mcp_runs(folders: Iterable[RunFolder], *, skip_damaged: bool = True) -> Iterator[_McpRun]:
-    for folder in folders:
-        try:
-            plan = folder.read_plan()
-            if plan.door == DOOR:
-                yield _McpRun(folder, settings_of(plan).file)
-        except BakeoffError as error:
-            if not skip_damaged:
-                way_out = f"name two others, or remove the folder {folder.path}"
-                raise UsageError(f"one of the last runs is damaged: {error}; {way_out}") from error
-
-
-def _source(results: Path, folder: RunFolder) -> Source:
-    return find_source(results, str(folder.path))
-
-
-def _check_door(source: Source) -> None:
-    if source.plan.door != DOOR:
-        raise UsageError(
-            f"{source.name} is not a run of an MCP evaluation: compare it with `bakeoff compare`, or name runs of "
-            "`bakeoff mcp evaluate`"
-        )
 
 
 def _common_models(before: Plan, after: Plan) -> tuple[str, ...]:
@@ -270,3 +212,137 @@ def _advice(overall: Comparison, ruling: GateJudgement, cells: tuple[Cells, Cell
         return f"about {needed:,} cases like these {overall.cases:,} {found}; {draft}"
     few = too_few(overall.cases)
     return few and f"{few}; {draft}"
+
+
+_NAME = 120
+_MAX_TEXTS = 50  # changed descriptions that are shown in full
+_LEVEL_TONES: dict[ChangeLevel, Tone] = {"breaking": "fail", "risky": "partial", "cosmetic": "muted"}
+
+
+def describe_versions(report: VersionReport) -> Report:
+    """Describe the verdict first, then each tool with its points and changes, then the texts that changed."""
+    compared = report.comparison
+    around = f"95 %: {ends_text(compared.interval)}" if compared.interval else "interval undefined"
+    tiles = (
+        ("Difference", f"{points(compared.difference)} points", around),
+        ("Better · same · worse", f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}", "cases in pairs"),
+        ("Score", f"{percent(compared.baseline)} → {percent(compared.candidate)}", "over the compared cases"),
+        (
+            "p",
+            UNKNOWN if report.ruling.p_value is None else f"{report.ruling.p_value:.2g}",
+            f"all cases, {compared.test}",
+        ),
+        ("Models", f"{len(report.models):,}", visible(", ".join(report.models), _NAME)),
+    )
+    told = (report.ruling.sentence, report.gate, *filter(None, (report.advice,)), f"exit code {report.exit_code}")
+    return Report(
+        ("MCP servers in ", Quote(report.runs[1]), " against ", Quote(report.runs[0])),
+        version_sections(report),
+        report.ruling.verdict.value.capitalize(),
+        VERDICT_TONES[report.ruling.verdict],
+        " ".join(map(sentence, told)),
+        tiles,
+    )
+
+
+def version_sections(report: VersionReport) -> tuple[Section, ...]:
+    """Return the tools with their points, and what changed."""
+    found = [_tools_section(report)]
+    if texts := tuple(_texts(report)):
+        lead = "What models read about tools, before and after."
+        found.append(Section("descriptions", "Changed descriptions", texts[:_MAX_TEXTS], lead))
+    everything = sorted(
+        (*_tool_changes(report), *report.other_changes), key=lambda change: CHANGE_LEVELS.index(change.level)
+    )
+    if everything:
+        rows = tuple(_change_row(change) for change in everything)
+        table = Table(columns("Level", "Where", "Change"), rows, "Changes of the servers")
+        found.append(Section("server-changes", "Changes", (table,)))
+    return tuple(found)
+
+
+def _tool_changes(report: VersionReport) -> list[ToolChange]:
+    return [change for one in report.tools for change in one.changes]
+
+
+def _change_row(change: ToolChange) -> tuple[Value, ...]:
+    return Datum(change.level, tone=_LEVEL_TONES[change.level]), Quote(change.where), visible(change.what, 300)
+
+
+def _tools_section(report: VersionReport) -> Section:
+    titles = (
+        Column("Tool"),
+        Column("Changed"),
+        Column("Points", align="end"),
+        Column("Interval", align="end", help="95 % over all tools, adjusted by Holm's method", drop=3),
+        Column("p", align="end", help="adjusted by Holm's method", drop=2),
+        Column("Before", align="end"),
+        Column("After", align="end"),
+        Column("Cases", align="end", drop=1),
+        Column("Verdict", drop=4),
+    )
+    ranked = sorted(report.tools, key=lambda one: (not one.changes, one.comparison.difference or 0.0))
+    table = Table(titles, tuple(_tool_row(one) for one in ranked), "Points of each tool, changed ones first")
+    plot = ForestPlot(
+        "Paired difference, after minus before",
+        tuple(
+            Difference(
+                visible(one.tool, _NAME),
+                one.comparison.difference,
+                ends(one.comparison.interval),
+                ends(one.comparison.inner),
+                one.ruling.verdict.value,
+                shown=one.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
+            )
+            for one in ranked
+            if one.comparison.interval is not None
+        ),
+        caption="The line is the 95 % interval over all tools, adjusted by Holm's method.",
+    )
+    lead = (
+        f"Compared with {visible(report.runs[0], _NAME)}: the cases that want a tool, over "
+        f"{count_of(len(report.models), 'model')}. A case with several calls counts for each of its tools."
+    )
+    blocks: tuple[Block, ...] = (table, plot) if plot.rows else (table,)
+    return Section("versions", "Points by tool", blocks, lead)
+
+
+def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
+    compared, ruling = one.comparison, one.ruling
+    worst = min((change.level for change in one.changes), key=CHANGE_LEVELS.index, default=None)
+    changed = f"{worst} ({', '.join(dict.fromkeys(_kind(change) for change in one.changes))})" if worst else "–"
+    return (
+        Datum(Quote(one.tool), tone="strong"),
+        Datum(visible(changed, 200), tone=_LEVEL_TONES[worst] if worst else "muted"),
+        Datum(points(compared.difference), sort=compared.difference, tone="strong"),
+        Datum(ends_text(compared.interval) if compared.interval else "undefined"),
+        Datum(UNKNOWN if ruling.p_value is None else f"{ruling.p_value:.2g}", sort=ruling.p_value),
+        Datum(percent(compared.baseline), sort=compared.baseline),
+        Datum(percent(compared.candidate), sort=compared.candidate),
+        compared.cases,
+        Datum(ruling.verdict.value, tone=VERDICT_TONES[ruling.verdict]),
+    )
+
+
+def _kind(change: ToolChange) -> str:
+    return change.kind.replace("-", " ")
+
+
+def _texts(report: VersionReport) -> list[Block]:
+    """Return the descriptions that changed, of tools with the largest differences first."""
+    ranked = sorted(report.tools, key=lambda one: -abs(one.comparison.difference or 0.0))
+    changed = [*(change for one in ranked for change in one.changes), *report.other_changes]
+    return [
+        Code(
+            "\n".join(_lines(change.before or "", change.after or "")),
+            "diff",
+            visible(change.where, _NAME),
+            folded=False,
+        )
+        for change in changed
+        if change.before is not None and change.after is not None
+    ]
+
+
+def _lines(before: str, after: str) -> list[str]:
+    return list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3))[2:]
