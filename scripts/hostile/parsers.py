@@ -22,7 +22,7 @@ from bakeoff.doors.eval.plan import build_plan
 from bakeoff.doors.eval.sources import rows_of_file
 from bakeoff.doors.mcp.bfcl import import_bfcl
 from bakeoff.doors.mcp.config import read_suite
-from bakeoff.doors.mcp.headers import parse_headers
+from bakeoff.doors.mcp.servers import parse_headers
 from bakeoff.doors.pytest.reporting.eval_file import parse_eval_file
 from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.grading.audit import read_audit

@@ -16,8 +16,7 @@ from bakeoff.cli.pages import show
 from bakeoff.cli.run_plan import PASSED, UNDECIDED, EndedRun, check_plan, watch, worst_of
 from bakeoff.cli.warm_models import WarmModels, warm_models
 from bakeoff.doors import DoorResults, FinishedRun
-from bakeoff.doors.mcp.confusion import confusions
-from bakeoff.doors.mcp.outcome import outcome_of
+from bakeoff.doors.mcp.outcome import confusions, outcome_of
 from bakeoff.doors.mcp.plan import EvaluationRequest, settings_of, suite_name
 from bakeoff.doors.mcp.results.cycles import cycle_blocks
 from bakeoff.doors.mcp.results.report import failure_reason

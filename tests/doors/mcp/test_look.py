@@ -13,9 +13,9 @@ import yaml
 from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 
 from bakeoff.doors.mcp.config import read_suite
-from bakeoff.doors.mcp.headers import hidden_headers, parse_headers, suite_with_headers, with_headers
 from bakeoff.doors.mcp.plan import EvaluationRequest, build_plan, full_environment, settings_of
 from bakeoff.doors.mcp.results.tools import change_blocks, changes_as_sarif, fails
+from bakeoff.doors.mcp.servers import hidden_headers, parse_headers, suite_with_headers, with_headers
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.mcp.arguments import argument_problems, parse_arguments, parse_json_arguments

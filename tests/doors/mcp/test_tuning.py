@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.description_patch import description_patch
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.arguments import find_tool
+from bakeoff.mcp.description_patch import description_patch
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.report.compare.tool_tuning import PRESENT, split_cases, versions_of
 from bakeoff.scorers.mcp.calls import Call, ExpectedMcpCall

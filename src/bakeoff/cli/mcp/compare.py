@@ -14,14 +14,13 @@ from bakeoff.cli.console import err, say
 from bakeoff.cli.declare import command, group_of
 from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags, VersionFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, watch
-from bakeoff.doors.mcp.description_patch import description_patch
+from bakeoff.doors.mcp.model_writing import proposed_descriptions
 from bakeoff.doors.mcp.plan import EvaluationRequest
-from bakeoff.doors.mcp.proposals import proposed_descriptions
-from bakeoff.doors.mcp.results.tuning import describe_tuning
 from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
 from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
 from bakeoff.errors import UsageError
 from bakeoff.mcp.arguments import find_tool
+from bakeoff.mcp.description_patch import description_patch
 from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Plan
 from bakeoff.record import Record
@@ -31,6 +30,7 @@ from bakeoff.report.compare.tool_tuning import (
     TuneReport,
     best_version,
     confirm,
+    describe_tuning,
     split_cases,
     version_plan,
     versions_of,

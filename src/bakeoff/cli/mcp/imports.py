@@ -17,7 +17,7 @@ from bakeoff.cli.run_plan import PASSED
 from bakeoff.doors.mcp.bfcl import import_bfcl
 from bakeoff.doors.mcp.config import check_config, suite_environment
 from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
-from bakeoff.doors.mcp.generate.output import config_text
+from bakeoff.doors.mcp.generate.drafts import config_text
 from bakeoff.errors import UsageError
 from bakeoff.mcp.snapshot import serve_snapshot
 

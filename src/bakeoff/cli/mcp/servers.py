@@ -18,7 +18,6 @@ from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import AsJson, DirectFlags, ServerFlags, ServerOptions, Yes
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp.config import McpSuite, read_suite, suite_environment
-from bakeoff.doors.mcp.headers import hidden_headers, suite_with_headers, with_headers
 from bakeoff.doors.mcp.results.tools import (
     change_blocks,
     changes_as_json,
@@ -27,6 +26,7 @@ from bakeoff.doors.mcp.results.tools import (
     listing_blocks,
     servers_of,
 )
+from bakeoff.doors.mcp.servers import hidden_headers, suite_with_headers, with_headers
 from bakeoff.doors.mcp.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolCallResult, parse_mcp_option

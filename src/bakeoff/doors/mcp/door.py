@@ -73,8 +73,7 @@ class McpDoor(Door):
         )
 
     def page_parts(self, run: "RunData") -> "DoorParts":
-        from bakeoff.doors.mcp.confusion import confusions
-        from bakeoff.doors.mcp.outcome import outcome_of
+        from bakeoff.doors.mcp.outcome import confusions, outcome_of
         from bakeoff.doors.mcp.results.sections import page_parts
         from bakeoff.doors.mcp.runs import compare_with_run_before
         from bakeoff.report.blocks import DoorParts
@@ -112,12 +111,12 @@ class McpDoor(Door):
 
 def _describe(written: "McpResults", run: FinishedRun) -> "Iterator[Block]":
     """Yield the pass rates, the outcome, the reasons of failures and the cost for the terminal."""
-    from bakeoff.doors.mcp.results.reasons import reasons
     from bakeoff.doors.mcp.results.report import cost_of
     from bakeoff.doors.mcp.results.sections import (
         coverage_blocks,
         end_state_table,
         pass_rates,
+        reasons,
         repeated_passes,
         turn_rates,
         verdict_sentence,

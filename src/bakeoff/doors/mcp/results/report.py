@@ -10,9 +10,8 @@ from pydantic import Field, JsonValue
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
-from bakeoff.doors.mcp.confusion import ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp.coverage import Coverage
-from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome
+from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp.plan import McpPlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
