@@ -45,7 +45,7 @@ def parse_arguments(words: Sequence[str], tool: ServerTool) -> dict[str, JsonVal
         if not sign or not name:
             raise UsageError(f"{quoted(word, 80)} is not an argument: write it as name=value, or use --args '{{…}}'")
         given.setdefault(name, []).append(value)
-    known = _properties(tool)
+    known = tool.parameters
     problems: list[str] = []
     arguments: dict[str, JsonValue] = {}
     for name, values in given.items():
@@ -70,13 +70,12 @@ def parse_json_arguments(text: str) -> dict[str, JsonValue]:
 
 def argument_problems(arguments: Mapping[str, JsonValue], tool: ServerTool) -> Iterator[str]:
     """Yield what the schema of the tool says against the arguments: unknown and missing names, wrong values."""
-    known = _properties(tool)
+    known = tool.parameters
     open_ended = tool.input_schema.get("additionalProperties") not in (None, False)
     for name in arguments:
         if name not in known and not open_ended:
             yield f"{quoted(tool.name, 80)} has no parameter {quoted(name, 80)}{near_names(name, known)}"
-    required = tool.input_schema.get("required")
-    for name in map(str, required if isinstance(required, list) else ()):
+    for name in tool.required:
         if name not in arguments:
             about = visible(str(resolved(known.get(name), tool.input_schema).get("description") or ""), 120)
             yield f"{quoted(tool.name, 80)} needs {quoted(name, 80)}{about and f': {about}'}"
@@ -98,11 +97,6 @@ def _schema_problems(arguments: Mapping[str, JsonValue], tool: ServerTool) -> li
         for place, error in zip(named, found, strict=True)
         if place  # problems of the whole are told by name
     ][:_MAX_PROBLEMS]
-
-
-def _properties(tool: ServerTool) -> Mapping[str, JsonValue]:
-    properties = tool.input_schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
 
 
 def _value(name: str, values: Sequence[str], schema: Schema) -> JsonValue:

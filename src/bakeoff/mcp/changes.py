@@ -267,3 +267,10 @@ def _argument_change(old: ArgumentEntry | None, new: ArgumentEntry | None) -> tu
     if old.description != new.description:
         return "cosmetic", "its description changed", "argument-description-changed"
     return None
+
+
+MEANINGS: dict[ChangeLevel, str] = {
+    "breaking": "Calls that worked are refused, or mean something else.",
+    "risky": "Calls go on working, but models are told something else: evaluate again.",
+    "cosmetic": "Nothing that models go by changed.",
+}

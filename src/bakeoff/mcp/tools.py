@@ -43,14 +43,24 @@ class ServerTool(FrozenModel):
     @property
     def parameters(self) -> dict[str, JsonValue]:
         """Return the schemas of the parameters by name; empty if the input schema declares none."""
-        properties = self.input_schema.get("properties")
-        return properties if isinstance(properties, dict) else {}
+        return properties_of(self.input_schema)
 
     @property
     def required(self) -> list[str]:
         """Return the names of the required parameters."""
-        required = self.input_schema.get("required")
-        return [str(name) for name in required] if isinstance(required, list) else []
+        return required_by(self.input_schema)
+
+
+def properties_of(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the schemas of an object's properties by name; empty if the schema declares none."""
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def required_by(schema: Mapping[str, JsonValue]) -> list[str]:
+    """Return the names of the properties that a schema requires."""
+    required = schema.get("required")
+    return [str(name) for name in required] if isinstance(required, list) else []
 
 
 class ToolCallResult(FrozenModel):

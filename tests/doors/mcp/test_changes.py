@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.doors.mcp.results.tools import change_blocks
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.changes import ToolChange, changes
@@ -22,6 +21,7 @@ from bakeoff.mcp.snapshot import (
     read_snapshot,
 )
 from bakeoff.report.blocks import Quote, Table
+from bakeoff.report.tools import change_blocks
 
 TEXT: dict[str, Any] = {"type": "string"}
 

@@ -16,7 +16,7 @@ from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.examples import EXAMPLES, write_example
 from bakeoff.doors.mcp.expectations import impossible_calls, unknown_tools
-from bakeoff.doors.mcp.results.tools import servers_of
+from bakeoff.doors.mcp.servers import servers_of
 from bakeoff.doors.mcp.suites import check_models, find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerTool

@@ -21,7 +21,6 @@ from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
 from bakeoff.errors import UsageError
 from bakeoff.mcp.arguments import find_tool
 from bakeoff.mcp.description_patch import description_patch
-from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.compare.tool_tuning import (
@@ -93,7 +92,7 @@ def tune(
     selected = _suite(wanted, flags)
     plan, settings = selected.plan, selected.door.settings_of(selected.plan)
     found = find_tool(settings.tools, tool)
-    label = tool_label(found.server, found.name)
+    label = found.label
     split = split_cases(plan, label, wanted.hold_out)
     texts = [*(wanted.descriptions or ()), *_from_file(wanted.versions)]
     if wanted.propose:

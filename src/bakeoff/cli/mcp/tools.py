@@ -28,12 +28,13 @@ from bakeoff.doors.mcp.generate.drafts import DraftRequest, Frame, added_to, cas
 from bakeoff.doors.mcp.generate.surroundings import Surroundings
 from bakeoff.doors.mcp.model_writing import reworded
 from bakeoff.doors.mcp.results.sections import uncovered_blocks
-from bakeoff.doors.mcp.results.tools import LintResult, as_sarif, lint_blocks, lint_suite, rules_of, servers_of
-from bakeoff.doors.mcp.servers import written_servers
+from bakeoff.doors.mcp.servers import lint_suite, servers_of, written_servers
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
-from bakeoff.mcp.lint.checks import lint_servers
+from bakeoff.mcp.lint.checks import LintResult, lint_servers
+from bakeoff.report.exports.sarif import as_sarif, rules_of
 from bakeoff.report.render.terminal import print_blocks
+from bakeoff.report.tools import lint_blocks
 from bakeoff.storage.redaction import SHORTEST, known_secrets
 
 app = group_of()

@@ -90,7 +90,7 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
     uncovered: list[CoverageGap] = []
     for tool in tools:
         own = calls.get((tool.server, tool.name), [])
-        parts = _parameters(tool)
+        parts = tool.parameters
         choices = {name: found for name, part in parts.items() if (found := _choices(part, tool.input_schema))}
         unused = [name for name in parts if not any(_is_used(name, call) for call in own)]
         unnamed = {
@@ -124,12 +124,6 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
         uncovered=tuple(uncovered),
         minimum=minimum,
     )
-
-
-def _parameters(tool: ServerTool) -> dict[str, Schema]:
-    properties = tool.input_schema.get("properties")
-    found = properties.items() if isinstance(properties, dict) else ()
-    return {name: part if isinstance(part, dict) else {} for name, part in found}
 
 
 def _choices(schema: JsonValue | Schema, root: Schema, depth: int = 0) -> list[JsonValue]:

@@ -94,7 +94,7 @@ async def proposed_descriptions(
     told = {
         "name": tool.name,
         "description": tool.description[:2_000],
-        "parameters": sorted(_parameters(tool)),
+        "parameters": sorted(tool.parameters),
         "other tools": {other.name: other.description[:300] for other in others},
     }
     found: list[str] = []
@@ -110,11 +110,6 @@ async def proposed_descriptions(
             else:
                 found.append("".join(char for char in said if char.isprintable()))
     return found, problems
-
-
-def _parameters(tool: ServerTool) -> list[str]:
-    properties = tool.input_schema.get("properties")
-    return list(properties) if isinstance(properties, dict) else []
 
 
 _PROMPT_SYSTEM = """\

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.mcp import ServerTool
-from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record, Round, Verdict, case_verdict
 from bakeoff.report.summary import settled_subjects
@@ -190,7 +189,7 @@ def pooled(found: Sequence[Confusion]) -> Confusion:
 
 def most_confused(found: Sequence[Confusion], tools: Iterable[ServerTool]) -> tuple[ConfusedTools, ...]:
     """Return the pairs of tools that were confused most often, with the descriptions that models read."""
-    texts = {tool_label(tool.server, tool.name): tool.description for tool in tools}
+    texts = {tool.label: tool.description for tool in tools}
     rounds: Counter[Pair] = Counter()
     models: dict[Pair, list[str]] = {}
     for confusion in found:

@@ -126,7 +126,7 @@ class _SelectionRule:
     def of(cls, plan: Plan, earlier: EarlierRun) -> "_SelectionRule":
         known, settings = settings_of(earlier.plan), settings_of(plan)
         found = changes(Snapshot.of_tools(known.tools), Snapshot.of_tools(settings.tools))
-        old, new = ({tool_label(tool.server, tool.name) for tool in each.tools} for each in (known, settings))
+        old, new = ({tool.label for tool in each.tools} for each in (known, settings))
         changed = {tool_label(each.server, name) for each in found for name in (each.name, each.renamed)}
         return cls(
             plan,

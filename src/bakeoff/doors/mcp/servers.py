@@ -13,8 +13,8 @@ from bakeoff._kernel.text import expectation
 from bakeoff.doors.mcp.config import McpSuite, ProviderConfig, SuiteConfig
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec
-from bakeoff.mcp.servers import QUERY, USER, HubLimits, OAuth, is_plain, secret_arguments
-from bakeoff.mcp.variables import with_variables
+from bakeoff.mcp.lint.checks import LintResult, lint_servers
+from bakeoff.mcp.servers import QUERY, USER, HubLimits, OAuth, is_plain, secret_arguments, with_variables
 from bakeoff.plan import Plan
 from bakeoff.storage.redaction import Redactor, secrets_in
 
@@ -169,3 +169,28 @@ def _with_headers(spec: ServerSpec, headers: Mapping[str, str]) -> ServerSpec:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise UsageError(f"--header: {expectation(first)}") from None
+
+
+async def lint_suite(suite: McpSuite, only: Sequence[str] = ()) -> LintResult:
+    """Lint the servers of a configuration, or those that `only` names."""
+    lines = {
+        server.name: suite.lines.lines.get(("mcpServers", at), 1) for at, server in enumerate(suite.config.mcpServers)
+    }
+    return LintResult(await lint_servers(servers_of(suite, only)), suite.file, lines)
+
+
+def servers_of(suite: McpSuite, only: Sequence[str] = ()) -> list[ServerSpec]:
+    """Return the servers ready to start: in the configuration's folder, with their secrets filled in."""
+    names = [server.name for server in suite.config.mcpServers]
+    for name in only:
+        if name not in names:
+            raise UsageError(f"{suite.file} has no server {name!r}: there are {', '.join(names)}")
+    ready: list[ServerSpec] = []
+    for server in suite.config.mcpServers:
+        if not only or server.name in only:
+            if server.command is not None:
+                server = server.model_copy(update={"cwd": suite.folder.resolve() / (server.cwd or "")})
+            elif server.oauth is not None:
+                server = server.model_copy(update={"oauth": oauth_in_folder(server.oauth, suite.folder)})
+            ready.append(with_variables(server, suite.environment))
+    return ready

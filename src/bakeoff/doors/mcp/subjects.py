@@ -20,7 +20,7 @@ from bakeoff.doors.mcp.servers import expanded_servers, hub_of
 from bakeoff.errors import InfraError, ToolError, ToolTimeout
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
 from bakeoff.mcp.prompt import reply_schema, system_prompt
-from bakeoff.mcp.tools import MAX_TOOL_NAME_LENGTH, is_destructive, offered_names, offered_tools, plain_name, tool_label
+from bakeoff.mcp.tools import MAX_TOOL_NAME_LENGTH, is_destructive, offered_names, offered_tools, plain_name
 from bakeoff.models.conversation import Conversation, begin
 from bakeoff.models.rate_limit import RetryPolicy
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec, read_options
@@ -243,10 +243,9 @@ def call_scorer(spec: ScorerSpec, plan: Plan, settings: McpPlanSettings, environ
 
 
 def described(tools: Sequence[ServerTool], descriptions: Mapping[str, str]) -> tuple[ServerTool, ...]:
-    """Return the tools with other descriptions, given by `tool_label`."""
+    """Return the tools with other descriptions, given by label."""
     return tuple(
-        tool.model_copy(update={"description": descriptions.get(tool_label(tool.server, tool.name), tool.description)})
-        for tool in tools
+        tool.model_copy(update={"description": descriptions.get(tool.label, tool.description)}) for tool in tools
     )
 
 
@@ -436,7 +435,7 @@ def changed_names(tools: Sequence[ServerTool]) -> Iterator[str]:
         why = "another server has a tool of that name"
         if plain_name(tool.name) != tool.name:
             why = f"providers accept letters, digits, _ and - in names, at most {MAX_TOOL_NAME_LENGTH} characters"
-        yield f"{tool_label(tool.server, tool.name)!r} is offered as {name!r}, because {why}"
+        yield f"{tool.label!r} is offered as {name!r}, because {why}"
 
 
 async def changed_schemas(

@@ -27,7 +27,7 @@ from bakeoff.doors.mcp.plan import (
 from bakeoff.doors.mcp.servers import hub_of, suite_with_headers
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.mcp import RunningHub, ServerTool
-from bakeoff.mcp.tools import is_destructive, tool_label
+from bakeoff.mcp.tools import is_destructive
 from bakeoff.models.check import what_is_missing
 from bakeoff.models.providers import Provider, check_factory, compatible, known_model_name, known_providers
 from bakeoff.options import RunOptions
@@ -268,8 +268,8 @@ def _remarks(suite: McpSuite, tools: Sequence[ServerTool]) -> Iterator[str]:
         yield f"{suite.file}: gradingPrompt without a judge: each model grades its own results; name a `judge`"
     if config.mode == "agent" and not config.allowDestructive:
         for tool in filter(is_destructive, tools):
-            label = repr(tool_label(tool.server, tool.name))
-            yield f"{suite.file}: {label} is marked as destructive and is not executed: write `allowDestructive: true`"
+            why = "is marked as destructive and is not executed: write `allowDestructive: true`"
+            yield f"{suite.file}: {tool.label!r} {why}"
     told = config.executeTools is False
     for key in ("expectedResults", "expectedError"):
         checked = [case for case in config.testCases if any(getattr(part, key) is not None for part in case.parts)]

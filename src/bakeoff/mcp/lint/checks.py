@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import combinations, islice
+from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -371,3 +372,12 @@ async def _list_tools(spec: ServerSpec) -> _ListedFindings:
             return _ListedFindings(await hub.tools(), hub.remarks())
     except (InfraError, OSError) as error:
         return _ListedFindings(problem=str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class LintResult:
+    """A report, with the configuration that names the servers and the line of each server."""
+
+    report: LintReport
+    file: Path | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)

@@ -12,7 +12,6 @@ from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.description_patch import DescriptionPatch
-from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec, UntilDecided
 from bakeoff.record import Record
 from bakeoff.report.blocks import Block, Code, Datum, Facts, Quote, Report, Section, Table, TextBlock, Tone, columns
@@ -104,10 +103,9 @@ def version_plan(
 ) -> Plan:
     """Return the plan in which one model answers the cases with each version."""
     [model] = plan.subjects
-    label = tool_label(tool.server, tool.name)
     return plan.with_changes(
         name=f"{plan.name} {tool.name} {stage}",
-        subjects=tuple(_subject(model, label, version) for version in versions),
+        subjects=tuple(_subject(model, tool.label, version) for version in versions),
         cases=tuple(cases),
         until_decided=UntilDecided() if stage == "training" else None,
     )

@@ -1,15 +1,19 @@
-"""Write findings as SARIF 2.1.0, which code hosts and editors show beside the file."""
+"""Write what lint found, and what changed in servers, as SARIF 2.1.0, which code hosts and editors show."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
 
+from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
+from bakeoff.mcp.changes import MEANINGS, ChangeLevel, ToolChange
+from bakeoff.mcp.lint import RULES, Level, LintRule
+from bakeoff.mcp.lint.checks import LintReport, LintResult
+from bakeoff.mcp.snapshot import PlacedSnapshot
 
-SarifLevel = Literal["error", "warning", "note"]
 _LONGEST = 2_000
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -19,7 +23,7 @@ class SarifResult:
     """One finding."""
 
     rule: str
-    level: SarifLevel
+    level: Level
     text: str
     names: tuple[tuple[str, str], ...]  # kinds and names from the outermost to the innermost; empty names are left out
     place: str
@@ -66,3 +70,78 @@ def _location(result: SarifResult) -> dict[str, Any]:
         uri = quote(str(PurePosixPath(file.relative_to(here)))) if file.is_relative_to(here) else file.as_uri()
         location["physicalLocation"] = {"artifactLocation": {"uri": uri}, "region": {"startLine": result.line}}
     return location
+
+
+def rules_of(*reports: LintReport) -> list[LintRule]:
+    """Return the rules that have findings."""
+    broken = {finding.rule for report in reports for finding in report.findings}
+    return [rule for rule in RULES.values() if rule.id in broken]
+
+
+def as_sarif(linted: Sequence[LintResult]) -> dict[str, Any]:
+    """Return all findings as one run of SARIF 2.1.0, which code hosts and editors show beside the file."""
+    rules = [
+        {
+            "id": rule.id,
+            "name": "".join(word.capitalize() for word in rule.id.split("-")),
+            "shortDescription": {"text": rule.title},
+            "fullDescription": {"text": rule.why},
+            "help": {"text": rule.how},
+            "defaultConfiguration": {"level": rule.level},
+        }
+        for rule in rules_of(*(one.report for one in linted))
+    ]
+    results = [
+        SarifResult(
+            rule=finding.rule,
+            level=finding.level,
+            text=f"{finding.place}: {finding.what}. {RULES[finding.rule].why} {RULES[finding.rule].how}",
+            names=(("module", finding.server), ("function", finding.tool), ("parameter", finding.parameter)),
+            place=finding.place,
+            fingerprint=fingerprint(finding.rule, finding.place),
+            file=one.file,
+            line=one.lines.get(finding.server, 1),
+        )
+        for one in linted
+        for finding in one.report.findings
+    ]
+    return sarif_log("bakeoff mcp lint", rules, results)
+
+
+_SARIF_LEVELS: dict[ChangeLevel, Level] = {"breaking": "error", "risky": "warning", "cosmetic": "note"}
+
+
+def changes_as_sarif(found: Sequence[ToolChange], before: PlacedSnapshot) -> dict[str, Any]:
+    """Return the changes as SARIF 2.1.0. They point to the lines of the committed snapshot."""
+    rules = {
+        change.kind: {
+            "id": change.kind,
+            "shortDescription": {"text": change.kind.replace("-", " ").capitalize()},
+            "help": {"text": MEANINGS[change.level]},
+            "defaultConfiguration": {"level": _SARIF_LEVELS[change.level]},
+        }
+        for change in reversed(found)
+    }
+    results = [
+        SarifResult(
+            rule=change.kind,
+            level=_SARIF_LEVELS[change.level],
+            text=f"{change.level}: {change.where}: {change.what}. {MEANINGS[change.level]}",
+            names=(("module", change.server), ("function", change.name), ("parameter", change.place)),
+            place=change.where,
+            fingerprint=fingerprint(change.kind, change.where, change.what),
+            file=before.file,
+            line=before.line(*_line_key(change)),
+        )
+        for change in found
+    ]
+    return sarif_log("bakeoff mcp diff", list(rules.values()), results)
+
+
+def _line_key(change: ToolChange) -> tuple[str, ...]:
+    section = {
+        "tool": "tools",
+        "prompt": "prompts",
+        "resource": "resourceTemplates" if "template" in change.kind else "resources",
+    }.get(change.part)
+    return ("servers", change.server, *((section, change.name) if section else ()))

@@ -67,7 +67,7 @@ class Surroundings:
         """Yield what a parameter of a tool may be, the most likely first."""
         words, about = name_words(name), set(name_words(tool.name))
         joined = " ".join(words)
-        if "repo path" in (" ".join(name_words(each)) for each in _properties(tool)) or "git" in about:
+        if "repo path" in (" ".join(name_words(each)) for each in tool.parameters) or "git" in about:
             yield from self._of_repository(joined)
         ends = bool(words) and words[-1] in ("source", "destination") and not about & group("on-disk")
         if joined in ("branch", "branch name"):
@@ -120,13 +120,8 @@ class Surroundings:
         return f"SELECT count(*) FROM {self.table}"  # noqa: S608 - as above
 
 
-def _properties(tool: ServerTool) -> dict[str, JsonValue]:
-    properties = tool.input_schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
-
-
 def _about(tool: ServerTool, name: str) -> str:
-    part = _properties(tool).get(name)
+    part = tool.parameters.get(name)
     return str(part.get("description", "")) if isinstance(part, dict) else ""
 
 

@@ -4,72 +4,22 @@ import difflib
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
-from pydantic import JsonValue
-
-from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.doors.mcp.config import McpSuite
-from bakeoff.doors.mcp.servers import oauth_in_folder
-from bakeoff.errors import UsageError
-from bakeoff.mcp import ServerSpec
-from bakeoff.mcp.changes import CHANGE_LEVELS, ChangeLevel, ToolChange
-from bakeoff.mcp.lint import LEVELS, RULE_ORDER, RULES, Level, LintFinding, LintRule
-from bakeoff.mcp.lint.checks import LintReport, lint_servers
+from bakeoff.mcp.changes import CHANGE_LEVELS, MEANINGS, ChangeLevel, ToolChange
+from bakeoff.mcp.lint import LEVELS, RULE_ORDER, RULES, Level, LintFinding
+from bakeoff.mcp.lint.checks import LintReport
 from bakeoff.mcp.schemas import Schema, accepted_types, resolved
-from bakeoff.mcp.snapshot import PlacedSnapshot, ServerEntry, Snapshot, SnapshotPrompt, ToolEntry
-from bakeoff.mcp.variables import with_variables
+from bakeoff.mcp.snapshot import ServerEntry, Snapshot, SnapshotPrompt, ToolEntry
+from bakeoff.mcp.tools import properties_of, required_by
 from bakeoff.report.blocks import Block, BulletList, Code, Quote, Table, Words, columns, heading, paragraph
-from bakeoff.report.exports.sarif import SarifLevel, SarifResult, sarif_log
 
 _MAX_ROWS = 200
 _MAX_REASON_LENGTH = 2000
 _MAX_OF_A_RULE: dict[Level, int] = {"error": 50, "warning": 20, "note": 3}  # more findings share a row
-
-
-@dataclass(frozen=True, slots=True)
-class LintResult:
-    """A report, with the configuration that names the servers and the line of each server."""
-
-    report: LintReport
-    file: Path | None = None
-    lines: Mapping[str, int] = field(default_factory=dict)
-
-
-async def lint_suite(suite: McpSuite, only: Sequence[str] = ()) -> LintResult:
-    """Lint the servers of a configuration, or those that `only` names."""
-    lines = {
-        server.name: suite.lines.lines.get(("mcpServers", at), 1) for at, server in enumerate(suite.config.mcpServers)
-    }
-    return LintResult(await lint_servers(servers_of(suite, only)), suite.file, lines)
-
-
-def servers_of(suite: McpSuite, only: Sequence[str] = ()) -> list[ServerSpec]:
-    """Return the servers ready to start: in the configuration's folder, with their secrets filled in."""
-    names = [server.name for server in suite.config.mcpServers]
-    for name in only:
-        if name not in names:
-            raise UsageError(f"{suite.file} has no server {name!r}: there are {', '.join(names)}")
-    ready: list[ServerSpec] = []
-    for server in suite.config.mcpServers:
-        if not only or server.name in only:
-            if server.command is not None:
-                server = server.model_copy(update={"cwd": suite.folder.resolve() / (server.cwd or "")})
-            elif server.oauth is not None:
-                server = server.model_copy(update={"oauth": oauth_in_folder(server.oauth, suite.folder)})
-            ready.append(with_variables(server, suite.environment))
-    return ready
-
-
-def rules_of(*reports: LintReport) -> list[LintRule]:
-    """Return the rules that have findings."""
-    broken = {finding.rule for report in reports for finding in report.findings}
-    return [rule for rule in RULES.values() if rule.id in broken]
 
 
 def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
@@ -129,42 +79,6 @@ def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
-def as_sarif(linted: Sequence[LintResult]) -> dict[str, Any]:
-    """Return all findings as one run of SARIF 2.1.0, which code hosts and editors show beside the file."""
-    rules = [
-        {
-            "id": rule.id,
-            "name": "".join(word.capitalize() for word in rule.id.split("-")),
-            "shortDescription": {"text": rule.title},
-            "fullDescription": {"text": rule.why},
-            "help": {"text": rule.how},
-            "defaultConfiguration": {"level": rule.level},
-        }
-        for rule in rules_of(*(one.report for one in linted))
-    ]
-    results = [
-        SarifResult(
-            rule=finding.rule,
-            level=finding.level,
-            text=f"{finding.place}: {finding.what}. {RULES[finding.rule].why} {RULES[finding.rule].how}",
-            names=(("module", finding.server), ("function", finding.tool), ("parameter", finding.parameter)),
-            place=finding.place,
-            fingerprint=fingerprint(finding.rule, finding.place),
-            file=one.file,
-            line=one.lines.get(finding.server, 1),
-        )
-        for one in linted
-        for finding in one.report.findings
-    ]
-    return sarif_log("bakeoff mcp lint", rules, results)
-
-
-MEANINGS: dict[ChangeLevel, str] = {
-    "breaking": "Calls that worked are refused, or mean something else.",
-    "risky": "Calls go on working, but models are told something else: evaluate again.",
-    "cosmetic": "Nothing that models go by changed.",
-}
-_SARIF_LEVELS: dict[ChangeLevel, SarifLevel] = {"breaking": "error", "risky": "warning", "cosmetic": "note"}
 _MAX_ALIKE = 3  # more of the same share a row
 _DIFF_WIDTH = 100  # of the lines of a description that are compared
 
@@ -230,42 +144,6 @@ def changes_as_json(found: Sequence[ToolChange]) -> dict[str, Any]:
     }
 
 
-def changes_as_sarif(found: Sequence[ToolChange], before: PlacedSnapshot) -> dict[str, Any]:
-    """Return the changes as SARIF 2.1.0. They point to the lines of the committed snapshot."""
-    rules = {
-        change.kind: {
-            "id": change.kind,
-            "shortDescription": {"text": change.kind.replace("-", " ").capitalize()},
-            "help": {"text": MEANINGS[change.level]},
-            "defaultConfiguration": {"level": _SARIF_LEVELS[change.level]},
-        }
-        for change in reversed(found)
-    }
-    results = [
-        SarifResult(
-            rule=change.kind,
-            level=_SARIF_LEVELS[change.level],
-            text=f"{change.level}: {change.where}: {change.what}. {MEANINGS[change.level]}",
-            names=(("module", change.server), ("function", change.name), ("parameter", change.place)),
-            place=change.where,
-            fingerprint=fingerprint(change.kind, change.where, change.what),
-            file=before.file,
-            line=before.line(*_line_key(change)),
-        )
-        for change in found
-    ]
-    return sarif_log("bakeoff mcp diff", list(rules.values()), results)
-
-
-def _line_key(change: ToolChange) -> tuple[str, ...]:
-    section = {
-        "tool": "tools",
-        "prompt": "prompts",
-        "resource": "resourceTemplates" if "template" in change.kind else "resources",
-    }.get(change.part)
-    return ("servers", change.server, *((section, change.name) if section else ()))
-
-
 _WIDTH = 110  # of the lines of a description
 _HINTS = {
     ("readOnlyHint", True): "read-only",
@@ -310,11 +188,10 @@ def _whole_tool(name: str, tool: ToolEntry) -> Iterator[Block]:
     hints = [text for (hint, value), text in _HINTS.items() if tool.annotations.get(hint) is value]
     title = visible(name, 80) + (f" ({', '.join(hints)})" if hints else "")
     yield from _text(title, tool.description or "no description")
-    parameters = _properties(tool)
+    parameters = properties_of(tool.inputSchema)
     if not parameters:
         return
-    required = tool.inputSchema.get("required")
-    needed = required if isinstance(required, list) else []
+    needed = required_by(tool.inputSchema)
     yield Table(
         columns("parameter", "type", "required", "description"),
         tuple(
@@ -357,18 +234,12 @@ def _others(server: ServerEntry) -> Iterator[Block]:
 
 def _signature(tool: ToolEntry) -> str:
     """Return the names of parameters; optional ones have a question mark."""
-    required = tool.inputSchema.get("required")
-    needed = required if isinstance(required, list) else []
-    return ", ".join(name if name in needed else f"{name}?" for name in _properties(tool))
+    needed = required_by(tool.inputSchema)
+    return ", ".join(name if name in needed else f"{name}?" for name in properties_of(tool.inputSchema))
 
 
 def _arguments(prompt: SnapshotPrompt) -> str:
     return ", ".join(name if each.required else f"{name}?" for name, each in prompt.arguments.items())
-
-
-def _properties(tool: ToolEntry) -> Mapping[str, JsonValue]:
-    properties = tool.inputSchema.get("properties")
-    return properties if isinstance(properties, dict) else {}
 
 
 def _type(schema: Schema) -> str:
