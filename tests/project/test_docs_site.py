@@ -18,7 +18,7 @@ from scripts.plot_growth import plot
 
 from bakeoff.cli.declare import subcommands
 from bakeoff.cli.main import app
-from bakeoff.doors.mcp.lint.rules import RULES
+from bakeoff.mcp.lint import RULES
 
 from ..made_once import made_once
 from ..report.render.html.browser import Chromium
