@@ -12,8 +12,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
 from bakeoff.record import Verdict
 from bakeoff.report.summary import Summary, summarise
-from bakeoff.stats.decisions import random_order
-from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.stats.sequential import SequentialDecision, random_order
 from bakeoff.storage.run_folder import RunFolder
 
 from .probes import CarryOut, Probe, end_reason, folder_of, registry_of

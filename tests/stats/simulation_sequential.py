@@ -7,8 +7,7 @@ import numpy as np
 
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
 from bakeoff.record import Round, Verdict
-from bakeoff.stats.decisions import PairDecisions, random_order
-from bakeoff.stats.sequential import SequentialDecision, SequentialTest
+from bakeoff.stats.sequential import PairDecisions, SequentialDecision, SequentialTest, random_order
 
 Random = np.random.Generator
 

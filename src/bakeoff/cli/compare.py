@@ -17,7 +17,7 @@ from bakeoff.plan import Plan
 from bakeoff.report.blocks import BulletList, Facts, Quote, Report, Section
 from bakeoff.report.compare.comparison import FileName, compare_sources, read_arm
 from bakeoff.report.compare.description import describe_comparison
-from bakeoff.report.exports.github import harmless_in_logs, harmless_json
+from bakeoff.report.exports.ci import harmless_in_logs, harmless_json
 from bakeoff.report.formatting import percent, sentence, span
 from bakeoff.report.leaderboard.description import describe_leaderboard
 from bakeoff.report.leaderboard.ranking import SELFCHECK, rank_results, rank_sources

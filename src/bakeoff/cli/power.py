@@ -5,8 +5,7 @@ from bakeoff.cli.compare import show
 from bakeoff.cli.flags import ReportFlags
 from bakeoff.report.blocks import Column, Datum, Report, Section, Table, Value
 from bakeoff.report.formatting import UNKNOWN, sentence
-from bakeoff.stats.design import Design, design_of
-from bakeoff.stats.power import too_few
+from bakeoff.stats.power import Design, design_of, too_few
 
 
 def run_power(*, cases: int, rounds: int, score: float, shown_as: ReportFlags) -> None:

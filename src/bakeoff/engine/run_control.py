@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bakeoff._kernel.clock import Delay
 
 if TYPE_CHECKING:
-    from bakeoff.stats.decisions import PairDecisions
+    from bakeoff.stats.sequential import PairDecisions
 
 _SHORT_SECONDS = 2.0
 

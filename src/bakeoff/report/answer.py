@@ -5,16 +5,14 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 from bakeoff.record import Verdict
 from bakeoff.report.formatting import count_of, percent, span, visible
-from bakeoff.report.judges.calibrated_pairs import calibrated_pairs
-from bakeoff.report.judges.calibration import Judgements
+from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import compare
-from bakeoff.stats.decisions import PairDecision
 from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.ranking import Standing, leaderboard
-from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.stats.sequential import PairDecision, SequentialDecision
 from bakeoff.stats.unequal_losses import UnequalLosses
 
 _NAME = 60

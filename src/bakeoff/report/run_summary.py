@@ -19,9 +19,13 @@ from bakeoff.report.blocks import (
     heading,
     paragraph,
 )
-from bakeoff.report.by_tag import tag_section
-from bakeoff.report.compare.decisions import STOPPED_NOTE, describe_comparisons
-from bakeoff.report.compare.treatments import treatment_effects, treatment_section
+from bakeoff.report.compare.within_run import (
+    STOPPED_NOTE,
+    describe_comparisons,
+    tag_section,
+    treatment_effects,
+    treatment_section,
+)
 from bakeoff.report.formatting import (
     UNKNOWN,
     count_of,

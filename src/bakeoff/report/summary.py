@@ -28,11 +28,10 @@ from bakeoff.record import (
 )
 from bakeoff.report.reasons import normalised
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
-from bakeoff.stats.decisions import PairDecision, PairDecisions
 from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import Interval, score_interval
 from bakeoff.stats.rounds import PassK, pass_at_k, pass_hat_k
-from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.stats.sequential import PairDecision, PairDecisions, SequentialDecision
 from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
 
 MAX_ROUNDS = 100

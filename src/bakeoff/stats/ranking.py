@@ -22,11 +22,9 @@ from bakeoff.stats.cells import (
     satterthwaite,
     single_pass_or_fail,
 )
-from bakeoff.stats.comparison import compare, reversal_p_value
-from bakeoff.stats.differences import UNCHANGED, Change, zero_p_value
+from bakeoff.stats.comparison import compare, holm, reversal_p_value
+from bakeoff.stats.differences import UNCHANGED, Change, sign_flip_p_values, zero_p_value
 from bakeoff.stats.intervals import ALPHA, Interval, score_interval
-from bakeoff.stats.permutation import sign_flip_p_values
-from bakeoff.stats.several import holm
 
 if TYPE_CHECKING:
     import numpy as np

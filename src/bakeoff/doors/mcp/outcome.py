@@ -8,7 +8,7 @@ from typing import Literal
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record, Round, Verdict, case_verdict
-from bakeoff.stats.decisions import PairDecisions
+from bakeoff.stats.sequential import PairDecisions
 
 State = Literal["passed", "failed", "undecided"]
 _STATES: dict[bool | None, State] = {True: "passed", False: "failed", None: "undecided"}

@@ -18,10 +18,9 @@ from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
 from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source, find_source
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.comparison import Comparison, compare, compare_all
 from bakeoff.stats.gates import GateDecision, GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.power import POWER, cases_needed, too_few
-from bakeoff.stats.several import compare_all
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 _MAX_RUNS = 50  # earlier runs to look through

@@ -22,17 +22,22 @@ from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record, Verdict
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
 from bakeoff.report.formatting import count_of, visible
-from bakeoff.report.judges.calibrated_pairs import CalibratedPair, by_labels, calibrated_pairs, refusal
-from bakeoff.report.judges.calibration import NO_LABELS, Judgements
+from bakeoff.report.judges.calibration import (
+    NO_LABELS,
+    CalibratedPair,
+    Judgements,
+    by_labels,
+    calibrated_pairs,
+    refusal,
+)
 from bakeoff.report.readers import Circumstances, Source
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, is_control
 from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
+from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, at_holm_levels, compare, mismatches
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
-from bakeoff.stats.several import at_holm_levels
 from bakeoff.storage.labels import Labels, read_labels
 from bakeoff.storage.run_folder import RunFolder
 

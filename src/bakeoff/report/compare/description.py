@@ -27,7 +27,7 @@ from bakeoff.report.blocks import (
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, Outcome, Side
 from bakeoff.report.compare.comparison import ArmFacts, CompareReport, PairReport
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, replay_note, sentence, visible
-from bakeoff.report.judges.calibrated_pairs import CalibratedPair
+from bakeoff.report.judges.calibration import CalibratedPair
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells
 from bakeoff.stats.gates import GateVerdict
 from bakeoff.stats.intervals import Interval

@@ -1,7 +1,11 @@
-"""Serve the index at `/`, a run at `/runs/NAME`, and the changes of each at `/events` below it."""
+"""Serve the index at `/`, a run at `/runs/NAME`, and the changes of each at `/events` below it, on loopback."""
 
 import asyncio
 import itertools
+import logging
+import os
+import secrets
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
@@ -9,20 +13,22 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import quote
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
+from bakeoff._kernel.http_server import HOST, ServerLimits, no_proxy, server_config
 from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.threads import call
-from bakeoff.errors import BakeoffError, RunFolderError
+from bakeoff.errors import BakeoffError, RunFolderError, UsageError
 from bakeoff.report.render.html import read_entries, write_index, write_leaderboard, write_run_page
 from bakeoff.report.render.html.render import ServedPages
 from bakeoff.report.render.html.run_page import Parts, no_parts
-from bakeoff.report.view.guard import Guard
-from bakeoff.report.view.live import LiveProgress
-from bakeoff.report.view.watch import RUNS, FolderWatch, Look, look_at, look_into
+from bakeoff.report.view.guard import TOKEN, Guard
+from bakeoff.report.view.live import RUNS, FolderWatch, LiveProgress, Look, look_at, look_into
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 LEADERBOARD = "/leaderboard"
@@ -148,3 +154,39 @@ async def _stream(news: Callable[[], bytes | None], pause: float) -> AsyncIterat
 
 async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001 - starlette's shape
     return PlainTextResponse(f"{error}\n", HTTPStatus.NOT_FOUND)
+
+
+Make = Callable[[int, str, Callable[[], None]], ASGIApp]
+"""Make an application for a port and a token; calling the third argument stops the server."""
+
+
+def serve(results: Path, port: int, ready: Callable[[str], None], *, parts: Parts = no_parts) -> None:
+    """Serve until Ctrl-C. `ready` receives the address once it answers; `parts` gives what doors add to pages."""
+    serve_app(lambda bound, token, _: make_app(results, bound, token, parts=parts), port, ready)
+
+
+def serve_app(make: Make, port: int, ready: Callable[[str], None]) -> None:
+    """Serve an application on a loopback socket until Ctrl-C, or until it stops the server itself."""
+    with _listen(port) as listening:
+        bound: int = listening.getsockname()[1]
+        token = secrets.token_urlsafe(24)
+
+        def stop() -> None:
+            server.should_exit = True
+
+        # Event streams have no end of their own.
+        app = no_proxy(make(bound, token, stop))
+        config = server_config(app, ServerLimits(), log_level="error", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        ready(f"http://{HOST}:{bound}/?{TOKEN}={token}")
+        # Ctrl-C cuts off streams, and pages that are being made: no error that anybody should read of.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
+        server.run(sockets=[listening])
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise UsageError(f"port {port} cannot be used: {reason}; leave --port out to take a free one") from error

@@ -14,13 +14,11 @@ from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Answers, Record, Verdict
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import Datum, DoorParts, Mark, Matrix, MatrixCell, Section, mark_of
-from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
-from bakeoff.report.compare.treatments import treatment_effects, treatment_section
+from bakeoff.report.compare.within_run import tag_section, tags_of, treatment_effects, treatment_section, useful_tags
 from bakeoff.report.formatting import cost, duration, token_count, utc, visible
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
-from bakeoff.report.render.html.detail import case_detail, record_detail
-from bakeoff.report.render.html.pictures import NO_PICTURE, PagePictures
+from bakeoff.report.render.html.detail import NO_PICTURE, PagePictures, case_detail, record_detail
 from bakeoff.report.render.html.render import NAME, PAGE_NAME, ChunkWriter, Page, ServedPages, chunk, menu, write_page
 from bakeoff.report.render.html.run_data import CellCounts, RunData, Sink, read_run, read_source, readable_errors
 from bakeoff.report.render.html.run_sections import comparisons, costs, failures, overview, settings, tone_of, tradeoffs

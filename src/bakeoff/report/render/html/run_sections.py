@@ -12,7 +12,7 @@ from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Section, Table, TextBlock, Tone, Value, columns
-from bakeoff.report.compare.decisions import describe_comparisons
+from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.formatting import UNKNOWN, cost, shown, token_count, visible
 from bakeoff.report.judges.calibration import calibration_table
 from bakeoff.report.render.html.drawing import moment
