@@ -17,6 +17,9 @@ from bakeoff._kernel.plain_words import in_our_words
 from bakeoff._kernel.text import count_of
 from bakeoff.errors import UsageError
 
+CLUSTER_TAG = "cluster"
+"""The case tag that names the cluster of a case: cases of one cluster are not independent of each other."""
+
 Options = TypeVar("Options", bound=BaseModel)
 
 

@@ -1,13 +1,14 @@
 """Answer the question of a run in one sentence: which subject is better, by how much, and at what cost."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from bakeoff.record import Verdict
+from bakeoff.report.compare.within_run import CellsOf, by_key
 from bakeoff.report.formatting import count_of, percent, span, visible
 from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
-from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.cells import Cells
 from bakeoff.stats.comparison import compare
 from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import ALPHA
@@ -21,8 +22,6 @@ _MAX_CELLS = 200_000  # comparing more would hold up a page
 _REASON = 160  # characters
 _TOO_FEW = "they share too few cases"
 _SAME_COST = 1.05  # a ratio that is not worth a word
-
-CellsOf = Callable[[str], Mapping[str, Cell]]
 
 
 def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None) -> str:
@@ -176,7 +175,7 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
         return f"{_decided(scored, summary.comparisons)}{_costs(scored) if len(scored) == 2 else ''}."
     if summary.cases * len(scored) > _MAX_CELLS:
         return f"{len(scored):,} subjects were scored: {_scores(scored)}."
-    cells = {one.subject: {CaseKey(case): cell for case, cell in cells_of(one.subject).items()} for one in scored}
+    cells = {one.subject: by_key(cells_of(one.subject)) for one in scored}
     if len(scored) == 2:
         return f"{_of_two(scored, cells)}{_costs(scored)}."
     standings = {standing.subject: standing for standing in leaderboard(cells)}

@@ -55,6 +55,16 @@ def percent(share: float | None) -> str:
     return UNKNOWN if share is None else f"{100 * share:.1f} %"
 
 
+def points(share: float | None) -> str:
+    """Return a difference of scores in percentage points, with its sign."""
+    return UNKNOWN if share is None else f"{100 * share:+.1f}"
+
+
+def points_range(interval: "Interval | None") -> str:
+    """Return the interval of a difference, in points."""
+    return f"{points(interval.low)} to {points(interval.high)}" if interval else "undefined"
+
+
 def span(interval: "Interval | None") -> str:
     return "undefined" if interval is None else f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
 

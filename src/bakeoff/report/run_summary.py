@@ -5,7 +5,7 @@ from itertools import islice
 
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Verdict
-from bakeoff.report.answer import CellsOf, answer
+from bakeoff.report.answer import answer
 from bakeoff.report.blocks import (
     Block,
     Column,
@@ -21,6 +21,7 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.compare.within_run import (
     STOPPED_NOTE,
+    CellsOf,
     describe_comparisons,
     tag_section,
     treatment_effects,

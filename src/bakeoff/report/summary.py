@@ -8,7 +8,7 @@ from typing import Literal
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
-from bakeoff.plan import CONTROLS, PassRule, Plan, SubjectSpec
+from bakeoff.plan import CLUSTER_TAG, CONTROLS, PassRule, Plan, SubjectSpec
 from bakeoff.record import (
     BROKEN,
     LOST,
@@ -27,7 +27,7 @@ from bakeoff.record import (
     case_verdict,
 )
 from bakeoff.report.reasons import normalised
-from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
+from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import Interval, score_interval
 from bakeoff.stats.rounds import PassK, pass_at_k, pass_hat_k

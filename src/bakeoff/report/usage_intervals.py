@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
 
-from bakeoff.plan import Plan
+from bakeoff.plan import CLUSTER_TAG, Plan
 from bakeoff.record import Record
-from bakeoff.stats.cells import CLUSTER_TAG
 from bakeoff.stats.intervals import CONFIDENCE, t_quantile
 
 Range = tuple[float, float]

@@ -147,6 +147,11 @@ class Interval(FrozenModel):
         return self.model_copy(update={"method": f"{self.method}, {TOO_SMALL}"}) if self.promised else self
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Return both bounds."""
+        return self.low, self.high
+
+    @property
     def width(self) -> float:
         """Return the distance between the bounds."""
         return self.high - self.low

@@ -26,9 +26,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Self
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.plan import Case, PassRule, Plan, UntilDecided
+from bakeoff.plan import CLUSTER_TAG, Case, PassRule, Plan, UntilDecided
 from bakeoff.record import Record, Round, Verdict, case_values
-from bakeoff.stats.cells import CLUSTER_TAG
 from bakeoff.stats.gates import Losses, refusal_of
 from bakeoff.stats.intervals import ALPHA, Interval
 

@@ -18,7 +18,7 @@ from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.plan import Case, Plan, SubjectSpec
+from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
 from bakeoff.record import Record, Verdict
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
 from bakeoff.report.formatting import count_of, visible
@@ -33,7 +33,7 @@ from bakeoff.report.judges.calibration import (
 from bakeoff.report.readers import Circumstances, Source
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, is_control
-from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
+from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, at_holm_levels, compare, mismatches
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.intervals import ALPHA

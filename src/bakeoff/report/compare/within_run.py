@@ -7,21 +7,28 @@ tag_section           the scores of each subject over the cases of each tag
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from math import fsum
+from statistics import fmean
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import part_of
-from bakeoff.plan import Case, Plan
+from bakeoff.plan import CLUSTER_TAG, Case, Plan
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, Value
-from bakeoff.report.formatting import UNKNOWN, cost, percent, sentence, span, visible
+from bakeoff.report.formatting import UNKNOWN, cost, percent, points, points_range, sentence, span, visible
 from bakeoff.report.scores import interval_datum
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
-from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell
+from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.differences import UNCHANGED
 from bakeoff.stats.intervals import ALPHA, TOO_SMALL, Interval, score_interval
 from bakeoff.stats.sequential import PairDecision, SequentialDecision
 
+CellsOf = Callable[[str], Mapping[str, Cell]]
+"""Give a subject's cells by case."""
+
 _MAX_NAMED = 12
+_MAX_PAIRS = 10  # of groups that are compared
 
 
 class Effect(FrozenModel):
@@ -45,18 +52,26 @@ class Effect(FrozenModel):
         return "helps" if self.comparison.difference > 0 else "hurts"
 
 
-def treatment_effects(
-    plan: Plan, summary: Summary, cells_of: Callable[[str], Mapping[str, Cell]]
-) -> tuple[Effect, ...]:
+def by_key(cells: Mapping[str, Cell]) -> Cells:
+    """Return the cells of one run by the keys that comparisons use: its cases have one content each."""
+    return {CaseKey(case): cell for case, cell in cells.items()}
+
+
+def compare_subjects(cells_of: CellsOf, before: str, after: str, *, level: float = ALPHA, seed: int = 0) -> Comparison:
+    """Compare two subjects of one run case by case; the interval is at 1 − level."""
+    return compare(by_key(cells_of(before)), by_key(cells_of(after)), level=level, seed=seed)
+
+
+def treatment_effects(plan: Plan, summary: Summary, cells_of: CellsOf) -> tuple[Effect, ...]:
     """Compare every treated subject with its base. All comparisons of a run together are wrong in 5 % of runs."""
     treated = [spec for spec in plan.subjects if spec.base is not None]
     numbers = {one.subject: one for one in summary.subjects}
     made = []
     for spec in treated:
         base = str(spec.base)
-        before, after = ({CaseKey(case): cell for case, cell in cells_of(name).items()} for name in (base, spec.name))
-        found = compare(before, after, level=ALPHA / len(treated), seed=plan.seed)
-        changes = {key.id: after[key].mean - cell.mean for key, cell in before.items() if key in after}
+        before, after = cells_of(base), cells_of(spec.name)
+        found = compare_subjects(cells_of, base, spec.name, level=ALPHA / len(treated), seed=plan.seed)
+        changes = {case: after[case].mean - cell.mean for case, cell in before.items() if case in after}
         made.append(
             Effect(
                 subject=base,
@@ -100,28 +115,18 @@ def treatment_section(effects: tuple[Effect, ...]) -> Section | None:
 def _row(effect: Effect) -> tuple[Value, ...]:
     found = effect.comparison
     verdict = effect.verdict
-    bounds = found.interval
     tone = {"helps": "pass", "hurts": "fail"}.get(verdict, "muted")
     opened = UNKNOWN if effect.opened is None else f"{effect.opened} of {effect.watched}"
     return (
         Datum((Quote(effect.treatment), " for ", Quote(effect.subject)), tone="strong"),
         Datum(verdict, sort=verdict, tone=tone),  # type: ignore[arg-type]  # the tones above
-        _share(found.baseline),
-        _share(found.candidate),
-        Datum(_points(found.difference), sort=found.difference),
-        Datum(f"{_points(bounds.low)} to {_points(bounds.high)}" if bounds else "undefined"),
+        *(Datum(percent(score), sort=score) for score in (found.baseline, found.candidate)),
+        Datum(points(found.difference), sort=found.difference),
+        Datum(points_range(found.interval)),
         Datum(opened, sort=effect.opened),
         _named(effect.helped),
         _named(effect.hurt),
     )
-
-
-def _share(score: float | None) -> Datum:
-    return Datum(UNKNOWN if score is None else f"{100 * score:.1f} %", sort=score)
-
-
-def _points(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{100 * share:+.1f}"
 
 
 def _named(cases: tuple[str, ...]) -> Datum:
@@ -180,9 +185,9 @@ def _decision_row(pair: PairDecision) -> tuple[Value, ...]:
     difference = None if pair.difference is None else sign * pair.difference
     return (
         _decision(pair.decision, Quote(first), Quote(second)),
-        Datum(_plain_points(difference), sort=difference),
+        Datum(points(difference), sort=difference),
         Datum(
-            f"{_plain_points(bounds[0])} to {_plain_points(bounds[1])}" if bounds else "undefined",
+            f"{points(bounds[0])} to {points(bounds[1])}" if bounds else "undefined",
             sort=bounds[0] if bounds else None,
             note=pair.interval.method if pair.interval else "no case was compared",
         ),
@@ -196,10 +201,6 @@ def _decision(decision: SequentialDecision, first: Quote, second: Quote) -> Datu
     if decision is SequentialDecision.EQUIVALENT:
         return Datum((first, " and ", second, " are equivalent"), sort=decision, tone="strong")
     return Datum((first, " is better than ", second), sort=decision, tone="strong")
-
-
-def _plain_points(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{100 * share:+.1f}"
 
 
 def _decision_notes(compared: Comparisons) -> Iterator[Phrase]:
@@ -247,6 +248,59 @@ class TagScore(FrozenModel):
     score: float | None
     interval: Interval | None
 
+    def values(self) -> tuple[Datum, Datum]:
+        """Return the score and its interval as a table shows them."""
+        interval = interval_datum(self.score, self.interval) if self.interval else Datum(UNKNOWN, note=span(None))
+        return Datum(percent(self.score), sort=self.score, tone="strong"), interval
+
+
+def score_groups(groups: Mapping[str, Sequence[str]], cells_of: CellsOf, subjects: Sequence[str]) -> list[TagScore]:
+    """Score each subject over each group of cases; `groups` has the ids of the cases of each tag."""
+    cells = {subject: cells_of(subject) for subject in subjects} if groups else {}
+    made = []
+    for group, cases in groups.items():
+        for subject, own in cells.items():
+            found = [own[case] for case in cases if case in own]
+            mean = fmean(cell.mean for cell in found) if found else None
+            interval = score_interval(found)
+            made.append(TagScore(tag=group, subject=subject, cases=len(found), score=mean, interval=interval))
+    return made
+
+
+def compare_groups(
+    groups: Mapping[str, Mapping[str, str]], cells_of: CellsOf, subjects: Sequence[str]
+) -> Iterator[str]:
+    """Yield a sentence about each two groups, over all subjects, at 5 % for each pair.
+
+    `groups` has the id of each case by a name that pairs it with cases of other groups. A case counts if every subject
+    has a score for it.
+    """
+    cells = [cells_of(subject) for subject in subjects]
+    joined: dict[str, dict[CaseKey, Cell]] = {}
+    for group, cases in groups.items():
+        found = {name: [own[case] for own in cells if case in own] for name, case in cases.items()}
+        joined[group] = {CaseKey(name): _joined(each) for name, each in found.items() if len(each) == len(cells)}
+    pairs = list(combinations(groups, 2))
+    for one, other in pairs[:_MAX_PAIRS]:
+        compared = compare(joined[one], joined[other])
+        if compared.difference is None or compared.interval is None or not compared.paired:
+            continue
+        better, worse = (other, one) if compared.difference >= 0 else (one, other)
+        gain, names = abs(compared.difference), (visible(repr(better), 60), visible(repr(worse), 60))
+        chance = "" if compared.p_value is None else f", p = {compared.p_value:.2g}"
+        if compared.p_value is not None and compared.p_value < compared.alpha:
+            yield f"{names[0]} is better than {names[1]} by {100 * gain:.1f} points{chance}."
+        else:
+            yield f"{names[0]} and {names[1]} cannot be told apart: {100 * gain:+.1f} points{chance}."
+    if len(pairs) > _MAX_PAIRS:
+        yield f"… and {len(pairs) - _MAX_PAIRS:,} more pairs."
+
+
+def _joined(cells: Sequence[Cell]) -> Cell:
+    """Return the rounds of all subjects on one case as one cell."""
+    total, squares = fsum(cell.total for cell in cells), fsum(cell.squares for cell in cells)
+    return Cell(sum(cell.rounds for cell in cells), total, squares)
+
 
 def label_of(key: str, value: str) -> str:
     """Return a tag as it is shown: `language=python`, or only the word where it has no name."""
@@ -267,20 +321,12 @@ def useful_tags(plan: Plan) -> dict[str, list[str]]:
     return {tag: cases for tag, cases in sorted(found.items()) if 1 < len(cases) < len(plan.cases)}
 
 
-def scores_by_tag(plan: Plan, cells_of: Callable[[str], Mapping[str, Cell]], subjects: Sequence[str]) -> list[TagScore]:
+def scores_by_tag(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> list[TagScore]:
     """Score each subject over the cases of each useful tag."""
-    tags = dict(list(useful_tags(plan).items())[:_MAX_TAGS])
-    cells = {subject: cells_of(subject) for subject in subjects} if tags else {}
-    return [_tag_score(tag, subject, cells[subject], cases) for tag, cases in tags.items() for subject in subjects]
+    return score_groups(dict(list(useful_tags(plan).items())[:_MAX_TAGS]), cells_of, subjects)
 
 
-def _tag_score(tag: str, subject: str, cells: Mapping[str, Cell], cases: Sequence[str]) -> TagScore:
-    found = [cells[case] for case in cases if case in cells]
-    mean = sum(cell.mean for cell in found) / len(found) if found else None
-    return TagScore(tag=tag, subject=subject, cases=len(found), score=mean, interval=score_interval(found))
-
-
-def tag_section(plan: Plan, cells_of: Callable[[str], Mapping[str, Cell]], subjects: Sequence[str]) -> Section | None:
+def tag_section(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> Section | None:
     """Describe the scores by tag; None if no tag says anything."""
     shown = subjects[:_MAX_SUBJECTS]
     scores = scores_by_tag(plan, cells_of, shown)
@@ -302,7 +348,14 @@ def tag_section(plan: Plan, cells_of: Callable[[str], Mapping[str, Cell]], subje
             )
         ),
     )
-    table = Table(titles, tuple(_tag_row(tag, row) for tag, row in rows.items()), "Score by tag, with its interval")
+    table = Table(
+        titles,
+        tuple(
+            (Quote(tag), max(one.cases for one in row), *(value for one in row for value in one.values()))
+            for tag, row in rows.items()
+        ),
+        "Score by tag, with its interval",
+    )
     lead = "Intervals are not adjusted for the number of tags: one of twenty misses by chance."
     if few := sorted({one.tag for one in scores if one.interval and not one.interval.promised}):
         which = "all" if len(few) == len(rows) else f"{len(few):,} of {len(rows):,}"
@@ -310,14 +363,3 @@ def tag_section(plan: Plan, cells_of: Callable[[str], Mapping[str, Cell]], subje
     if len(subjects) > len(shown):
         lead += f" The first {len(shown):,} of {len(subjects):,} subjects are shown."
     return Section("tags", "Tags", (table,), lead)
-
-
-def _tag_row(tag: str, scores: Sequence[TagScore]) -> tuple[Value, ...]:
-    cells: list[Value] = []
-    for one in scores:
-        cells += [Datum(percent(one.score), sort=one.score, tone="strong"), _tag_interval(one)]
-    return (Quote(tag), max(one.cases for one in scores), *cells)
-
-
-def _tag_interval(one: TagScore) -> Datum:
-    return interval_datum(one.score, one.interval) if one.interval else Datum(UNKNOWN, note=span(None))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.plan import Plan
+from bakeoff.plan import CLUSTER_TAG, Plan
 from bakeoff.record import Record, Score
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Value
 from bakeoff.report.formatting import as_text, percent, visible
@@ -26,7 +26,7 @@ from bakeoff.stats.calibration import (
     corrected_score,
     missing_labels,
 )
-from bakeoff.stats.cells import CLUSTER_TAG, CaseKey
+from bakeoff.stats.cells import CaseKey
 from bakeoff.stats.comparison import Comparison
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.storage.labels import Label, Labels, answer_digest

@@ -51,6 +51,13 @@ class LeaderboardEntry(FrozenModel):
             return UNKNOWN
         return str(best) if best == worst else f"{best}–{worst}"
 
+    def is_tied_with(self, other: "LeaderboardEntry") -> bool:
+        """Tell whether both are ranked and the data do not tell them apart."""
+        if other is self or not (self.ranked and other.ranked):
+            return False
+        shared = not set(self.standing.groups).isdisjoint(other.standing.groups)
+        return shared or self.standing.undefined or other.standing.undefined
+
 
 class Board(FrozenModel):
     """One set of cases; the subjects that were tried on it are ranked among themselves."""

@@ -9,8 +9,7 @@ from bakeoff.doors.mcp.results.sections import TONES, pass_rates, verdict_senten
 from bakeoff.doors.mcp.selection import CellKey, Selection
 from bakeoff.doors.mcp.snapshot.report import listed_changes
 from bakeoff.report.blocks import Block, Datum, Quote, Table, Value, columns, paragraph
-from bakeoff.report.compare.description import points
-from bakeoff.report.formatting import UNKNOWN, percent
+from bakeoff.report.formatting import UNKNOWN, percent, points
 
 _MAX_ROWS = 60
 

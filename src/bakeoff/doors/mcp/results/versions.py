@@ -20,8 +20,8 @@ from bakeoff.report.blocks import (
     Value,
     columns,
 )
-from bakeoff.report.compare.description import VERDICT_TONES, ends, ends_text, points
-from bakeoff.report.formatting import UNKNOWN, percent, sentence, visible
+from bakeoff.report.compare.description import VERDICT_TONES
+from bakeoff.report.formatting import UNKNOWN, percent, points, points_range, sentence, visible
 from bakeoff.stats.gates import GateVerdict
 
 _NAME = 120
@@ -32,7 +32,7 @@ _LEVEL_TONES: dict[Level, Tone] = {"breaking": "fail", "risky": "partial", "cosm
 def describe_versions(report: VersionReport) -> Report:
     """Describe the verdict first, then each tool with its points and changes, then the texts that changed."""
     compared = report.comparison
-    around = f"95 %: {ends_text(compared.interval)}" if compared.interval else "interval undefined"
+    around = f"95 %: {points_range(compared.interval)}" if compared.interval else "interval undefined"
     tiles = (
         ("Difference", f"{points(compared.difference)} points", around),
         ("Better · same · worse", f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}", "cases in pairs"),
@@ -97,8 +97,8 @@ def _tools(report: VersionReport) -> Section:
             Difference(
                 visible(one.tool, _NAME),
                 one.comparison.difference,
-                ends(one.comparison.interval),
-                ends(one.comparison.inner),
+                one.comparison.interval.ends,
+                one.comparison.inner.ends if one.comparison.inner else None,
                 one.ruling.verdict.value,
                 shown=one.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
             )
@@ -123,7 +123,7 @@ def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
         Datum(Quote(one.tool), tone="strong"),
         Datum(visible(changed, 200), tone=_LEVEL_TONES[worst] if worst else "muted"),
         Datum(points(compared.difference), sort=compared.difference, tone="strong"),
-        Datum(ends_text(compared.interval) if compared.interval else "undefined"),
+        Datum(points_range(compared.interval)),
         Datum(UNKNOWN if ruling.p_value is None else f"{ruling.p_value:.2g}", sort=ruling.p_value),
         Datum(percent(compared.baseline), sort=compared.baseline),
         Datum(percent(compared.candidate), sort=compared.candidate),
