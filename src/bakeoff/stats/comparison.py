@@ -153,7 +153,10 @@ def _paired(before: Sequence[Cell], after: Sequence[Cell], seed: int) -> Compari
     else:
         flip = sign_flip_test([sum(group) for group in grouped(differences, clusters)], seed=seed)
         name, exact = flip.method, flip.p_value
-    method = partial(_difference_interval, change)
+
+    def method(confidence: float) -> Interval:
+        return difference_interval(change, confidence=confidence)
+
     inverted = zero_p_value(change)
     return ComparisonRule(exact, name, method) if exact >= inverted else ComparisonRule(inverted, _INVERTED, method)
 
@@ -176,10 +179,6 @@ def _reversal_interval(change: Change, confidence: float) -> Interval:
     least = 2 * ((1 - confidence) / 2) ** (1 / (2 * moments.units)) - 1
     low, high = (least, 1.0) if moments.mean > 0 else (-1.0, -least)
     return Interval(low=low, high=high, method=REVERSAL)
-
-
-def _difference_interval(change: Change, confidence: float) -> Interval:
-    return difference_interval(change, confidence=confidence)
 
 
 def _unpaired(before: Sequence[Cell], after: Sequence[Cell], alpha: float) -> ComparisonRule | None:

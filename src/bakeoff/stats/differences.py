@@ -267,7 +267,7 @@ def zero_p_value(change: Change) -> float:
     if moments.constant:
         return float(min(1.0, 2 * (1 + abs(moments.mean)) ** -moments.weight))
     if moments.single and not moments.clustered:
-        return 2 * _normal_tail(_score(change, moments.cases))
+        return 2 * NormalDist().cdf(-_score(change, moments.cases))
     if _enough_for_t(change):
         return 2 * _t_tail(abs(moments.mean) / moments.error, moments.freedom)
     chance = 2 * _t_tail(_score(change, effective_pairs(change)), moments.freedom)
@@ -310,10 +310,6 @@ def _score(change: Change, n: float) -> float:
     """Return Tango's statistic for no difference; the most likely variance of a pair is then `gained + lost`."""
     apart = abs(change.moments.mean) - _CONTINUITY / n
     return max(0.0, apart) / sqrt((change.gained + change.lost) / n)
-
-
-def _normal_tail(quantile: float) -> float:
-    return NormalDist().cdf(-quantile)
 
 
 def _t_tail(quantile: float, freedom: float) -> float:

@@ -38,7 +38,7 @@ from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, at_holm_levels
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
-from bakeoff.storage.labels import Labels, read_labels
+from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
 
 OPEN, REFUSED = 0, 3
@@ -113,7 +113,8 @@ def read_arm(source: Source, subject: str) -> Arm:
     plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases)
     conditions = _Conditions()
     keys = case_keys(source, plan)
-    judgements = Judgements(plan, _labels(source), keys=keys)
+    labels = read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
+    judgements = Judgements(plan, labels, keys=keys)
 
     def own_records() -> Iterator[Record]:
         for record in source.records():
@@ -132,10 +133,6 @@ def read_arm(source: Source, subject: str) -> Arm:
     cells = {keys[case]: cell for case, cell in records.cells(subject).items()}
     stamp = _stamp(plan, circumstances, conditions)
     return Arm(source, plan, cells, summary, stamp, circumstances, records, judgements)
-
-
-def _labels(source: Source) -> Labels:
-    return read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import TextIO
 
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
-from bakeoff.record import LOST, Record
+from bakeoff.record import LOST
 from bakeoff.report.blocks import Blocks
 from bakeoff.report.exports.junit import write_junit_of_all
 from bakeoff.report.formatting import visible
@@ -47,7 +47,9 @@ def annotations(records: RunRecords, places: Mapping[str, tuple[str, int]] | Non
         level = "warning" if record.verdict in LOST else "error"
         counts[level] += 1
         if counts[level] <= MAX_ANNOTATIONS:
-            yield _annotation(level, record, (places or {}).get(record.case))
+            title = f"{record.subject}: {record.case} (round {record.round + 1})"
+            file, line = (places or {}).get(record.case, (None, None))
+            yield command(level, title, f"{record.verdict}: {why(record)}", file=file, line=line)
     hidden = sum(max(0, count - MAX_ANNOTATIONS) for count in counts.values())
     if hidden:
         yield f"::notice title=bakeoff::{hidden} more trials did not pass; the summary and the run have them"
@@ -70,17 +72,12 @@ def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str,
         raise UsageError(f"{SUMMARY_FILE}={place}: this file cannot be written: {error.strerror}") from error
 
 
-def _annotation(level: str, record: Record, place: tuple[str, int] | None) -> str:
-    title = f"{record.subject}: {record.case} (round {record.round + 1})"
-    file, line = place or (None, None)
-    return command(level, title, f"{record.verdict}: {why(record)}", file=file, line=line)
-
-
 def command(level: str, title: str, text: str, *, file: str | None = None, line: int | None = None) -> str:
     """Return an annotation, at a line of a file if one is given."""
     places = {"file": file, "line": None if line is None else str(line), "title": title}
-    properties = ",".join(f"{name}={_property(value)}" for name, value in places.items() if value is not None)
-    return f"::{level} {properties}::{_data(text)}"
+    given = {name: _data(value) for name, value in places.items() if value is not None}
+    properties = (f"{name}={value.replace(':', '%3A').replace(',', '%2C')}" for name, value in given.items())
+    return f"::{level} {','.join(properties)}::{_data(text)}"
 
 
 def _data(text: str) -> str:
@@ -90,10 +87,6 @@ def _data(text: str) -> str:
 def _no_old_command(text: str) -> str:
     """Break the old form of a command, which GitHub executes anywhere in a line."""
     return text.replace("##[", "## [")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def harmless_in_logs(text: str) -> str:

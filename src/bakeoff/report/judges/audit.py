@@ -186,13 +186,14 @@ def describe_judge_audit(audit: JudgeAudit) -> Report:
         ("Flips", percent(flips.rate if flips else None), around),
         ("Labels", f"{audit.labels:,}", f"of {count_of(audit.trials, 'answer')}"),
     )
+    corrected = calibration_table(audit.subjects, audit.run)
     sections = (
         Section("quality", "Judge against labels", (_quality(audit), *_warnings(audit))),
-        Section("scores", "Corrected scores", (_scores(audit),)),
-        Section("labellers", "Labellers", tuple(_labellers(audit.agreement))),
+        Section("scores", "Corrected scores", (corrected or TextBlock("The judge has scored nothing."),)),
+        Section("labellers", "Labellers", tuple(agreement_blocks(audit.agreement))),
     )
-    judge: Phrase = (Quote(audit.scorer), " (", Quote(audit.judge), ")") if audit.judge else Quote(audit.scorer)
-    title = ("Audit of ", *(judge if isinstance(judge, tuple) else (judge,)), " in ", Quote(audit.run))
+    model = (" (", Quote(audit.judge), ")") if audit.judge else ()
+    title = ("Audit of ", Quote(audit.scorer), *model, " in ", Quote(audit.run))
     return Report(title, sections, headline=_headline(audit), tiles=tiles)
 
 
@@ -253,17 +254,12 @@ def _warnings(audit: JudgeAudit) -> Iterator[Block]:
         yield TextBlock(f"{count_of(audit.damaged, 'line')} of labels.jsonl cannot be read: left out.", tone="lost")
 
 
-def _scores(audit: JudgeAudit) -> Block:
-    table = calibration_table(audit.subjects, audit.run)
-    return table or TextBlock("The judge has scored nothing.")
-
-
-def _labellers(agreement: Agreement) -> Iterator[Block]:
+def agreement_blocks(agreement: Agreement) -> list[Block]:
+    """Return how much each person labelled and how far they agree, also for the end of `bakeoff label`."""
     if not agreement.labellers:
-        yield TextBlock("Nobody has labelled anything for this judge.")
-        return
+        return [TextBlock("Nobody has labelled anything for this judge.")]
     rows = tuple((Quote(name), count) for name, count in agreement.labellers.items())
-    yield Table(columns("Labeller", "Labels>"), rows, "Who labelled how much")
+    blocks: list[Block] = [Table(columns("Labeller", "Labels>"), rows, "Who labelled how much")]
     if agreement.pairs:
         titles = (*columns("Labellers", "Answers>", "Kappa>"), Column("95 % interval", "end"))
         pairs = tuple(
@@ -279,14 +275,11 @@ def _labellers(agreement: Agreement) -> Iterator[Block]:
         around = (
             f" (95 % interval {_plain_range(agreement.alpha)})" if agreement.alpha and agreement.alpha.interval else ""
         )
-        yield Table(titles, pairs, "Agreement between labellers", (f"{alpha}{around}.",))
+        blocks.append(Table(titles, pairs, "Agreement between labellers", (f"{alpha}{around}.",)))
     else:
-        yield TextBlock("One labeller: agreement needs a second one, with `bakeoff label --labeller NAME`.")
-
-
-def agreement_blocks(agreement: Agreement) -> tuple[Block, ...]:
-    """Return how much each labelled and how far they agree, for the end of `bakeoff label`."""
-    return tuple(_labellers(agreement))
+        text = "One labeller: agreement needs a second one, with `bakeoff label --labeller NAME`."
+        blocks.append(TextBlock(text))
+    return blocks
 
 
 def _number(found: Estimate | None, *, as_share: bool) -> str:

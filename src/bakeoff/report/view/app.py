@@ -95,14 +95,13 @@ class Pages:
             raise RunFolderError("there is no such run")
         return found
 
-    async def show_index(self, request: Request) -> Response:  # noqa: ARG002 - starlette's shape
-        return FileResponse(await self.index(), media_type="text/html")
-
-    async def show_leaderboard(self, request: Request) -> Response:  # noqa: ARG002 - starlette's shape
-        return FileResponse(await self.leaderboard(), media_type="text/html")
-
-    async def show_run(self, request: Request) -> Response:
-        return FileResponse(await self.run(request.path_params["name"]), media_type="text/html")
+    async def show(self, request: Request) -> Response:
+        """Answer with the page of an address: the index, the leaderboard or a run."""
+        if name := request.path_params.get("name"):
+            page = self.run(name)
+        else:
+            page = self.leaderboard() if request.url.path == LEADERBOARD else self.index()
+        return FileResponse(await page, media_type="text/html")
 
     async def index_events(self, request: Request) -> Response:
         """Tell the changes since a page was made; a forgotten page gets everything."""
@@ -125,10 +124,10 @@ def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -
             yield
 
     routes = [
-        Route("/", pages.show_index),
+        Route("/", pages.show),
         Route("/events", pages.index_events),
-        Route(LEADERBOARD, pages.show_leaderboard),
-        Route("/runs/{name}", pages.show_run),
+        Route(LEADERBOARD, pages.show),
+        Route("/runs/{name}", pages.show),
         Route("/runs/{name}/events", pages.run_events),
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={BakeoffError: _refused})

@@ -47,8 +47,6 @@ class LiveProgress:
         if (planned := self.folder.plan_file.stat().st_mtime_ns) != self._planned:
             self._planned, self.plan = planned, read_plan(self.folder)
             self._forget()  # what was scored otherwise no longer counts
-        if self.folder.started and self._journal_size() < self._at:
-            self._forget()  # another journal stands in its place
         for raw in self._new_lines():
             self._take(read_line(raw, 0, Blobs(self.folder.path / "blobs")))
         return self._at != before
@@ -61,14 +59,12 @@ class LiveProgress:
         if not self.folder.started:
             return
         with open_journal(self.folder.journal_file) as journal:
+            if journal.size < self._at:
+                self._forget()  # another journal stands in its place
             journal.file.seek(self._at)
             for _, raw in lines_forwards(journal.file):
                 self._at = journal.file.tell()
                 yield raw
-
-    def _journal_size(self) -> int:
-        with open_journal(self.folder.journal_file) as journal:
-            return journal.size
 
     def _take(self, entry: Entry) -> None:
         match entry:
@@ -105,9 +101,10 @@ class LiveProgress:
         """Return all numbers, for a new listener."""
         running = self.folder.is_being_written()
         state = self._state(running=running)
+        damage = f" {count_of(self._damaged, 'damaged line')} left out of these numbers." if self._damaged else ""
         return {
             "state": state,
-            "words": self._words(state) + self._damage(),
+            "words": self._words(state) + damage,
             "planned": len(self._outcomes) if self.plan.sparse else self.plan.size,
             "finished": len(self._outcomes),
             "cost": self._cost,
@@ -133,9 +130,6 @@ class LiveProgress:
                 )
             case _:
                 return f"The run has ended: {self._ending or 'it never started'}."
-
-    def _damage(self) -> str:
-        return f" {count_of(self._damaged, 'damaged line')} left out of these numbers." if self._damaged else ""
 
     def _subject(self, place: int) -> dict[str, Any]:
         width, cases = len(self.plan.subjects), len(self.plan.cases)

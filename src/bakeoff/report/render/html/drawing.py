@@ -266,7 +266,11 @@ def interval_words(interval: tuple[float, float] | None, unit: Unit) -> str:
 def forest(plot: ForestPlot) -> Fragment:
     """Return the drawing and the table of its numbers. Only the first rows are drawn; the table has all of them."""
     rows, margin = plot.rows, plot.margin
-    reach = _reach(rows, margin)
+    # The scale goes a little further to either side of zero than anything drawn.
+    drawn_ends = [abs(end) for row in rows for end in (row.value or 0.0, *(row.interval or ()))]
+    reach: float = min(1.0, 1.12 * max([*drawn_ends, 1.5 * (margin or 0.0), 0.05]))
+    step = next((step for step in _STEPS if reach / step <= 4), _STEPS[-1])
+    ticks = [number * step for number in range(-int(reach / step), int(reach / step) + 1)]
 
     def at(share: float) -> float:
         part = min(1.0, max(-1.0, share / reach))
@@ -288,7 +292,7 @@ def forest(plot: ForestPlot) -> Fragment:
         "bottom": bottom,
         "zero": at(0.0),
         "margin": ends((-margin, margin)) if margin else [],
-        "ticks": [[at(share), _points(share) if share else "0"] for share in _forest_ticks(reach)],
+        "ticks": [[at(share), _points(share) if share else "0"] for share in ticks],
         "rows": [
             {
                 "label": visible(row.label, _FOREST_LABEL),
@@ -302,30 +306,11 @@ def forest(plot: ForestPlot) -> Fragment:
             for place, row in enumerate(drawn)
         ],
         "numbers": [
-            [
-                visible(row.label),
-                _points(row.value),
-                _points_between(row.interval),
-                _points_between(row.inner),
-                row.verdict,
-            ]
+            [visible(row.label), _points(row.value), *map(_points_between, (row.interval, row.inner)), row.verdict]
             for row in rows
         ],
     }
     return Fragment(package="bakeoff.report.render.html", template="forest.html", data=data)
-
-
-def _reach(rows: Sequence[Difference], margin: float | None) -> float:
-    """Return how far the scale goes to either side of zero: a little further than anything drawn."""
-    ends = [abs(end) for row in rows for end in (row.value or 0.0, *(row.interval or ()))]
-    furthest: float = max([*ends, 1.5 * (margin or 0.0), 0.05])
-    return min(1.0, 1.12 * furthest)
-
-
-def _forest_ticks(reach: float) -> list[float]:
-    step = next((step for step in _STEPS if reach / step <= 4), _STEPS[-1])
-    most = int(reach / step)
-    return [number * step for number in range(-most, most + 1)]
 
 
 def _kind(row: Difference) -> str:

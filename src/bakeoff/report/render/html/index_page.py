@@ -124,7 +124,10 @@ def read_entry(folder: RunFolder) -> IndexEntry:
     """Read a run from the cache if it has not changed, otherwise from its journal."""
     with readable_errors(folder):
         key = cache_key(folder)
-        entry = _kept(folder, key) or _fresh(folder, key)
+        try:
+            entry = IndexEntry.model_validate_json(load(folder, _SUMMARY, key) or b"")
+        except ValidationError:
+            entry = _fresh(folder, key)
         running = folder.is_being_written()
     state: State = "running" if running else entry.summary.outcome
     page = f"runs/{quote(os.fsencode(folder.name))}/{PAGE_NAME}" if (folder.path / PAGE_NAME).is_file() else None
@@ -150,14 +153,6 @@ def write_current_page(folder: RunFolder, *, parts: Parts = no_parts) -> Path:
 def _page_key(made_from: str, page: Path) -> str:
     """Include the page itself in the key: a page that came with a folder was not made here."""
     return fingerprint(made_from, file_state(page))
-
-
-def _kept(folder: RunFolder, key: str) -> IndexEntry | None:
-    kept = load(folder, _SUMMARY, key)
-    try:
-        return IndexEntry.model_validate_json(kept) if kept is not None else None
-    except ValidationError:
-        return None
 
 
 def _fresh(folder: RunFolder, key: str) -> IndexEntry:
@@ -268,6 +263,7 @@ def write_index(
         else:
             shown.add(entry)
     more = _unreadable(unreadable)
+    beside = path.with_name(LEADERBOARD_NAME)
     page = Page("index", "index.html", path, served)
     before, after = page.halves(
         title="Results · bakeoff",
@@ -275,18 +271,12 @@ def write_index(
         runs=len(shown.runs),
         rows=len(shown.rows),
         sections=more,
-        leaderboard=_leaderboard(path, served),
+        # The server makes a leaderboard; on disk it must be there.
+        leaderboard=served.leaderboard if served else LEADERBOARD_NAME if beside.is_file() else None,
     )
     data = {**shown.data(), "columns": [_column(column) for column in columns]}
     write_page(path, (before, chunk("index", data), *page.data(), after), mode=PUBLIC)
     return path
-
-
-def _leaderboard(index: Path, served: ServedPages | None) -> str | None:
-    """Return the link to the leaderboard: the server makes one, on disk it must be there."""
-    if served is not None:
-        return served.leaderboard
-    return LEADERBOARD_NAME if index.with_name(LEADERBOARD_NAME).is_file() else None
 
 
 def index_rows(entries: Iterable[IndexEntry], served: ServedPages) -> dict[str, Any]:
@@ -306,6 +296,7 @@ class _IndexRow:
         self.rows: list[dict[str, Any]] = []
 
     def add(self, entry: IndexEntry) -> None:
+        damage = f", {count_of(entry.damaged, 'damaged line')}" if entry.damaged else ""
         self.rows += [_row(len(self.runs), subject, entry) for subject in entry.summary.subjects]
         self.runs.append(
             {
@@ -315,16 +306,12 @@ class _IndexRow:
                 "started": entry.started,
                 "cases": entry.cases,
                 "page": f"{self._reports}{quote(entry.run)}" if self._reports else entry.page,
-                "size": f"{entry.summary.cases:,} × {entry.summary.rounds:,}{_damage(entry)}",
+                "size": f"{entry.summary.cases:,} × {entry.summary.rounds:,}{damage}",
             }
         )
 
     def data(self) -> dict[str, Any]:
         return {"runs": _columns(self.runs, _RUN), "rows": _columns(self.rows, _ROW)}
-
-
-def _damage(entry: IndexEntry) -> str:
-    return f", {count_of(entry.damaged, 'damaged line')}" if entry.damaged else ""
 
 
 def _row(run: int, subject: SubjectSummary, entry: IndexEntry) -> dict[str, Any]:

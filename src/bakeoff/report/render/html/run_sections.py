@@ -12,7 +12,6 @@ from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Section, Table, TextBlock, Tone, Value, columns
-from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.formatting import UNKNOWN, cost, shown, token_count, visible
 from bakeoff.report.judges.calibration import calibration_table
 from bakeoff.report.render.html.drawing import moment
@@ -46,12 +45,6 @@ def overview(data: RunData) -> Section:
     corrected = calibration_table(data.judgements.calibrations(), data.name)
     tables = (summary_table(data.summary), *([corrected] if corrected else []))
     return Section("overview", "Overview", (*_warnings(data), *tables))
-
-
-def comparisons(data: RunData) -> Section | None:
-    """Describe the comparisons of a run that ends when they are decided."""
-    compared = data.summary.comparisons
-    return None if compared is None else describe_comparisons(compared)
 
 
 def _warnings(data: RunData) -> list[Block]:
