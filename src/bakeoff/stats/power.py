@@ -157,7 +157,7 @@ def minimum_detectable(
     """Return the true difference that is found with probability `power`; above 1, nothing is.
 
     None ("cannot be estimated") for one case or cluster, and where nothing varied. It is that of the rule which decides
-    (see `comparison.Rule`). One round is taken to pass or fail; the differences of several rounds as normal.
+    (see `comparison.ComparisonRule`). One round is taken to pass or fail; the differences of several rounds as normal.
     """
     units = clusters or cases
     variance = units * (noise.between / units + noise.within / rounds / cases)
@@ -165,7 +165,12 @@ def minimum_detectable(
         return None
     if rounds == 1 and clusters is None:
         return _least_by_mcnemar(cases, variance, alpha, power)
-    return _least_by_interval(units - 1.0, variance, lambda mean: _folded_normal(mean, sqrt(variance)), alpha, power)
+
+    def distance(mean: float) -> float:  # from 0, on average, of a normal variable
+        normal = NormalDist(mean, sqrt(variance))
+        return 2 * variance * normal.pdf(0.0) + mean * (1 - 2 * normal.cdf(0.0))
+
+    return _least_by_interval(units - 1.0, variance, distance, alpha, power)
 
 
 def detectable_between(
@@ -246,12 +251,6 @@ def _least_by_interval(
         return UNDETECTABLE
     least = float(brentq(lambda mean: zero_p_value(change(mean)) - alpha, 1e-9, _MOST, xtol=1e-12))
     return least + error * (_noncentrality(freedom, alpha, power) - t_quantile(1 - alpha / 2, freedom))
-
-
-def _folded_normal(mean: float, deviation: float) -> float:
-    """Return the mean distance from 0 of a normal variable."""
-    normal = NormalDist(mean, deviation)
-    return 2 * deviation**2 * normal.pdf(0.0) + mean * (1 - 2 * normal.cdf(0.0))
 
 
 def _least_by_mcnemar(cases: int, variance: float, alpha: float, power: float) -> float:

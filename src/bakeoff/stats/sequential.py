@@ -88,7 +88,9 @@ class SequentialTest:
         self._weights.append(weight)
         if difference == 0 and len(self._tests) == 2:
             return  # no bet gains or loses
-        gains = np.array([_gain(direction * difference, weight, bound) for direction, bound in self._tests])
+        # The gain of a bet of 1 on a mean above each bound; at worst it is −1.
+        tests = self._tests
+        gains = np.array([(direction * difference - bound * weight) / (1 + bound) for direction, bound in tests])
         self._capital += np.log1p(gains[:, np.newaxis] * _shares())
         for test, total in enumerate(_total(self._capital).tolist()):
             self._rejected[test] = self._rejected[test] or total >= self._enough
@@ -126,11 +128,6 @@ class SequentialTest:
         if low > high:  # as rare as a wrong decision: no value fits
             low = high = (low + high) / 2
         return Interval(low=low, high=high, method=METHOD)
-
-
-def _gain(difference: float, weight: float, bound: float) -> float:
-    """Return the gain of a bet of 1 on a mean above the bound; at worst it is −1."""
-    return (difference - bound * weight) / (1 + bound)
 
 
 @lru_cache(maxsize=1)
@@ -198,9 +195,11 @@ class _Arm:
         self.rounds: dict[str, dict[int, Round]] = {}
 
     def finished(self, case: Case, planned: int) -> bool:
+        """Tell whether all planned rounds of a case have a record."""
         return len(self.rounds.get(case.id, ())) >= planned
 
     def losses(self, cases: Iterable[Case]) -> Losses:
+        """Count the trials of these cases, and those that were lost."""
         rounds = [one for case in cases for one in self.rounds[case.id].values()]
         return Losses(trials=len(rounds), lost=sum(not one.verdict.counts for one in rounds))
 
@@ -217,6 +216,7 @@ class _DecisionPair:
         self.refused: str | None = None
 
     def result(self) -> PairDecision:
+        """Return where the comparison of this pair stands."""
         return PairDecision(
             first=self.first,
             second=self.second,

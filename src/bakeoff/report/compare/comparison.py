@@ -2,7 +2,7 @@
 
 read_arm          reads one side: a subject's scores by case, its losses, and the conditions of its run
 compare_sources   chooses the subjects, compares each pair, and judges all pairs together (Holm)
-CompareReport     all findings as data; `compare_report` describes them as blocks
+CompareReport     all findings as data; `description` describes them as blocks
 """
 
 import json
@@ -74,6 +74,7 @@ class Arm:
 
     @property
     def spec(self) -> SubjectSpec:
+        """Return the subject of this arm."""
         return self.plan.subjects[0]
 
     @property
@@ -347,6 +348,7 @@ class _RunPair:
 
     @property
     def control(self) -> bool:
+        """Tell whether either side tests the cases instead of being judged."""
         return self.old.summary.control or self.new.summary.control
 
 
@@ -448,17 +450,12 @@ def _other_mismatches(pair: _RunPair) -> Iterator[Mismatch]:
     for name, (was, now) in both.items():
         if was != now:
             yield Mismatch(name, was or None, now or None)
-    yield from _settings(old.spec, new.spec)
+    options = (old.spec.options, new.spec.options)
+    for name in sorted((options[0].keys() | options[1].keys()) - _STAMPED):
+        if options[0].get(name) != options[1].get(name):
+            yield Mismatch(name, *(_short(given[name]) if name in given else None for given in options))
     if pair.content_known and old.spec.name == new.spec.name and old.spec.digest != new.spec.digest:
         yield Mismatch("subject's settings", old.spec.digest[:12], new.spec.digest[:12])
-
-
-def _settings(old: SubjectSpec, new: SubjectSpec) -> Iterator[Mismatch]:
-    """Yield the options of the subjects that differ and are not in the stamp."""
-    for name in sorted((old.options.keys() | new.options.keys()) - _STAMPED):
-        if old.options.get(name) != new.options.get(name):
-            was, now = (_short(spec.options[name]) if name in spec.options else None for spec in (old, new))
-            yield Mismatch(name, was, now)
 
 
 def _short(value: JsonValue) -> str:

@@ -69,12 +69,14 @@ class _Chapter:
     several: bool
 
     def section(self, id_: str, title: str, *blocks: Block, lead: str = "") -> Section:
+        """Return a section of this pair, with the subject in its title where there are several pairs."""
         if not self.several:
             return Section(id_, title, blocks, lead)
         title = f"{visible(self.pair.candidate.subject, 60)}: {title}"
         return Section(f"{id_}-{self.number}", title, blocks, lead, in_menu=False)
 
     def detail_id(self, place: int) -> str:
+        """Return the id of the section about the case at this place, to link to."""
         return f"change-{self.number}-{place + 1}"
 
 

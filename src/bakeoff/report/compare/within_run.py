@@ -17,7 +17,7 @@ from bakeoff.plan import CLUSTER_TAG, Case, Plan
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, Value
 from bakeoff.report.formatting import UNKNOWN, cost, percent, points, points_range, sentence, span, visible
 from bakeoff.report.scores import interval_datum
-from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
+from bakeoff.report.summary import Comparisons, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.differences import UNCHANGED
@@ -45,6 +45,7 @@ class Effect(FrozenModel):
 
     @property
     def verdict(self) -> str:
+        """Return the effect in words: a difference counts if its adjusted p-value is at most 5 %."""
         if self.comparison.difference is None or self.p_value is None:
             return "nothing to compare"
         if self.p_value > ALPHA:
@@ -64,32 +65,27 @@ def compare_subjects(cells_of: CellsOf, before: str, after: str, *, level: float
 
 def treatment_effects(plan: Plan, summary: Summary, cells_of: CellsOf) -> tuple[Effect, ...]:
     """Compare every treated subject with its base. All comparisons of a run together are wrong in 5 % of runs."""
-    treated = [spec for spec in plan.subjects if spec.base is not None]
+    specs = [spec for spec in plan.subjects if spec.base is not None]
     numbers = {one.subject: one for one in summary.subjects}
     made = []
-    for spec in treated:
-        base = str(spec.base)
+    for spec in specs:
+        base, treated = str(spec.base), numbers.get(spec.name)
         before, after = cells_of(base), cells_of(spec.name)
-        found = compare_subjects(cells_of, base, spec.name, level=ALPHA / len(treated), seed=plan.seed)
+        found = compare_subjects(cells_of, base, spec.name, level=ALPHA / len(specs), seed=plan.seed)
         changes = {case: after[case].mean - cell.mean for case, cell in before.items() if case in after}
         made.append(
             Effect(
                 subject=base,
                 treatment=spec.treatment,
                 comparison=found,
-                p_value=None if found.p_value is None else min(1.0, found.p_value * len(treated)),
+                p_value=None if found.p_value is None else min(1.0, found.p_value * len(specs)),
                 helped=tuple(case for case, change in changes.items() if change > UNCHANGED),
                 hurt=tuple(case for case, change in changes.items() if change < -UNCHANGED),
-                **_opened(numbers.get(spec.name)),
+                opened=treated.opened if treated and treated.watched else None,
+                watched=treated.watched if treated else 0,
             )
         )
     return tuple(made)
-
-
-def _opened(summary: SubjectSummary | None) -> dict[str, int | None]:
-    if summary is None or not summary.watched:
-        return {"opened": None, "watched": 0}
-    return {"opened": summary.opened, "watched": summary.watched}
 
 
 def treatment_section(effects: tuple[Effect, ...]) -> Section | None:
@@ -308,6 +304,7 @@ def label_of(key: str, value: str) -> str:
 
 
 def tags_of(case: Case) -> list[str]:
+    """Return the tags of a case as they are shown, clusters included."""
     return [label_of(key, value) for key, value in case.tags.items()]
 
 

@@ -124,6 +124,7 @@ class CiRun:
     places: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # file and line of cases, by name
 
     def records(self) -> RunRecords:
+        """Read the records that count into a temporary file; close it with `with`."""
         return RunRecords(self.plan, self.folder.latest_records(self.plan))
 
 

@@ -54,6 +54,7 @@ class Judgement:
 
     @property
     def place(self) -> tuple[str, str]:
+        """Return the key of the answer that was judged: a label counts only for this very answer."""
         return self.attempt_key, self.answer or ""
 
 

@@ -46,6 +46,7 @@ class LeaderboardEntry(FrozenModel):
 
     @property
     def rank(self) -> str:
+        """Return every rank that fits the data, such as `2–4`; a dash if it could not be compared."""
         best, worst = self.standing.best, self.standing.worst
         if self.standing.undefined:
             return UNKNOWN
@@ -99,6 +100,7 @@ class _Candidate:
 
     @property
     def whole(self) -> bool:
+        """Tell whether enough of its trials were scored to stand for the subject."""
         return self.summary.scored + self.summary.not_needed >= _ENOUGH * self.summary.planned
 
 

@@ -76,6 +76,7 @@ class Pages:
             return path
 
     async def run(self, name: str) -> Path:
+        """Return the page of a run, made again if its files have changed."""
         folder = self.find(name)
         async with self._making:
             version = look_into(folder)
@@ -109,6 +110,7 @@ class Pages:
         return StreamingResponse(_stream(watch.news, INDEX_POLL_SECONDS), media_type="text/event-stream")
 
     async def run_events(self, request: Request) -> Response:
+        """Tell the progress of a run as it is written."""
         progress: LiveProgress = await call(LiveProgress, self.find(request.path_params["name"]))
         return StreamingResponse(_stream(progress.next_event, POLL_SECONDS), media_type="text/event-stream")
 

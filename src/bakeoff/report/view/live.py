@@ -180,6 +180,7 @@ def look_at(results: Path) -> dict[str, Look]:
 
 
 def look_into(folder: RunFolder) -> Look:
+    """Return the state of a run's files, without reading them."""
     running = folder.is_being_written()  # first: what is written after this changes the size
     plan = folder.plan_file.stat()
     found = folder.journal_file.stat() if folder.started else plan

@@ -15,7 +15,6 @@ from bakeoff.plan import Case
 from bakeoff.record import (
     TESTS,
     Failure,
-    Phase,
     Reasoning,
     Record,
     Score,
@@ -75,7 +74,11 @@ def record_detail(record: Record, case: Case | None = None) -> Json:
         tries=record.tries,
         bound=record.bound,
         answers=record.answers,
-        phases=[_phase(name, phase) for name in ("prepare", "attempt", "score") if (phase := getattr(record, name))],
+        phases=[
+            _filled(name=name, seconds=phase.seconds, waited=phase.waited or None, failure=_failure(phase.failure))
+            for name in ("prepare", "attempt", "score")
+            if (phase := getattr(record, name))
+        ],
         steps=[_step(step) for step in transcript.steps] if transcript else None,
         output=_output(record),
         about=as_text(dict(transcript.metadata) or None) if transcript else None,
@@ -170,10 +173,6 @@ def _output(record: Record) -> str | None:
     last = transcript.steps[-1].parts if transcript.steps else ()
     said = "".join(part.text for part in last if isinstance(part, Text))
     return None if said and transcript.output == said else as_text(transcript.output)
-
-
-def _phase(name: str, phase: Phase) -> Json:
-    return _filled(name=name, seconds=phase.seconds, waited=phase.waited or None, failure=_failure(phase.failure))
 
 
 def _failure(failure: Failure | None) -> Json | None:

@@ -155,7 +155,9 @@ def _ticks(scale: Scale, unit: Unit, most: int) -> list[float]:
         return [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     if scale.log:
         return _log_ticks(scale, most)
-    step = _nice((scale.high - scale.low) / most)
+    least = (scale.high - scale.low) / most
+    power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
+    step = next(power * nice for nice in (1, 2, 5, 10) if power * nice >= least * 0.999)
     first = math.ceil(scale.low / step)
     return [number * step for number in range(first, math.floor(scale.high / step) + 1)]
 
@@ -170,12 +172,6 @@ def _log_ticks(scale: Scale, most: int) -> list[float]:
         if len(inside) <= most:
             break
     return inside[:: math.ceil(len(inside) / most) or 1]
-
-
-def _nice(step: float) -> float:
-    """Round a step up to 1, 2 or 5 × a power of ten."""
-    power = 10.0 ** math.floor(math.log10(step)) if step > 0 else 1.0
-    return next(power * nice for nice in (1, 2, 5, 10) if power * nice >= step * 0.999)
 
 
 def _stairs(points: Sequence[Point], across: Scale, up: Scale) -> str:
@@ -260,6 +256,7 @@ def _title(point: Point, x: Axis, y: Axis) -> str:
 
 
 def interval_words(interval: tuple[float, float] | None, unit: Unit) -> str:
+    """Return an interval as the table behind a plot shows it."""
     return UNKNOWN if interval is None else f"{written(interval[0], unit)} to {written(interval[1], unit)}"
 
 

@@ -214,6 +214,7 @@ def store(folder: RunFolder, what: str, key: str, data: bytes) -> None:
 
 
 def cache_file(folder: RunFolder, what: str) -> Path:
+    """Return the place of the cached data of a run; the name is a hash of the run's path."""
     name = hashlib.blake2b(os.fsencode(folder.path.resolve()), digest_size=16).hexdigest()
     return cache_folder() / _CACHE_FOLDER / f"{name}.{what}"
 
@@ -311,6 +312,7 @@ class _IndexRow:
         )
 
     def data(self) -> dict[str, Any]:
+        """Return the columns as the scripts of the page read them."""
         return {"runs": _columns(self.runs, _RUN), "rows": _columns(self.rows, _ROW)}
 
 

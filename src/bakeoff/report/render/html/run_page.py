@@ -49,6 +49,7 @@ Parts = Callable[[RunData], DoorParts]
 
 
 def no_parts(data: RunData) -> DoorParts:  # noqa: ARG001 - the signature that doors implement
+    """Add nothing to the page of a run."""
     return DoorParts()
 
 
@@ -62,7 +63,7 @@ class TrialTable:
         self._why: list[str] = []
 
     @property
-    def trials(self) -> array[int]:
+    def trials(self) -> "array[int]":
         """Return the indices of the trials that are listed."""
         return self._numbers["trial"]
 
@@ -178,6 +179,7 @@ def _write(
 def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> dict[str, Any]:
     plan = run.plan
     controls = {one.subject: one.control for one in run.summary.subjects}
+    tags = {tag: place for place, tag in enumerate(useful_tags(plan))}  # to filter by; cases name their places
     return {
         "subjects": [visible(spec.name, NAME) for spec in plan.subjects],
         "marks": [mark_of(spec.name, control=controls[spec.name]) for spec in plan.subjects],
@@ -188,7 +190,8 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
         "answer_kinds": ANSWERS,
         "case_scores": _case_scores(run),
         "case_verdicts": _case_verdicts(run) if run.summary.own_rules else None,
-        **_case_tags(run),
+        "tags": [visible(tag, NAME) for tag in tags],
+        "case_tags": [[tags[tag] for tag in tags_of(case) if tag in tags] for case in plan.cases] if tags else [],
         "case_chunk": [chunk for chunk, _ in places],
         "case_place": [place for _, place in places],
         "counts": run.counts.columns() if trials.left_out else None,
@@ -256,13 +259,6 @@ def _servers(spec: SubjectSpec) -> Iterator[str]:
         yield from spec.name.removesuffix(f" with {spec.treatment}").split(" + ")[1:]
 
 
-def _case_tags(run: RunData) -> dict[str, Any]:
-    """Return the tags to filter by, and those of each case as places in that list."""
-    places = {tag: place for place, tag in enumerate(useful_tags(run.plan))}
-    found = [[places[tag] for tag in tags_of(case) if tag in places] for case in run.plan.cases] if places else []
-    return {"tags": [visible(tag, NAME) for tag in places], "case_tags": found}
-
-
 def _tiles(run: RunData) -> list[tuple[str, str, str]]:
     subjects, judged = run.summary.subjects, run.summary.judged
     scored = sum(subject.scored for subject in subjects)
@@ -309,14 +305,14 @@ def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
     rows.sort(key=lambda row: all(cell is None or cell.tone in ("pass", "plain") for cell in _at(row[1], counts)))
     return Matrix(
         corner="Case",
-        columns=tuple(_head(name := plan.subjects[at].name, control=name not in judged) for at in order),
+        columns=tuple(
+            Datum(visible(name, NAME), tone="muted" if control else "plain", mark=mark_of(name, control=control))
+            for name in (plan.subjects[at].name for at in order)
+            for control in [name not in judged]
+        ),
         rows=tuple((name, _at(cells, order)) for name, cells in rows),
         caption="Score by case and subject",
     )
-
-
-def _head(subject: str, *, control: bool) -> Datum:
-    return Datum(visible(subject, NAME), tone="muted" if control else "plain", mark=mark_of(subject, control=control))
 
 
 def _at(cells: Sequence[MatrixCell | None], places: Sequence[int]) -> tuple[MatrixCell | None, ...]:
