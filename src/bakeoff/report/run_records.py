@@ -60,6 +60,7 @@ class RunRecords:
         return tuple(spec for spec in specs if not self.is_control(spec)) or specs
 
     def is_control(self, spec: SubjectSpec) -> bool:
+        """Tell whether a subject tests the cases: by its kind, or because it was given hidden parts."""
         return is_control(spec, bound=spec.name in self._bound)
 
     def verdicts(self, subject: str, case: str) -> list[Verdict]:

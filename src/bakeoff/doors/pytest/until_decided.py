@@ -19,7 +19,7 @@ from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.plan import Case, PassRule, Plan, SubjectSpec, UntilDecided
 from bakeoff.record import Record
 from bakeoff.report.summary import Comparisons
-from bakeoff.stats.decisions import PairDecision, PairDecisions, random_order
+from bakeoff.stats.sequential import PairDecision, PairDecisions, random_order
 from bakeoff.verdict import Round, Verdict
 
 BASELINE = "baseline"

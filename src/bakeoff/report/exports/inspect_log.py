@@ -196,17 +196,14 @@ def _step(step: Step, number: int, subject: SubjectSpec) -> Iterator[Json]:
     calls = [part for part in step.parts if isinstance(part, ToolCall)]
     ids = [call.id or f"call-{number}-{place}" for place, call in enumerate(calls)]
     said: Json = {"role": "assistant", "content": content, "source": "generate", "model": _model(subject)}
-    if calls:
-        said["tool_calls"] = [_call(call, id_) for call, id_ in zip(calls, ids, strict=True)]
+    for call, id_ in zip(calls, ids, strict=True):
+        arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
+        asked = {"id": id_, "function": call.name, "arguments": arguments, "type": "function"}
+        said.setdefault("tool_calls", []).append(asked)
     yield said
     for call, id_ in zip(calls, ids, strict=True):
         answer: Json = {"role": "tool", "content": as_text(call.result), "tool_call_id": id_, "function": call.name}
         yield {**answer, "error": {"type": "unknown", "message": call.error}} if call.error is not None else answer
-
-
-def _call(call: ToolCall, id_: str) -> Json:
-    arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
-    return {"id": id_, "function": call.name, "arguments": arguments, "type": "function"}
 
 
 def _output(subject: SubjectSpec, record: Record, messages: list[Json]) -> Json:

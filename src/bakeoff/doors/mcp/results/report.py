@@ -20,7 +20,6 @@ from bakeoff.report.formatting import UNKNOWN, cost
 from bakeoff.report.summary import Comparisons, Interval, SubjectSummary, summarise
 from bakeoff.scorers.mcp.calls import ExpectedMcpCall, ExpectedTurn, Mode, TurnScore, turns_in, written_calls
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
-from bakeoff.stats.intervals import Interval
 from bakeoff.stats.rounds import PassK
 from bakeoff.stats.unequal_losses import UnequalLosses
 from bakeoff.verdict import Verdict
