@@ -16,8 +16,7 @@ from bakeoff.cli.console import can_ask, out, say, warn
 from bakeoff.cli.dry_run import print_dry_run, print_plan
 from bakeoff.cli.flags import ComponentsFlags, EndingFlags, RunFlags, SelectionFlags, SuiteFlags, VerifyFlags
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, carry_out, check_plan
-from bakeoff.doors.components.plan import CONTROLS, build_plan, case_of, servers_of
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import CONTROLS, ComponentsRequest, build_plan, case_of, servers_of
 from bakeoff.doors.components.suites import ComponentSuite, FoundSuites, bundled_folder, find_suites
 from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import InfraError, UsageError
@@ -157,7 +156,7 @@ def verify(*, wanted: SuiteFlags, flags: VerifyFlags, as_json: bool, watch: bool
 
 def _verified(suites: Sequence[ComponentSuite], flags: VerifyFlags, *, as_json: bool) -> int:
     from bakeoff.cli.verify import print_checks
-    from bakeoff.doors.components.verify import verify_suites
+    from bakeoff.doors.components.door import verify_suites
 
     options = flags.options()
     checks = asyncio.run(verify_suites(gradable_suites(suites), sandbox_of(options), options.jobs))

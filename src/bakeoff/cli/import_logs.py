@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.errors import UsageError
-from bakeoff.logs.importing import ImportedRun, import_log
-from bakeoff.logs.reader import Choices, plan_source
+from bakeoff.logs.reader import Choices, ImportedRun, import_log, plan_source
 from bakeoff.storage.object_store import is_store_address
 
 if TYPE_CHECKING:

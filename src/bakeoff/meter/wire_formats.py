@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bakeoff.meter.answer import Kind, ModelAnswer
-from bakeoff.models.usage import reported_counts
+from bakeoff.models.replies import reported_counts
 
 Data = Mapping[str, Any]
 

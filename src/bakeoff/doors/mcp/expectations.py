@@ -15,7 +15,7 @@ from bakeoff.doors.mcp.config import McpSuite, expected_calls, near_names
 from bakeoff.doors.mcp.lint.schemas import Schema, allows, pointed_at, types_of
 from bakeoff.mcp import ServerTool
 from bakeoff.scorers.matchers import Matcher, is_matcher
-from bakeoff.scorers.patterns import search
+from bakeoff.scorers.text import search
 
 _Problem = tuple[Key, str]
 _MAX_SHOWN = 10  # values of an enum

@@ -9,7 +9,7 @@ from bakeoff._kernel.imports import import_object
 from bakeoff._kernel.yaml_with_lines import Key, gathered
 from bakeoff.doors.mcp.config import McpSuite, ProviderConfig
 from bakeoff.errors import UsageError
-from bakeoff.models.check import what_is_missing
+from bakeoff.models.access import what_is_missing
 from bakeoff.models.providers import Provider, check_factory, compatible, known_model_name, known_providers
 
 
