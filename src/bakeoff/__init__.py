@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from bakeoff._kernel.lazy_imports import lazy_imports
+from bakeoff._kernel.imports import lazy_imports
 from bakeoff._version import __version__
 
 if TYPE_CHECKING:

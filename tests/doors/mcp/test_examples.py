@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
-from bakeoff._kernel.yaml_with_lines import read_yaml
-from bakeoff.cli.mcp_tools import init
+from bakeoff._kernel.yaml import read_yaml
+from bakeoff.cli.mcp.tools import init
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.examples import EXAMPLES, write_example
@@ -82,7 +82,7 @@ def test_an_example_that_is_not_there_is_told_with_its_likely_name(tmp_path: Pat
 
 def test_the_next_steps_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.chdir(tmp_path)
-    assert init(Path("my suite"), example="several-servers") == 0
+    assert init(directory=Path("my suite"), example="several-servers") == 0
     said = capsys.readouterr()
     assert "cd 'my suite'\n  bakeoff mcp evaluate" in said.out
     assert "wrote my suite/calendar_server.py" in said.err

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import visible
 from bakeoff.doors import Door, DoorResults, FinishedRun, RunState
 from bakeoff.doors.agents.attacks import ExerciseCheat
 from bakeoff.doors.agents.plan import TEST_ONLY
@@ -22,7 +23,6 @@ from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
 from bakeoff.report.blocks import Column, Datum, Section, Value, columns
-from bakeoff.report.formatting import visible
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
 from bakeoff.subjects.folder_changes import Tree, patch_of, read_tree
 from bakeoff.toolchains.agent_packages import packages_of

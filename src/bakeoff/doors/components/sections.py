@@ -7,6 +7,7 @@ result file also shows the totals that the file states. They are never recompute
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.text import visible
 from bakeoff.doors.case_section import NAME, cases_section, named
 from bakeoff.doors.components.plan import JOINED
 from bakeoff.doors.components.results.steps import RecordedSubject
@@ -14,7 +15,7 @@ from bakeoff.doors.result_files import RECORDED
 from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import Case, SubjectSpec, read_options
 from bakeoff.report.blocks import Column, Datum, Section, Table, Tone, Value, columns
-from bakeoff.report.formatting import UNKNOWN, cost, percent, visible
+from bakeoff.report.formatting import UNKNOWN, cost, percent
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import compare
 

@@ -17,7 +17,7 @@ from pydantic import Field, JsonValue, PositiveFloat, ValidationError, model_val
 from bakeoff import bundled
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import in_our_words
+from bakeoff._kernel.text import in_our_words
 from bakeoff.errors import UsageError
 from bakeoff.plan import Files, Framework, RelativePath, TakenPath
 

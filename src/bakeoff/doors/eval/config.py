@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import shown
+from bakeoff._kernel.text import shown
 from bakeoff.doors.eval.templates import PromptTemplate
 from bakeoff.mcp import ServerSpec
 from bakeoff.models.prices import PriceOptions

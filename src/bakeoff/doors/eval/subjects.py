@@ -9,9 +9,8 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.imports import import_target, revision_of
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import shown
-from bakeoff._kernel.text import free_name
-from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml
+from bakeoff._kernel.text import free_name, shown
+from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml
 from bakeoff.doors.eval.config import KINDS, OF_KINDS, ScorerEntry, SubjectEntry, path_in, printable
 from bakeoff.doors.eval.sources import read_text
 from bakeoff.errors import UsageError

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.plain_words import expectation
+from bakeoff._kernel.text import expectation
 from bakeoff._version import __version__
 from bakeoff.doors.components.results.model import (
     ComponentResult,
