@@ -28,8 +28,7 @@ from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.grading.audit import read_audit
 from bakeoff.grading.syntax import parse as parse_source
 from bakeoff.grading.written_tests import find_tests
-from bakeoff.logs.formats import FORMATS
-from bakeoff.logs.reader import Choices, ForeignLogReader
+from bakeoff.logs.reader import FORMATS, Choices, ForeignLogReader
 from bakeoff.mcp.arguments import parse_json_arguments
 from bakeoff.mcp.client_files import read_client_file
 from bakeoff.mcp.servers import parse_mcp_option

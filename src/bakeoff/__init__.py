@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bakeoff.replay.tools import replayable
     from bakeoff.report.summary import Summary, summarise
     from bakeoff.scorers import function_scorer
-    from bakeoff.sdk_results.task_result import TaskResult
+    from bakeoff.sdk_results.plain_data import TaskResult
     from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
     from bakeoff.subjects.function import function_subject
     from bakeoff.verdict import Verdict
@@ -54,7 +54,7 @@ _HOMES = {
     "bakeoff.storage.run_folder": ("RunFolder", "find_run", "new_run_folder"),
     "bakeoff.scorers": ("function_scorer",),
     "bakeoff.subjects.function": ("function_subject",),
-    "bakeoff.sdk_results.task_result": ("TaskResult",),
+    "bakeoff.sdk_results.plain_data": ("TaskResult",),
     "bakeoff.replay.tools": ("replayable",),
     "bakeoff.verdict": ("Verdict",),
 }

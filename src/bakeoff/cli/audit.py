@@ -22,7 +22,7 @@ from bakeoff.cli.run import gradable_suites
 from bakeoff.cli.run_plan import FAILED, PASSED, UNDECIDED
 from bakeoff.doors.agents import plan as exercises
 from bakeoff.doors.agents.exercises import find_exercises
-from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.plan import ExercisesRequest
 from bakeoff.doors.components import plan as components
 from bakeoff.doors.components import suites as suite_files
 from bakeoff.engine.resources import open_resources, sandbox_of

@@ -18,8 +18,7 @@ from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import AsJson, Output, Results, RunName
 from bakeoff.errors import UsageError
-from bakeoff.logs.importing import ImportedRun, import_log
-from bakeoff.logs.reader import Choices, plan_source
+from bakeoff.logs.reader import Choices, ImportedRun, import_log, plan_source
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import Blocks
 from bakeoff.report.exports.badges import run_badge, score_badge

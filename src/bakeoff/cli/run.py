@@ -36,8 +36,7 @@ from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, chec
 from bakeoff.cli.trust import trusted_plan
 from bakeoff.cli.verify import audited
 from bakeoff.doors.components.pictures import take_pictures
-from bakeoff.doors.components.plan import CONTROLS, DOOR, build_plan, case_of, servers_of
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import CONTROLS, DOOR, ComponentsRequest, build_plan, case_of, servers_of
 from bakeoff.doors.components.suites import ComponentSuite, FoundSuites, bundled_folder, find_suites
 from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import InfraError, UsageError
@@ -196,7 +195,7 @@ def verify(
 
 def _verified(suites: Sequence[ComponentSuite], flags: VerifyFlags, *, as_json: bool) -> int:
     from bakeoff.cli.verify import print_checks
-    from bakeoff.doors.components.verify import verify_suites
+    from bakeoff.doors.components.door import verify_suites
 
     options = flags.options()
     checks = asyncio.run(verify_suites(gradable_suites(suites), sandbox_of(options), options.jobs))

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 from bakeoff._kernel.json import CleanJson
-from bakeoff.doors.components.plan import case_of
-from bakeoff.doors.components.request import ComponentsRequest, command_line
+from bakeoff.doors.components.plan import ComponentsRequest, case_of, command_line
 from bakeoff.doors.components.results.steps import TEST_COMPONENT
 from bakeoff.doors.components.suites import discover
 from bakeoff.doors.components.tools import component_tools

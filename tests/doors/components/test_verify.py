@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from bakeoff.doors.components.door import verify_suites
 from bakeoff.doors.components.suites import find_suites
-from bakeoff.doors.components.verify import verify_suites
 from bakeoff.engine.resources import sandbox_of
 from bakeoff.grading.audit import VerificationCheck
 from bakeoff.options import RunOptions

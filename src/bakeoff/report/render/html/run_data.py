@@ -16,7 +16,7 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.text import visible
 from bakeoff.errors import RunFolderError
-from bakeoff.models.cache_simulation import simulate
+from bakeoff.models.estimate import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record

@@ -1,19 +1,23 @@
-"""Find what is no data inside of the lists and dicts that an application returned. JSON has no form for it."""
+"""Find what is no plain data in what an application returned: unknown objects, and those of other packages."""
 
 import dataclasses
 import inspect
+import json
+import sys
 from collections.abc import Iterator
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from pathlib import PurePath
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic import BaseModel
 
 from bakeoff._kernel.text import visible
-from bakeoff.sdk_results.plain_data import is_a
+from bakeoff.sdk_results.plain_data import fields_of, is_a
 
 _DEEPEST = 100  # levels; JSON is read to about twice that
 _MOST = 1_000_000  # values that are looked at
@@ -80,3 +84,41 @@ def _inside(place: str, one: Any) -> Iterator[tuple[str, Any]] | None:
     if is_a(one, list, tuple, set, frozenset):
         return ((f"{place}[{number}]", item) for number, item in enumerate(one))
     return None
+
+
+_DEEPEST_FOREIGN = 6
+_MOST_FOREIGN = 10_000  # values that are looked at
+_INSTALLED = ("site-packages", "dist-packages")  # names of folders
+
+
+def foreign_class(value: Any) -> type | None:
+    """Return the class of the first model or dataclass in a value that an installed package defines, or None."""
+    left = _MOST_FOREIGN
+    waiting = [(value, 0)]
+    while waiting and left > 0:
+        left -= 1
+        one, depth = waiting.pop()
+        kind = type(one)
+        own = dataclasses.is_dataclass(kind) or is_a(one, BaseModel)
+        if own and _is_foreign(kind.__module__):
+            return kind
+        if depth < _DEEPEST_FOREIGN:
+            inside = one.values() if kind is dict else one if kind in (list, tuple) else fields_of(one).values()
+            waiting += [(each, depth + 1) for each in inside]
+    return None
+
+
+@lru_cache(maxsize=256)
+def _is_foreign(module: str) -> bool:
+    """Tell whether a module is of an installed package other than bakeoff, and not installed from a local folder."""
+    package = module.partition(".")[0]
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if package == "bakeoff" or not file or not any(name in Path(file).parts for name in _INSTALLED):
+        return False
+    return not any(map(_is_local, metadata.packages_distributions().get(package, ())))
+
+
+def _is_local(distribution: str) -> bool:
+    """Tell whether a distribution was installed from a folder, as projects install themselves."""
+    origin = metadata.distribution(distribution).read_text("direct_url.json")
+    return origin is not None and "dir_info" in json.loads(origin)
