@@ -1,29 +1,26 @@
 # Everything happens in .venv. `make` alone lists the targets.
 #
 #   PYTHON=python3.12   the Python to build .venv with (3.11 or newer; found by itself otherwise)
-#   ARGS='-k journal'   for `make test`: more pytest arguments; such a partial run measures no coverage
+#   ARGS='-k journal'   for `make test` and `make test-all`: more pytest arguments
+#   COVERAGE=1          for `make test`: measure branch coverage, as `make test-all` does
 #   WORKERS=4           for `make test`: how many processes (two for each core otherwise)
 #   BENCH=name          for `make bench`: only bench/bench_<name>.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo quick test check hostile bench honest format docs wheel audit constraints clean
+.PHONY: help setup demo test test-all check hostile bench honest format docs wheel audit constraints clean
 
 BIN := .venv/bin
 PY := $(BIN)/python
 # What the demo needs, and what development needs besides.
 SETUP := .venv/.setup
 TOOLS := .venv/.setup-development
-# Holds the fingerprint of what the last full and green test run had tested.
-TESTED := .venv/.tested
-FINGERPRINT = sh scripts/fingerprint.sh src tests docs scripts bench README.md CONTRIBUTING.md mkdocs.yml Makefile pyproject.toml constraints.txt
 
 # Two for each core: half of the time, tests wait for programs that they have started.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
-# Marks are set by folder in tests/conftest.py.
-QUICK := not (browser or node or container or embedded or slow)
+COVERED = $(if $(COVERAGE),--cov --cov-append --cov-report= --cov-fail-under=0)
 # Without --quiet, which would hide warnings from --strict too. The variable turns off an advertisement.
 DOCS := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 CHECKED := src tests scripts $(if $(wildcard bench/*.py),bench)
@@ -56,21 +53,16 @@ $(TOOLS): $(PY) pyproject.toml constraints.txt
 demo: $(SETUP) ## show a slice of every door with the embedded model, and one page over all of it
 	@$(BIN)/bakeoff demo
 
-quick: $(TOOLS) ## run the tests that need no browser, Node, container, embedded model or long wait
-	@$(PYTEST) -q -m '$(QUICK)' $(ARGS)
+test: $(TOOLS) ## run the unit tests and a journey through every door, in ten minutes on two cores
+	@$(if $(COVERAGE),rm -f .coverage .coverage.*)
+	@$(PYTEST) -m 'not full' $(COVERED) $(ARGS)
 
-test: $(TOOLS) ## run the tests and measure branch coverage
-ifeq ($(strip $(ARGS)),)
-	@echo "→ running the tests"
-	@rm -f $(TESTED)
-	@$(FINGERPRINT) > $(TESTED).started
-	@$(PYTEST) --cov --cov-report= --cov-fail-under=0
-	@mv $(TESTED).started $(TESTED)
-else
-	@$(PYTEST) $(ARGS)
-endif
+test-all: COVERAGE := 1
+test-all: test ## run all other tests as well, in half an hour, and check the branch coverage
+	@$(PYTEST) -m full $(COVERED) $(ARGS)
+	@$(PY) -m coverage report
 
-check: $(TOOLS) ## format, lint, types, import contracts, coverage gate
+check: $(TOOLS) ## format, lint, types, import contracts, documentation
 	@echo "→ ruff format"
 	@$(BIN)/ruff format --check .
 	@echo "→ ruff check"
@@ -83,10 +75,6 @@ check: $(TOOLS) ## format, lint, types, import contracts, coverage gate
 	@$(BIN)/lint-imports --no-logo
 	@echo "→ documentation"
 	@$(DOCS)
-	@if [ -f .coverage ] && [ "$$($(FINGERPRINT))" = "$$(cat $(TESTED) 2>/dev/null)" ]; \
-	then echo "→ coverage of the last test run (nothing has changed since)"; \
-	else $(MAKE) --no-print-directory test; echo "→ coverage"; fi
-	@$(PY) -m coverage report
 
 hostile: $(TOOLS) ## attack everything and compare with SECURITY.md, in hours (ARGS='--sample', ARGS='--part fuzz' for some)
 	@$(PY) -m scripts.hostile $(ARGS)

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -24,77 +25,8 @@ from bakeoff.record import Phase, Record
 from .warm_bakeoff import Bakeoff, WarmBakeoff, addresses_for_workers, close_servers, warm_bakeoff_of
 
 TESTS = Path(__file__).parent
-# The marks of tests that need more than Python or wait for long, by folder or file. `make quick` leaves them out.
-MARKS = {
-    "browser": ("doors/components/test_pictures.py", "report/html", "report/view"),
-    "node": (
-        "doors/components/test_bundled_suites.py",
-        "doors/components/test_run_of_suites.py",
-        "doors/agents/test_real_agents.py",
-        "doors/agents/test_runs.py",
-        "doors/mcp/test_real_servers.py",
-        "grading/test_honest_solutions.py",
-        "mcp/test_real_servers.py",
-        "toolchains",
-    ),
-    "container": ("sandbox/test_attacks.py", "sandbox/test_commands.py", "sandbox/test_image_programs.py"),
-    "embedded": ("cli/test_demo.py", "doors/mcp/embedded", "models/embedded", "project/test_docs_examples.py"),
-    "slow": (
-        "_kernel/test_tracing.py",
-        "cli/test_dry_run.py",
-        "cli/test_models.py",
-        "cli/test_stopping.py",
-        "cli/test_wizard.py",
-        "cli/test_wizard_jobs.py",
-        "doors/components/test_pages_of_result_files.py",
-        "doors/components/test_results_properties.py",
-        "doors/components/test_run_command.py",
-        "doors/components/test_verify.py",
-        "doors/agents/test_agents_command.py",
-        "doors/agents/test_board_command.py",
-        "doors/agents/test_image.py",
-        "doors/agents/test_metered_agents.py",
-        "doors/agents/test_resume.py",
-        "doors/agents/test_tampering.py",
-        "doors/agents/test_what_is_graded.py",
-        "doors/mcp/test_command.py",
-        "doors/mcp/test_evaluate.py",
-        "doors/mcp/test_examples.py",
-        "doors/mcp/test_native.py",
-        "doors/mcp/test_reports.py",
-        "doors/eval/test_eval_watch.py",
-        "doors/test_canaries.py",
-        "doors/pytest/reporting/test_page.py",
-        "doors/pytest/reporting/test_session_files.py",
-        "doors/pytest/reporting/test_session_gates.py",
-        "doors/pytest/test_budget.py",
-        "doors/pytest/test_neighbours.py",
-        "doors/pytest/test_one_verdict.py",
-        "doors/pytest/test_replay.py",
-        "doors/pytest/test_run_writer.py",
-        "doors/pytest/test_running.py",
-        "doors/pytest/test_stopping.py",
-        "doors/pytest/test_suites.py",
-        "doors/pytest/test_to_eval.py",
-        "engine/test_kill.py",
-        "engine/test_run_budget.py",
-        "mcp/test_misbehaviour.py",
-        "mcp/test_processes.py",
-        "meter/test_access.py",
-        "meter/test_in_a_run.py",
-        "models/test_misbehaviour.py",
-        "project/test_no_skip.py",
-        "project/test_wheel.py",
-        "replay/test_http_misses.py",
-        "report/test_commands.py",
-        "sandbox/test_places.py",
-        "stats/test_coverage.py",
-        "stats/test_differences.py",
-        "stats/test_false_alarms.py",
-        "storage/test_journal_writers.py",
-        "subjects/test_agent_with_servers.py",
-    ),
-}
+# Processor seconds of one unmarked test. Others are marked `journey` or `full`, in their files.
+MAX_SECONDS = 2.0
 
 PACKAGES = {"bwrap": "bubblewrap", "dockerd": "docker.io", "docker": "docker.io", "chromium": "chromium", "git": "git"}
 
@@ -139,14 +71,6 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        place = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
-        for mark, places in MARKS.items():
-            if place.startswith(places):
-                item.add_marker(mark)
-
-
 @pytest.fixture(scope="session")
 def needs_program() -> Callable[[str], str]:
     """`needs_program("bwrap")` gives the program's path, or skips and says what to type."""
@@ -168,10 +92,38 @@ def _no_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
         report.longrepr = f"nothing may be skipped with BAKEOFF_NO_SKIP=1, but: {reason}"
 
 
+_SECONDS = pytest.StashKey[float]()
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure the processor time of a test, with that of the processes that it waited for."""
+    before = _processor_seconds()
+    try:
+        return (yield)
+    finally:
+        item.stash[_SECONDS] = _processor_seconds() - before
+
+
+def _processor_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used) + WarmBakeoff.processor_seconds
+
+
+def _too_long(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Fail an unmarked test that takes too long. Coverage makes tests slower, so nothing is judged beside it."""
+    free = any(item.get_closest_marker(mark) for mark in ("journey", "full")) or coverage.Coverage.current() is not None
+    seconds = item.stash.get(_SECONDS, 0.0)
+    if report.when == "call" and report.passed and not free and seconds > MAX_SECONDS:
+        report.outcome = "failed"
+        report.longrepr = f"took {seconds:.1f} processor seconds: mark it `journey` or `full`, or make it faster"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     _no_skip(report)
+    _too_long(item, report)
     return report
 
 

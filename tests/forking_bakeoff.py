@@ -69,7 +69,10 @@ def connections(listener: socket.socket) -> socket.socket:
 
 
 def requests(connection: socket.socket) -> Any:
-    """Fork for each request, telling its process and its end. Only the children return, each with its request."""
+    """Fork for each request, and tell its process, then its exit code and processor seconds.
+
+    Only the children return, each with its request.
+    """
     while True:
         text, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
         if not text:
@@ -84,8 +87,9 @@ def requests(connection: socket.socket) -> Any:
         for stream in streams:
             os.close(stream)
         connection.send(json.dumps(process).encode())
-        _, status = os.waitpid(process, 0)
-        connection.send(json.dumps(os.waitstatus_to_exitcode(status)).encode())
+        _, status, usage = os.wait4(process, 0)
+        seconds = usage.ru_utime + usage.ru_stime
+        connection.send(json.dumps([os.waitstatus_to_exitcode(status), seconds]).encode())
 
 
 def run_command(words: list[str], folder: str, environment: dict[str, str]) -> int:

@@ -97,8 +97,10 @@ class WarmBakeoff:
     """Call the server on the first command; the caller closes it.
 
     `environment` is what the server was started with. A command that asks for other settings of the interpreter is
-    started as a process of its own.
+    started as a process of its own. `processor_seconds` adds up what all forks have used.
     """
+
+    processor_seconds = 0.0
 
     def __init__(self, address: str, environment: Mapping[str, str]) -> None:
         self._address = address
@@ -153,13 +155,14 @@ class WarmBakeoff:
         process = json.loads(self._connection.recv(100))
         self._connection.settimeout(timeout)
         try:
-            code: int = json.loads(self._connection.recv(100))
+            code, seconds = json.loads(self._connection.recv(100))
         except TimeoutError:
             os.kill(process, signal.SIGKILL)
             self._connection.settimeout(None)
             self._connection.recv(100)
             raise subprocess.TimeoutExpired(command, timeout) from None
-        return code
+        WarmBakeoff.processor_seconds += seconds
+        return int(code)
 
     def close(self) -> None:
         if self._connection is not None:

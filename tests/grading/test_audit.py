@@ -7,9 +7,9 @@ import pytest
 from bakeoff.errors import UsageError
 from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, TriedMutant, audit_digest, read_audit, unaudited
 from bakeoff.plan import Case, Grading
-from bakeoff.report.audit_report import describe_audit, flake_interval
-from bakeoff.report.badges import audit_badge
-from bakeoff.report.markdown import to_markdown
+from bakeoff.report.audit import describe_audit, flake_interval
+from bakeoff.report.exports.badges import audit_badge
+from bakeoff.report.render.markdown import to_markdown
 
 MADE = "2026-01-01T00:00:00+00:00"
 

@@ -11,9 +11,8 @@ from bakeoff._kernel.choices import ExportFormat
 from bakeoff.cli.export import run_export
 from bakeoff.doors import parts_of
 from bakeoff.errors import UsageError
-from bakeoff.logs.importing import import_log
-from bakeoff.logs.reader import IMPORTED, Choices
-from bakeoff.report.labelling import draw
+from bakeoff.logs.reader import IMPORTED, Choices, import_log
+from bakeoff.report.judges.labelling import draw
 from bakeoff.report.readers import open_source
 from bakeoff.report.view.app import Pages
 from bakeoff.storage.run_folder import RunFolder

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.logs.importing import import_log
-from bakeoff.logs.reader import Choices, ForeignLogReader
+from bakeoff.logs.reader import Choices, ForeignLogReader, import_log
 from bakeoff.plan import Plan
 from bakeoff.record import TESTS, Reasoning, Record, Text, ToolCall
-from bakeoff.report.export_inspect import write_inspect_log
+from bakeoff.report.exports.inspect_log import write_inspect_log
 from bakeoff.report.readers import Source
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, summarise

@@ -21,7 +21,8 @@ from ..fetched import fetch_package
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
 WORKFLOWS = sorted((ROOT / "examples" / "workflows").glob("*.yml"))
-FILES = [ACTION, *WORKFLOWS]
+OWN = ROOT / ".github" / "workflows" / "ci.yml"
+FILES = [ACTION, *WORKFLOWS, OWN]
 SECRET = re.compile(r"(?i)(sk-[a-z0-9]|ghp_|gho_|github_pat_|AKIA|xox[bp]-|-----BEGIN)")
 
 
@@ -121,7 +122,7 @@ def linted(*words: "str | Path", given: str | None = None) -> None:
 
 
 def test_the_files_are_of_githubs_schemas() -> None:
-    linted("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+    linted("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS, OWN)
     linted("check-jsonschema", "--builtin-schema", "vendor.github-actions", ACTION)
 
 
@@ -184,17 +185,12 @@ def expanded(text: str, given: dict[str, str]) -> str:
     """What the runner makes of an expression: an input's default, unless it is given."""
     inputs = loaded(ACTION)["inputs"]
     values = {f"inputs.{name}": given.get(name, str(about.get("default", ""))) for name, about in inputs.items()}
-    values |= {"github.action_path": str(ROOT), "runner.os": "Linux", "steps.fetched.outputs.file": ""}
+    values |= {"github.action_path": str(ROOT), "runner.os": "Linux"}
     return re.sub(r"\$\{\{ (\S+) \}\}", lambda found: values[found[1]], text)
 
 
 def environment_of(step: dict[str, Any], **given: str) -> dict[str, str]:
     return {name: expanded(str(value), given) for name, value in step.get("env", {}).items()}
-
-
-def inputs_of_run(**given: str) -> dict[str, str]:
-    [step] = [step for step in steps_of(ACTION) if step["name"] == "Run agents"]
-    return environment_of(step, **given)
 
 
 RECORDED = """\
@@ -213,15 +209,22 @@ def programs_that_only_note(folder: Path, *names: str) -> str:
 
 
 def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Path) -> None:
-    given = {"agents": "oracle,nop", "exercise": "plant-rota", "npm-packages": "@a/b@1 *", "python-packages": "c"}
-    given["baseline"] = "earlier"
-    path = programs_that_only_note(tmp_path / "bin", "npm", "python", "sudo")
+    given = {"npm-packages": "@a/b@1 *", "python-packages": "c", "baseline": "earlier"}
+    given["command"] = "bakeoff agents run --agent oracle --agent nop --exercise 'plant-rota' --no-open --github"
+    given["command"] += " --exit-zero"
+    real = Path(sys.executable)
+    path = programs_that_only_note(tmp_path / "bin", "npm", "sudo")
+    # Only the installations are written down: the command itself is read by the real Python.
+    (tmp_path / "bin" / "python").write_text(
+        f'#!/bin/sh\nif [ "$1" = -c ]; then exec {real} "$@"; fi\n{{ echo "python $*"; env; }} >> "$HOME/seen"\n'
+    )
+    (tmp_path / "bin" / "python").chmod(0o755)
     github = {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": str(tmp_path), "GITHUB_RUN_ID": "7", "RUNNER_OS": "Linux"}
     github |= {"GITHUB_REPOSITORY": "o/r", "GITHUB_SERVER_URL": "https://example.com", "OPENAI_API_KEY": "canary-9d3f"}
     (tmp_path / "work").mkdir()
     said = ""
     for step in steps_of(ACTION):
-        if "run" in step and "kind != 'agents'" not in step.get("if", ""):
+        if "run" in step:
             variables = environment_of(step, **given)
             if step["name"] == "Compare with the baseline":
                 [run] = (tmp_path / "work" / "results" / "runs").iterdir()
@@ -235,9 +238,10 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
     assert file["metadata"]["agent"] in ("oracle", "nop")
     assert file["metadata"]["runUrl"] == "https://example.com/o/r/actions/runs/7"
     assert "oracle" in (tmp_path / "work" / "summary.md").read_text()
+    assert (tmp_path / "work" / "outputs").read_text() == "exit-code=0\n"
     seen = (tmp_path / "seen").read_text()
     for asked in (
-        f"python -m pip install --quiet --disable-pip-version-check {ROOT}",
+        f"python -m pip install --quiet --disable-pip-version-check {ROOT} pipx",
         "sudo apt-get install --yes --quiet=2 bubblewrap",
         "npm install --global --no-audit --no-fund -- @a/b@1 *",
         "python -m pipx install -- c",
@@ -247,144 +251,30 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
     assert not any("canary" in part for part in installing)
 
 
-OTHERS = "Run components, prompts, evals or an MCP suite"
+def run_command(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    return run_script(script(ACTION, "Run the command"), folder, COMMAND=command)
 
 
-KITCHEN = """\
-testRound: 1
-modelsToTest: ['scripted:{"serverName": "kitchen", "toolName": "set_timer", "parameters": {"minutes": 12}}']
-testCases:
-  - name: timer
-    prompt: Set a timer for 12 minutes.
-    expectedOutput: {serverName: kitchen, toolName: set_timer, parameters: {minutes: 12}}
-mcpServers:
-  - {name: kitchen, command: python, args: [kitchen.py]}
-"""
-
-
-PROMPTS = """\
-prompts: "{{ input }}"
-subjects:
-  - {name: cat, command: [cat]}
-cases:
-  - {input: a, expected: a}
-scorers: [exact]
-"""
-
-
-def test_the_same_action_compares_subjects_on_prompts_and_fails_below_a_score(tmp_path: Path) -> None:
-    [step] = [step for step in steps_of(ACTION) if step["name"] == OTHERS]
-    (tmp_path / "bakeoff.yaml").write_text(PROMPTS)
-    done = run_script(step["run"], tmp_path, **environment_of(step, kind="eval", sandbox="auto"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "100.0 %" in done.stdout
-    assert "cat" in (tmp_path / "summary.md").read_text()
-    assert len(list((tmp_path / "results/runs").glob("*/report.html"))) == 1, "the artefact has the page"
-    (tmp_path / "bakeoff.yaml").write_text(PROMPTS.replace("expected: a", "expected: b"))
-    given = {"kind": "eval", "sandbox": "auto", "arguments": "bakeoff.yaml\n--rounds=2"}
-    assert run_script(step["run"], tmp_path, **environment_of(step, **given)).returncode == 0, "without fail-under"
-    failed = run_script(step["run"], tmp_path, **environment_of(step, **given, **{"fail-under": "0.5"}))
-    assert failed.returncode == 1, failed.stdout + failed.stderr
-
-
-def test_the_same_action_runs_components_evals_and_an_mcp_suite(tmp_path: Path) -> None:
-    [step] = [step for step in steps_of(ACTION) if step["name"] == OTHERS]
-    words = "--model=oracle\n--suite=python-ttl-cache"
-    done = run_script(step["run"], tmp_path, **environment_of(step, kind="components", arguments=words, sandbox="auto"))
-    assert done.returncode == 0, done.stderr
-    assert "100.0 %" in done.stdout
-    assert "oracle" in (tmp_path / "summary.md").read_text()
-    (tmp_path / "test_one.py").write_text(
-        "from bakeoff import eval_suite\nfrom bakeoff.scorers import Contains\n\n\n"
-        "@eval_suite(data=[{'input': 'a', 'expected': 'a'}], scorers=[Contains()])\n"
-        "def test_one(case):\n    return case.input\n"
-    )
-    done = run_script(step["run"], tmp_path, **environment_of(step, kind="pytest", arguments="-q\ntest_one.py"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "results" / "evals.html").is_file()
-    outputs = (tmp_path / "outputs").read_text().splitlines()
-    assert outputs == ["score=1.0", "pass-rate=1.0", "undecided=0", "passed=true"]
-    (tmp_path / "kitchen.py").write_bytes((ROOT / "src/bakeoff/bundled/mcp/servers/kitchen.py").read_bytes())
-    (tmp_path / "kitchen.yaml").write_text(KITCHEN)
-    done = run_script(step["run"], tmp_path, **environment_of(step, kind="mcp", arguments="kitchen.yaml"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 of 1 cells passed" in done.stdout
-    assert "kitchen" in (tmp_path / "summary.md").read_text()
-    kept = {path.suffix for path in (tmp_path / "results" / "mcp").iterdir()}
-    assert {".json", ".html"} <= kept, "the artefact has the reports"
-    wrong = run_script(step["run"], tmp_path, **environment_of(step, kind="; touch pwned"))
-    assert (wrong.returncode, (tmp_path / "pwned").exists()) == (2, False)
-    assert "is not one of agents, components, eval, pytest, mcp" in wrong.stderr
-
-
-def test_evals_that_fail_softly_warn_and_the_baseline_is_pytests_own(tmp_path: Path) -> None:
-    [step] = [step for step in steps_of(ACTION) if step["name"] == OTHERS]
+def test_evals_that_fail_fail_the_step_and_its_output_is_their_exit_code(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text("def test_one():\n    assert not 'right'\n")
-    (tmp_path / "main.json").write_text("{}")
-    given = environment_of(step, kind="pytest", arguments="-q", **{"soft-fail": "true"})
-    done = run_script(step["run"], tmp_path, **given)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "::warning::evals failed" in done.stdout
-    assert "passed=false" in (tmp_path / "outputs").read_text().splitlines()
-    told = run_script(step["run"], tmp_path, **{**given, "BASELINE": "main.json"})
-    assert told.returncode not in (0, 1)  # a usage error is never soft
-    assert "main.json is not a valid --eval-json file" in told.stderr
-
-
-GH = """\
-#!/bin/sh
-echo "$*" >> asked
-case "$2" in
-  list) echo "$FOUND" ;;
-  download) mkdir baseline-of-target && echo "{}" > baseline-of-target/evals.json ;;
-esac
-"""
-
-
-@pytest.mark.parametrize(("found", "target"), [("7", "release"), ("", "")])
-def test_the_baseline_is_that_of_the_target_branch_or_of_the_default_one(
-    tmp_path: Path, found: str, target: str
-) -> None:
-    program = tmp_path / "bin" / "gh"
-    program.parent.mkdir()
-    program.write_text(GH)
-    program.chmod(0o755)
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    about = {
-        "ARTIFACT": "evals",
-        "TARGET": target,
-        "DEFAULT": "main",
-        "WORKFLOW": "Evals",
-        "FOUND": found,
-        "PATH": path,
-    }
-    done = run_script(script(ACTION, "Fetch the baseline of the target branch"), tmp_path, **about)
-    assert done.returncode == 0, done.stderr
-    asked = (tmp_path / "asked").read_text()
-    assert f"run list --branch {target or 'main'} --workflow Evals --status success" in asked
-    if found:
-        assert "run download 7 --name evals" in asked
-        assert (tmp_path / "outputs").read_text() == "file=baseline-of-target/evals.json\n"
-    else:
-        assert "::warning::no artefact evals of a good run on main" in done.stdout
+    done = run_command("pytest -q", tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert (tmp_path / "outputs").read_text() == "exit-code=1\n"
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"),
+    ("command", "told"),
     [
-        ("AGENTS", "$(touch${IFS}pwned)"),
-        ("AGENTS", "`touch pwned`;touch pwned"),
-        ("MODELS", "--sandbox=process"),
-        ("ROUNDS", "1; touch pwned"),
-        ("EXERCISES", "nowhere; touch pwned"),
-        ("AGENT_FILES", "one.yaml\n$(touch pwned)"),
+        ("touch pwned", "command: 'touch' is not one of bakeoff, mctest, pytest"),
+        ("bakeoff runs list; touch pwned", "list;"),
+        ("bakeoff runs list --results '$(touch pwned)`touch pwned`' --nothing", "--nothing"),
     ],
 )
-def test_what_an_input_holds_is_never_carried_out(tmp_path: Path, variable: str, value: str) -> None:
-    given = inputs_of_run(agents="claude", exercise="plant-rota", sandbox="auto")
-    done = run_script(script(ACTION, "Run agents"), tmp_path, **{**given, variable: value})
-    assert done.returncode == 2
-    assert [path.name for path in tmp_path.iterdir()] == []
+def test_a_command_is_words_that_no_shell_carries_out(tmp_path: Path, command: str, told: str) -> None:
+    done = run_command(command, tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert told in done.stderr
+    assert not (tmp_path / "pwned").exists()
 
 
 def write_result(path: Path, agent: str) -> None:

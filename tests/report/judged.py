@@ -7,8 +7,8 @@ from typing import Any
 
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Record, Score
-from bakeoff.report.calibration import Judgements
-from bakeoff.report.labelling import Drawn
+from bakeoff.report.judges.calibration import Judgements
+from bakeoff.report.judges.labelling import Drawn
 from bakeoff.storage.labels import Choice, Label, append_label
 from bakeoff.storage.run_folder import RunFolder
 
@@ -77,6 +77,6 @@ def label_of(one: Drawn, labeller: str, label: Choice | None) -> Label:
 
 
 def judgements_of(run: RunFolder) -> Judgements:
-    from bakeoff.report.labelling import read_judgements
+    from bakeoff.report.judges.labelling import read_judgements
 
     return read_judgements(run, run.read_plan())

@@ -17,16 +17,16 @@ from bakeoff._kernel.choices import ExportFormat
 from bakeoff.cli.export import FORMATS, ExportRequest
 from bakeoff.errors import BakeoffError
 from bakeoff.report.blocks import Block, Report
-from bakeoff.report.compare import compare_sources
-from bakeoff.report.compare_report import describe_comparison
-from bakeoff.report.html import write_report_page
-from bakeoff.report.leaderboard import rank_sources
-from bakeoff.report.leaderboard_report import describe_leaderboard
-from bakeoff.report.markdown import to_markdown
+from bakeoff.report.compare.comparison import compare_sources
+from bakeoff.report.compare.description import describe_comparison
+from bakeoff.report.leaderboard.description import describe_leaderboard
+from bakeoff.report.leaderboard.ranking import rank_sources
 from bakeoff.report.readers import Source, open_source
+from bakeoff.report.render.html import write_report_page
+from bakeoff.report.render.markdown import to_markdown
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run, summary_table
-from bakeoff.report.terminal import print_blocks
 
 from .hostile import BREAKOUTS, JOURNALS, NAME, hostile_plan, texts, write_hostile
 

@@ -17,9 +17,9 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ModelJudge, NeedsNetwork, ScoreInput
 from bakeoff.record import Record, Transcript, Usage
 from bakeoff.replay.store import RECORDINGS, Store
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.summary import summarise
-from bakeoff.report.terminal import print_blocks
 from bakeoff.scorers import Factuality, Judge
 from bakeoff.scorers.judge import FACTUALITY, USUAL_CHOICES
 from bakeoff.scorers.judging import access_to, choice_question, parameters_for

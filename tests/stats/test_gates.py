@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from bakeoff.report.gates import ComparisonRule, GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.comparison import Comparison, compare, holm
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all, refusal_of
-from bakeoff.stats.several import holm
 
 unhurried = settings(deadline=None)  # the first call imports scipy
 

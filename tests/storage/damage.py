@@ -18,8 +18,8 @@ from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage
-from bakeoff.report.html.run_data import read_run
 from bakeoff.report.readers import RunFolderReader
+from bakeoff.report.render.html.run_data import read_run
 from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.redaction import Redactor

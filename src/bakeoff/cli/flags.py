@@ -14,13 +14,13 @@ from bakeoff._kernel.choices import (
     UndecidableRule,
     shard_in,
 )
-from bakeoff._kernel.cores import JOBS_RULE
+from bakeoff._kernel.environment import JOBS_RULE
 from bakeoff.cli.declare import Flags, flag
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
     from bakeoff.plan import Plan
-    from bakeoff.report.ci import CiOutputs
+    from bakeoff.report.exports.ci import CiOutputs
 
 _RESULTS_HELP = "The folder that holds the runs, or s3://, gs:// or az://bucket/folder."
 
@@ -301,7 +301,7 @@ class OutputFlags(PrintFlags):
 
     def outputs(self) -> "CiOutputs":
         """Return the outputs for continuous integration; raise if something could not be written."""
-        from bakeoff.report.ci import CiOutputs
+        from bakeoff.report.exports.ci import CiOutputs
 
         self.check()
         return CiOutputs(self.junit, self.github)

@@ -16,6 +16,7 @@ from types import FrameType
 
 from rich.console import Console
 
+from bakeoff._kernel.text import visible
 from bakeoff.cli.console import err, out, results_alone_on_stdout, say
 from bakeoff.cli.flags import EndingFlags
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
@@ -29,17 +30,14 @@ from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.answer import answer, what_always_failed, what_was_lost_unequally
 from bakeoff.report.blocks import paragraph
-from bakeoff.report.by_tag import scores_by_tag
-from bakeoff.report.calibration import Judgements
-from bakeoff.report.ci import CiRun, markdown_of, write_ci_outputs
-from bakeoff.report.comparisons import describe_comparisons
-from bakeoff.report.formatting import cost, visible
+from bakeoff.report.compare.within_run import describe_comparisons, scores_by_tag, treatment_effects
+from bakeoff.report.exports.ci import CiRun, harmless_in_logs, markdown_of, write_ci_outputs
+from bakeoff.report.formatting import cost
 from bakeoff.report.gates import GateEvidence, GateState, decide_gate
-from bakeoff.report.github import harmless_in_logs
+from bakeoff.report.judges.calibration import Judgements
+from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import RunTally, Summary, tallied
-from bakeoff.report.terminal import print_blocks
-from bakeoff.report.treatments import treatment_effects
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 from bakeoff.storage.store_copy import store_of

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # every pytest run loads this module, so it imports nothing h
     from bakeoff.plan import Plan
     from bakeoff.record import Record
     from bakeoff.report.blocks import Blocks, DoorParts
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
     from bakeoff.report.summary import Summary
     from bakeoff.storage.run_folder import RunFolder
 

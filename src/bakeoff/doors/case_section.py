@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.text import visible
 from bakeoff.plan import Case
 from bakeoff.report.blocks import Block, Code, Column, Datum, Section, Table, Value
-from bakeoff.report.formatting import UNKNOWN, visible
+from bakeoff.report.formatting import UNKNOWN
 
 if TYPE_CHECKING:
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
 
 NAME = 120
 """The longest name on a page, in characters."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from bakeoff.options import RunOptions
     from bakeoff.plan import Plan
     from bakeoff.report.blocks import DoorParts
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
 
 
 class ImportedDoor(Door):

@@ -3,20 +3,40 @@
 A report is described once, as data. `terminal`, `markdown` and `html` each render the same blocks:
 
     Report    a title, a verdict and sections          Section   a titled group of blocks; sections may be nested
-    Text  Heading  BulletList  Table  Matrix  Facts  Code  Plot  ForestPlot  Fragment
+    TextBlock  Heading  BulletList  Table  Matrix  Facts  Code  Plot  ForestPlot  Fragment
 
 Wrap text from outside (names, outputs, reasons) in a `Quote`. Each renderer makes quotes harmless in its own way:
 control characters become visible everywhere, Markdown uses code spans, pages escape. Only pages show plots and
 fragments.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from bakeoff.report.marks import Mark
+from bakeoff._kernel.text import visible
+
+COLOURS, SHAPES = 12, 8
+"""The numbers of `--series-…` in the style sheet and of symbols `mark-…` in the page."""
+
+_NAME = 200  # characters, as pages show names
+
+
+class Mark(NamedTuple):
+    """A subject's colour and shape; the colour of controls is a neutral one."""
+
+    colour: int
+    shape: int
+
+
+def mark_of(subject: str, *, control: bool = False) -> Mark:
+    """Return the mark of a subject."""
+    first, second = hashlib.blake2b(visible(subject, _NAME).encode(errors="replace"), digest_size=2).digest()
+    return Mark(COLOURS if control else first % COLOURS, second % SHAPES)
+
 
 Tone = Literal["plain", "muted", "strong", "pass", "partial", "fail", "timeout", "lost", "none"]
 """The meaning of a value. Each tone has a colour and, where it stands alone, a shape: colour is never the only sign."""
@@ -95,6 +115,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
+        """Tell whether the column holds numbers, which are aligned at their ends."""
         return self.align == "end"
 
 
@@ -283,10 +304,12 @@ class Report:
 
 
 def heading(*words: Words, level: int = 2) -> Heading:
+    """Return a heading made of texts and quotes."""
     return Heading(words, level)
 
 
 def paragraph(*words: Words) -> TextBlock:
+    """Return a paragraph made of texts and quotes."""
     return TextBlock(words)
 
 

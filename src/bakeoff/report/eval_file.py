@@ -17,18 +17,17 @@ from pydantic_core import to_json
 
 from bakeoff._kernel.files import open_file, read_file
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import expectation
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, expectation, visible
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Gate, PassRule, Plan, ScorerSpec, SubjectSpec
-from bakeoff.record import NO_USAGE, Record, Usage, Verdict
-from bakeoff.report.formatting import visible
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.outcomes import SUBJECT, EvalOutcome, subject_name
 from bakeoff.report.readers import Circumstances, Description
 from bakeoff.report.suites import GateResult, SuiteName, SuiteNumbers, SuitesSummary, file_part, suite_of
 from bakeoff.report.summary import Comparisons
 from bakeoff.storage.journal import implausible_number
+from bakeoff.verdict import Verdict
 
 FORMAT = "bakeoff-evals"
 VERSION = 1

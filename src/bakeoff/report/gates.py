@@ -10,10 +10,10 @@ from enum import StrEnum
 from typing import NamedTuple, Self
 
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
-from bakeoff.record import reaches
 from bakeoff.report.formatting import percent, visible
 from bakeoff.stats.comparison import Comparison
 from bakeoff.stats.gates import GateJudgement, GateVerdict, could_miss
+from bakeoff.verdict import reaches
 
 _MAX_NAMED = 5
 _INCOMPLETE = "the run was stopped before its end, or not all of it could be collected and read"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from bakeoff.report.blocks import Block, Blocks, BulletList, Table, TextBlock
 from bakeoff.report.formatting import UNKNOWN
-from bakeoff.report.text_tables import fit_table, plain_text
+from bakeoff.report.render.text_tables import fit_table, plain_text
 
 _NARROWEST = 40
 _ONE_COLUMN = f"{UNKNOWN}·…"  # characters beyond ASCII that take one column
@@ -62,7 +62,7 @@ def _table_lines(block: Table, width: int) -> Iterator[str]:
 def _wrapped_lines(blocks: Blocks, width: int, *, coloured: bool) -> list[str]:
     from rich.console import Console
 
-    from bakeoff.report.terminal import print_blocks
+    from bakeoff.report.render.terminal import print_blocks
 
     file = io.StringIO()
     console = Console(

@@ -6,7 +6,8 @@ from typing import Any, Self
 from bakeoff._kernel.json import CleanJson, CleanText, clean_text
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import PassRule, SubjectSpec
-from bakeoff.record import LOST, NO_USAGE, Failure, Record, Round, Score, Usage, case_verdict
+from bakeoff.record import NO_USAGE, Failure, Record, Score, Usage
+from bakeoff.verdict import LOST, case_verdict
 
 SUBJECT = "evals"
 """The name of the subject without parameters: the project as it is."""
@@ -36,7 +37,7 @@ class EvalOutcome(FrozenModel):
 
         `more` are other fields to replace. They are not validated, so their texts must be clean already.
         """
-        verdict = case_verdict(self.rule, [Round.of(record) for record in records])
+        verdict = case_verdict(self.rule, [record.judged() for record in records])
         problem = _problem(records) if verdict.verdict in LOST else None
         judged = {"score": verdict.score, "passed": verdict.passed, "problem": problem and clean_text(problem)}
         return self.model_copy(update={**more, "records": tuple(records), **judged})

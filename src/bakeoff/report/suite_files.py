@@ -35,7 +35,8 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: SuitesSummary, target: 
     """Write the page of `--eval-html` from redacted outcomes; return a note about it."""
     if not summary.suites:
         return f"{target} was not written: there is no eval to show"
-    from bakeoff.report.html import write_cycle, write_source_page  # takes long to import
+    from bakeoff.report.render.html.render import write_cycle
+    from bakeoff.report.render.html.run_page import write_source_page
 
     # The tallies of the session hold texts that are not redacted.
     again = summary_of(SuiteTallies.of(outcomes), summary.gates, complete=summary.complete, shards=summary.shards)

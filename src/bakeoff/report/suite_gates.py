@@ -18,15 +18,13 @@ from bakeoff.report.gates import (
     UndecidedCases,
     decide_gate,
 )
-from bakeoff.report.labelling import judges_calibrated
+from bakeoff.report.judges.labelling import judges_calibrated
 from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.suites import GateResult, SuiteName, SuitesSummary, cell_of, suite_of
 from bakeoff.stats.cells import CaseKey, Cells
-from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.decisions import PairDecision
+from bakeoff.stats.comparison import Comparison, compare, compare_all
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge_all, nothing_shown
-from bakeoff.stats.sequential import SequentialDecision
-from bakeoff.stats.several import compare_all
+from bakeoff.stats.sequential import PairDecision, SequentialDecision
 
 _MAX_NAMED = 5
 _WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)

@@ -14,8 +14,8 @@ from bakeoff.errors import GraderError
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
-from bakeoff.scorers.patterns import is_found
-from bakeoff.scorers.text import as_text
+from bakeoff.scorers.registry import scorer
+from bakeoff.scorers.text import as_text, is_found
 
 _SECONDS = 10.0  # for one search for a pattern
 _MAX_STARTS = 1000  # places of an output at which JSON is looked for
@@ -268,6 +268,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 
+@scorer("checks", main="checks")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks(ConfigurableScorer):
     """Scores the share of conditions that hold, by weight. The expected output of the case plays no part."""

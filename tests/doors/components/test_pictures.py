@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.async_api import Page
 
-from ...report.html.browser import Chromium
+from ...report.render.html.browser import Chromium
 from ...warm_bakeoff import Bakeoff
 from .small_suites import calling, scripted, write_suites
 

@@ -14,8 +14,8 @@ from bakeoff.doors.mcp.results.files import own_stamp
 from bakeoff.doors.mcp.results.report import latency_of
 from bakeoff.doors.mcp.results.sections import in_order_of, side_by_side
 
-from ...report.html.browser import Chromium, opened
-from ...report.html.conftest import axe, chromium
+from ...report.render.html.browser import Chromium, opened
+from ...report.render.html.conftest import axe, chromium
 from .conftest import BMI, NOTE, Evaluate, call, desk
 
 __all__ = ["axe", "chromium"]

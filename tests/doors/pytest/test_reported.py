@@ -77,7 +77,7 @@ test_recorded = describe_eval("recorded", data=rows("c"), task=lambda input: "x"
     assert "<dt>Pass threshold</dt><dd>0.5 to 0.9, by case; some cases have none</dd>" in page
     worst = seen.text[seen.text.index("Worst cases:") :]
     assert worst.index("test_high[b]") < worst.index("test_recorded[c]")  # a failure before a lower score
-    from bakeoff.report.html.run_page import write_run_page
+    from bakeoff.report.render.html.run_page import write_run_page
     from bakeoff.storage.run_folder import find_run
 
     kept = write_run_page(find_run(project.path / "results", "latest")).read_text()

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from ...warm_bakeoff import PROGRAM
-from ..html.browser import Chromium, axe_source
-from ..html.generator import plan_of, write_run
+from ..render.html.browser import Chromium, axe_source
+from ..render.html.generator import plan_of, write_run
 
 HINT = "press Ctrl-C to stop; the address works only on this machine, and only with its token"
 

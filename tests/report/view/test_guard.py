@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page
 
-from ..html.browser import Chromium
-from ..html.generator import plan_of, write_run
+from ..render.html.browser import Chromium
+from ..render.html.generator import plan_of, write_run
 from .conftest import Viewer, viewing
 
 

@@ -15,15 +15,15 @@ from playwright.async_api import Page
 
 from bakeoff.plan import Case, Plan, ScorerSpec
 from bakeoff.record import Transcript
-from bakeoff.report.labelling import draw
+from bakeoff.report.judges.labelling import draw
 from bakeoff.report.view.label import Labelling
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder, find_run
 from bakeoff.subjects.function import function_subject
 
 from ...warm_bakeoff import PROGRAM
-from ..html.browser import LOOKS, Chromium, until, violations
 from ..judged import judged_run, label_all
+from ..render.html.browser import LOOKS, Chromium, until, violations
 from .conftest import Answer, Viewer
 
 

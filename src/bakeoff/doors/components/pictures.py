@@ -54,7 +54,7 @@ def take_pictures(
 
 
 def _pending(folder: RunFolder, plan: Plan) -> Iterator[_PendingPicture]:
-    from bakeoff.report.html.detail import handed_in
+    from bakeoff.report.render.html.detail import handed_in
 
     cases = {case.id: case for case in plan.cases if case.grading and case.grading.runner == "vitest"}
     for record in folder.latest_records(plan):
@@ -77,7 +77,7 @@ async def _take(
 ) -> None:
     if not missing:
         return
-    from bakeoff.toolchains.pictures import PictureToolchain
+    from bakeoff.toolchains.vitest import PictureToolchain
 
     toolchain = await PictureToolchain.ready(sandbox(), say)
     say(f"taking {count_of(len(missing), 'picture')} …")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bakeoff.plan import SubjectSpec
     from bakeoff.protocols import Subject
     from bakeoff.report.blocks import DoorParts
-    from bakeoff.report.html.run_data import RunData
+    from bakeoff.report.render.html.run_data import RunData
 
 _BUDGETS = ("max_cost", "max_total_tokens", "max_seconds")
 

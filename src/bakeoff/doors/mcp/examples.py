@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import near_names
 from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN
-from bakeoff.doors.mcp.config import CONFIG_NAME, SuiteConfig, near_names
+from bakeoff.doors.mcp.config import CONFIG_NAME, SuiteConfig
 from bakeoff.errors import UsageError
 from bakeoff.scorers.matchers import Matcher
 
@@ -46,9 +47,9 @@ def config_schema() -> dict[str, Any]:
     schema = SuiteConfig.model_json_schema()
     shapes = schema["$defs"]
     shapes["Matcher"] = Matcher.model_json_schema()
-    for name in ("SuiteCase", "Turn"):
+    for name in ("McpCase", "McpTurn"):
         _accept_forms_of_calls(shapes[name])
-    _accept_turns(shapes["SuiteCase"], shapes["Turn"])
+    _accept_turns(shapes["McpCase"], shapes["McpTurn"])
     shapes["EndCheck"]["oneOf"] = [{"required": [name]} for name in ("command", "query", "function")]
     # Any value is accepted but a matcher with misspelt keys. The matcher is listed so that editors offer its keys.
     misspelt = {"pattern": "^(value|opt|case|one|reg|app|any|exa)"}

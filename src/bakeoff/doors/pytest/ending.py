@@ -169,7 +169,7 @@ def _files(
     github: Mapping[str, str],
 ) -> Iterator[Callable[[], str]]:
     """Yield a function for each file to write, which returns a note about it."""
-    from bakeoff.report.github import SUMMARY_FILE, write_step_summary
+    from bakeoff.report.exports.ci import SUMMARY_FILE, write_step_summary
     from bakeoff.report.suite_files import write_html, write_json
 
     if (target := requested.json) is not None:
@@ -196,7 +196,7 @@ def _annotations(
 
     A notice counts those that have no annotation.
     """
-    from bakeoff.report.github import MAX_ANNOTATIONS, command
+    from bakeoff.report.exports.ci import MAX_ANNOTATIONS, command
 
     left_out = summary.numbers.failed + summary.numbers.undecided
     start = environment.get("GITHUB_WORKSPACE") or Path.cwd()  # GitHub's paths are relative to the repository

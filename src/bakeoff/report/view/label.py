@@ -15,15 +15,16 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import visible
 from bakeoff._kernel.threads import call
-from bakeoff.engine.registry import default_registry
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import SHOWN
-from bakeoff.report.formatting import as_text, shown, visible
-from bakeoff.report.html.render import NAME, Page, ServedPages
-from bakeoff.report.labelling import Drawn
+from bakeoff.report.formatting import as_text, shown
+from bakeoff.report.judges.labelling import Drawn
+from bakeoff.report.render.html.render import NAME, Page, ServedPages
 from bakeoff.report.view.guard import Guard
+from bakeoff.scorers.registry import scorer_kinds
 from bakeoff.storage.labels import MAX_NOTE_LENGTH, Choice, append_label, read_labels
 
 _MAX_REQUEST_LENGTH = 8 * MAX_NOTE_LENGTH  # bytes
@@ -47,7 +48,7 @@ class Labelling:
         self._file = labels_file
         self._labeller = labeller
         earlier = read_labels(labels_file).by_labeller.get(labeller, {})
-        places = {self._trial(one): place for place, one in enumerate(drawn)}
+        places = {(one.scorer, one.record.attempt_key, one.answer): place for place, one in enumerate(drawn)}
         self._given: dict[int, Choice] = {  # by place, in the order in which they were given
             places[trial]: label.label for trial, label in earlier.items() if trial in places and label.label
         }
@@ -100,16 +101,13 @@ class Labelling:
         label = self._drawn[place].labelled(time.time(), self._labeller, choice, note)
         append_label(self._file, label)
 
-    def _trial(self, one: Drawn) -> tuple[str, str, str]:
-        return one.scorer, one.record.attempt_key, one.answer
-
 
 def _criteria(spec: ScorerSpec) -> tuple[str, str]:
     """Return the name of a scorer and what it was told to look for."""
     found = spec.options.get("criteria") or spec.options.get("prompt")
     if found is None:
-        judge = getattr(default_registry().scorers.get(spec.kind), "__self__", None)  # the class with `from_spec`
-        found = getattr(judge, "PROMPT", "")
+        known = scorer_kinds().get(spec.kind)
+        found = getattr(known.load(), "PROMPT", "") if known else ""
     rubric = found if isinstance(found, list) else [found]
     texts = [f"{each.get('name')}: {each.get('text')}" if isinstance(each, dict) else str(each) for each in rubric]
     return spec.name or spec.kind, "\n".join(texts)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.record import Score
-from bakeoff.report.labelling import draw, judges_calibrated
+from bakeoff.report.judges.labelling import draw, judges_calibrated
 from bakeoff.report.suite_gates import SuiteGates, judge_gates
 from bakeoff.storage.run_folder import find_run
 

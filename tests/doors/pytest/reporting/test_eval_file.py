@@ -10,7 +10,7 @@ from bakeoff.cli.flags import MergeFlags
 from bakeoff.cli.merge import run_merge
 from bakeoff.errors import BakeoffError
 from bakeoff.record import ToolCall
-from bakeoff.report.compare import compare_sources
+from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.eval_file import EvalFileReader, case_ids, merge_files, parse_eval_file, read_eval_file
 from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.readers import Source, open_source

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page
 from tests.doors.pytest.reporting.evals import broken, outcome, priced, record, suite
 from tests.report.hostile import BREAKOUTS
-from tests.report.html.browser import Chromium
+from tests.report.render.html.browser import Chromium
 
 from bakeoff.record import Score, ToolCall
 from bakeoff.report.outcomes import EvalOutcome

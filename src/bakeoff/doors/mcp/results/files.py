@@ -8,10 +8,9 @@ from pathlib import Path
 
 from bakeoff._kernel.files import PRIVATE, read_file
 from bakeoff._kernel.json import parse_json
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors import DoorResults
-from bakeoff.doors.mcp.confusion import confusions
-from bakeoff.doors.mcp.outcome import CallOutcome, State, outcome_of
+from bakeoff.doors.mcp.outcome import CallOutcome, State, confusions, outcome_of
 from bakeoff.doors.mcp.plan import McpPlanSettings, suite_name
 from bakeoff.doors.mcp.results.report import McpReport, ModelNumbers, build_report, cost_of
 from bakeoff.doors.mcp.results.sections import (
@@ -24,7 +23,7 @@ from bakeoff.doors.mcp.results.sections import (
     state_with,
     turn_rates,
 )
-from bakeoff.doors.mcp.versions import compare_with_run_before
+from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
@@ -42,9 +41,9 @@ from bakeoff.report.blocks import (
     heading,
     paragraph,
 )
-from bakeoff.report.formatting import UNKNOWN, duration, percent, visible
-from bakeoff.report.markdown import to_markdown
+from bakeoff.report.formatting import UNKNOWN, duration, percent
 from bakeoff.report.output_files import replace_file, replace_text
+from bakeoff.report.render.markdown import to_markdown
 from bakeoff.storage.run_folder import RunFolder
 
 _MAX_FAILURES = 50
@@ -69,7 +68,7 @@ class McpResults(DoorResults):
 
 def write_reports(folder: RunFolder, plan: Plan, settings: McpPlanSettings, records: Iterable[Record]) -> McpResults:
     """Write the reports of a run from its latest records. A resumed run replaces its own files."""
-    from bakeoff.report.html import write_run_page
+    from bakeoff.report.render.html import write_run_page
 
     records = list(records)
     outcome, found = outcome_of(plan, records, settings), confusions(plan, records)
@@ -224,7 +223,7 @@ def log_lines(report: McpReport) -> Iterator[str]:
 
 def write_combined(written: Sequence[McpResults], not_run: Sequence[str], folder: Path) -> Iterator[Path]:
     """Write `combined-report-<time of the first>` as JSON, Markdown and a page, including suites that did not run."""
-    from bakeoff.report.html import write_report_page
+    from bakeoff.report.render.html import write_report_page
 
     described = _describe_all(written, not_run)
     stem = f"combined-report-{written[0].stamp}"

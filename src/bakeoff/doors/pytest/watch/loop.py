@@ -20,7 +20,7 @@ from bakeoff.doors.pytest.options import WATCH_CYCLE, results_folder
 from bakeoff.doors.pytest.watch.cycle import PAGE, told_file
 from bakeoff.doors.pytest.watch.state import Cycle, WatchMessages, stale_tests
 from bakeoff.errors import BakeoffError
-from bakeoff.report.html import write_cycle
+from bakeoff.report.render.html import write_cycle
 from bakeoff.storage.run_folder import RunFolder
 
 _MAX_NAMED = 3

@@ -1,0 +1,471 @@
+"""Compare two subjects case by case: the difference, its certainty, and other differences between the runs.
+
+read_arm          reads one side: a subject's scores by case, its losses, and the conditions of its run
+compare_sources   chooses the subjects, compares each pair, and judges all pairs together (Holm)
+CompareReport     all findings as data; `description` describes them as blocks
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Annotated, Self
+
+from pydantic import JsonValue, PlainSerializer, ValidationError
+
+from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
+from bakeoff._kernel.json import clean_text
+from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
+from bakeoff.record import Record
+from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
+from bakeoff.report.gates import ComparisonRule, GateEvidence, GateState, decide_gate
+from bakeoff.report.judges.calibration import (
+    NO_LABELS,
+    CalibratedPair,
+    Judgements,
+    by_labels,
+    calibrated_pairs,
+    refusal,
+)
+from bakeoff.report.readers import Circumstances, Source
+from bakeoff.report.run_records import RunRecords
+from bakeoff.report.summary import SubjectSummary, is_control
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, at_holm_levels, compare, mismatches
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all
+from bakeoff.stats.intervals import ALPHA
+from bakeoff.stats.power import detectable_between, difference_split
+from bakeoff.storage.labels import read_labels
+from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
+
+_CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
+_STAMPED = {"model", "system", "timeout"}  # options of a subject that its stamp holds
+_WORST_LAST = (0, 3, 1)  # exit codes
+_MAX_VALUES = 3  # of one condition that are listed
+_LONGEST = 120
+
+FileName = Annotated[str, PlainSerializer(clean_text, return_type=str, when_used="json")]
+"""The name of a file or folder. Names that are not valid text are escaped in JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """A subject in one source. Use it as a context manager, because its records are in a temporary file."""
+
+    source: Source
+    plan: Plan  # of this subject alone
+    cells: Cells
+    summary: SubjectSummary
+    stamp: Stamp
+    circumstances: Circumstances
+    records: RunRecords
+    judgements: Judgements
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.records.__exit__(kind, error, trace)
+
+    @property
+    def spec(self) -> SubjectSpec:
+        """Return the subject of this arm."""
+        return self.plan.subjects[0]
+
+    @property
+    def content_known(self) -> bool:
+        return self.source.description.content_known
+
+    @property
+    def passes(self) -> Cells:
+        """Return the scored rounds with 1 for a pass and 0 for any other verdict."""
+        cells = {}
+        for case in self.plan.cases:
+            counted = [each for each in self.records.verdicts(self.spec.name, case.id) if each.counts]
+            if counted:
+                key = _case_key(case, content_known=self.content_known)
+                cells[key] = Cell.of((each is Verdict.PASS for each in counted), case.tags.get(CLUSTER_TAG))
+        return cells
+
+    @property
+    def losses(self) -> Losses:
+        """Return the trials lost to infrastructure and graders. Trials that a budget prevented were not run."""
+        whose = {Verdict.INFRA: "infrastructure", Verdict.GRADER: "graders"}
+        counts = {words: lost for verdict, words in whose.items() if (lost := self.summary.verdicts.get(verdict))}
+        lost = sum(counts.values())
+        return Losses(trials=self.summary.scored + lost, lost=lost, to=" and ".join(counts) or "infrastructure")
+
+
+def read_arm(source: Source, subject: str) -> Arm:
+    """Read a subject's records in one pass. Memory depends on the number of cases only."""
+    plan = source.plan
+    found = [spec for spec in plan.subjects if spec.name == subject]
+    if not found:
+        raise UsageError(f"{source.name} has no subject {subject!r}: it has {_names(source)}")
+    cases = plan.cases
+    if plan.sparse:  # this subject did not miss the cases of other subjects
+        had = {record.case for record in source.records() if record.subject == subject}
+        cases = tuple(case for case in cases if case.id in had)
+    plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases)
+    conditions = _Conditions()
+    keys = case_keys(source, plan)
+    labels = read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
+    judgements = Judgements(plan, labels, keys=keys)
+
+    def own_records() -> Iterator[Record]:
+        for record in source.records():
+            if record.subject == subject:
+                conditions.add(record.transcript.metadata if record.transcript else {})
+                judgements.add(record)
+                yield record
+
+    records = RunRecords(plan, own_records())
+    try:
+        [summary] = records.summary.subjects
+        circumstances = source.circumstances()
+    except BaseException:
+        records.__exit__(None, None, None)
+        raise
+    cells = {keys[case]: cell for case, cell in records.cells(subject).items()}
+    stamp = _stamp(plan, circumstances, conditions)
+    return Arm(source, plan, cells, summary, stamp, circumstances, records, judgements)
+
+
+@contextmanager
+def countable(*sources: Source) -> Iterator[None]:
+    """Turn overflows, which only damaged or hostile files cause, into an error message."""
+    try:
+        yield
+    except (ValidationError, ArithmeticError) as error:
+        paths = " or ".join(dict.fromkeys(visible(str(source.path)) for source in sources))
+        raise RunFolderError(
+            f"{paths} cannot be counted: the sum of its costs, times or scores is not a finite number; "
+            "`bakeoff runs check` checks every line"
+        ) from error
+
+
+def case_keys(source: Source, plan: Plan) -> dict[str, CaseKey]:
+    """Return the key of each case by its id. Cases with the same content have the same key; limits are conditions."""
+    known = source.description.content_known
+    return {case.id: _case_key(case, content_known=known) for case in plan.cases}
+
+
+def _case_key(case: Case, *, content_known: bool) -> CaseKey:
+    if not content_known:
+        return CaseKey(case.id)
+    return CaseKey(case.id, fingerprint(case.model_dump(include=_CONTENT, exclude_defaults=True)))
+
+
+class _Conditions:
+    """Collect the conditions that transcripts name, as short texts."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[str, None]] = {}
+
+    def add(self, metadata: Mapping[str, JsonValue]) -> None:
+        for key in ("agent_version", "network_policy", "mcp_tools_hash", "model"):
+            if isinstance(value := metadata.get(key), str | int | float):
+                self._note(key, str(value))
+        if isinstance(price := metadata.get("price"), dict):
+            self._note("price_date", f"{price.get('source', 'unknown')} {price.get('date') or 'undated'}")
+
+    def _note(self, key: str, value: str) -> None:
+        values = self._values.setdefault(key, {})
+        if len(values) <= _MAX_VALUES:
+            values[value[:_LONGEST]] = None
+
+    def get(self, key: str) -> str | None:
+        """Return the values of one condition, joined."""
+        values = list(self._values.get(key, ()))
+        more = ", …" if len(values) > _MAX_VALUES else ""
+        return ", ".join(sorted(values[:_MAX_VALUES])) + more if values else None
+
+
+def _stamp(plan: Plan, circumstances: Circumstances, conditions: _Conditions) -> Stamp:
+    spec = plan.subjects[0]
+    model, system = spec.options.get("model"), spec.options.get("system")
+    return Stamp(
+        model=model if isinstance(model, str) else conditions.get("model"),
+        agent_version=conditions.get("agent_version") or spec.revision or None,
+        sandbox=", ".join(circumstances.sandboxes) or None,
+        timeouts=_timeouts(plan),
+        network_policy=conditions.get("network_policy"),
+        mcp_tools_hash=conditions.get("mcp_tools_hash"),
+        prompt_hash=fingerprint(system)[:12] if system is not None else None,
+        price_date=conditions.get("price_date"),
+    )
+
+
+def _timeouts(plan: Plan) -> str:
+    """Return the time limits of the attempt and score phases; limits that differ by case are shown as a hash."""
+    limits = {(case.limits.attempt_seconds, case.limits.score_seconds) for case in plan.cases}
+    own = plan.subjects[0].options.get("timeout")
+    answer = f", answer {own:g} s" if isinstance(own, int | float) else ""
+    if len(limits) == 1:
+        [(attempt, score)] = limits
+        return f"attempt {attempt:g} s, score {score:g} s{answer}"
+    return f"by case ({fingerprint(sorted(limits))[:8]}){answer}"
+
+
+class ArmFacts(FrozenModel):
+    """One side of a comparison."""
+
+    source: FileName
+    path: FileName
+    subject: str
+    bound: bool
+    summary: SubjectSummary
+    threshold: float | None  # None: nothing passes or fails
+    stamp: Stamp
+    damaged: int  # unreadable lines of its journal, which are not counted
+
+
+class PairReport(FrozenModel):
+    """One candidate against one baseline."""
+
+    baseline: ArmFacts
+    candidate: ArmFacts
+    comparison: Comparison
+    ruling: GateJudgement
+    exit_code: int
+    gate: str  # the explanation of the exit code
+    control: bool = False  # tests the cases: shown, but ignored by the gate
+    mismatches: tuple[Mismatch, ...]
+    by_id_alone: bool  # cases were paired by id only, because the content of a side's cases is unknown
+    advice: str | None = None  # on the source of the noise
+    calibrated: tuple[CalibratedPair, ...] = ()  # by judge, corrected by labels
+    detectable: float | None = None  # the smallest true difference that this comparison can find
+    cases: tuple[CaseChange, ...] = ()
+    details: tuple[CaseDetail, ...] = ()
+
+
+class CompareReport(FrozenModel):
+    gate: ComparisonGate
+    margin: float | None
+    undecidable: UndecidableRule = "pass"
+    pairs: tuple[PairReport, ...]
+    exit_code: int
+
+
+def compare_sources(
+    baseline: Source,
+    candidate: Source,
+    *,
+    subjects: tuple[str | None, str | None] = (None, None),
+    gate: ComparisonGate = "verdict",
+    margin: float | None = None,
+    undecidable: UndecidableRule = "pass",
+    most_details: int = 5,
+    require_calibrated: bool = False,
+) -> CompareReport:
+    """Compare one subject with another, or every subject that both sources have with itself.
+
+    Controls do not influence the exit code unless they were named or are the only subjects. With `require_calibrated`,
+    scores that labels correct decide, and judges with too few labels are refused.
+    """
+    names = _pairs_of(baseline, candidate, subjects)
+    with countable(baseline, candidate), ExitStack() as open_arms:
+        pairs = [
+            _RunPair(
+                open_arms.enter_context(read_arm(baseline, old)), open_arms.enter_context(read_arm(candidate, new))
+            )
+            for old, new in names
+        ]
+        rule = ComparisonRule(gate, margin, undecidable)
+        return _report(pairs, rule, most_details, require_calibrated=require_calibrated)
+
+
+def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, str | None]) -> list[tuple[str, str]]:
+    old, new = subjects
+    if old is not None and new is not None:
+        return [(old, new)]
+    ours, theirs = ([spec.name for spec in source.plan.subjects] for source in (baseline, candidate))
+    one_run = baseline.path.resolve() == candidate.path.resolve()
+    named = new if old is None else old
+    if named is not None and one_run:
+        others = visible(", ".join(name for name in ours if name != named), 200) or "it has no other"
+        name = visible(repr(named), 80)
+        raise UsageError(
+            f"{baseline.name} is one run, so {name} would be compared with itself: add a second run, or choose "
+            f"two subjects with --subject-a and --subject-b (besides {name}: {others})"
+        )
+    if named is not None:
+        return [(named, named)]
+    if one_run:
+        judged = [spec.name for spec in baseline.plan.subjects if not is_control(spec, bound=False)]
+        two = judged if len(judged) == 2 else ours
+        if len(two) != 2:
+            way_out = "choose two with --subject-a and --subject-b" if len(ours) > 1 else "add a second run"
+            told = f"{baseline.name} is one run with {count_of(len(ours), 'subject')} ({_names(baseline)})"
+            raise UsageError(f"{told}: {way_out}")
+        return [(two[0], two[1])]
+    if common := [name for name in ours if name in theirs]:
+        return [(name, name) for name in common]
+    if len(theirs) == len(ours) == 1:
+        return [(ours[0], theirs[0])]
+    raise UsageError(
+        f"no subject is in both: {baseline.name} has {_names(baseline)}; {candidate.name} has {_names(candidate)}. "
+        "Choose two with --subject-a and --subject-b"
+    )
+
+
+def _names(source: Source) -> str:
+    return ", ".join(spec.name for spec in source.plan.subjects)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunPair:
+    old: Arm
+    new: Arm
+
+    @property
+    def content_known(self) -> bool:
+        return self.old.content_known and self.new.content_known
+
+    @property
+    def cells(self) -> tuple[Cells, Cells]:
+        """Return the cells of both sides, paired by id alone where the content of a side is unknown."""
+        if self.content_known:
+            return self.old.cells, self.new.cells
+        old, new = ({CaseKey(key.id): cell for key, cell in arm.cells.items()} for arm in (self.old, self.new))
+        return old, new
+
+    def compared(self, level: float, *, by_label: bool) -> Comparison:
+        """Return the comparison with its interval at a level; `by_label`: of corrected scores, if a judge gave them."""
+        found = compare(*self.cells, level=level)
+        return by_labels(found, self.calibrated(level=level)) if by_label else found
+
+    def calibrated(self, *, unlabelled: bool = False, level: float = ALPHA) -> tuple[CalibratedPair, ...]:
+        """Return the difference by each judge, corrected by labels."""
+        subjects = (self.old.spec.name, self.new.spec.name)
+        judges = (self.old.judgements, self.new.judgements)
+        return calibrated_pairs(*judges, subjects, unlabelled=unlabelled, level=level)
+
+    @property
+    def control(self) -> bool:
+        """Tell whether either side tests the cases instead of being judged."""
+        return self.old.summary.control or self.new.summary.control
+
+
+def _report(
+    pairs: Sequence[_RunPair], rule: ComparisonRule, most_details: int, *, require_calibrated: bool
+) -> CompareReport:
+    losses = {place: (pair.old.losses, pair.new.losses) for place, pair in enumerate(pairs)}
+    controls = [place for place, pair in enumerate(pairs) if pair.control]
+    if len(controls) == len(pairs):  # then they are what is compared
+        controls = []
+    # Controls must not make the correction for the other subjects stricter.
+    others = at_holm_levels(
+        [place for place in range(len(pairs)) if place not in controls],
+        lambda place, level: pairs[place].compared(level, by_label=require_calibrated),
+    )
+    compared = others | {place: pairs[place].compared(ALPHA, by_label=require_calibrated) for place in controls}
+    rulings = judge_all(others, margin=rule.margin, losses=losses)
+    rulings |= {place: judge(compared[place], margin=rule.margin, losses=losses[place]) for place in controls}
+    reports = [
+        _pair_report(pair, compared[place], rulings[place], rule, most_details) for place, pair in enumerate(pairs)
+    ]
+    if require_calibrated:
+        reports = [_refused(report, pair) for report, pair in zip(reports, pairs, strict=True)]
+    judged = [reports[place] for place in others]
+    decided_nothing = {"control": True, "exit_code": 0, "gate": "a control, which does not influence the exit code"}
+    beside = [reports[place].model_copy(update=decided_nothing) for place in controls]
+    code = max((pair.exit_code for pair in judged), key=_WORST_LAST.index, default=0)
+    return CompareReport(**rule._asdict(), pairs=(*judged, *beside), exit_code=code)
+
+
+def _refused(report: PairReport, pair: _RunPair) -> PairReport:
+    """Replace the verdict where a judge has too few labels to be trusted."""
+    reason = refusal(pair.calibrated(unlabelled=True), (pair.old.source.name, pair.new.source.name))
+    if reason is None:
+        return report
+    ruling = GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=reason, refused=True)
+    gate = "no decision: --require-calibrated-judge needs more labels"
+    return report.model_copy(update={"ruling": ruling, "exit_code": GateState.UNDECIDED.exit_code, "gate": gate})
+
+
+def _pair_report(
+    pair: _RunPair, compared: Comparison, ruling: GateJudgement, rule: ComparisonRule, most_details: int
+) -> PairReport:
+    old, new = pair.old, pair.new
+    decision = decide_gate(GateEvidence(comparisons=((compared, ruling),), rule=rule))
+    split = difference_split(*pair.cells)
+    cases = tuple(_changes(pair))
+    changed = [case for case in cases if case.outcome in ("win", "loss")]
+    telling = sorted(changed, key=lambda case: case.difference or 0.0)[:most_details]  # losses first
+    return PairReport(
+        baseline=_facts(old),
+        candidate=_facts(new),
+        comparison=compared,
+        ruling=ruling,
+        exit_code=decision.exit_code,
+        gate=decision.sentence,
+        mismatches=(*mismatches(old.stamp, new.stamp), *_other_mismatches(pair)),
+        by_id_alone=not pair.content_known,
+        advice=split.sentence if split and split.of_mean else None,
+        calibrated=pair.calibrated(),
+        detectable=detectable_between(*pair.cells),
+        cases=cases,
+        details=tuple(
+            detail
+            for case in telling
+            if (detail := case_detail(case.case, old.records, old.spec.name, new.records, new.spec.name))
+        ),
+    )
+
+
+def _facts(arm: Arm) -> ArmFacts:
+    return ArmFacts(
+        source=arm.source.name,
+        path=str(arm.source.path),
+        subject=arm.spec.name,
+        bound=arm.summary.bound,
+        summary=arm.summary,
+        threshold=max(arm.plan.thresholds, default=None),
+        stamp=arm.stamp,
+        damaged=arm.circumstances.damaged,
+    )
+
+
+def _other_mismatches(pair: _RunPair) -> Iterator[Mismatch]:
+    """Yield differences that change the meaning of scores and are not in the stamp."""
+    old, new = pair.old, pair.new
+    both = {
+        "scorers": (_scorers(old), _scorers(new)) if pair.content_known else ("", ""),
+        "threshold": (str(old.plan.threshold), str(new.plan.threshold)),
+        "rounds": (str(old.plan.rounds), str(new.plan.rounds)),
+        "bakeoff version": (", ".join(old.circumstances.versions), ", ".join(new.circumstances.versions)),
+    }
+    for name, (was, now) in both.items():
+        if was != now:
+            yield Mismatch(name, was or None, now or None)
+    options = (old.spec.options, new.spec.options)
+    for name in sorted((options[0].keys() | options[1].keys()) - _STAMPED):
+        if options[0].get(name) != options[1].get(name):
+            yield Mismatch(name, *(_short(given[name]) if name in given else None for given in options))
+    if pair.content_known and old.spec.name == new.spec.name and old.spec.digest != new.spec.digest:
+        yield Mismatch("subject's settings", old.spec.digest[:12], new.spec.digest[:12])
+
+
+def _short(value: JsonValue) -> str:
+    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONGEST)
+
+
+def _scorers(arm: Arm) -> str:
+    return ", ".join(f"{scorer.name or scorer.kind} ({scorer.digest[:8]})" for scorer in arm.plan.scorers)
+
+
+def _changes(pair: _RunPair) -> Iterator[CaseChange]:
+    """Yield every case that both sides have with the same content, in the baseline's order."""
+    old, new = pair.old, pair.new
+    theirs = {_case_key(case, content_known=pair.content_known) for case in new.plan.cases}
+    for case in old.plan.cases:
+        if _case_key(case, content_known=pair.content_known) in theirs:
+            yield case_change(case.id, old.records, old.spec.name, new.records, new.spec.name)

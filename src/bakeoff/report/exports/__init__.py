@@ -1,0 +1,1 @@
+"""Write a run in the formats of other programs: JUnit, Inspect, tables, GitHub Actions, badges."""

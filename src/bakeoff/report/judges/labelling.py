@@ -1,0 +1,166 @@
+"""Draw the answers of a run that people label, without telling them who gave an answer or how it was judged."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from bakeoff._kernel.model import fingerprint
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+from bakeoff.report.judges.calibration import JUDGE, Judgement, Judgements
+from bakeoff.report.summary import is_control
+from bakeoff.storage.labels import Choice, Label, answer_digest, read_labels
+from bakeoff.storage.run_folder import RunFolder, run_folders
+
+LABELS_PER_SUBJECT = 30
+"""The labels of each subject that a person is asked for, unless another number is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """An answer to label, and how it was drawn."""
+
+    record: Record
+    scorer: str
+    judged: float
+    answer: str
+    stratum: int
+    size: int  # trials of the same subject in the same stratum
+
+    @property
+    def output(self) -> JsonValue:
+        """Return what the subject answered."""
+        return self.record.transcript.output if self.record.transcript else None
+
+    def labelled(self, time: float, labeller: str, label: Choice | None, note: str = "") -> Label:
+        """Return what one person says of it; None takes an earlier label back."""
+        return Label(
+            time=time,
+            labeller=labeller,
+            scorer=self.scorer,
+            case=self.record.case,
+            subject=self.record.subject,
+            round=self.record.round,
+            attempt_key=self.record.attempt_key,
+            answer=self.answer,
+            judged=self.judged,
+            stratum=self.stratum,
+            size=self.size,
+            label=label,
+            note=note,
+        )
+
+
+def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) -> Judgements:
+    """Read the judged trials of a run; `scorer` may name one that does not say that it is a judge."""
+    labels = read_labels(folder.labels_file)
+    found = Judgements(plan, labels, also=scorer)
+    for record in folder.latest_records(plan):
+        found.add(record)
+    return found
+
+
+def judges_calibrated(records: Iterable[Record], results: Path) -> tuple[bool, str]:
+    """Tell whether every judge of these records has enough labels in some run of the folder, and say in which.
+
+    Otherwise say which has not, and how to label.
+    """
+    judges = {
+        (score.name, judge)
+        for record in records
+        for score in record.scores
+        if isinstance(judge := score.metadata.get(JUDGE), str)
+    }
+    if not judges:
+        return True, "no model judged anything"
+    known = dict(_labelled_judges(results, judges))
+    if missing := sorted(judges - known.keys()):
+        folder = visible(str(results), 200)
+        way_out = f"make some with `bakeoff label latest --results {folder}`"
+        return False, f"{_judge_name(missing[0])} has too few labels in the runs of {folder}: {way_out}"
+    return True, "; ".join(f"{_judge_name(judge)}: {known[judge]}" for judge in sorted(judges))
+
+
+def _labelled_judges(results: Path, judges: set[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the judges, each a scorer with its model, that have enough labels in a run; oldest run first."""
+    for folder in run_folders(results):
+        if not folder.labels_file.is_file():
+            continue
+        try:
+            found = read_judgements(folder, folder.read_plan())
+        except BakeoffError:  # a damaged run cannot vouch for a judge
+            continue
+        for one in found.calibrations():
+            if one.lacking is None and (one.scorer, one.judge) in judges:
+                yield (one.scorer, one.judge), f"{count_of(one.labels, 'label')} in {folder.label}"
+
+
+def _judge_name(judge: tuple[str, str]) -> str:
+    return f"the judge {visible(repr(judge[0]), 60)} ({visible(judge[1], 60)})"
+
+
+def judge_of(found: Judgements, plan: Plan, wanted: str | None, run: str) -> str:
+    """Return the judge to look at: the one that is wanted, or the only one of the run."""
+    judges = found.scorers
+    names = ", ".join(visible(repr(name), 60) for name in judges)
+    if wanted is not None and wanted in judges:
+        return wanted
+    if wanted is None and len(judges) == 1:
+        return judges[0]
+    if wanted is None and judges:
+        raise UsageError(f"run {run} has several judges ({names}): choose one with --scorer")
+    if wanted is not None:
+        others = f"; its judges are {names}" if judges else ""
+        raise UsageError(f"--scorer {visible(repr(wanted), 60)} has scored nothing in run {run}{others}")
+    scorers = ", ".join(visible(repr(name), 60) for name in plan.scorer_names)
+    hint = f" (--scorer names another one of {scorers})" if scorers else ""
+    raise UsageError(f"no model judged anything in run {run}, so that there is nothing to calibrate{hint}")
+
+
+def draw(folder: RunFolder, plan: Plan, scorer: str | None, count: int | None) -> list[Drawn]:
+    """Draw answers in equal numbers from each stratum of each subject, always in the same order.
+
+    Everybody who labels a run gets the same answers, so that labels can be compared. Controls are left out.
+    """
+    found = read_judgements(folder, plan, scorer)
+    name = judge_of(found, plan, scorer, folder.label)
+    controls = {spec.name for spec in plan.subjects if is_control(spec, bound=False)}
+    by_subject = {subject: ones for subject, ones in found.of(name).items() if subject not in controls}
+    by_subject = by_subject or found.of(name)
+    groups: dict[tuple[str, int], list[Judgement]] = {}
+    for subject, ones in by_subject.items():
+        strata = found.strata(name, subject)
+        for one in ones:
+            groups.setdefault((subject, strata.of(one.score)), []).append(one)
+    most = LABELS_PER_SUBJECT * len(by_subject) if count is None else count
+    chosen = {one.attempt_key: (place, one) for place, one in _in_turn(groups, most)}
+    records = {record.attempt_key: record for record in folder.latest_records(plan) if record.attempt_key in chosen}
+    return [
+        Drawn(record, name, one.score, one.answer or "", place[1], len(groups[place]))
+        for key, (place, one) in chosen.items()
+        if (record := records.get(key)) and record.transcript  # and its answer is still the one that was judged
+        if answer_digest(record.transcript.output, record.artefacts) == one.answer
+    ]
+
+
+def _in_turn(groups: dict[tuple[str, int], list[Judgement]], most: int) -> Iterator[tuple[tuple[str, int], Judgement]]:
+    """Yield one of each group in turn, in an order that looks random and is always the same.
+
+    Each turn is shuffled as well: the order must not tell the groups apart.
+    """
+    queues = {
+        place: sorted(ones, key=lambda one: fingerprint("draw", one.attempt_key)) for place, ones in groups.items()
+    }
+    turn = 0
+    while most > 0 and queues:
+        drawn = [(place, queue[turn]) for place, queue in queues.items() if turn < len(queue)]
+        if not drawn:
+            return
+        drawn.sort(key=lambda pair: fingerprint("turn", pair[1].attempt_key))
+        yield from drawn[:most]
+        most -= len(drawn)
+        turn += 1

@@ -1,0 +1,1 @@
+"""Rank subjects over many runs."""

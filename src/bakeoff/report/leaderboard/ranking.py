@@ -1,0 +1,267 @@
+"""Rank subjects over many runs: the latest result of each, with groups that cannot be told apart.
+
+Scores on different cases are not comparable, so each set of cases has a board of its own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import visible
+from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.plan import Origin
+from bakeoff.report.compare.comparison import FileName, case_keys, countable
+from bakeoff.report.formatting import UNKNOWN
+from bakeoff.report.readers import Source
+from bakeoff.report.summary import RunTally, SubjectSummary, losses_of
+from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes, Range
+from bakeoff.stats.cells import CaseKey, Cells
+from bakeoff.stats.ranking import Standing, leaderboard
+from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
+
+SELFCHECK = "selfcheck "
+"""The prefix of the plans that `bakeoff selfcheck` runs. They test the machine as much as the subject."""
+
+_ENOUGH = 0.95
+"""The share of its trials that a run must have scored to replace an earlier run; `compare` requires the same."""
+
+
+class LeaderboardEntry(FrozenModel):
+    """One subject of the leaderboard."""
+
+    board: int  # the number of its board, from 1
+    standing: Standing
+    summary: SubjectSummary
+    model: str | None
+    source: FileName  # the run of its numbers
+    path: FileName
+    threshold: float | None  # None: nothing passes or fails
+    whole: bool  # enough of its trials were scored
+    ranked: bool = True  # False: it has no complete run, and others have one
+    updated: float | None  # when its last trial began, in seconds since 1970
+    history: tuple[float, ...]  # its scores on the same cases in all complete sources, oldest first
+    cost_interval: Range | None = None  # of the mean cost of a trial
+    time_interval: Range | None = None
+
+    @property
+    def rank(self) -> str:
+        """Return every rank that fits the data, such as `2–4`; a dash if it could not be compared."""
+        best, worst = self.standing.best, self.standing.worst
+        if self.standing.undefined:
+            return UNKNOWN
+        return str(best) if best == worst else f"{best}–{worst}"
+
+    def is_tied_with(self, other: "LeaderboardEntry") -> bool:
+        """Tell whether both are ranked and the data do not tell them apart."""
+        if other is self or not (self.ranked and other.ranked):
+            return False
+        shared = not set(self.standing.groups).isdisjoint(other.standing.groups)
+        return shared or self.standing.undefined or other.standing.undefined
+
+
+class Board(FrozenModel):
+    """One set of cases; the subjects that were tried on it are ranked among themselves."""
+
+    name: str  # of the plan of the latest run
+    cases: int
+    origin: str = ""  # the checkout of the cases and its commit, if known
+    unequal_losses: tuple[UnequalLosses, ...] = ()  # pairs of subjects that lost shares of their trials by no chance
+
+
+class Leaderboard(FrozenModel):
+    entries: tuple[LeaderboardEntry, ...]  # of all boards; a subject has one on each board
+    boards: tuple[Board, ...]  # that with the latest run first
+    left_out: tuple[str, ...]  # controls, and subjects without a scored trial
+    by_id_alone: bool = False  # cases were paired by id only, because the content of a source's cases is unknown
+    selfchecks: int = 0  # the number of self-check runs that were left out
+    unreadable: tuple[FileName, ...] = ()  # sources that could not be read, and why
+
+    def on_board(self, number: int) -> tuple[LeaderboardEntry, ...]:
+        """Return the entries of one board, best first."""
+        return tuple(entry for entry in self.entries if entry.board == number)
+
+
+class NothingToRank(UsageError):
+    """No run has a scored trial of a subject that is no control."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """One subject in one source."""
+
+    source: Source
+    summary: SubjectSummary
+    cells: Cells
+    planned: frozenset[CaseKey]  # the cases that it was to be tried on
+    updated: float
+    model: str | None
+    cost_and_time: CostAndTime
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether enough of its trials were scored to stand for the subject."""
+        return self.summary.scored + self.summary.not_needed >= _ENOUGH * self.summary.planned
+
+
+def rank_sources(sources: Iterable[Source]) -> Leaderboard:
+    """Rank the latest result of each subject, by name, without controls."""
+    return _rank([found for source in sources for found in _read(source)])
+
+
+def rank_results(sources: Iterable[Source]) -> Leaderboard:
+    """Rank a whole results folder: skip damaged runs and self-checks."""
+    runs: list[_Candidate] = []
+    problems: list[str] = []
+    selfchecks = 0
+    for source in sources:
+        try:
+            if source.plan.name.startswith(SELFCHECK):
+                selfchecks += 1
+            else:
+                runs += _read(source)
+        except BakeoffError as error:
+            problems.append(str(error))
+    return _rank(runs, tuple(problems), selfchecks)
+
+
+def _read(source: Source) -> list[_Candidate]:
+    with countable(source):
+        return list(_subjects_of(source))
+
+
+def _rank(runs: Iterable[_Candidate], unreadable: tuple[str, ...] = (), selfchecks: int = 0) -> Leaderboard:
+    counted: list[_Candidate] = []
+    left_out: dict[str, None] = {}
+    for run in runs:
+        if run.summary.control or not run.cells:
+            left_out[run.summary.subject] = None
+        else:
+            counted.append(run)
+    if not counted:
+        found = f" (left out: {visible(', '.join([*left_out][:5]), 200)})" if left_out else ""
+        first = f"; not read: {unreadable[0]}" if unreadable else ""
+        raise NothingToRank(
+            f"nothing to rank: no subject besides controls has a scored trial{found}; "
+            f"`bakeoff runs list` lists all runs{first}"
+        )
+    boards = _by_cases(counted)
+    names = {run.summary.subject for run in counted}
+    ranked = [_ranked(runs, number) for number, runs in enumerate(boards, 1)]
+    return Leaderboard(
+        entries=tuple(entry for entries in ranked for entry in entries),
+        boards=tuple(_board(runs[-1], entries) for runs, entries in zip(boards, ranked, strict=True)),
+        left_out=tuple(name for name in left_out if name not in names),
+        by_id_alone=any(not run.source.description.content_known for run in counted) and len(names) > 1,
+        selfchecks=selfchecks,
+        unreadable=unreadable,
+    )
+
+
+def _board(latest: _Candidate, entries: Sequence[LeaderboardEntry]) -> Board:
+    plan = latest.source.plan
+    return Board(
+        name=plan.name,
+        cases=len(latest.planned),
+        origin=visible(plan.origin.label, 100),
+        unequal_losses=unequal_losses(losses_of(entry.summary for entry in entries)),
+    )
+
+
+def _by_cases(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
+    """Return the runs with the same cases together, oldest first; those with the latest run come first.
+
+    Where only the names of cases are known, track and commit have to be the same too.
+    """
+    groups: dict[tuple[frozenset[CaseKey], Origin | None], list[_Candidate]] = {}
+    for run in sorted(runs, key=lambda found: found.updated):
+        if run.source.description.content_known:
+            groups.setdefault((run.planned, None), []).append(run)
+            continue
+        origin = run.source.plan.origin
+        likely = _likely_contents(runs, origin)
+        cases = frozenset(likely.get(key.id, key) for key in run.planned)
+        cells = {likely.get(key.id, key): cell for key, cell in run.cells.items()}
+        place = Origin(track=origin.track, commit=origin.commit)
+        known = all(key.id in likely for key in run.planned)
+        groups.setdefault((cases, None if known else place), []).append(replace(run, planned=cases, cells=cells))
+    return sorted(groups.values(), key=lambda group: -group[-1].updated)
+
+
+def _likely_contents(runs: Iterable[_Candidate], origin: Origin) -> dict[str, CaseKey]:
+    """Return, for each id of a case, the content that most runs from there have for it."""
+    contents: dict[str, Counter[CaseKey]] = {}
+    for run in runs:
+        if run.source.description.content_known and origin.is_comparable(run.source.plan.origin):
+            for key in run.planned:
+                contents.setdefault(key.id, Counter())[key] += 1
+    return {name: keys.most_common(1)[0][0] for name, keys in contents.items()}
+
+
+def _ranked(runs: Sequence[_Candidate], board: int) -> list[LeaderboardEntry]:
+    """Rank the subjects of runs of the same cases, which come oldest first."""
+    histories: dict[str, list[_Candidate]] = {}
+    for run in runs:
+        histories.setdefault(run.summary.subject, []).append(run)
+    # A run that was killed says less than the complete run before it.
+    chosen = {name: [run for run in found if run.whole] or found for name, found in histories.items()}
+    # Of subjects with the same score, the one that costs less comes first, then the one that takes less time.
+    latest = sorted((found[-1] for found in chosen.values()), key=_price_and_time)
+    # The score of an unfinished run is that of the cases that happened to come first, so it has no rank beside others.
+    complete = [found for found in latest if found.whole] or latest
+    apart = [found for found in latest if not found.whole] if len(complete) < len(latest) else []
+    ranked = leaderboard({found.summary.subject: found.cells for found in complete})
+    unranked = leaderboard({found.summary.subject: found.cells for found in apart}) if apart else ()
+    without_rank = {"best": 1, "worst": len(latest), "groups": (), "undefined": True}
+    standings = (*ranked, *(standing.model_copy(update=without_rank) for standing in unranked))
+    entries = [_entry(board, standing, chosen[standing.subject]) for standing in standings]
+    return [entry.model_copy(update={"ranked": place < len(ranked)}) for place, entry in enumerate(entries)]
+
+
+def _price_and_time(found: _Candidate) -> tuple[float, float, str]:
+    """Return a sort key: cost and time of a trial, unknown ones last, and the name."""
+    paid, seconds = found.summary.cost_per_trial, found.summary.seconds
+    return inf if paid is None else paid, inf if seconds is None else seconds, found.summary.subject
+
+
+def _subjects_of(source: Source) -> Iterator[_Candidate]:
+    plan = source.plan
+    tally, costs_and_times = RunTally(plan), CostsAndTimes(plan)
+    updated: dict[str, float] = {}
+    for record in source.records():
+        tally.add(record)
+        costs_and_times.add(record)
+        updated[record.subject] = max(updated.get(record.subject, 0.0), record.started)
+    keys = case_keys(source, plan)
+    planned = frozenset(keys.values())
+    for spec, summary in zip(plan.subjects, tally.summary().subjects, strict=True):
+        model = spec.options.get("model")
+        cells = {keys[case]: cell for case, cell in tally.cells(spec.name).items()}
+        yield _Candidate(
+            source=source,
+            summary=summary,
+            cells=cells,
+            planned=frozenset(cells) if plan.sparse else planned,  # it did not miss the cases of other subjects
+            updated=updated.get(spec.name, 0.0),
+            model=model if isinstance(model, str) else None,
+            cost_and_time=costs_and_times.by_subject[spec.name],
+        )
+
+
+def _entry(board: int, standing: Standing, runs: list[_Candidate]) -> LeaderboardEntry:
+    found = runs[-1]
+    return LeaderboardEntry(
+        board=board,
+        standing=standing,
+        summary=found.summary,
+        model=found.model,
+        source=found.source.name,
+        path=str(found.source.path),
+        threshold=max(found.source.plan.thresholds, default=None),
+        whole=found.whole,
+        updated=found.updated or None,
+        history=tuple(run.summary.score for run in runs if run.summary.score is not None),
+        cost_interval=found.cost_and_time.costs.interval(),
+        time_interval=found.cost_and_time.times.interval(),
+    )

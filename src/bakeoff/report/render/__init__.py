@@ -1,0 +1,1 @@
+"""Render blocks for a terminal, as Markdown and as self-contained pages."""

@@ -1,0 +1,359 @@
+"""Write the page of one run, in memory that does not grow with the transcripts."""
+
+import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from math import isfinite, isnan, nan
+from pathlib import Path
+from typing import Any, get_args
+
+from bakeoff._kernel.files import PRIVATE
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.plan import Case, SubjectSpec
+from bakeoff.record import Answers, Record
+from bakeoff.report.answer import answer
+from bakeoff.report.blocks import Datum, DoorParts, Matrix, MatrixCell, mark_of
+from bakeoff.report.compare.within_run import (
+    describe_comparisons,
+    tag_section,
+    tags_of,
+    treatment_effects,
+    treatment_section,
+    useful_tags,
+)
+from bakeoff.report.formatting import cost, duration, token_count, utc
+from bakeoff.report.readers import Source
+from bakeoff.report.reasons import why
+from bakeoff.report.render.html.detail import NO_PICTURE, PagePictures, case_detail, record_detail
+from bakeoff.report.render.html.render import NAME, PAGE_NAME, ChunkWriter, Page, ServedPages, chunk, menu, write_page
+from bakeoff.report.render.html.run_data import CellCounts, RunData, Sink, read_run, read_source, readable_errors
+from bakeoff.report.render.html.run_sections import costs, failures, overview, settings, tone_of, tradeoffs
+from bakeoff.report.scores import best_first
+from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
+
+DRAWN_CELLS = 2_000
+"""The number of cells above which a matrix is drawn only where it is visible."""
+
+MAX_LISTED = 20_000
+"""A page lists so many trials that passed and so many that did not, of a run the newest. Its totals count all."""
+
+VERDICTS = tuple(Verdict)
+ANSWERS = get_args(Answers)
+_MAX_BADGES = 12
+_NUMBERS = ("trial", "verdict", "answers", "chunk", "place", "picture", "estimated")
+_AMOUNTS = ("score", "cost", "tokens", "seconds")
+_NO_REASON = "no scorer returned a number"
+
+Parts = Callable[[RunData], DoorParts]
+
+
+def no_parts(data: RunData) -> DoorParts:  # noqa: ARG001 - the signature that doors implement
+    """Add nothing to the page of a run."""
+    return DoorParts()
+
+
+class TrialTable:
+    """The list of trials as columns, which can be shown, sorted and filtered without opening a chunk."""
+
+    def __init__(self) -> None:
+        self._found: Counter[bool] = Counter()  # trials, by whether they passed
+        self._numbers: dict[str, array[int]] = {name: array("q") for name in _NUMBERS}
+        self._amounts: dict[str, array[float]] = {name: array("d") for name in _AMOUNTS}  # NaN: unknown
+        self._why: list[str] = []
+
+    @property
+    def trials(self) -> "array[int]":
+        """Return the indices of the trials that are listed."""
+        return self._numbers["trial"]
+
+    def has_room(self, record: Record) -> bool:
+        """Count a trial that is to be listed. Return False if the page has too many of its kind already."""
+        self._found[record.verdict.ok] += 1
+        return self._found[record.verdict.ok] <= MAX_LISTED
+
+    @property
+    def left_out(self) -> int:
+        """Return how many trials are recorded, but not listed."""
+        return self._found.total() - len(self.trials)
+
+    def what_is_listed(self) -> str:
+        """Say which trials the page lists, if it does not list all of them."""
+        if not self.left_out:
+            return ""
+        kinds = ((False, "that did not pass"), (True, "that passed"))
+        parts = [
+            f"the newest {MAX_LISTED:,} of {found:,} {which}" if found > MAX_LISTED else f"all {found:,} {which}"
+            for ok, which in kinds
+            if (found := self._found[ok])
+        ]
+        return f"This page lists {len(self.trials):,} of {self._found.total():,} trials: {' and '.join(parts)}."
+
+    def add(self, trial: int, record: Record, chunk: int, place: int, picture: int = NO_PICTURE) -> None:
+        value, spent = record.value, record.used
+        kinds = VERDICTS.index(record.verdict), ANSWERS.index(record.answers)
+        numbers = (trial, *kinds, chunk, place, picture, record.usage_is_estimated)
+        amounts = (
+            None if value is None else round(value, 4),
+            spent.cost,
+            min(spent.tokens, 2**53) or None,
+            round(record.seconds, 4) if record.timed else None,
+        )
+        for number, column in zip(numbers, self._numbers.values(), strict=True):
+            column.append(number)
+        for amount, values in zip(amounts, self._amounts.values(), strict=True):
+            values.append(nan if amount is None else amount)
+        self._why.append("" if record.verdict.ok else visible(why(record) or _NO_REASON, 160))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the columns in the order of the plan."""
+        order = sorted(range(len(self.trials)), key=self.trials.__getitem__)
+        plain: dict[str, Sequence[Any]] = {**self._numbers, "why": self._why}
+        found = {name: [column[row] for row in order] for name, column in plain.items()}
+        for name, values in self._amounts.items():
+            whole = int if name == "tokens" else float
+            found[name] = [None if isnan(value := values[row]) else whole(value) for row in order]
+        return found
+
+
+def write_run_page(
+    folder: RunFolder,
+    path: Path | None = None,
+    *,
+    parts: Parts = no_parts,
+    served: ServedPages | None = None,
+    cycle: int | None = None,
+) -> Path:
+    """Write a run's page, by default beside its journal. Doors add parts made from the same data.
+
+    A page with a `cycle` loads itself again after the next one (`write_cycle`).
+    """
+    path = path or folder.path / PAGE_NAME
+    return _write(folder, lambda sink: read_run(folder, sink), path, parts, served, cycle=cycle)
+
+
+def write_source_page(
+    source: Source, path: Path, *, parts: Parts = no_parts, mode: int = PRIVATE, cycle: int | None = None
+) -> Path:
+    """Write the page of anything that a reader knows, such as a result file.
+
+    A page with a `cycle` loads itself again after the next one (`write_cycle`).
+    """
+    return _write(source.path, lambda sink: read_source(source, sink), path, parts, None, mode, cycle)
+
+
+def _write(
+    what: RunFolder | Path,
+    read: Callable[[Sink], RunData],
+    path: Path,
+    parts: Parts,
+    served: ServedPages | None,
+    mode: int = PRIVATE,
+    cycle: int | None = None,
+) -> Path:
+    trials = TrialTable()
+    with tempfile.TemporaryFile() as data:
+        records = ChunkWriter(data, "records")
+        pictures = PagePictures(what if isinstance(what, RunFolder) else None)
+
+        def keep(trial: int, record: Record, case: Case) -> None:
+            if trials.has_room(record):
+                trials.add(trial, record, *records.add(record_detail(record, case)), pictures.find(record, case))
+
+        with readable_errors(what):
+            run = read(keep)
+            records.close()
+            cases = ChunkWriter(data, "cases")
+            places = [cases.add(case_detail(case)) for case in run.plan.cases]
+            cases.close()
+            shown = pictures.write(data)
+            first = chunk("trials", {**_trials(run, trials, places), **shown})
+            content = _content(run, trials, parts(run))
+        page = Page("run", "run.html", path, served, cycle)
+        halves = page.halves(first, **content)
+        data.writelines(page.data())
+        write_page(path, halves, data, mode)
+    return path
+
+
+def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> dict[str, Any]:
+    plan = run.plan
+    controls = {one.subject: one.control for one in run.summary.subjects}
+    tags = {tag: place for place, tag in enumerate(useful_tags(plan))}  # to filter by; cases name their places
+    return {
+        "subjects": [visible(spec.name, NAME) for spec in plan.subjects],
+        "marks": [mark_of(spec.name, control=controls[spec.name]) for spec in plan.subjects],
+        "best_first": _subject_order(run),
+        "cases": [visible(case.id, NAME) for case in plan.cases],
+        "rounds": plan.rounds,
+        "verdicts": VERDICTS,
+        "answer_kinds": ANSWERS,
+        "case_scores": _case_scores(run),
+        "case_verdicts": _case_verdicts(run) if run.summary.own_rules else None,
+        "tags": [visible(tag, NAME) for tag in tags],
+        "case_tags": [[tags[tag] for tag in tags_of(case) if tag in tags] for case in plan.cases] if tags else [],
+        "case_chunk": [chunk for chunk, _ in places],
+        "case_place": [place for _, place in places],
+        "counts": run.counts.columns() if trials.left_out else None,
+        "left_out": trials.left_out,
+        **trials.columns(),
+    }
+
+
+def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, Any]:
+    name = visible(run.plan.name, NAME)
+    cells_of = run.cells.__getitem__
+    compared = run.summary.comparisons
+    usual = (
+        overview(run),
+        None if compared is None else describe_comparisons(compared),
+        treatment_section(treatment_effects(run.plan, run.summary, cells_of)),
+        tradeoffs(run),
+        tag_section(run.plan, cells_of, [one.subject for one in run.summary.judged]),
+    )
+    before = [*of_door.first, *filter(None, usual)]
+    after = [failures(run), *of_door.after, *filter(None, [costs(run)])]
+    return {
+        "title": f"{name} · {visible(run.name, NAME)}",
+        "heading": name,
+        "state": run.state,
+        "headline": f"{of_door.verdict} {answer(run.summary, cells_of, run.judgements)}".lstrip(),
+        "badges": [*_badges(run)][:_MAX_BADGES],
+        "tiles": _tiles(run),
+        "before": before,
+        "after": after,
+        "matrix": _matrix(run, trials),
+        "left_out": trials.what_is_listed(),
+        "settings": settings(run),
+        "menu": [
+            *menu(before),
+            {"id": "matrix", "title": "Cases"},
+            *menu(after),
+            {"id": "trials", "title": "Trials"},
+            {"id": "settings", "title": "Settings"},
+        ],
+    }
+
+
+def _badges(run: RunData) -> Iterator[str]:
+    """Yield what the scores depend on besides subjects and cases: checkout, MCP servers, versions, recordings."""
+    if label := run.plan.origin.label:
+        yield visible(f"{run.plan.origin.track}: {label}" if run.plan.origin.track else label, NAME)
+    for name in dict.fromkeys(name for spec in run.plan.subjects for name in _servers(spec)):
+        yield f"MCP: {visible(name, NAME)}"
+    for subject, version in run.versions.items():
+        yield visible(version if subject.split()[0] in version else f"{subject} {version}", NAME)
+    if run.summary.replayed:
+        yield f"{run.summary.replayed:,} of {run.summary.finished:,} replayed"
+    if run.summary.recorded:
+        yield f"{run.summary.recorded:,} of {run.summary.finished:,} recorded"
+
+
+def _servers(spec: SubjectSpec) -> Iterator[str]:
+    """Yield the names of the MCP servers of a subject."""
+    given = spec.options.get("mcp")
+    servers = given if isinstance(given, list) else []
+    named = [server.get("name") for server in servers if isinstance(server, dict)]
+    yield from (name for name in named if isinstance(name, str))
+    if any(isinstance(server, str) for server in servers):  # as typed: the name of the subject has shorter ones
+        yield from spec.name.removesuffix(f" with {spec.treatment}").split(" + ")[1:]
+
+
+def _tiles(run: RunData) -> list[tuple[str, str, str]]:
+    subjects, judged = run.summary.subjects, run.summary.judged
+    scored = sum(subject.scored for subject in subjects)
+    of_judged = sum(subject.judged for subject in judged)
+    controls = ", without controls" if len(judged) < len(subjects) else ""
+    lost = sum((Counter(subject.lost) for subject in subjects), Counter[Verdict]())
+    missing = sum(subject.missing for subject in subjects)
+    times = [mark.facts.get("time") for mark in run.marks]
+    known = [time for time in times if isinstance(time, int | float)]
+    took = duration(max(known) - min(known)) if len(known) > 1 else ""
+    started = known[0] if known else run.first_started
+    spent, guessed = run.summary.spent, any(subject.estimated for subject in run.summary.subjects)
+    at = utc(started) if isfinite(started) else None
+    passed = "–" if not run.plan.thresholds else f"{sum(subject.passed for subject in judged):,}"
+    return [
+        ("Passed", passed, f"of {of_judged:,} {'judged' if run.summary.own_rules else 'scored'}{controls}"),
+        ("Scored", f"{scored:,}", f"of {run.summary.planned:,} planned"),
+        ("Lost", f"{lost.total():,}", ", ".join(f"{count:,} {verdict}" for verdict, count in lost.items())),
+        ("Not run", f"{missing:,}", ""),
+        (
+            "Spent",
+            cost(spent.cost, estimated=guessed),
+            f"{token_count(spent.tokens, estimated=guessed)} tokens" if spent.tokens else "",
+        ),
+        ("Started", f"{at:%Y-%m-%d}" if at else "–", ", ".join(filter(None, (f"{at:%H:%M} UTC" if at else "", took)))),
+    ]
+
+
+def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
+    """Return the matrix, or None if it has too many cells; the page then draws the visible ones itself."""
+    plan, width = run.plan, len(run.plan.subjects)
+    cells = len(plan.cases) * width
+    if cells > DRAWN_CELLS:
+        return None
+    first: dict[int, int] = {}  # the first trial that is listed, by cell
+    for trial in trials.trials:
+        first[trial % cells] = min(trial, first.get(trial % cells, trial))
+    scores, verdicts = _case_scores(run), _case_verdicts(run)
+    drawn = [_cell(run.counts, at, first.get(at), scores[at], verdicts[at]) for at in range(cells)]
+    order = _subject_order(run)
+    rows = [(visible(case.id, NAME), drawn[at * width : (at + 1) * width]) for at, case in enumerate(plan.cases)]
+    judged = {one.subject for one in run.summary.judged}
+    counts = [at for at in order if plan.subjects[at].name in judged]
+    rows.sort(key=lambda row: all(cell is None or cell.tone in ("pass", "plain") for cell in _at(row[1], counts)))
+    return Matrix(
+        corner="Case",
+        columns=tuple(
+            Datum(visible(name, NAME), tone="muted" if control else "plain", mark=mark_of(name, control=control))
+            for name in (plan.subjects[at].name for at in order)
+            for control in [name not in judged]
+        ),
+        rows=tuple((name, _at(cells, order)) for name, cells in rows),
+        caption="Score by case and subject",
+    )
+
+
+def _at(cells: Sequence[MatrixCell | None], places: Sequence[int]) -> tuple[MatrixCell | None, ...]:
+    return tuple(cells[place] for place in places)
+
+
+def _subject_order(run: RunData) -> list[int]:
+    """Return the places of the subjects in the plan, best score first."""
+    places = {spec.name: place for place, spec in enumerate(run.plan.subjects)}
+    return [places[one.subject] for one in best_first(run.summary.subjects)]
+
+
+def _case_scores(run: RunData) -> list[float | None]:
+    """Return the score of each case for each subject."""
+    cells = (run.cells[spec.name].get(case.id) for case in run.plan.cases for spec in run.plan.subjects)
+    return [round(cell.mean, 4) if cell else None for cell in cells]
+
+
+def _case_verdicts(run: RunData) -> list[Verdict | None]:
+    """Return the verdict of each case for each subject; None for cases whose trials are judged one by one."""
+    return [run.cases.of(spec.name, case.id).verdict for case in run.plan.cases for spec in run.plan.subjects]
+
+
+def _cell(
+    counts: CellCounts, at: int, first: int | None, score: float | None, verdict: Verdict | None
+) -> MatrixCell | None:
+    """Return the cell of a case; `verdict` is that of a case with a pass rule of its own."""
+    scored, passed, timeouts, lost = counts.scored[at], counts.passed[at], counts.timeouts[at], counts.lost[at]
+    if not scored + lost:
+        return None
+    losses = f", {lost} lost" if lost else ""
+    if verdict is not None:
+        rounds = f"{passed} of {count_of(scored, 'round')} passed{losses}"
+        tone, note = tone_of(verdict), "recorded" if verdict is Verdict.RECORDED else f"{verdict}: {rounds}"
+    elif score is None:
+        tone, note = "lost", f"{lost} lost"
+    else:
+        all_passed = passed == scored or score == 1
+        tone = "pass" if all_passed else "partial" if score > 0 else "timeout" if timeouts == scored else "fail"
+        note = f"{passed} of {scored} passed{losses}"
+    href = None if first is None else f"#t={first}"
+    text = "lost" if score is None else f"{100 * score:.0f}"
+    return MatrixCell(text=text, sort=score, tone=tone, note=note, href=href)

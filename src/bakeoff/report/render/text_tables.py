@@ -1,0 +1,182 @@
+"""Fit tables to the width of a terminal, without importing what draws them.
+
+Names and denominators are never left out. If the width is too small, drawings go first, then texts become short, then
+columns go in the order of `Column.drop`. Losses that disappear that way are listed below the table.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from bakeoff._kernel.text import visible
+from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Tone, as_datum, pieces, sparkline
+
+WIDE = 100
+"""The width from which a table has two spaces between its columns."""
+
+_MAX_QUOTE_LENGTH = 200
+_MAX_TEXT_LENGTH = 2000
+_FOLDED = 24  # the width that a text column gets before other columns are dropped for it
+_TITLE = 16  # characters in a line of a title that is folded
+_BAR = 10
+_DROPPED_BEFORE_COMPACT = 8
+_BARS = Column("", drop=_DROPPED_BEFORE_COMPACT + 1, optional=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCell:
+    text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A table as lines of text have room for it, and the notes that follow it."""
+
+    columns: tuple[Column, ...]  # with the titles to show
+    rows: tuple[tuple[TextCell, ...], ...]
+    gap: int
+    notes: tuple[str, ...] = ()
+
+
+def plain_text(phrase: Phrase) -> str:
+    """Return a phrase on one line, with control characters made visible."""
+    return "".join(
+        visible(part.text, _MAX_QUOTE_LENGTH) if isinstance(part, Quote) else visible(part, _MAX_TEXT_LENGTH)
+        for part in pieces(phrase)
+    )
+
+
+def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> TextTable:
+    """Return the fullest version of a table that fits; where none does, the smallest, whose names are folded."""
+    rows = [[as_datum(value) for value in row] for row in table.rows]
+    columns = list(table.columns)
+    if any(datum.span for row in rows for datum in row):
+        columns.append(_BARS)
+        rows = [[*row, _bar(row)] for row in rows]
+    layout = _Layout(columns, rows, list(range(len(columns))), 2 if width >= WIDE else 1)
+    while layout.width(measure) > width:
+        droppable = max(layout.shown, key=lambda place: columns[place].drop)
+        if not layout.compact and columns[droppable].drop <= _DROPPED_BEFORE_COMPACT:
+            layout.compact = True
+        elif columns[droppable].drop:
+            layout.shown.remove(droppable)
+        else:
+            break
+    return TextTable(
+        columns=tuple(Column(layout.title(columns[place]), columns[place].align) for place in layout.shown),
+        rows=tuple(tuple(TextCell(layout.text(row[place]), row[place].tone) for place in layout.shown) for row in rows),
+        gap=layout.gap,
+        notes=tuple(layout.notes()),
+    )
+
+
+def split_table(table: Table, width: int, measure: Callable[[str], int] = len) -> list[TextTable]:
+    """Return a table as it is if it fits, else as several below each other, with the titles of columns on more lines.
+
+    Each has the first column, and as many others as fit. Nothing is left out. A table with more columns than rows is
+    turned first.
+    """
+    whole = fit_table(table, width, measure)
+    if _needed(whole, measure) > width and len(table.columns) - 1 > len(table.rows):
+        whole = _turned(whole)
+    if _needed(whole, measure) <= width:
+        return [whole]
+    rows = whole.rows
+    first = min(_FOLDED, max(measure(row[0].text) for row in rows))
+    titles = [Column(folded_name(column.title), column.align) for column in whole.columns]
+    groups: list[list[int]] = []
+    room = 0
+    for place, column in enumerate(titles[1:], 1):
+        needed = whole.gap + max(map(measure, (*column.title.split("\n"), *(row[place].text for row in rows))))
+        if not groups or needed > room:
+            groups.append([0])
+            room = width - first
+        groups[-1].append(place)
+        room -= needed
+    return [
+        TextTable(
+            columns=tuple(titles[place] for place in group),
+            rows=tuple(tuple(row[place] for place in group) for row in rows),
+            gap=whole.gap,
+            notes=whole.notes if group is groups[-1] else (),
+        )
+        for group in groups
+    ]
+
+
+def _needed(table: TextTable, measure: Callable[[str], int]) -> int:
+    """Return the width that a table needs if its first column is folded."""
+    widths = [
+        max(map(measure, (*column.title.split("\n"), *(row[place].text for row in table.rows))))
+        for place, column in enumerate(table.columns)
+    ]
+    return min(widths[0], _FOLDED) + sum(widths[1:]) + table.gap * (len(widths) - 1)
+
+
+def _turned(table: TextTable) -> TextTable:
+    """Return a table with its rows as columns."""
+    columns = (Column(""), *(Column(folded_name(row[0].text), "end") for row in table.rows))
+    rows = tuple(
+        (TextCell(column.title), *(row[place] for row in table.rows))
+        for place, column in enumerate(table.columns[1:], 1)
+    )
+    return replace(table, columns=columns, rows=rows)
+
+
+def folded_name(name: str, most: int = _TITLE) -> str:
+    """Return a name on several lines, broken after signs such as `:` and `/` where possible."""
+    lines = [""]
+    for part in re.findall(r"[^:/_ -]*[:/_ -]|[^:/_ -]+", name):
+        if len(lines[-1] + part) > most and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line[at : at + most] for line in lines for at in range(0, len(line), most))
+
+
+@dataclass(slots=True)
+class _Layout:
+    """The columns of a table that are shown, and whether their texts are short."""
+
+    columns: list[Column]
+    rows: list[list[Datum]]
+    shown: list[int]
+    gap: int
+    compact: bool = False
+
+    def title(self, column: Column) -> str:
+        return column.short if self.compact and column.short else visible(column.title, _MAX_QUOTE_LENGTH)
+
+    def text(self, datum: Datum) -> str:
+        text = datum.short if self.compact and datum.short else plain_text(datum.text)
+        return " ".join(filter(None, (sparkline(datum.trail), text)))
+
+    def width(self, measure: Callable[[str], int]) -> int:
+        """Return the width that the table needs."""
+        total = self.gap * (len(self.shown) - 1)
+        for place in self.shown:
+            column = self.columns[place]
+            texts = (*self.title(column).split("\n"), *(self.text(row[place]) for row in self.rows))
+            widest = max(map(measure, texts))
+            total += widest if column.numeric or column is _BARS else min(widest, _FOLDED)
+        return total
+
+    def notes(self) -> list[str]:
+        """List the losses that are not in the table, and the columns that a wider terminal would show."""
+        found, hidden = [], []
+        for place, column in enumerate(self.columns):
+            gone = place not in self.shown
+            lost = [row for row in self.rows if row[place].tone == "lost"]
+            lost = [row for row in lost if gone or (self.compact and row[place].short)]
+            found += [f"{column.title} of {plain_text(row[0].text)}: {plain_text(row[place].text)}" for row in lost]
+            if gone and not column.optional and any(row[place].tone not in ("lost", "muted") for row in self.rows):
+                hidden.append(column.title)
+        return [*found, *([f"A wider terminal also shows: {', '.join(hidden)}"] if hidden else [])]
+
+
+def _bar(row: list[Datum]) -> Datum:
+    share = next((datum.span.value for datum in row if datum.span), 0.0)
+    full = min(_BAR, max(0, round(_BAR * share)))
+    return Datum(
+        "█" * full + "░" * (_BAR - full), tone="fail" if share < 0.5 else "partial" if share < 0.75 else "pass"
+    )
