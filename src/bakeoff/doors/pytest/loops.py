@@ -228,11 +228,8 @@ EvalLoop = LoopThread | BorrowedLoop
 def async_fixtures(template: pytest.Function) -> list[Any]:
     """Return the definitions of the async fixtures that a test uses, its own and those of its fixtures."""
     found = (definitions[-1] for definitions in template._fixtureinfo.name2fixturedefs.values() if definitions)
-    return [each for each in found if _is_async(each.func)]
-
-
-def _is_async(function: Any) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    is_async = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return [each for each in found if any(test(each.func) for test in is_async)]
 
 
 def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:

@@ -280,7 +280,8 @@ def _of_param(given: Any) -> tuple[Any, Any, Sequence[Any]]:
 def _marks(values: Mapping[str, Any], of_param: Sequence[Any]) -> tuple[pytest.MarkDecorator, ...]:
     """Return the marks of a row: those of its `pytest.param`, its `marks` and its `skip`."""
     skip = values.get("skip")
-    skips = [pytest.mark.skip(reason=skip if isinstance(skip, str) else "its row says so")] if _is_true(skip) else []
+    skipped = skip.strip().lower() not in _NO if isinstance(skip, str) else bool(skip)
+    skips = [pytest.mark.skip(reason=skip if isinstance(skip, str) else "its row says so")] if skipped else []
     own = [getattr(pytest.mark, one) if isinstance(one, str) else one for one in _listed(values.get("marks"))]
     every = (*of_param, *own, *skips)
     return tuple(
@@ -294,10 +295,6 @@ def _listed(value: Any) -> list[Any]:
     if isinstance(value, str):
         return value.replace(",", " ").split()
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _is_true(value: Any) -> bool:
-    return value.strip().lower() not in _NO if isinstance(value, str) else bool(value)
 
 
 def _own_threshold(value: Any) -> Any:

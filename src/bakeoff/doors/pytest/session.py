@@ -159,7 +159,9 @@ class EvalSession:
                 running.execution.stop()
             execution = self._execution(group, group.rows, arguments, group.holder, loop)
             running = self._running[group] = _RunningCase(execution, arguments, loop)
-            running.submit(group, self._upcoming(item), last=self._submits_all(group))
+            waits = any(each.may_be_skipped() for each in self._selected[group])  # for its turn
+            all_at_once = group.lasting and not self._step_by_step and not waits
+            running.submit(group, self._upcoming(item), last=all_at_once)
         elif self._step_by_step or item.row.id not in running.submitted:
             running.submit(group, self._upcoming(item), last=False)
         case = running.pending.pop(item.row.id, None)
@@ -184,11 +186,6 @@ class EvalSession:
     def forget(self, item: "Eval") -> None:
         """Forget a case that `finished` has returned: it is reported."""
         del self._running[item.group].pending[item.row.id]
-
-    def _submits_all(self, group: Group) -> bool:
-        """Tell whether all cases of a group are submitted at once. One that may be skipped waits for its turn."""
-        waits = any(each.may_be_skipped() for each in self._selected[group])
-        return group.lasting and not self._step_by_step and not waits
 
     def _wait_for(self, case: PendingCase, execution: SuiteExecution) -> None:
         """Wait for a case, and give pytest what it printed, also if the wait is interrupted."""
@@ -255,16 +252,19 @@ class EvalSession:
     def _upcoming(self, item: "Eval") -> "Iterator[Eval]":
         """Yield this item, and those of its group that this process will run after it, as far as that is known."""
         yield item
+        at_a_time = concurrency_of(self._config, item.group.described.settings)
         if self._scheduled is None:
             later = (each for each in self._later(item) if not each.may_be_skipped())
-            yield from later if self.decisions is None else self._soon(item, later)
+            # As many as run beside this one, if they are needed as far as is known now.
+            soon = self.decisions and islice(filter(self.decisions.needs, later), at_a_time - 1)
+            yield from soon or later
             return
         items = self._items
         scheduled: Iterator[Any] = chain([item.group.following], (items[index] for index in self._scheduled()))
         if not item.group.lasting:
             scheduled = takewhile(lambda each: getattr(each, "group", None) is item.group, scheduled)
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
-        yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
+        yield from islice(ahead, at_a_time)
 
     def _later(self, item: "Eval") -> "Iterator[Eval]":
         """Yield the items of the group after this one, up to where pytest may make other fixtures for them."""
@@ -276,12 +276,6 @@ class EvalSession:
         return (
             mine for mine, next_one in takewhile(lambda both: both[0] is both[1], zip(later, following, strict=False))
         )
-
-    def _soon(self, item: "Eval", later: "Iterable[Eval]") -> "Iterator[Eval]":
-        """Yield as many of the later items as run beside this one, if they are needed as far as is known now."""
-        assert self.decisions is not None
-        at_a_time = concurrency_of(self._config, item.group.described.settings)
-        return islice(filter(self.decisions.needs, later), at_a_time - 1)
 
     def is_not_needed(self, item: "Eval") -> bool:
         """Tell whether an item decides nothing and was not started yet."""

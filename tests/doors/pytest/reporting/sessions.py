@@ -4,13 +4,13 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import bakeoff.report.render.html
 import junitparser
 import pytest
 import scipy.special
 import scipy.stats
 from tests.doors.pytest.reporting import stand_in
 
+import bakeoff.report.render.html
 from bakeoff.doors.pytest import ending
 
 # Otherwise each session in this process would import these, and forget them.
