@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.json import as_json, clean
 from bakeoff._kernel.text import escaped
-from bakeoff.doors.pytest.adapters import Errors, EvalSubject, ReadyOutput, call_with_row, transcript_of
+from bakeoff.doors.pytest.adapters import Errors, EvalSubject, ReadyOutput, call_with_row
 from bakeoff.doors.pytest.gather import LOGGED, RUNNING, EvalFailed, gathering, report
 from bakeoff.doors.pytest.loops import on_asyncio
 from bakeoff.doors.pytest.options import name_of_test
@@ -33,6 +33,7 @@ from bakeoff.protocols import Subject
 from bakeoff.record import Failure, Phase, Record, Score, ToolCall, Transcript, Usage
 from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.scorers.adapters import ScorerLike
+from bakeoff.sdk_results.transcripts import transcript_of
 
 Result = TypeVar("Result")
 

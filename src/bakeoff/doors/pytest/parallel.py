@@ -1,7 +1,6 @@
 """Run the cases of one suite side by side on the session's event loop, while pytest reports them in order."""
 
 import asyncio
-import os
 import sys
 import threading
 from collections import deque
@@ -10,7 +9,6 @@ from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanag
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.clock import Clock
@@ -47,40 +45,6 @@ the records of two suites would look like those of two plans."""
 _PLAIN_CASE = Case(id="case", prompt="")  # copied for each row, which is faster than making a new one
 
 _MAX_AHEAD = 256  # finished cases that wait to be reported
-_CHUNK = 1 << 16
-
-
-class SessionBudget(Budget):
-    """A budget that the threads of a session share, and under xdist its workers too.
-
-    Each worker appends its spending to one file, and reads there what the others have spent. The file is opened once,
-    so that nothing is lost if someone deletes it from the folder of temporary files.
-    """
-
-    def __init__(self, options: RunOptions, ledger: Path | None = None) -> None:
-        super().__init__(options)
-        self._lock = threading.Lock()
-        try:  # closed with the process: a worker has only one session
-            self._ledger = None if ledger is None else os.open(ledger, os.O_RDWR | os.O_APPEND)
-        except OSError as error:
-            raise InfraError(f"workers of xdist count their spending in {ledger}: {error.strerror}") from error
-        self._read_to = 0
-
-    def add(self, usage: Usage) -> None:
-        if self._ledger is not None:
-            os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
-            return
-        with self._lock:
-            super().add(usage)
-
-    def exceeded(self) -> str | None:
-        if self._ledger is not None:
-            with self._lock:
-                while whole := os.pread(self._ledger, _CHUNK, self._read_to).rpartition(b"\n")[0]:
-                    for line in whole.splitlines():
-                        super().add(Usage.model_validate_json(line))
-                    self._read_to += len(whole) + 1
-        return super().exceeded()
 
 
 @dataclass(slots=True, eq=False)

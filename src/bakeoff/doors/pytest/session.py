@@ -25,11 +25,12 @@ from bakeoff.doors.pytest.adapters import (
 from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group, subjects_of
 from bakeoff.doors.pytest.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here
 from bakeoff.doors.pytest.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
-from bakeoff.doors.pytest.parallel import PendingCase, SessionBudget, SuiteExecution, SuiteTrials
+from bakeoff.doors.pytest.parallel import PendingCase, SuiteExecution, SuiteTrials
 from bakeoff.doors.pytest.printing import printing_of
 from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.suite import NO_LIMIT, Settings
 from bakeoff.engine.resources import SharedResources
+from bakeoff.engine.run_control import SharedBudget
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Subject
 from bakeoff.record import Record
@@ -95,7 +96,7 @@ class EvalSession:
         self._config = config
         self.options = run_options(config)
         spending = getattr(config, "workerinput", {}).get(SPENDING_FILE)
-        self._budget = SessionBudget(self.options, Path(spending) if spending else None)
+        self._budget = SharedBudget(self.options, Path(spending) if spending else None)
         self.loop = LoopThread()
         self._shared = SharedResources()
         self._running: dict[Group, _RunningCase] = {}
