@@ -12,8 +12,8 @@ from bakeoff.report.formatting import percent, visible
 from bakeoff.report.gates import (
     NONE_ALLOWED,
     Allowance,
-    ComparisonRule,
     GateEvidence,
+    GateRule,
     GateState,
     UndecidedCases,
     decide_gate,
@@ -131,7 +131,7 @@ def _against_baseline(
         compared[name] = compare(*cells[name]).model_copy(update={**found, "p_value": None})
         rulings[name] = _anytime_ruling(compared[name], pair)
     comparisons = [(compared[name], ruling) for name, ruling in rulings.items()]
-    rule = ComparisonRule(margin=gates.margin, undecidable=gates.undecidable)
+    rule = GateRule(margin=gates.margin, undecidable=gates.undecidable)
     parts = ["no suite is in both runs"] * (not common)
     parts += [*_sentences(compared, rulings), *_in_one_run_only(was, now)]
     failed = decide_gate(GateEvidence(comparisons=comparisons, rule=rule)).state is GateState.FAILED
