@@ -23,6 +23,7 @@ from bakeoff.report.compare.comparison import FileName, compare_sources, read_ar
 from bakeoff.report.compare.description import describe_comparison
 from bakeoff.report.exports.github import harmless_in_logs, harmless_json
 from bakeoff.report.formatting import UNKNOWN, percent, sentence, span
+from bakeoff.report.leaderboard.description import describe_leaderboard
 from bakeoff.report.leaderboard.ranking import SELFCHECK, rank_results, rank_sources
 from bakeoff.report.readers import find_source, known_readers
 from bakeoff.report.render.markdown import to_markdown
