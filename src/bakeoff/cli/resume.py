@@ -14,8 +14,7 @@ from bakeoff.cli.console import out, tell_of_signature
 from bakeoff.cli.declare import command, group_of
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import EndingFlags, NoOpen, RescoreFlags, ResumeFlags, RunName
-from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
-from bakeoff.cli.trust import trusted_plan
+from bakeoff.cli.run_plan import PASSED, carry_out, check_plan, trusted_plan
 from bakeoff.engine.resume import read_progress, trials_left
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec

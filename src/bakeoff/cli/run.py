@@ -32,8 +32,7 @@ from bakeoff.cli.flags import (
     VerifyFlags,
 )
 from bakeoff.cli.pages import show, write_pages_of
-from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, check_plan
-from bakeoff.cli.trust import trusted_plan
+from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, check_plan, trusted_plan
 from bakeoff.cli.verify import audited
 from bakeoff.doors.components.pictures import take_pictures
 from bakeoff.doors.components.plan import CONTROLS, DOOR, build_plan, case_of, servers_of
