@@ -8,10 +8,26 @@ from typing import Annotated
 
 from typer import Argument
 
+from bakeoff._kernel.choices import (
+    ComparisonGate,
+    UndecidableRule,
+)
 from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import err, out, say
-from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import ROUNDS, CompareFlags, ReportFlags, Results, SelfCheckFlags
+from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.flags import (
+    MARGIN,
+    ROUNDS,
+    UNDECIDABLE,
+    ExitZero,
+    Jobs,
+    MaxCost,
+    NewResults,
+    ReportFlags,
+    Results,
+    Sandbox,
+    Trust,
+)
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, trusted_plan, watch
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
@@ -31,6 +47,40 @@ from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_
 from bakeoff.storage.store_copy import fetch_all
 
 app = group_of()
+
+
+class CompareFlags(Flags):
+    """The options of `bakeoff compare`."""
+
+    candidate: Annotated[
+        str | None, Argument(metavar="CANDIDATE", help="The same. Leave it out to compare two subjects of one run.")
+    ] = None
+    results: Results = Path("results")
+    subject_a: str | None = flag(None, "The subject to take from the baseline.", metavar="NAME")
+    subject_b: str | None = flag(None, "The subject to take from the candidate.", metavar="NAME")
+    gate: ComparisonGate = flag("verdict", "With --margin, `regression` allows a gain of any size.")
+    margin: float | None = MARGIN
+    undecidable: UndecidableRule = UNDECIDABLE
+    details: int = flag(5, "How many changed cases to show in full.", min=0)
+    require_calibrated_judge: bool = flag(
+        False, "Decide by scores that labels correct; refuse (exit 3) if a judge has too few labels."
+    )
+    exit_zero: ExitZero = False
+
+
+class SelfCheckFlags(Flags):
+    """The options of `bakeoff selfcheck`."""
+
+    run: Annotated[
+        str | None, Argument(metavar="RUN", help="The run whose plan to use. Default: the plan of the demo.")
+    ] = None
+    results: NewResults = Path("results")
+    subject: str | None = flag(None, "The subject of the plan to run.", metavar="NAME")
+    rounds: int | None = flag(None, "How often to try each case. Default: as often as the run.", min=1)
+    jobs: Jobs = None
+    sandbox: Sandbox = "auto"
+    max_cost: MaxCost = None
+    trust: Trust = False
 
 
 @command(app, "compare")

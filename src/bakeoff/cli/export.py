@@ -9,7 +9,7 @@ from bakeoff._kernel.choices import ExportFormat, LogFormat
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import AsJson, Output, Results, RunName
+from bakeoff.cli.flags import AsJson, Results, RunName
 from bakeoff.errors import UsageError
 from bakeoff.logs.importing import ImportedRun, import_log
 from bakeoff.logs.reader import Choices, plan_source
@@ -28,7 +28,7 @@ def run_export(
     run: RunName = "latest",
     results: Results = Path("results"),
     format_: ExportFormat = flag("csv", "The format to write.", "--format"),
-    output: Output = "-",
+    output: str = flag("-", "The file to write; `-` is stdout.", "--output", "-o", metavar="FILE"),
     subject: str | None = flag(None, "Export only this subject.", metavar="NAME"),
 ) -> None:
     """Write a run in the format of another tool.

@@ -4,12 +4,13 @@ import asyncio
 import getpass
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from bakeoff._kernel.text import count_of, part_of
 from bakeoff.cli.compare import show
 from bakeoff.cli.console import out, say
-from bakeoff.cli.declare import command, group_of
-from bakeoff.cli.flags import JudgeAuditFlags, LabelFlags, ReportFlags, RunName
+from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.flags import NoOpen, Port, ReportFlags, Results, RunName, Trust
 from bakeoff.cli.pages import open_address
 from bakeoff.cli.run_plan import trusted_plan
 from bakeoff.doors import door_of
@@ -28,6 +29,36 @@ from bakeoff.storage.run_folder import find_run
 
 app = group_of()
 judges = group_of("Check model judges against labels of people.", "bakeoff judge audit latest")
+
+
+class LabelFlags(Flags):
+    """The options of `bakeoff label`."""
+
+    results: Results = Path("results")
+    scorer: str | None = flag(None, "The judge to label for, if there are several.", metavar="NAME")
+    labeller: str | None = flag(None, "Who labels. Default: your login name.", metavar="NAME")
+    count: int | None = flag(
+        None, "Answers to label, with those of earlier sessions. Default: 30 of each subject.", min=1
+    )
+    port: Port = 0
+    no_open: NoOpen = False
+
+
+class JudgeAuditFlags(Flags):
+    """The options of `bakeoff judge audit`."""
+
+    results: Results = Path("results")
+    scorer: str | None = flag(None, "The judge to audit, if there are several.", metavar="NAME")
+    cut: float | None = flag(
+        None,
+        "The score from which on an answer passes. Default: the run's threshold, or 0.5.",
+        "--threshold",
+        min=0,
+        max=1,
+        metavar="SCORE",
+    )
+    repeat: int | None = flag(None, "Ask the judge so often about each labelled answer, for its flips.", min=2)
+    trust: Trust = False
 
 
 @command(app, "label")

@@ -13,12 +13,12 @@ from typing import Annotated
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 from rich.text import Text
-from typer import Argument
+from typer import Argument, Option
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import add_row, err, out, print_json, say, table
 from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import AsJson, Refresh
+from bakeoff.cli.flags import AsJson
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.catalogue import _OUR_NAMES, ListedModel, listed_models, priced_model
@@ -36,6 +36,7 @@ from bakeoff.report.formatting import UNKNOWN
 
 app = group_of("List models, show prices, download a model.", "bakeoff models list --provider local")
 
+Refresh = Annotated[bool, Option("--refresh", help="Fetch the AI Gateway's list of models again.")]
 _NEAR = 5
 _KINDS = ("input", "output", "cacheRead", "cacheCreation")
 _NUMBERS = ("context", "in", "out", "cache read", "cache write")

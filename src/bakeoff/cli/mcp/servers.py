@@ -14,8 +14,8 @@ from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, quoted
 from bakeoff._kernel.yaml_with_lines import gathered
 from bakeoff.cli.console import can_ask, out, print_json, say
-from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import AsJson, DirectFlags, ServerFlags, ServerOptions, Yes
+from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.flags import CONFIG, HEADERS, AsJson, Yes
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
 from bakeoff.doors.mcp.client_files import client_specs, is_client_file
@@ -40,6 +40,39 @@ from bakeoff.subjects.variables import with_variables
 
 app = group_of()
 FailOnChange: TypeAlias = Literal["breaking", "risky", "cosmetic", "never"]
+
+
+ConfigPath = Annotated[
+    Path | None,
+    Argument(
+        metavar="PATH",
+        help="A YAML file, or a folder of them. Default: the nearest configuration here or in a folder above.",
+    ),
+]
+
+
+class DirectFlags(Flags):
+    """Which servers of a configuration, or some that are named directly. Subclasses say where the configuration is."""
+
+    only: list[str] | None = flag(None, "Only this server of the configuration.", "--server")
+    commands: list[str] | None = flag(
+        None, "The command of a server, instead of a configuration.", "--command", metavar="TEXT"
+    )
+    urls: list[str] | None = flag(None, "The URL of a server, instead of a configuration.", "--url", metavar="URL")
+    headers: list[str] | None = HEADERS
+    path: Path | None = None
+
+
+class ServerFlags(DirectFlags):
+    """Which servers, with the configuration as the argument."""
+
+    path: ConfigPath = None
+
+
+class ServerOptions(DirectFlags):
+    """Which servers, with the configuration as an option."""
+
+    path: Path | None = CONFIG
 
 
 def direct_servers(servers: DirectFlags) -> list[ServerSpec]:
