@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.yaml_with_lines import parse_yaml
+from bakeoff._kernel.yaml import parse_yaml
 from bakeoff.doors.agents.agents import read_agent
 from bakeoff.doors.agents.exercises import find_exercises
 from bakeoff.doors.agents.results.read import parse_result as parse_exercise_result

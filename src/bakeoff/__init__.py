@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from bakeoff._kernel.lazy_imports import lazy_imports
+from bakeoff._kernel.imports import lazy_imports
 from bakeoff._version import __version__
 
 if TYPE_CHECKING:
@@ -114,4 +114,4 @@ __all__ = [
     "summarise",
 ]
 
-__getattr__, __dir__ = lazy_imports(__name__, _HOMES)
+__getattr__, __dir__ = lazy_imports(__name__, {name: module for module, names in _HOMES.items() for name in names})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from bakeoff._kernel.cores import JOBS_RULE, default_jobs, usable_cores
+from bakeoff._kernel.environment import JOBS_RULE, default_jobs, usable_cores
 from bakeoff.cli.declare import subcommands
 from bakeoff.cli.main import app
 from bakeoff.options import RunOptions

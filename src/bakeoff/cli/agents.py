@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 from rich.text import Text
 from typer import Argument, Option
 
+from bakeoff._kernel.text import visible
 from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run
@@ -43,7 +44,6 @@ from bakeoff.doors.agents.results.read import ExerciseResultReader, read_result
 from bakeoff.doors.agents.verify import gradable_exercises
 from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
-from bakeoff.report.formatting import visible
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
 from bakeoff.sandbox.process import ProcessSandbox, has_landlock

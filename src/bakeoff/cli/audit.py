@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.agents import gradable
 from bakeoff.cli.console import err, out, say, warn
 from bakeoff.cli.declare import Flags, command, flag, group_of
@@ -35,7 +35,6 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case
 from bakeoff.report.audit import describe_audit
 from bakeoff.report.exports.badges import audit_badge
-from bakeoff.report.formatting import visible
 from bakeoff.report.render.html import write_report_page
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks

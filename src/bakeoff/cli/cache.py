@@ -6,14 +6,13 @@ from typing import Annotated
 import typer
 from typer import Argument
 
-from bakeoff._kernel.cache import cache_folder, delete_folder, folder_size
-from bakeoff._kernel.files import in_megabytes
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.environment import cache_folder
+from bakeoff._kernel.files import delete_folder, folder_size, in_megabytes
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.cli.declare import command, group_of
 from bakeoff.cli.flags import AsJson, Yes
 from bakeoff.errors import UsageError
-from bakeoff.report.formatting import visible
 
 app = group_of("Show and clear what can be downloaded or built again.", "bakeoff cache size")
 

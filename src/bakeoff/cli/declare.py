@@ -17,7 +17,7 @@ import typer
 from typer import Option
 from typer.core import TyperCommand
 
-from bakeoff._kernel.processes import hide_our_memory
+from bakeoff._kernel.environment import hide_our_memory
 from bakeoff.options import RunOptions
 
 _Function = TypeVar("_Function", bound=Callable[..., int | None])

@@ -6,14 +6,14 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import add_row, out, print_json, table
 from bakeoff.cli.flags import OutputFlags
 from bakeoff.cli.run_plan import CheckedPlan
 from bakeoff.models.estimate import estimate_run
 from bakeoff.plan import Plan
 from bakeoff.report.compare.design import verdict_on
-from bakeoff.report.formatting import cost, visible
+from bakeoff.report.formatting import cost
 from bakeoff.stats.design import design_of
 
 _CASES_SHOWN = 20

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, warn
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run
@@ -17,7 +17,6 @@ from bakeoff.doors.eval.schema import schema_text
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.report.formatting import visible
 
 app = group_of()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff._kernel.watch import WAITING, FileStates, FileWatch, forget_modules, source_files
 from bakeoff.cli.console import err, say
 from bakeoff.cli.eval import EvalRunFlags, run_options
@@ -22,7 +22,6 @@ from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.formatting import visible
 from bakeoff.storage.made_here import why_unknown
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 

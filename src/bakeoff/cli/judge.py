@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from bakeoff._kernel.text import count_of, part_of
+from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.cli.compare import show
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import Flags, command, flag, group_of
@@ -18,7 +18,7 @@ from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.protocols import ModelJudge, Scorer
-from bakeoff.report.formatting import cost, visible
+from bakeoff.report.formatting import cost
 from bakeoff.report.judges.audit import agreement_of, audit_judge
 from bakeoff.report.judges.audit_description import agreement_blocks, describe_judge_audit
 from bakeoff.report.judges.labelling import draw, judge_of, read_judgements

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from bakeoff._kernel.text import visible
 from bakeoff._kernel.watch import WAITING, FileStates, FileWatch, forget_modules
 from bakeoff.cli.console import err, out, say
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
@@ -29,7 +30,6 @@ from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.record import NO_USAGE, Record, Usage, Verdict
-from bakeoff.report.formatting import visible
 from bakeoff.report.render.html import write_cycle, write_run_page
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.summary import tallied

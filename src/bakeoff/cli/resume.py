@@ -11,7 +11,7 @@ from bakeoff._kernel.choices import (
     SandboxName,
 )
 from bakeoff._kernel.model import first_problem
-from bakeoff._kernel.text import part_of
+from bakeoff._kernel.text import part_of, visible
 from bakeoff.cli.console import out, tell_of_signature
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run
@@ -20,7 +20,6 @@ from bakeoff.cli.run_plan import PASSED, carry_out, check_plan, trusted_plan
 from bakeoff.engine.resume import read_progress, trials_left
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
-from bakeoff.report.formatting import visible
 from bakeoff.storage.made_here import why_unknown
 from bakeoff.storage.run_folder import RunFolder, find_run
 

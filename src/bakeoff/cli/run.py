@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from bakeoff._kernel.git import commit_of
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff._version import __version__
 from bakeoff.cli.console import can_ask, out, say, warn
 from bakeoff.cli.declare import Flags, command, flag, group_of
@@ -43,7 +43,6 @@ from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.report.formatting import visible
 from bakeoff.storage.run_folder import find_run
 
 app = group_of()

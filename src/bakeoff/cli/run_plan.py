@@ -16,6 +16,7 @@ from types import FrameType
 
 from rich.console import Console
 
+from bakeoff._kernel.text import visible
 from bakeoff.cli.console import can_ask, err, out, results_alone_on_stdout, say
 from bakeoff.cli.flags import EndingFlags
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
@@ -33,7 +34,7 @@ from bakeoff.report.blocks import paragraph
 from bakeoff.report.compare.decisions import describe_comparisons
 from bakeoff.report.exports.ci import CiRun, markdown_of, write_ci_outputs
 from bakeoff.report.exports.github import harmless_in_logs
-from bakeoff.report.formatting import cost, visible
+from bakeoff.report.formatting import cost
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_json
 from bakeoff.report.summary import RunTally, Summary, tallied

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from bakeoff._kernel.text import count_of, part_of, shorten
+from bakeoff._kernel.text import count_of, part_of, shorten, visible
 from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import AsJson, Results, RunName, Yes
@@ -18,7 +18,7 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Plan, Trial
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
-from bakeoff.report.formatting import as_text, cost, percent, visible
+from bakeoff.report.formatting import as_text, cost, percent
 from bakeoff.report.judges.calibration import Judgements, calibration_table
 from bakeoff.report.readers import Source, find_source, is_log
 from bakeoff.report.reasons import why_not_passed

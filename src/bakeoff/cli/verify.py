@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from rich.text import Text
 
-from bakeoff._kernel.text import part_of
+from bakeoff._kernel.text import part_of, visible
 from bakeoff._kernel.watch import WAITING, FileWatch
 from bakeoff.cli.console import add_row, out, print_json, say, table, warn
 from bakeoff.doors.components.suites import ComponentSuite, FoundSuites
@@ -14,7 +14,6 @@ from bakeoff.errors import UsageError
 from bakeoff.grading.audit import read_audit, unaudited
 from bakeoff.grading.verify import VerificationCheck
 from bakeoff.plan import Case
-from bakeoff.report.formatting import visible
 
 
 def changed_suites(

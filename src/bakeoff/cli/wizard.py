@@ -15,6 +15,7 @@ from typing import Any
 from rich.text import Text
 
 from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.text import visible
 from bakeoff.cli.answers import LastAnswers, recall, remember
 from bakeoff.cli.console import add_row, out, say, table
 from bakeoff.cli.crash import shown
@@ -36,7 +37,7 @@ from bakeoff.models.embedded.weights import KNOWN, check_name, is_here
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
 from bakeoff.models.prices import Price, models_of_genai
 from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
-from bakeoff.report.formatting import percent, visible
+from bakeoff.report.formatting import percent
 from bakeoff.report.render.html.entries import read_entry
 from bakeoff.storage.run_folder import run_folders
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bakeoff._kernel.bitmap import Bitmap
 from bakeoff.engine.trial import Job
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
@@ -20,7 +19,7 @@ from bakeoff.storage.run_folder import RunFolder
 class RunProgress:
     """What earlier processes of a run have done."""
 
-    finished: Bitmap
+    finished: bytearray  # 1 for each trial that is finished, by its index
     attempted: dict[int, int] = field(default_factory=dict)  # trial -> place of its record, where only scoring is left
     spent: Usage = NO_USAGE
     spent_on: dict[str, Usage] = field(default_factory=dict)  # attempt key -> spending on an unfinished trial
@@ -48,7 +47,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> RunProg
 
     A record of an edited case or subject does not belong to the plan, and is ignored.
     """
-    progress = RunProgress(Bitmap(plan.size))
+    progress = RunProgress(bytearray(plan.size))
     for place, entry in folder.entries_with_places():
         if isinstance(entry, SpentTokens):
             progress.spent = entry.total
@@ -80,7 +79,7 @@ def trials_left(plan: Plan, progress: RunProgress) -> int:
     """Return how many trials are unfinished and, in a run that ends when it is decided, still needed."""
     decisions = progress.decisions(plan)
     if decisions is None:
-        return plan.size - progress.finished.count()
+        return plan.size - progress.finished.count(1)
     needed = [decisions.needs(spec.name) for spec in plan.subjects]
     return sum(not progress.finished[index] and needed[index % len(needed)] for index in range(plan.size))
 

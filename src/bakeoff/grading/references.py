@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bakeoff import toolchains
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__

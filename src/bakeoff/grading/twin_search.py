@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bakeoff._kernel.tasks import both
+from bakeoff._kernel.threads import both
 from bakeoff.errors import InfraError
 from bakeoff.grading.syntax import SyntaxEdit, with_edits
 from bakeoff.grading.twins import FEW, Perturbation, Proposals, Twin, Twins

@@ -13,8 +13,7 @@ from mcp_types import Tool as WireTool
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff._kernel.plain_words import expectation
-from bakeoff._kernel.text import quoted, visible
+from bakeoff._kernel.text import expectation, quoted, visible
 from bakeoff.mcp.servers import HubLimits
 
 

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.record import Verdict
-from bakeoff.report.formatting import count_of, percent, span, visible
+from bakeoff.report.formatting import percent, span
 from bakeoff.report.judges.calibrated_pairs import calibrated_pairs
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 
+from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Verdict
 from bakeoff.report.answer import CellsOf, answer
@@ -22,18 +23,7 @@ from bakeoff.report.blocks import (
 from bakeoff.report.by_tag import scores_by_tag, tag_section
 from bakeoff.report.compare.decisions import STOPPED_NOTE, describe_comparisons
 from bakeoff.report.compare.treatments import treatment_effects, treatment_section
-from bakeoff.report.formatting import (
-    UNKNOWN,
-    count_of,
-    judging_note,
-    part_of,
-    percent,
-    replay_note,
-    sentence,
-    span,
-    token_count,
-    visible,
-)
+from bakeoff.report.formatting import UNKNOWN, judging_note, percent, replay_note, sentence, span, token_count
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords

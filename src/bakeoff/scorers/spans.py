@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 from pydantic import Field, JsonValue, NonNegativeInt
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.spans import SPANS, SpanCollection, can_collect
+from bakeoff._kernel.tracing import SPANS, SpanCollection, can_collect
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.values import a_few
 
 
@@ -43,6 +44,7 @@ def _collected(given: ScoreInput) -> dict[str, Any]:
     return found
 
 
+@scorer("spans")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans(ConfigurableScorer):
     """Scores 1 when the spans that the application made for a case are as they should be.

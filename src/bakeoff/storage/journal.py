@@ -27,8 +27,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from bakeoff._kernel.files import in_megabytes, open_to_append, sync_folder
-from bakeoff._kernel.locks import lock_file
+from bakeoff._kernel.files import in_megabytes, lock_file, open_to_append, sync_folder
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage

@@ -14,9 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.bitmap import Bitmap
-from bakeoff._kernel.files import in_megabytes, open_file, read_file, sync_folder, write_atomically
-from bakeoff._kernel.locks import NoLocks, lock_file
+from bakeoff._kernel.files import NoLocks, in_megabytes, lock_file, open_file, read_file, sync_folder, write_atomically
 from bakeoff._kernel.model import first_problem
 from bakeoff._kernel.text import count_of
 from bakeoff.errors import RunFolderError
@@ -252,7 +250,7 @@ class RunFolder:
         """
         if plan.size > MAX_TRIALS:
             raise RunFolderError(f"{self.plan_file} has {plan.size:,} trials: at most {MAX_TRIALS:,} can be read")
-        seen, lines = Bitmap(plan.size), 0
+        seen, lines = bytearray(plan.size), 0
         for entry in self.newest_first():
             if isinstance(entry, Damage):
                 lines += 1

@@ -28,8 +28,7 @@ from itertools import accumulate, count
 from pathlib import Path
 from typing import BinaryIO
 
-from bakeoff._kernel.files import PRIVATE, open_file, sync_folder, write_atomically
-from bakeoff._kernel.locks import lock_file
+from bakeoff._kernel.files import PRIVATE, lock_file, open_file, sync_folder, write_atomically
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal_lines import (
     DAMAGE_NOTE,

@@ -23,7 +23,7 @@ from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.programs import program_path, program_roots
 from bakeoff.sandbox.untrusted_files import matches_pattern
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
-from bakeoff.storage.secret_names import looks_random, secrets_in
+from bakeoff.storage.redaction import looks_random, secrets_in
 from bakeoff.subjects.agent_definition import (
     AgentDefinition,
     MeterRule,

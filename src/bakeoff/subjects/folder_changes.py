@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from bakeoff._kernel.paths import pattern_problem
+from bakeoff._kernel.files import pattern_problem
 from bakeoff.sandbox import TakenFiles, take
 from bakeoff.sandbox.untrusted_files import open_folder
 

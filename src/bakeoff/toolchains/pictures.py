@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bakeoff._kernel.png import BadPictureError, encode_again
 from bakeoff.plan import Framework
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place, put_files
-from bakeoff.storage.pictures import HEIGHT, MAX_BYTES, WIDTH, Picture
+from bakeoff.storage.pictures import HEIGHT, MAX_BYTES, WIDTH, BadPictureError, Picture, encode_again
 from bakeoff.toolchains.browser import BROWSER_LIMITS, FONTS, chromium_in
 from bakeoff.toolchains.install import Say, install_vitest, quiet
 from bakeoff.toolchains.outcome import last_output, stopped_by_limit, without_colours

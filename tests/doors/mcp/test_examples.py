@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
-from bakeoff._kernel.yaml_with_lines import read_yaml
+from bakeoff._kernel.yaml import read_yaml
 from bakeoff.cli.mcp.tools import init
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.config import read_suite

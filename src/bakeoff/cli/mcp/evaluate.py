@@ -9,7 +9,7 @@ from typing import Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import plan_json, print_plan
@@ -20,7 +20,7 @@ from bakeoff.doors.mcp.results.files import McpResults, write_combined
 from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
 from bakeoff.errors import BakeoffError, InfraError, PlanError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.report.formatting import percent, visible
+from bakeoff.report.formatting import percent
 from bakeoff.report.output_files import refuse_unwritable
 
 app = group_of()

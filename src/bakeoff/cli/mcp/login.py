@@ -5,6 +5,7 @@ from typing import Annotated
 
 from typer import Argument
 
+from bakeoff._kernel.text import visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import NoOpen, Port
@@ -12,7 +13,6 @@ from bakeoff.cli.mcp.servers import ServerOptions, one_suite
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
-from bakeoff.report.formatting import visible
 
 app = group_of()
 ServerName = Annotated[

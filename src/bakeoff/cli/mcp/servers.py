@@ -11,8 +11,8 @@ from typing import Annotated, Literal, TypeAlias
 from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of, quoted
-from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff._kernel.text import count_of, quoted, shown, visible
+from bakeoff._kernel.yaml import gathered
 from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.flags import CONFIG, HEADERS, AsJson, Yes
@@ -32,11 +32,10 @@ from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolCallResult, parse_mcp_option
 from bakeoff.mcp.exposed import PROMPT, READ
 from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names
-from bakeoff.report.formatting import shown, visible
+from bakeoff.mcp.variables import with_variables
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.redaction import Redactor, known_secrets
-from bakeoff.subjects.variables import with_variables
 
 app = group_of()
 FailOnChange: TypeAlias = Literal["breaking", "risky", "cosmetic", "never"]

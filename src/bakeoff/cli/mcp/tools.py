@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import MIN_COVERAGE, AsJson
@@ -48,7 +48,6 @@ from bakeoff.doors.mcp.lint.report import (
 from bakeoff.doors.mcp.results.sections import uncovered_blocks
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
-from bakeoff.report.formatting import visible
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.redaction import SHORTEST, known_secrets
 

@@ -7,7 +7,7 @@ from jsonschema.validators import Draft202012Validator, validator_for  # type: i
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import quoted, visible
-from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff._kernel.yaml import gathered
 from bakeoff.doors.mcp.config import near_names
 from bakeoff.doors.mcp.lint.schemas import VALIDATOR_ERRORS, Schema, pointed_at, types_of, without_patterns
 from bakeoff.errors import UsageError

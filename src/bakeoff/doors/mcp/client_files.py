@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.files import open_file, with_home
-from bakeoff._kernel.plain_words import in_our_words
-from bakeoff._kernel.yaml_with_lines import PlacedYaml, gathered, parse_yaml
+from bakeoff._kernel.text import in_our_words
+from bakeoff._kernel.yaml import PlacedYaml, gathered, parse_yaml
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
 

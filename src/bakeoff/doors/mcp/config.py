@@ -25,7 +25,7 @@ from pydantic import (
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.yaml_with_lines import MAX_FILE_SIZE, Key, PlacedYaml, gathered, parse_yaml, read_yaml
+from bakeoff._kernel.yaml import MAX_FILE_SIZE, Key, PlacedYaml, gathered, parse_yaml, read_yaml
 from bakeoff.doors.mcp.calls import ExpectedCall, GradedText
 from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, McpCase, McpTurn, Truth
 from bakeoff.doors.mcp.client_files import is_client_file, with_imports

@@ -11,8 +11,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+from bakeoff._kernel.text import visible
 from bakeoff.doors.mcp.snapshot.files import SNAPSHOT_FORMAT
-from bakeoff.report.formatting import visible
 
 _SOURCES = (
     *(".py", ".ts", ".js", ".mjs", ".cjs", ".tsx", ".go", ".rs", ".java", ".kt", ".cs", ".rb", ".php", ".swift"),

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.yaml_with_lines import Key
+from bakeoff._kernel.yaml import Key
 from bakeoff.doors.mcp.calls import ExpectedCall
 from bakeoff.doors.mcp.config import McpSuite, expected_calls, near_names
 from bakeoff.doors.mcp.lint.schemas import Schema, allows, pointed_at, types_of

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.plain_words import expectation
+from bakeoff._kernel.text import expectation
 from bakeoff.doors.mcp.config import McpSuite
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec

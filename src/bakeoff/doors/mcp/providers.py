@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bakeoff._kernel.imports import import_object
-from bakeoff._kernel.yaml_with_lines import Key, gathered
+from bakeoff._kernel.yaml import Key, gathered
 from bakeoff.doors.mcp.config import McpSuite, ProviderConfig
 from bakeoff.errors import UsageError
 from bakeoff.models.check import what_is_missing

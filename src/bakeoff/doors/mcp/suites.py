@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.text import count_of
-from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff._kernel.yaml import gathered
 from bakeoff.doors.mcp.calls import tool_label
 from bakeoff.doors.mcp.config import CONFIG_NAME, McpSuite, near_names, read_suite, repeated
 from bakeoff.doors.mcp.coverage import coverage_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.mcp.calls import NO_TOOL, ExpectedMcpCall, tool_label
 from bakeoff.doors.mcp.plan import DOOR, settings_of
 from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
@@ -15,7 +15,6 @@ from bakeoff.doors.mcp.snapshot.files import Snapshot
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Case, Plan
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
-from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Source, find_source
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare

@@ -17,9 +17,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from bakeoff._kernel.clock import Clock, Delay
+from bakeoff._kernel.environment import hide_our_memory
 from bakeoff._kernel.imports import import_target
-from bakeoff._kernel.processes import hide_our_memory
-from bakeoff._kernel.removals import removing_beside
+from bakeoff._kernel.temporary import removing_beside
 from bakeoff._version import __version__
 from bakeoff.engine.budget import Budget
 from bakeoff.engine.executors.local import open_local

@@ -17,11 +17,11 @@ from pydantic import JsonValue, PlainSerializer, ValidationError
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record, Verdict
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
-from bakeoff.report.formatting import count_of, visible
 from bakeoff.report.judges.calibrated_pairs import CalibratedPair, by_labels, calibrated_pairs, refusal
 from bakeoff.report.judges.calibration import NO_LABELS, Judgements
 from bakeoff.report.readers import Circumstances, Source

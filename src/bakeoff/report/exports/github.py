@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
+from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
 from bakeoff.record import LOST, Record
 from bakeoff.report.blocks import Blocks
-from bakeoff.report.formatting import visible
 from bakeoff.report.reasons import why
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
+from bakeoff._kernel.text import visible
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Record, Verdict
-from bakeoff.report.formatting import visible
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 

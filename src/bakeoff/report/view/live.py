@@ -4,10 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record, Round, Verdict, case_score
-from bakeoff.report.formatting import visible
 from bakeoff.report.render.html.run_data import read_plan
 from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal import Entry, JournalMark, SpentTokens, read_line

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.plain_words import expectation
+from bakeoff._kernel.text import expectation
 from bakeoff._version import __version__
 from bakeoff.doors.components.costs import bill_of
 from bakeoff.doors.components.results.imported import SUITE, VERIFICATION, RecordedSubject, notes_in

@@ -10,7 +10,7 @@ from typing import Any, Self
 import yaml
 from pydantic import JsonValue
 
-from bakeoff._kernel.yaml_with_lines import parse_yaml, read_yaml
+from bakeoff._kernel.yaml import parse_yaml, read_yaml
 from bakeoff.doors.mcp.examples import SCHEMA_NAME
 from bakeoff.doors.mcp.generate.drafts import Draft
 from bakeoff.errors import UsageError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bakeoff._kernel.files import PRIVATE, read_file
 from bakeoff._kernel.json import parse_json
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors import DoorResults
 from bakeoff.doors.mcp.confusion import confusions
 from bakeoff.doors.mcp.outcome import CallOutcome, State, outcome_of
@@ -42,7 +42,7 @@ from bakeoff.report.blocks import (
     heading,
     paragraph,
 )
-from bakeoff.report.formatting import UNKNOWN, duration, percent, visible
+from bakeoff.report.formatting import UNKNOWN, duration, percent
 from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.storage.run_folder import RunFolder

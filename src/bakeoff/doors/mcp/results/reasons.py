@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.mcp.outcome import CallOutcome
 from bakeoff.doors.mcp.results.report import failure_reason
 from bakeoff.record import Record, Verdict
 from bakeoff.report.blocks import Block, BulletList, Phrase, Quote, heading
-from bakeoff.report.formatting import visible
 
 _MAX_REASONS = 3
 _MAX_NAMES = 2

@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.text import count_of, part_of
+from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.doors.mcp.confusion import Confusion, called_in, most_confused, pooled
 from bakeoff.doors.mcp.coverage import Coverage
 from bakeoff.doors.mcp.end_state import EndResult, end_results_in
@@ -44,7 +44,7 @@ from bakeoff.report.blocks import (
     Value,
     columns,
 )
-from bakeoff.report.formatting import percent, visible
+from bakeoff.report.formatting import percent
 
 _PACKAGE = "bakeoff.doors.mcp"
 _NAME = 120

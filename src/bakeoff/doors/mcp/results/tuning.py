@@ -1,10 +1,10 @@
 """Describe which description of a tool won, with its figures."""
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.mcp.description_patch import DescriptionPatch
 from bakeoff.doors.mcp.tuning import PRESENT, TuneReport
 from bakeoff.report.blocks import Block, Code, Datum, Facts, Quote, Report, Section, Table, TextBlock, Tone, columns
-from bakeoff.report.formatting import percent, sentence, visible
+from bakeoff.report.formatting import percent, sentence
 
 _NAME = 120
 

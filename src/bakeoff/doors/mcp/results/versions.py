@@ -2,7 +2,7 @@
 
 from difflib import unified_diff
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.mcp.snapshot.changes import LEVELS, Level, ToolChange
 from bakeoff.doors.mcp.versions import ToolPoints, VersionReport
 from bakeoff.report.blocks import (
@@ -21,7 +21,7 @@ from bakeoff.report.blocks import (
     columns,
 )
 from bakeoff.report.compare.description import VERDICT_TONES, ends, ends_text, points
-from bakeoff.report.formatting import UNKNOWN, percent, sentence, visible
+from bakeoff.report.formatting import UNKNOWN, percent, sentence
 from bakeoff.stats.gates import GateVerdict
 
 _NAME = 120

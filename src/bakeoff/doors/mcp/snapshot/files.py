@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue
 from bakeoff._kernel.files import open_file, write_atomically
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, parse_yaml
+from bakeoff._kernel.yaml import Key, PlacedYaml, parse_yaml
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.offers import Offers

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.numbers import Numbers, SuiteName, cell_of, suite_of
 from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
 from bakeoff.doors.pytest.reporting.undecided import NONE, Allowance, refusal
 from bakeoff.record import reaches
-from bakeoff.report.formatting import percent, visible
+from bakeoff.report.formatting import percent
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.decisions import PairDecision

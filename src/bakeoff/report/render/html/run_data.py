@@ -14,13 +14,12 @@ from typing import Literal, Self
 
 from pydantic import JsonValue, ValidationError
 
-from bakeoff._kernel.bitmap import Bitmap
+from bakeoff._kernel.text import visible
 from bakeoff.errors import RunFolderError
 from bakeoff.models.cache_simulation import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Verdict
-from bakeoff.report.formatting import visible
 from bakeoff.report.judges.calibration import NO_LABELS, Judgements
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import failure_class, failure_message, normalised
@@ -150,7 +149,7 @@ class RunData:
 
     def take_entries(self, entries: Iterator[Entry], sink: Sink) -> None:
         """Take the record that counts for each trial, newest first, and count everything else."""
-        seen = Bitmap(self.plan.size)
+        seen = bytearray(self.plan.size)
         for entry in entries:
             if isinstance(entry, JournalMark):
                 self.marks.append(entry)
