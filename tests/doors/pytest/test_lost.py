@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from bakeoff.cli.flags import MergeFlags
-from bakeoff.cli.merge import run_merge
+from bakeoff.cli.merge import MergeFlags, run_merge
 from bakeoff.storage.run_folder import run_folders
 
 from .small_project import SmallProject, project

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.cli.flags import MergeFlags
-from bakeoff.cli.merge import run_merge
+from bakeoff.cli.merge import MergeFlags, run_merge
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.ending import OutcomeRedactor
 from bakeoff.doors.pytest.reporting.eval_file import merge_files, parse_eval_file, read_eval_file
