@@ -28,6 +28,8 @@ from .s3_server import SECRET, free_port, s3_server
 from .sleeping_run import TRIALS, plan
 from .test_labels import label
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 ADDRESS = "s3://bucket/results"
 

@@ -12,6 +12,8 @@ import pytest
 
 from .small_project import DEAF, PLUGIN, SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 

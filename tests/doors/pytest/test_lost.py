@@ -9,6 +9,8 @@ from bakeoff.storage.run_folder import run_folders
 
 from .small_project import SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 

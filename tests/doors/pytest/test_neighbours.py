@@ -82,7 +82,7 @@ def test_pytest_asyncio_in_either_mode(project: SmallProject, mode: str) -> None
     project.write(EVALS)
     project.write(
         """
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.full, pytest.mark.asyncio]
 
 @pytest.fixture(scope="module")
 def shared(): return 1

@@ -15,6 +15,8 @@ from bakeoff.doors.pytest.reporting.numbers import Tallies
 from bakeoff.doors.pytest.reporting.session_summary import GateResult, summary_of
 from bakeoff.record import Score, ToolCall
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def chromium(needs_program: Callable[[str], str]) -> Iterator[Chromium]:

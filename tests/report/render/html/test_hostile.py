@@ -43,6 +43,8 @@ from bakeoff.storage.run_folder import RunFolder
 from .browser import Chromium, opened
 from .generator import line_of, plan_of, records_of, write_lines
 
+pytestmark = pytest.mark.full
+
 DEED = "window.__pwned=1;document.title='pwned'"
 CANARY = (
     f'"\'><script>{DEED}</script></script></style></title></textarea><img src=x onerror="{DEED}">'

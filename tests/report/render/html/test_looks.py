@@ -9,6 +9,8 @@ from playwright.async_api import Page
 
 from .browser import LOOKS, Chromium, Look, opened, violations
 
+pytestmark = pytest.mark.full
+
 REFERENCES = Path(__file__).with_name("references")
 WIDTHS = (400, 1024, 1600)
 DIFFERENT = 0.03
