@@ -34,6 +34,7 @@ from bakeoff.report.blocks import paragraph
 from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.exports.ci import CiRun, harmless_in_logs, markdown_of, write_ci_outputs
 from bakeoff.report.formatting import cost
+from bakeoff.report.gates import GateEvidence, GateState, decide_gate
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_json
 from bakeoff.report.summary import RunTally, Summary, tallied
@@ -104,7 +105,9 @@ class EndedRun:
             if fail_under is None:
                 failed = not summary.all_passed
             else:
-                failed = any(one.score is not None and one.score < fail_under for one in summary.judged)
+                scores = [one.score for one in summary.judged if one.score is not None]
+                gates = [decide_gate(GateEvidence(wanted=fail_under, value=score)) for score in scores]
+                failed = any(gate.state is GateState.FAILED for gate in gates)
             code = FAILED if failed else PASSED if summary.complete else UNDECIDED
         return PASSED if ending.exit_zero and code == FAILED else code
 

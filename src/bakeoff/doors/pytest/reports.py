@@ -17,9 +17,10 @@ from bakeoff.doors.pytest.options import REPORT_OPTIONS
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from bakeoff.doors.pytest.outcome import EvalOutcome
-    from bakeoff.doors.pytest.reporting.ending import OutcomeRedactor, RequestedFiles, SessionEnd
-    from bakeoff.doors.pytest.reporting.numbers import Tallies
+    from bakeoff.doors.pytest.ending import RequestedFiles, SessionEnd
+    from bakeoff.report.outcomes import EvalOutcome
+    from bakeoff.report.suite_files import OutcomeRedactor
+    from bakeoff.report.suites import SuiteTallies
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """Exit codes of a session that ran to its end; any other stays as it is."""
@@ -31,7 +32,7 @@ def register(config: pytest.Config) -> None:
         return
     requested = None
     if any(value is not None and value is not False for value in map(config.getoption, REPORT_OPTIONS)):  # 0 is a gate
-        from bakeoff.doors.pytest.reporting.ending import read_options
+        from bakeoff.doors.pytest.ending import read_options
 
         requested = read_options(config)
     gathering(config).keeps_outcomes = requested is not None or config.option.eval_watch_cycle is not None
@@ -46,7 +47,7 @@ class EvalReporter:
         self._requested = requested
         self._gathered = gathering(config)
         self._verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
-        self._tallies: Tallies | None = None
+        self._tallies: SuiteTallies | None = None
         self._ending: SessionEnd | None = None
         self._places: dict[str, tuple[Path, int | None]] = {}  # file and line of tests that failed, for annotations
         self._properties: dict[tuple[str, object], list[tuple[str, object]]] = {}
@@ -63,7 +64,7 @@ class EvalReporter:
             return None
         if self._verbosity <= 0 and report.passed and self._is_full(outcomes):
             return report.outcome, "" if self._verbosity == 0 else ".", ("PASSED", {"green": True})
-        from bakeoff.doors.pytest.reporting.terminal import colour_of, score_words
+        from bakeoff.report.outcome_lines import colour_of, score_words
 
         word, letter = ("PASSED", ".") if report.passed else ("FAILED", "F")
         if self._verbosity > 0:
@@ -91,7 +92,7 @@ class EvalReporter:
             return
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None:
-            from bakeoff.doors.pytest.reporting.terminal import print_item, print_tools
+            from bakeoff.doors.pytest.ending import print_item, print_tools
 
             if self._verbosity == 0:
                 print_item(terminal, report, outcomes)
@@ -104,9 +105,9 @@ class EvalReporter:
     def count(self, outcomes: "Sequence[EvalOutcome]") -> None:
         """Count outcomes now, since reading them back later costs time."""
         if self._tallies is None:
-            from bakeoff.doors.pytest.reporting.numbers import Tallies
+            from bakeoff.report.suites import SuiteTallies
 
-            self._tallies = Tallies()
+            self._tallies = SuiteTallies()
         for outcome in outcomes:
             self._tallies.add(outcome)
             self.incomplete |= outcome.problem is not None and outcome.problem.startswith(UNREAD)
@@ -115,7 +116,7 @@ class EvalReporter:
         """Add properties to every report of a test: only those of the last one are written."""
         key = report.nodeid, getattr(report, "node", None)
         if outcomes:
-            from bakeoff.doors.pytest.reporting.ci import properties_of
+            from bakeoff.report.outcome_lines import properties_of
 
             self._properties[key] = properties_of([self._redact(outcome) for outcome in outcomes])
         report.user_properties.extend(self._properties.get(key, ()))
@@ -124,14 +125,14 @@ class EvalReporter:
 
     @cached_property
     def _redact(self) -> "OutcomeRedactor":
-        from bakeoff.doors.pytest.reporting.ending import OutcomeRedactor
+        from bakeoff.report.suite_files import OutcomeRedactor
 
         return OutcomeRedactor(os.environ)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Replace results of an earlier session: if this one dies, nobody may take them for its own."""
         if self._requested is not None and self._requested.json is not None and not session.config.option.collectonly:
-            from bakeoff.doors.pytest.reporting.ending import write_incomplete
+            from bakeoff.report.suite_files import write_incomplete
 
             write_incomplete(self._requested.json)
 
@@ -140,11 +141,11 @@ class EvalReporter:
         """Judge gates and write files, whatever stopped the session."""
         if session.config.option.collectonly or (self._tallies is None and self._requested is None):
             return
-        from bakeoff.doors.pytest.reporting.ending import RequestedFiles, end
-        from bakeoff.doors.pytest.reporting.numbers import Tallies
+        from bakeoff.doors.pytest.ending import RequestedFiles, end
+        from bakeoff.report.suites import SuiteTallies
 
         stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self.incomplete
-        requested, tallies = self._requested or RequestedFiles(), self._tallies or Tallies()
+        requested, tallies = self._requested or RequestedFiles(), self._tallies or SuiteTallies()
         self._ending = end(requested, tallies, gathering(session.config).outcomes, stopped=stopped, places=self._places)
         if exitstatus in _ENDED:
             session.exitstatus = self._exit_status(session, exitstatus, stopped=stopped)
@@ -163,7 +164,7 @@ class EvalReporter:
         """Print the summary."""
         if self._ending is None:
             return
-        from bakeoff.doors.pytest.reporting.terminal import print_ending
+        from bakeoff.doors.pytest.ending import print_ending
 
         print_ending(terminalreporter, self._ending, verbosity=self._verbosity, forgiven=self._forgiven)
 

@@ -1,25 +1,18 @@
-"""Evals on the terminal, beside pytest's own output: a line for each test, its tool calls, and the summary.
+"""Show the evals of one test: its line on the terminal, its tool calls, and its properties in JUnit.
 
 `path::test[case] 0.82 42ms`, then tokens, tools and cost where they are known. Untrusted text is always escaped.
 """
 
-import io
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
-import pytest
 from pydantic import JsonValue
 from pydantic_core import to_json
 
 from bakeoff._kernel.text import count_of, visible, without_command
-from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.doors.pytest.reporting.blocks import WORST, gate_word, summary_blocks
-from bakeoff.doors.pytest.reporting.ending import SessionEnd
 from bakeoff.record import NO_USAGE, ToolCall
-from bakeoff.report.blocks import Block, Blocks, BulletList, Table, TextBlock
-from bakeoff.report.formatting import UNKNOWN, cost
-from bakeoff.report.render.text_tables import fit_table, plain_text
+from bakeoff.report.formatting import cost
+from bakeoff.report.outcomes import EvalOutcome
 
 Colour = Literal["red", "yellow", "green"]
 
@@ -28,59 +21,12 @@ _MAX_SCORES = 5  # of one test that are shown one by one
 _MAX_CALLS = 30  # of one round that are drawn
 _DEEPEST = 8
 _MAX_NAME_LENGTH = 60
+_MAX_PROPERTY_NAME = 100
 _MAX_ARGUMENTS_LENGTH = 200
 _MAX_ERROR_LENGTH = 200
 _NARROWEST_LINE = 20  # columns that a node id gets, however narrow the terminal
-_NARROWEST = 40
-_MANY_WORST = 10  # cases of a suite that -v names
-_LONGEST = 2000
-_ONE_COLUMN = f"{UNKNOWN}·…"  # characters beyond ASCII that take one column
-
-
-def print_item(terminal: pytest.TerminalReporter, report: pytest.TestReport, outcomes: Sequence[EvalOutcome]) -> None:
-    """Print `path::test[case] 0.82 42ms` on a line of its own, whatever dots come before and after it."""
-    writer = terminal._tw
-    name, rest = item_line(report.nodeid, "" if report.passed else "FAILED", outcomes, _width(terminal))
-    if writer.width_of_current_line:
-        writer.line()
-    writer.write(f"{name} ")
-    writer.line(rest, **{colour_of(outcomes): True})
-
-
-def print_tools(terminal: pytest.TerminalReporter, outcomes: Sequence[EvalOutcome]) -> None:
-    """Print tool calls under the line that pytest has begun and not ended yet."""
-    writer = terminal._tw
-    for line, wrong in tool_lines(outcomes, _width(terminal)):
-        writer.line()
-        writer.write(line, red=wrong, light=not wrong)
-
-
-def _width(terminal: pytest.TerminalReporter) -> int | None:
-    """Return the columns that a line may have; None if nobody watches: output for programs is never cut."""
-    return terminal._tw.fullwidth - 1 if terminal.isatty else None
-
-
-def print_ending(terminal: pytest.TerminalReporter, ending: SessionEnd, *, verbosity: int, forgiven: int = 0) -> None:
-    """Print the summary, the gates and the files written; `forgiven` counts misses that the pass rate allows."""
-    writer = terminal._tw
-    worst = 0 if verbosity < 0 else WORST if verbosity == 0 else _MANY_WORST
-    terminal.section("evals", "-" if verbosity < 0 else "=")
-    blocks = list(summary_blocks(replace(ending.summary, gates=()), worst=worst))
-    for line in rendered(blocks, writer.fullwidth, coloured=writer.hasmarkup):
-        terminal.line(without_command(line))
-    for gate in ending.summary.gates:
-        colour = "yellow" if gate.met is None else "green" if gate.met else "red"
-        sentence = f"{gate.option} {gate_word(gate.met)}: {visible(gate.sentence, _LONGEST)}"
-        terminal.line(without_command(sentence), **{colour: True})
-    if forgiven:
-        missed = "1 eval missed its threshold" if forgiven == 1 else f"{forgiven} evals missed their thresholds"
-        terminal.line(f"{missed}, which the pass rate allows: pytest exits with 0", green=True)
-    for note in ending.notes:
-        terminal.line(without_command(visible(note, 1000)))
-    for problem in ending.problems:
-        terminal.line(without_command(f"error: {visible(problem, 1000)}"), red=True)
-    for annotation in ending.annotations:
-        terminal.line(annotation)
+_MAX_PROPERTY_LENGTH = 500
+_MAX_ROUNDS = 20  # of a case that have JUnit properties of their own
 
 
 def colour_of(outcomes: Sequence[EvalOutcome]) -> Colour:
@@ -189,69 +135,40 @@ def _nested(calls: Sequence[ToolCall]) -> Iterator[tuple[int, ToolCall]]:
                 waiting += [(depth + 1, child) for child in reversed(children.get(own, ()))]
 
 
-def rendered(blocks: Blocks, width: int, *, coloured: bool = False) -> list[str]:
-    """Return blocks as lines that fit the width."""
-    width = max(_NARROWEST, width)
-    return plain_lines(blocks, width, coloured=coloured) or _wrapped_lines(blocks, width, coloured=coloured)
+def properties_of(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, object]]:
+    """Return the properties of a test for the file of `--junitxml`; their names begin with `eval.`.
+
+    The evals of a test with several are numbered from the second on. All values are texts, so that they can be sent
+    between processes.
+    """
+    found: list[tuple[str, object]] = []
+    for number, outcome in enumerate(outcomes):
+        prefix = f"eval.{number + 1}." if number else "eval."
+        found += [(prefix + name, value) for name, value in _properties(outcome)]
+    return found
 
 
-def plain_lines(blocks: Blocks, width: int, *, coloured: bool = False) -> list[str] | None:
-    """Return blocks as lines without loading rich, which takes long; None if something would have to be wrapped."""
-    lines: list[str] = []
-    for number, block in enumerate(blocks):
-        found = _block_lines(block, width)
-        if found is None or not all(len(line) <= width and _fits_columns(line) for line in found):
-            return None
-        if coloured and isinstance(block, Table):
-            found[0] = f"\x1b[1m{found[0]}\x1b[0m"
-        lines += ["", *found] if number else found
-    return lines
+def _properties(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
+    yield "suite", visible(outcome.suite, _MAX_PROPERTY_NAME)
+    yield "case", visible(outcome.case, _MAX_PROPERTY_NAME)
+    yield "score", _number(outcome.score)
+    if outcome.threshold is not None:
+        yield "threshold", f"{outcome.threshold:g}"
+    if outcome.problem:
+        yield "problem", visible(outcome.problem, _MAX_PROPERTY_LENGTH)
+    for number, record in enumerate(outcome.records[:_MAX_ROUNDS]):
+        prefix = f"round.{number + 1}." if len(outcome.records) > 1 else ""
+        for score in record.scores:
+            name = f"{prefix}scorer.{visible(score.name, _MAX_PROPERTY_NAME)}"
+            yield name, "error" if score.failure else _number(score.value)
+            if reason := score.failure.message if score.failure else score.reason:
+                yield f"{name}.reason", visible(reason, _MAX_PROPERTY_LENGTH)
+    for prefix, usage in (("", outcome.used), ("judging.", outcome.judging)):
+        if usage.tokens:
+            yield f"{prefix}tokens", str(usage.tokens)
+        if usage.cost is not None:
+            yield f"{prefix}cost", f"{usage.cost:.6f}"
 
 
-def _fits_columns(line: str) -> bool:
-    return line.isascii() or all(char.isascii() or char in _ONE_COLUMN for char in line)
-
-
-def _block_lines(block: Block, width: int) -> list[str] | None:
-    match block:
-        case TextBlock():
-            return [plain_text(block.text)]
-        case BulletList():
-            return [f"· {plain_text(item)}" for item in block.items]
-        case Table():
-            return [line.rstrip() for line in _table_lines(block, width)]
-        case _:
-            return None
-
-
-def _table_lines(block: Table, width: int) -> Iterator[str]:
-    fitted = fit_table(block, width)
-    rows = [[column.title for column in fitted.columns], *([cell.text for cell in row] for row in fitted.rows)]
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    for row in rows:
-        aligned = (
-            cell.rjust(wide) if column.numeric else cell.ljust(wide)
-            for column, cell, wide in zip(fitted.columns, row, widths, strict=True)
-        )
-        yield (" " * fitted.gap).join(aligned)
-    yield from fitted.notes
-
-
-def _wrapped_lines(blocks: Blocks, width: int, *, coloured: bool) -> list[str]:
-    from rich.console import Console
-
-    from bakeoff.report.render.terminal import print_blocks
-
-    file = io.StringIO()
-    console = Console(
-        file=file,
-        width=width,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        force_terminal=coloured,
-        color_system="standard" if coloured else None,
-        legacy_windows=False,
-    )
-    print_blocks(console, blocks)
-    return [line.rstrip() for line in file.getvalue().splitlines()]
+def _number(value: float | None) -> str:
+    return "unscored" if value is None else f"{value:g}"

@@ -4,7 +4,7 @@ Outcomes are read once and not kept: a session may have more of them than fit in
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from statistics import fmean
@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import shorten
-from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.stats.cells import Cell
 from bakeoff.stats.intervals import Interval, interval_of_passes, score_interval
 from bakeoff.verdict import LOST, Verdict
 
 if TYPE_CHECKING:
+    from bakeoff.report.summary import Comparisons
     from bakeoff.stats.unequal_losses import UnequalLosses
+
 
 MAX_WORST = 50
 """Cases of a suite that are kept by name."""
@@ -30,7 +32,7 @@ MAX_NOT_PASSED = 20
 _MAX_WHY_LENGTH = 200
 
 
-class Numbers(FrozenModel):
+class SuiteNumbers(FrozenModel):
     """The numbers of some cases."""
 
     cases: int
@@ -116,11 +118,11 @@ class SuiteTally:
         """Return the failures and then the other cases, each with the lowest scores first."""
         return sorted(self.worst, key=lambda one: one.rank)[:most]
 
-    def numbers(self) -> Numbers:
+    def numbers(self) -> SuiteNumbers:
         """Compute the numbers of all cases so far."""
         kinds, cells, rounds = self.kinds, self.cells, self.verdicts.total()
         judged = kinds["passed"] + kinds["failed"]
-        return Numbers(
+        return SuiteNumbers(
             cases=kinds.total(),
             scored=len(cells),
             passed=kinds["passed"],
@@ -154,7 +156,7 @@ class SuiteName(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tallies:
+class SuiteTallies:
     """The sums of a whole session, by suite."""
 
     suites: dict[SuiteName, SuiteTally] = field(default_factory=dict)
@@ -164,7 +166,7 @@ class Tallies:
     rounds: dict[str, Counter[Verdict]] = field(default_factory=dict)  # by the parameters that tell subjects apart
 
     @classmethod
-    def of(cls, outcomes: Iterable[EvalOutcome]) -> "Tallies":
+    def of(cls, outcomes: Iterable[EvalOutcome]) -> "SuiteTallies":
         """Count some cases."""
         made = cls()
         for outcome in outcomes:
@@ -247,3 +249,33 @@ def why_not(outcome: EvalOutcome) -> str:
 
     reasons = (why(record) for record in outcome.records)
     return shorten(next((reason for reason in reasons if reason), ""), _MAX_WHY_LENGTH)
+
+
+class GateResult(FrozenModel):
+    """The result of one gate on the whole run. `met` None: it refuses to decide, which is not met either."""
+
+    option: str
+    met: bool | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuitesSummary:
+    """The numbers of a run: the head of the file of `--eval-json`."""
+
+    tallies: SuiteTallies
+    suites: dict[SuiteName, SuiteNumbers]
+    numbers: SuiteNumbers
+    gates: tuple[GateResult, ...] = ()
+    complete: bool = True
+    shards: int = 1
+    comparisons: "Comparisons | None" = None
+
+
+def summary_of(
+    tallies: SuiteTallies, gates: Sequence[GateResult] = (), *, complete: bool = True, shards: int = 1
+) -> SuitesSummary:
+    """Return the numbers of every suite and of all together."""
+    numbers = {name: tally.numbers() for name, tally in tallies.suites.items()}
+    total = next(iter(numbers.values())) if len(numbers) == 1 else tallies.whole().numbers()
+    return SuitesSummary(tallies, numbers, total, tuple(gates), complete, shards)

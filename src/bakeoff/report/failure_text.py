@@ -1,22 +1,16 @@
 """Describe a failed eval: score and threshold, input, output, then each scorer, the worst first."""
 
-import asyncio
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-from _pytest._io.wcwidth import wcswidth, wcwidth
-
 import bakeoff
 from bakeoff._kernel.text import count_of, escaped, without_command
-from bakeoff.doors.pytest.gather import gathering
-from bakeoff.doors.pytest.options import TERMINAL_WIDTH
-from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.errors import BakeoffError
 from bakeoff.record import Failure, Record, Score
+from bakeoff.report.outcomes import EvalOutcome
 
 _USUAL_WIDTH = 80
 _NARROWEST = 40
@@ -24,41 +18,22 @@ _LONGEST = 4000  # characters of an input or output that are shown
 _UNSCORED_LAST = 2.0
 _OURS = str(Path(bakeoff.__file__).parent)
 _FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)', re.MULTILINE)  # of a traceback
-_DESCRIBED_BY_THE_OUTCOME = (BakeoffError, asyncio.CancelledError)  # errors whose traceback says nothing more
 
 
-class EvalFailed(AssertionError):
-    """Fail the test of an eval whose score is too low, or that could not be scored. The message says everything."""
-
-    def __init__(self, outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> None:
-        lines = [headline(outcome), *_body(outcome, max(_NARROWEST, width))]
-        super().__init__("\n".join(map(without_command, lines)))
-        self.outcome = outcome
-
-    @property
-    def short(self) -> str:
-        """Return the failure in one line, with what the worst scorer says."""
-        outcome = self.outcome
-        why = _worst_reason(outcome)
-        if not why or outcome.score is None or outcome.threshold is None:
-            return without_command(headline(outcome))
-        return without_command(f"score {outcome.score:.2f} < {outcome.threshold:.2f}: {escaped(why)}")
+def failure_text(outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> str:
+    """Return a failure with everything that explains it, in lines of at most `width` columns."""
+    lines = [headline(outcome)]
+    for name, text in _fields(outcome):
+        lines += _field(name, text, max(_NARROWEST, width))
+    return "\n".join(map(without_command, lines))
 
 
-def report(config: pytest.Config, outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> None:
-    """Give an outcome to the reports. If the eval failed, raise the error of its task, or else the outcome in words."""
-    __tracebackhide__ = True
-    gathering(config).add(outcome.nodeid, outcome)
-    if outcome.passed is not False and not outcome.problem:
-        return
-    raised = [errors[round_] for round_ in sorted(errors) if not isinstance(errors[round_], _DESCRIBED_BY_THE_OUTCOME)]
-    raise raised[0] if raised and outcome.problem is None else EvalFailed(outcome, _width(config))
-
-
-def _width(config: pytest.Config) -> int:
-    """Return the columns of the terminal; a worker of xdist is told those of the controller's."""
-    told: int | None = getattr(config, "workerinput", {}).get(TERMINAL_WIDTH)
-    return told or config.get_terminal_writer().fullwidth
+def failure_line(outcome: EvalOutcome) -> str:
+    """Return a failure in one line, with what the worst scorer says."""
+    why = _worst_reason(outcome)
+    if not why or outcome.score is None or outcome.threshold is None:
+        return without_command(headline(outcome))
+    return without_command(f"score {outcome.score:.2f} < {outcome.threshold:.2f}: {escaped(why)}")
 
 
 def headline(outcome: EvalOutcome) -> str:
@@ -71,7 +46,7 @@ def headline(outcome: EvalOutcome) -> str:
     single = outcome.rule.gate == "mean" and len(outcome.records) < 2
     how = "" if single else f" ({outcome.rule.gate} of {count_of(len(outcome.records), 'round')})"
     failure = record.attempt.failure if record and record.attempt else None
-    why = f": {escaped(_said(failure))}" if failure else ""
+    why = f": {escaped(failure.message)}" if failure else ""
     return f"{score}, {against}{how}{why}"
 
 
@@ -85,11 +60,6 @@ def _worst_reason(outcome: EvalOutcome) -> str:
     return f"{score.name}: {reason}" if reason else ""
 
 
-def _body(outcome: EvalOutcome, width: int) -> Iterator[str]:
-    for name, text in _fields(outcome):
-        yield from _field(name, text, width)
-
-
 def _fields(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
     record = _worst(outcome)
     if outcome.input:
@@ -100,20 +70,12 @@ def _fields(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
         yield "expected", _text(outcome.expected)
     if record is None:
         return
-    failure = record.attempt.failure if record.attempt else None
-    if failure is not None and failure.type == "IsolatedError":
-        yield "raised", failure.message
     if len(outcome.records) > 1:
         in_order = sorted(outcome.records, key=lambda each: each.round)
         values = ", ".join("–" if each.value is None else f"{each.value:.2f}" for each in in_order)
         yield "rounds", f"{values} (the worst is shown)"
     for score in sorted(record.scores, key=_badness):
         yield escaped(score.name), _verdict(score)
-
-
-def _said(failure: Failure) -> str:
-    """Return the message of a failure; of a traceback from another process, only the last line."""
-    return failure.message.strip().splitlines()[-1] if failure.type == "IsolatedError" else failure.message
 
 
 def _worst(outcome: EvalOutcome) -> Record | None:
@@ -161,16 +123,23 @@ def _field(name: str, text: str, width: int) -> Iterator[str]:
 
 def _wrapped(line: str, width: int) -> list[str]:
     """Return the line in pieces that fit the columns; letters of some scripts take two."""
-    if line.isascii() or wcswidth(line) == len(line):
+    columns = [_columns(char) for char in line]
+    if sum(columns) == len(line):
         return textwrap.wrap(line, width, replace_whitespace=False) or [""]
     pieces, taken = [""], 0
-    for char in line:
-        taken += wcwidth(char)
+    for char, wide in zip(line, columns, strict=True):
+        taken += wide
         if taken > width:
             pieces.append("")
-            taken = wcwidth(char)
+            taken = wide
         pieces[-1] += char
     return pieces
+
+
+def _columns(char: str) -> int:
+    if char.isascii():
+        return 1
+    return 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Gates on a whole run: a least pass rate, a least score, and no significant regression against an earlier run."""
+"""Gates on the suites of a whole run: a least pass rate, a least score, no regression against an earlier run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,25 +7,32 @@ from pathlib import Path
 from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.doors.pytest.reporting.numbers import Numbers, SuiteName, cell_of, suite_of
-from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
-from bakeoff.doors.pytest.reporting.undecided import NONE, Allowance, refusal
+from bakeoff.report.eval_file import case_ids
 from bakeoff.report.formatting import percent
+from bakeoff.report.gates import (
+    NONE_ALLOWED,
+    Allowance,
+    ComparisonRule,
+    GateEvidence,
+    GateState,
+    UndecidedCases,
+    decide_gate,
+)
+from bakeoff.report.judges.labelling import judges_calibrated
+from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites import GateResult, SuiteName, SuitesSummary, cell_of, suite_of
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import Comparison, compare, compare_all
-from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge_all, nothing_shown
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge_all, nothing_shown
 from bakeoff.stats.sequential import PairDecision, SequentialDecision
-from bakeoff.verdict import reaches
 
 _MAX_NAMED = 5
-_INCOMPLETE = "the run was stopped before its end, or not all of it could be collected and read"
 _WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)
 _Suites = Mapping[SuiteName, list[EvalOutcome]]
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
+class SuiteGates:
     """The gates that were asked for.
 
     `baseline` holds the outcomes of an earlier run; the two after it are its rule. `decided` has, by suite, comparisons
@@ -39,67 +46,78 @@ class Gates:
     undecidable: UndecidableRule = "pass"
     decided: Mapping[str, PairDecision] = field(default_factory=dict)
     labelled: Path | None = None  # the folder of runs in which every judge must have labels
-    allowed: Allowance = NONE  # undecided cases
-    prefix: str = "--eval-"
+    allowed: Allowance = NONE_ALLOWED  # undecided cases
+    prefix: str = "--eval-"  # of the names of options
 
 
-_Judged = tuple[bool | None, str]
-
-
-def judge_gates(gates: Gates, outcomes: Iterable[EvalOutcome], summary: SessionSummary) -> tuple[GateResult, ...]:
-    """Judge each gate. None is met without any eval, or if the run did not get to its end."""
-    numbers = summary.numbers
-    found: list[tuple[str, bool | None, str]] = []
+def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: SuitesSummary) -> tuple[GateResult, ...]:
+    """Judge each gate that was asked for. `outcomes` may be iterated several times."""
+    found: dict[str, GateEvidence] = {}
     if gates.min_pass_rate is not None:
-        found.append(("min-pass-rate", *_unless_undecided(gates, summary, _pass_rate(gates.min_pass_rate, numbers))))
+        found["min-pass-rate"] = _pass_rate(gates, gates.min_pass_rate, summary)
     if gates.min_score is not None:
-        unscored = numbers.cases - numbers.scored
-        scored = _unless_undecided(gates, summary, _min_score(gates.min_score, numbers), unscored)
-        found.append(("min-score", *scored))
+        found["min-score"] = _min_score(gates, gates.min_score, summary)
     if gates.baseline is not None:
-        compared = _against_baseline(gates, gates.baseline, outcomes)
-        found.append(("baseline", *_unless_undecided(gates, summary, compared)))
+        found["baseline"] = _against_baseline(gates, gates.baseline, outcomes, summary)
     if gates.labelled is not None:
-        from bakeoff.doors.pytest.reporting.calibrated import judges_calibrated
+        records = (record for outcome in outcomes for record in outcome.records)
+        labelled, sentence = judges_calibrated(records, gates.labelled)
+        found["require-calibrated-judge"] = GateEvidence(
+            refused=not labelled, sentence=sentence, cases=summary.numbers.cases, complete=summary.complete
+        )
+    decisions = {option: decide_gate(evidence) for option, evidence in found.items()}
+    return tuple(
+        GateResult(option=gates.prefix + option, met=decision.state.met, sentence=decision.sentence)
+        for option, decision in decisions.items()
+    )
 
-        found.append(("require-calibrated-judge", *judges_calibrated(outcomes, gates.labelled)))
-    if not numbers.cases:
-        found = [(option, False, "no eval was run") for option, _, _ in found]
-    elif not summary.complete:
-        found = [(option, False, f"{_INCOMPLETE}; {why}") for option, _, why in found]
-    return tuple(GateResult(option=gates.prefix + option, met=met, sentence=why) for option, met, why in found)
+
+def _pass_rate(gates: SuiteGates, wanted: float, summary: SuitesSummary) -> GateEvidence:
+    numbers = summary.numbers
+    sentence = "no case has a threshold, so that none passed or failed"
+    if numbers.pass_rate is not None:
+        shares = f"({percent(numbers.pass_rate)}), wanted {percent(wanted)}"
+        sentence = f"{numbers.passed:,} of {numbers.judged:,} passed {shares}"
+    return GateEvidence(
+        wanted=wanted,
+        value=numbers.pass_rate,
+        sentence=sentence,
+        undecided=(_undecided(gates, summary),),
+        cases=numbers.cases,
+        complete=summary.complete,
+    )
 
 
-def _unless_undecided(gates: Gates, summary: SessionSummary, judged: _Judged, undecided: int | None = None) -> _Judged:
-    """Return how a gate was judged, or that it fails because too many cases are undecided."""
+def _min_score(gates: SuiteGates, wanted: float, summary: SuitesSummary) -> GateEvidence:
+    numbers = summary.numbers
+    sentence = "no case has a score"
+    if numbers.score is not None:
+        sentence = f"mean score {numbers.score:.3f} over {count_of(numbers.scored, 'case')}, wanted {wanted:g}"
+    return GateEvidence(
+        wanted=wanted,
+        value=numbers.score,
+        sentence=sentence,
+        undecided=(_undecided(gates, summary, scored=True),),
+        cases=numbers.cases,
+        complete=summary.complete,
+    )
+
+
+def _undecided(gates: SuiteGates, summary: SuitesSummary, *, scored: bool = False) -> UndecidedCases:
+    """Return the cases that could not be judged; if they must be `scored`, all that have no score."""
     numbers, tallies = summary.numbers, summary.tallies
-    count = numbers.undecided if undecided is None else undecided
     named = [f"{outcome.nodeid}: {outcome.problem}" for outcome in tallies.unjudged]
-    named += [f"{nodeid}: no score" for nodeid in tallies.unscored if undecided is not None]
-    why = refusal(gates.allowed, count, numbers.cases, named, f"{gates.prefix}allow-undecided")
-    return judged if why is None else (False, f"{why}; {judged[1]}")
-
-
-def _pass_rate(wanted: float, numbers: Numbers) -> tuple[bool, str]:
-    if numbers.pass_rate is None:
-        return False, "no case has a threshold, so that none passed or failed"
-    counts = f"{numbers.passed:,} of {numbers.judged:,} passed ({percent(numbers.pass_rate)}), wanted {percent(wanted)}"
-    return numbers.pass_rate >= wanted, counts
-
-
-def _min_score(wanted: float, numbers: Numbers) -> tuple[bool, str]:
-    if numbers.score is None:
-        return False, "no case has a score"
-    sentence = f"mean score {numbers.score:.3f} over {count_of(numbers.scored, 'case')}, wanted {wanted:g}"
-    return reaches(numbers.score, wanted), sentence
+    named += [f"{nodeid}: no score" for nodeid in tallies.unscored if scored]
+    count = numbers.cases - numbers.scored if scored else numbers.undecided
+    return UndecidedCases(count, numbers.cases, named, gates.allowed, f"{gates.prefix}allow-undecided")
 
 
 def _against_baseline(
-    gates: Gates, before: Iterable[EvalOutcome], after: Iterable[EvalOutcome]
-) -> tuple[bool | None, str]:
+    gates: SuiteGates, before: Iterable[EvalOutcome], after: Iterable[EvalOutcome], summary: SuitesSummary
+) -> GateEvidence:
     """Compare suite by suite, case by case. Holm's method keeps many suites from finding a regression by chance.
 
-    The rule is that of `bakeoff compare`. None: the gate refuses, because too much is missing.
+    The gate is refused if no suite is in both runs.
     """
     was, now = _by_suite(before), _by_suite(after)
     common = [name for name in now if name in was]
@@ -110,19 +128,31 @@ def _against_baseline(
     for name in [name for name in cells if name in gates.decided]:
         compared[name] = _anytime(compare(*cells[name]), gates.decided[name])
         rulings[name] = _anytime_ruling(compared[name], gates.decided[name])
-    decisions = [
-        decide(compared[name], ruling, margin=gates.margin, undecidable=gates.undecidable)
-        for name, ruling in rulings.items()
-    ]
-    code = exit_code_of(decision.exit_code for decision in decisions) if decisions else 3
-    parts = [*_sentences(compared, rulings), *_in_one_run_only(was, now)]
-    gone = [case for name in was if str(name) not in gates.decided for case in _gone(was[name], now.get(name, ()))]
-    cases = sum(map(len, was.values()))
-    if (why := refusal(gates.allowed, len(gone), cases, gone, f"{gates.prefix}allow-undecided")) is not None:
-        return False, "; ".join([f"cases of the baseline are gone: {why}", *parts])
-    if code == 1 and not any(ruling.verdict is GateVerdict.REGRESSED for ruling in rulings.values()):
+    comparisons = [(compared[name], ruling) for name, ruling in rulings.items()]
+    rule = ComparisonRule(margin=gates.margin, undecidable=gates.undecidable)
+    parts = ["no suite is in both runs"] * (not common)
+    parts += [*_sentences(compared, rulings), *_in_one_run_only(was, now)]
+    failed = decide_gate(GateEvidence(comparisons=comparisons, rule=rule)).state is GateState.FAILED
+    if failed and not any(ruling.verdict is GateVerdict.REGRESSED for ruling in rulings.values()):
         parts.append("undecidable counts as failed")
-    return {0: True, 1: False}.get(code), "; ".join(["no suite is in both runs"] * (not common) + parts)
+    gone = [case for name in was if str(name) not in gates.decided for case in _gone(was[name], now.get(name, ()))]
+    missing = UndecidedCases(
+        len(gone),
+        sum(map(len, was.values())),
+        gone,
+        gates.allowed,
+        f"{gates.prefix}allow-undecided",
+        "cases of the baseline are gone: ",
+    )
+    return GateEvidence(
+        comparisons=comparisons,
+        rule=rule,
+        refused=not common,
+        sentence="; ".join(parts),
+        undecided=(missing, _undecided(gates, summary)),
+        cases=summary.numbers.cases,
+        complete=summary.complete,
+    )
 
 
 def _anytime(compared: Comparison, pair: PairDecision) -> Comparison:
@@ -152,16 +182,12 @@ def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
 
 def _gone(before: Sequence[EvalOutcome], after: Sequence[EvalOutcome]) -> list[str]:
     """Return the cases that are missing from a run; a case with another content is still there."""
-    from bakeoff.doors.pytest.reporting.source import case_ids  # only a baseline needs it
-
     there = set(case_ids(after))
     return [case for case in case_ids(before) if case not in there]
 
 
 def _cells(outcomes: Sequence[EvalOutcome]) -> Cells:
     """Identify cases by node id and content: an edited case is another one."""
-    from bakeoff.doors.pytest.reporting.source import case_ids
-
     keyed = zip(case_ids(outcomes), outcomes, strict=True)
     return {
         CaseKey(case, fingerprint(outcome.input, outcome.expected)): cell
@@ -173,10 +199,6 @@ def _cells(outcomes: Sequence[EvalOutcome]) -> Cells:
 def _losses(outcomes: Sequence[EvalOutcome]) -> Losses:
     lost = sum(outcome.score is None for outcome in outcomes)
     return Losses(trials=len(outcomes), lost=lost, to="broken scorers or infrastructure")
-
-
-def _same(compared: Comparison) -> bool:
-    return compared.paired and not compared.wins and not compared.losses
 
 
 def _sentences(compared: Mapping[str, Comparison], rulings: Mapping[str, GateJudgement]) -> Iterator[str]:
@@ -192,7 +214,7 @@ def _sentence(compared: Comparison, ruling: GateJudgement) -> str:
     changed = f", {len(compared.changed)} with changed content" if compared.changed else ""
     if gone := len([key for key in compared.baseline_only if key.id not in compared.changed]):
         changed += f", {gone} of the baseline gone or not scored"
-    if _same(compared) and not ruling.refused:
+    if compared.paired and not compared.wins and not compared.losses and not ruling.refused:
         shown = ruling.sentence if ruling.verdict is GateVerdict.EQUIVALENT else nothing_shown(compared)
         return f"the same scores in {pairs}{changed}: {shown}"
     counts = f", {compared.losses} worse and {compared.wins} better" if compared.paired else ""

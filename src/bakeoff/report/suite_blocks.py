@@ -4,9 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bakeoff._kernel.text import count_of, part_of, visible
-from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.doors.pytest.reporting.numbers import MAX_NOT_PASSED, MAX_WORST, Numbers, SuiteName, why_not
-from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
 from bakeoff.record import NO_USAGE
 from bakeoff.report.blocks import (
     Block,
@@ -27,6 +24,8 @@ from bakeoff.report.blocks import (
     text_blocks,
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence
+from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites import MAX_NOT_PASSED, MAX_WORST, GateResult, SuiteName, SuiteNumbers, SuitesSummary, why_not
 from bakeoff.stats.intervals import Interval
 
 WORST = 3
@@ -37,7 +36,7 @@ _MAX_NAME_LENGTH = 200
 _TONES: dict[bool | None, Tone] = {True: "pass", False: "fail", None: "lost"}
 
 
-def summary_blocks(summary: SessionSummary, *, worst: int = WORST) -> Iterator[Block]:
+def summary_blocks(summary: SuitesSummary, *, worst: int = WORST) -> Iterator[Block]:
     """Yield the table of suites with notes, the worst cases and the gates, as text shows them."""
     if summary.suites:
         yield from text_blocks([_without_drawings(_suites(summary))])
@@ -55,7 +54,7 @@ def summary_blocks(summary: SessionSummary, *, worst: int = WORST) -> Iterator[B
         )
 
 
-def step_blocks(summary: SessionSummary, missed: list[EvalOutcome]) -> Iterator[Block]:
+def step_blocks(summary: SuitesSummary, missed: list[EvalOutcome]) -> Iterator[Block]:
     """Yield the summary of a GitHub step, with the first cases that did not pass."""
     yield heading("Evals")
     if not summary.suites:
@@ -69,7 +68,7 @@ def step_blocks(summary: SessionSummary, missed: list[EvalOutcome]) -> Iterator[
             yield paragraph(f"… and {left_out:,} more.")
 
 
-def page_sections(summary: SessionSummary) -> Iterator[Section]:
+def page_sections(summary: SuitesSummary) -> Iterator[Section]:
     """Yield the sections that the HTML page has besides those of any run."""
     yield Section("suites", "Suites", (_suites(summary),))
     if summary.comparisons is not None:
@@ -88,12 +87,12 @@ def page_sections(summary: SessionSummary) -> Iterator[Section]:
         yield Section("worst", "Worst cases", (table,))
 
 
-def not_passed(summary: SessionSummary) -> list[EvalOutcome]:
+def not_passed(summary: SuitesSummary) -> list[EvalOutcome]:
     """Return the first cases that failed, then those that could not be judged."""
     return [*summary.tallies.missed, *summary.tallies.unjudged][:MAX_NOT_PASSED]
 
 
-def _suites(summary: SessionSummary) -> Table:
+def _suites(summary: SuitesSummary) -> Table:
     """Return a row for each suite and one for all; text leaves out columns without any value."""
     usage = summary.numbers.usage
     titles = (
@@ -116,12 +115,12 @@ def _suites(summary: SessionSummary) -> Table:
     return Table(titles, tuple(rows), "Suites", tuple(map(sentence, notes(summary))))
 
 
-def _name(name: SuiteName, summary: SessionSummary) -> str:
+def _name(name: SuiteName, summary: SuitesSummary) -> str:
     """Return the name of a suite, with its file if another file has a suite of that name."""
     return name.suite if sum(name.suite == other.suite for other in summary.suites) == 1 else str(name)
 
 
-def _suite_row(name: str, file: str, numbers: Numbers) -> tuple[Value, ...]:
+def _suite_row(name: str, file: str, numbers: SuiteNumbers) -> tuple[Value, ...]:
     interval, passed = numbers.interval, numbers.pass_interval
     return (
         Datum(Quote(name), sort=name, tone="strong", note=visible(file, _MAX_NAME_LENGTH)),
@@ -153,7 +152,7 @@ def _without_drawings(table: Table) -> Table:
     return replace(table, rows=tuple(rows))
 
 
-def notes(summary: SessionSummary) -> Iterator[str]:
+def notes(summary: SuitesSummary) -> Iterator[str]:
     """Yield notes on the numbers: how they were computed, and what they leave out."""
     total = summary.numbers
     rounds = f" in {count_of(total.rounds, 'round')}" if total.rounds > total.cases else ""
@@ -194,7 +193,7 @@ def notes(summary: SessionSummary) -> Iterator[str]:
         yield "the run was stopped before its end, or not all of it could be read: these are the reported tests"
 
 
-def _worst(summary: SessionSummary, of_a_suite: int, most: int) -> Table:
+def _worst(summary: SuitesSummary, of_a_suite: int, most: int) -> Table:
     """Return the cases with the lowest scores, those that failed first."""
     found = [one for tally in summary.tallies.suites.values() for one in tally.lowest(of_a_suite)]
     rows = (

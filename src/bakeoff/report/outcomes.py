@@ -9,6 +9,9 @@ from bakeoff.plan import PassRule, SubjectSpec
 from bakeoff.record import NO_USAGE, Failure, Record, Score, Usage
 from bakeoff.verdict import LOST, case_verdict
 
+SUBJECT = "evals"
+"""The name of the subject without parameters: the project as it is."""
+
 _OWN_ERRORS = ("GraderError", "InfraError")  # their messages are clear without the type
 _DEFAULT_RULE = PassRule()
 
@@ -77,3 +80,8 @@ def _broken(score: Score, failure: Failure) -> str:
         return failure.message
     kind = "" if failure.type in _OWN_ERRORS else f"{failure.type}: "
     return f"{scorer}: {kind}{failure.message}"
+
+
+def subject_name(parameters: str) -> str:
+    """Return the name of the subject with these parameters, as pytest writes them in the id of a test."""
+    return parameters if parameters and parameters != SUBJECT else f"[{parameters}]" if parameters else SUBJECT

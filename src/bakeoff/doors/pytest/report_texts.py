@@ -1,4 +1,4 @@
-"""Keep secrets out of what pytest itself prints and writes, in sessions with evals.
+"""Keep secrets and commands out of what pytest itself prints and writes, in sessions with evals.
 
 Every project that has bakeoff installed loads this module, so it imports only pytest. A session without an eval is left
 alone. Reports are redacted where they are made, so that terminal, JUnit and other plugins get them without secrets;
@@ -13,20 +13,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bakeoff.doors.pytest.gather import ON_REPORT
-from bakeoff.doors.pytest.options import FIXTURES
+from bakeoff.doors.pytest.options import has_eval
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from warnings import WarningMessage
 
     from bakeoff.storage.redaction import Redactor
 
+    TextChange = Callable[[str], str]
+
+
 _SUITE_MODULE = "bakeoff.doors.pytest.suite"  # imported by every file with a suite
-
-
-def has_eval(item: pytest.Item) -> bool:
-    """Tell whether an item is a case of a suite, or a test that uses a fixture of evals."""
-    return hasattr(item, "group") or not FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 class SessionSecrets:
@@ -149,49 +147,66 @@ def _rename(item: Any, name: str, nodeid: str) -> None:
         item._nodeid = nodeid
 
 
-def redact_report(report: Any, text: Any) -> None:
+def redact_report(report: Any, text: "TextChange") -> None:
     """Take secrets out of all texts of a report."""
     report.sections[:] = [(text(title), text(content)) for title, content in report.sections]
     properties = getattr(report, "user_properties", [])
-    properties[:] = [(text(str(name)), _value(value, text)) for name, value in properties]
+    for place, (name, value) in enumerate(properties):
+        said = str(value)
+        properties[place] = (text(str(name)), value if (redacted := text(said)) == said else redacted)
     if hasattr(report, "wasxfail"):
         report.wasxfail = text(report.wasxfail)
     shown = report.longrepr
-    if isinstance(shown, str):
-        report.longrepr = text(shown)
-    elif isinstance(shown, tuple):  # of a skip: file, line, reason
+    if isinstance(shown, tuple):  # of a skip: file, line, reason
         report.longrepr = tuple(text(part) if isinstance(part, str) else part for part in shown)
     elif shown is not None and text(str(shown)) != str(shown):
-        _redact_shown(shown, text)
-        if text(said := str(shown)) != said:
+        _change_longrepr(report, text)
+        if text(said := str(report.longrepr)) != said:
             report.longrepr = text(said)
 
 
-def _value(value: object, text: Any) -> object:
-    said = str(value)
-    return value if (redacted := text(said)) == said else redacted
+def break_up_commands(report: pytest.TestReport) -> None:
+    """Make harmless what pytest prints of an eval, since what a task raises or prints may quote a model.
+
+    A line such as `::error::…` in the log is a command to GitHub, and control characters in an error are commands to
+    the terminal.
+    """
+    from bakeoff._kernel.text import escaped, without_command
+
+    def broken_up(text: str) -> str:
+        return "\n".join(map(without_command, text.split("\n")))
+
+    report.sections[:] = [(title, broken_up(text)) for title, text in report.sections]
+    _change_longrepr(report, lambda text: broken_up("".join(c if c in "\n\t" else escaped(c) for c in text)))
 
 
-def _redact_shown(shown: Any, text: Any) -> None:
-    """Take secrets out of a traceback, and leave its structure, which pytest prints in colours."""
-    parts = [(getattr(shown, "reprtraceback", None), getattr(shown, "reprcrash", None))]
-    for trace, crash in [*parts, *((trace, crash) for trace, crash, _ in getattr(shown, "chain", ()))]:
+def _change_longrepr(report: Any, text: "TextChange") -> None:
+    """Change the texts of an error, and leave its structure, which pytest prints in colours."""
+    shown = report.longrepr
+    if isinstance(shown, str):
+        report.longrepr = text(shown)
+        return
+    single = [(getattr(shown, "reprtraceback", None), getattr(shown, "reprcrash", None), None)]
+    for trace, crash, _ in getattr(shown, "chain", single):
         for entry in getattr(trace, "reprentries", ()):
-            entry.lines[:] = _lines(entry.lines, text)
+            entry.lines[:] = _changed(entry.lines, text)
             if getattr(entry, "reprlocals", None) is not None:
-                entry.reprlocals.lines[:] = _lines(entry.reprlocals.lines, text)
+                entry.reprlocals.lines[:] = _changed(entry.reprlocals.lines, text)
             if getattr(entry, "reprfuncargs", None) is not None:
                 entry.reprfuncargs.args = [(name, text(said)) for name, said in entry.reprfuncargs.args]
         if crash is not None:
-            crash.message = text(crash.message)
+            crash.message = text(crash.message)  # in CI, the short summary has all lines of it
     if isinstance(getattr(shown, "sections", None), list):
         shown.sections[:] = [(text(name), text(content), mark) for name, content, mark in shown.sections]
 
 
-def _lines(lines: list[str], text: Any) -> list[str]:
-    """Redact lines together: a secret may go on in the next one."""
-    whole: list[str] = text("\n".join(lines)).split("\n")
-    return whole if lines else []
+def _changed(lines: list[str], text: "TextChange") -> list[str]:
+    """Change lines together: a secret may go on in the next one."""
+    if not lines:
+        return []
+    ended = lines[-1].endswith("\n")
+    whole = text(("" if ended else "\n").join(lines))
+    return whole.splitlines(keepends=True) if ended else whole.split("\n")
 
 
 def _redact_file(path: Path, redactor: "Redactor", *, is_xml: bool = False) -> None:

@@ -1,10 +1,12 @@
-"""The file of `--eval-json`: write it, read it, and merge the files of the shards of one run.
+"""The file of `--eval-json`: write it, read it as outcomes or as a run, and merge the files of shards.
 
 docs/how-to/pytest-reports.md describes the format. Every number in the file is computed again from its rounds when the
 file is read: a number that someone edited by hand decides nothing.
 """
 
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +15,16 @@ from typing import Any, Literal, Self
 from pydantic import Field, JsonValue, StrictBool, ValidationError, field_serializer, model_validator
 from pydantic_core import to_json
 
-from bakeoff._kernel.files import read_file
+from bakeoff._kernel.files import open_file, read_file
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, expectation, visible
 from bakeoff._version import __version__
-from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.doors.pytest.reporting.numbers import Numbers, SuiteName, suite_of
-from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.plan import Gate, PassRule
+from bakeoff.plan import Case, Gate, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.report.outcomes import SUBJECT, EvalOutcome, subject_name
+from bakeoff.report.readers import Circumstances, Description
+from bakeoff.report.suites import GateResult, SuiteName, SuiteNumbers, SuitesSummary, file_part, suite_of
 from bakeoff.report.summary import Comparisons
 from bakeoff.storage.journal import implausible_number
 from bakeoff.verdict import Verdict
@@ -75,7 +77,7 @@ class EvalSuiteResult(FrozenModel):
 
     suite: str
     file: str
-    numbers: Numbers
+    numbers: SuiteNumbers
     cases: tuple[EvalCaseResult, ...]
 
 
@@ -88,7 +90,7 @@ class EvalFile(FrozenModel):
     created: float = 0.0
     complete: StrictBool  # False: the run was stopped, or not all of it could be collected and read
     shards: int = 1
-    numbers: Numbers
+    numbers: SuiteNumbers
     gates: tuple[GateResult, ...] = ()
     comparisons: Comparisons | None = None  # of a run that ended when they were decided
     suites: tuple[EvalSuiteResult, ...]
@@ -101,7 +103,7 @@ class EvalFile(FrozenModel):
 
 def file_chunks(
     outcomes: Iterable[EvalOutcome],
-    summary: SessionSummary,
+    summary: SuitesSummary,
     redact: Callable[[EvalOutcome], EvalOutcome] = lambda given: given,
 ) -> Iterator[bytes]:
     """Yield the text of the file, a line for each case, from one pass over the outcomes."""
@@ -232,3 +234,104 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
     notes += [f"{path}: this run ended when it was decided; intervals assume a fixed number" for path in decided]
     outcomes = [outcome for found in whole.values() for outcome in found]
     return MergedEvals(outcomes, complete=not stopped, shards=shards, notes=tuple(notes))
+
+
+_BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"bakeoff-evals"')
+_MAX_NAME_LENGTH = 300
+
+
+class EvalFileReader:
+    """Reads files that `--eval-json` or `bakeoff merge` wrote, or evals that are `held` in memory."""
+
+    what = "an eval file (.json, from pytest --eval-json)"
+
+    def __init__(self, held: Sequence[EvalOutcome] | None = None) -> None:
+        self._held = held
+
+    def recognises(self, path: Path) -> bool:
+        if path.suffix != ".json" or not path.is_file():
+            return False
+        with open_file(path) as file:
+            return bool(_BEGINNING.match(file.read(200)))
+
+    def _outcomes(self, path: Path) -> Sequence[EvalOutcome]:
+        return read_eval_file(path).outcomes if self._held is None else self._held
+
+    def describe(self, path: Path) -> Description:
+        name = path.stem if path.stem.strip() and path.stem.isprintable() else SUBJECT
+        return Description(name=visible(path.name), plan=plan_of(self._outcomes(path), name))
+
+    def circumstances(self, path: Path) -> Circumstances:
+        made = read_eval_file(path).bakeoff if self._held is None else __version__
+        return Circumstances(versions=(made,) if re.fullmatch(r"\d[\w.+-]{0,30}", made) else ())
+
+    def read(self, path: Path) -> Iterator[Record]:
+        outcomes = self._outcomes(path)
+        for (subject, case), outcome in zip(_places(outcomes), outcomes, strict=True):
+            for round_, record in enumerate(outcome.records):
+                yield record.model_copy(update={"case": case, "subject": subject, "round": round_})
+
+
+def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
+    """Make a plan of outcomes, with a subject for each set of parameters.
+
+    The plan has the most rounds of any suite; each case has the pass rule of its suite.
+    """
+    places = _places(outcomes)
+    cases: dict[str, EvalOutcome] = {}
+    for (_, case), outcome in zip(places, outcomes, strict=True):
+        cases.setdefault(case, outcome)
+    names = dict.fromkeys(score.name for outcome in outcomes for record in outcome.records for score in record.scores)
+    scorers = tuple(ScorerSpec(kind="recorded", name=visible(each)) for each in names if each.strip())
+    subjects = dict.fromkeys(subject for subject, _ in places) or (SUBJECT,)
+    thresholds = {outcome.threshold for outcome in outcomes if outcome.threshold is not None}
+    return Plan(
+        name=name,
+        cases=tuple(
+            Case(
+                id=case,
+                prompt=outcome.input,
+                expected=outcome.expected,
+                tags={"suite": visible(outcome.suite), "file": visible(file_part(outcome.nodeid))},
+                pass_rule=outcome.rule,
+            )
+            for case, outcome in cases.items()
+        ),
+        subjects=tuple(SubjectSpec(kind="recorded", name=name) for name in subjects),
+        scorers=scorers or (ScorerSpec(kind="recorded"),),
+        rounds=max([1, *(len(outcome.records) for outcome in outcomes)]),
+        threshold=max(thresholds, default=None),
+        sparse=True,
+    )
+
+
+def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
+    """Return the subject and case of each outcome; no two are the same."""
+    by_subject: dict[str, list[int]] = {}
+    for place, outcome in enumerate(outcomes):
+        name = visible(subject_name(outcome.parameters), _MAX_NAME_LENGTH).strip() or SUBJECT
+        by_subject.setdefault(name, []).append(place)
+    found = [("", "")] * len(outcomes)
+    for name, places in by_subject.items():
+        for place, case in zip(places, case_ids([outcomes[place] for place in places], common=True), strict=True):
+            found[place] = (name, case)
+    return found
+
+
+def case_ids(outcomes: Sequence[EvalOutcome], *, common: bool = False) -> list[str]:
+    """Name each case by its node id, with a number from the second eval of one test on.
+
+    With `common`, leave out the parameters that tell subjects apart, so that all subjects have the same cases.
+    """
+    ids: dict[str, None] = {}
+    met: Counter[str] = Counter()
+    for outcome in outcomes:
+        nodeid = outcome.nodeid
+        if common and outcome.parameters:
+            nodeid = nodeid.replace(f"[{outcome.parameters}-", "[", 1)
+        name = unique = visible(nodeid, _MAX_NAME_LENGTH).strip() or "?"
+        while unique in ids:
+            met[name] += 1
+            unique = f"{name} #{met[name] + 1}"
+        ids[unique] = None
+    return list(ids)
