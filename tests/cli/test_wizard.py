@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bakeoff._kernel.model import fingerprint
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import ComponentsRequest
 
 from ..warm_bakeoff import PROGRAM
 from .wizard_terminal import CTRL_C, CTRL_D, CTRL_L, CTRL_U, DOWN, ENTER, ESC, PAGE_DOWN, TAB, Terminal
@@ -25,7 +25,7 @@ import sys
 from pathlib import Path
 from bakeoff.cli.answers import answers_file
 from bakeoff.cli.wizard import ask_for_run
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import ComponentsRequest
 
 times, *given = sys.argv[1:]
 for number in range(int(times)):
@@ -399,6 +399,6 @@ def test_without_a_terminal_nothing_is_asked(suites: Path, tmp_path: Path, envir
 
 
 def test_a_command_line_that_asks_nothing_does_not_load_what_asks() -> None:
-    loaded = "import sys, bakeoff.cli.main, bakeoff.cli.components; print('questionary' in sys.modules)"
+    loaded = "import sys, bakeoff.cli.main, bakeoff.cli.run; print('questionary' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

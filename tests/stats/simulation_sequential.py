@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
-from bakeoff.record import Round, Verdict
 from bakeoff.stats.sequential import PairDecisions, SequentialDecision, SequentialTest, random_order
+from bakeoff.verdict import Round, Verdict
 
 Random = np.random.Generator
 

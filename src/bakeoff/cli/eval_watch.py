@@ -7,22 +7,21 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff._kernel.watch import WAITING, FileStates, FileWatch, forget_modules, source_files
 from bakeoff.cli.console import err, say
-from bakeoff.cli.evals import run_options
+from bakeoff.cli.eval import run_options
 from bakeoff.cli.flags import EndingFlags, EvalRunFlags, SelectionFlags
 from bakeoff.cli.run_plan import PASSED, REUSED, UNDECIDED, CheckedPlan, EndedRun, check_plan, conclude, run_checked
 from bakeoff.cli.warm_models import WarmModels, warm_models
+from bakeoff.doors.eval.config import PromptSuite
 from bakeoff.doors.eval.find import find_config, read_suite
 from bakeoff.doors.eval.plan import DOOR, EvalRequest, build_plan, settings_of
-from bakeoff.doors.eval.suite import PromptSuite
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.formatting import visible
 from bakeoff.storage.made_here import why_unknown
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 

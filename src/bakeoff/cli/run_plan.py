@@ -16,6 +16,7 @@ from types import FrameType
 
 from rich.console import Console
 
+from bakeoff._kernel.text import visible
 from bakeoff.cli.console import err, out, results_alone_on_stdout, say
 from bakeoff.cli.flags import EndingFlags
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
@@ -31,7 +32,7 @@ from bakeoff.report.answer import answer, what_always_failed, what_was_lost_uneq
 from bakeoff.report.blocks import paragraph
 from bakeoff.report.compare.within_run import describe_comparisons, scores_by_tag, treatment_effects
 from bakeoff.report.exports.ci import CiRun, harmless_in_logs, markdown_of, write_ci_outputs
-from bakeoff.report.formatting import cost, visible
+from bakeoff.report.formatting import cost
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks

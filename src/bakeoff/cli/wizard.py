@@ -20,7 +20,7 @@ from bakeoff.storage.run_folder import run_folders
 
 if TYPE_CHECKING:
     from bakeoff.cli.answers import LastAnswers
-    from bakeoff.doors.components.request import ComponentsRequest
+    from bakeoff.doors.components.plan import ComponentsRequest
     from bakeoff.models.gateway import GatewayModels
 
 # The commands that most people want come first, these come last, and all others stand between them.
@@ -108,7 +108,7 @@ def ask_for_run(
 def _ask_run(defaults: "ComponentsRequest", show_plan: ShowPlan, jobs: int, given: Collection[str]) -> Answers | None:
     from bakeoff.cli.answers import recall, remember
     from bakeoff.cli.wizard_questions import find_gateway_models
-    from bakeoff.doors.components.request import command_line
+    from bakeoff.doors.components.plan import command_line
 
     last = recall(say)
     gateway = None if {"models", "pricing"} <= set(given) else find_gateway_models()

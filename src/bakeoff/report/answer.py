@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 
-from bakeoff.record import Verdict
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.compare.within_run import CellsOf, by_key
-from bakeoff.report.formatting import count_of, percent, span, visible
+from bakeoff.report.formatting import percent, span
 from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import Cells
@@ -15,6 +15,7 @@ from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.stats.unequal_losses import UnequalLosses
+from bakeoff.verdict import Verdict
 
 _NAME = 60
 _MAX_NAMED = 4

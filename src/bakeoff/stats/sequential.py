@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import CLUSTER_TAG, Case, PassRule, Plan, UntilDecided
-from bakeoff.record import Record, Round, Verdict, case_values
+from bakeoff.record import Record
 from bakeoff.stats.gates import Losses, refusal_of
 from bakeoff.stats.intervals import ALPHA, Interval
+from bakeoff.verdict import Round, Verdict, case_values
 
 if TYPE_CHECKING:
     import numpy as np
@@ -259,7 +260,7 @@ class PairDecisions:
 
     def add(self, record: Record) -> None:
         """Take a finished trial into account."""
-        self.add_round(record.subject, record.case, record.round, Round.of(record))
+        self.add_round(record.subject, record.case, record.round, record.judged())
 
     def add_round(self, subject: str, case: str, number: int, finished: Round) -> None:
         """Take a finished trial into account, of which no more than this is known."""

@@ -9,8 +9,7 @@ import pytest
 
 from bakeoff.doors import FinishedRun, door_of
 from bakeoff.doors.components.door import ComponentsDoor
-from bakeoff.doors.components.plan import build_plan
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import ComponentsRequest, build_plan
 from bakeoff.doors.components.suites import find_suites
 from bakeoff.engine.run import run
 from bakeoff.grading.cases import graded_case

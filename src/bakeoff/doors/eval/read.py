@@ -12,7 +12,7 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.files import with_home
 from bakeoff._kernel.text import free_name
-from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml, gathered
+from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml, gathered
 from bakeoff.doors.eval.config import (
     EXAMPLES,
     OF_A_CASE,
@@ -20,9 +20,12 @@ from bakeoff.doors.eval.config import (
     SOURCES,
     CaseEntry,
     EvalConfig,
+    PromptCase,
     PromptEntry,
+    PromptSuite,
+    SuitePrompt,
+    printable,
 )
-from bakeoff.doors.eval.scorers import ScorerReader
 from bakeoff.doors.eval.sources import (
     MAX_CASES,
     DataRow,
@@ -32,8 +35,7 @@ from bakeoff.doors.eval.sources import (
     read_text,
     rows_of_file,
 )
-from bakeoff.doors.eval.subjects import subject_specs
-from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
+from bakeoff.doors.eval.subjects import ScorerReader, subject_specs
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_model_name, known_providers

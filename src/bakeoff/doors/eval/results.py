@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
+from bakeoff._kernel.text import visible
 from bakeoff.doors.eval.plan import PROMPT_TAG, EvalPlanSettings
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.blocks import BulletList, Column, Datum, Quote, Section, Table, paragraph
 from bakeoff.report.compare.within_run import CellsOf, compare_groups, score_groups
-from bakeoff.report.formatting import cost, visible
+from bakeoff.report.formatting import cost
 
 _MAX_SUBJECTS = 8
 

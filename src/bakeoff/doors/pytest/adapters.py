@@ -21,7 +21,7 @@ ENDS_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
 """Errors that would end the thread that all cases share."""
 
 _OUR_SCORERS = "bakeoff.scorers."
-_CALL_OTHERS = ("bakeoff.scorers.adapters", "bakeoff.scorers.function")  # modules among these
+_CALL_OTHERS = ("bakeoff.scorers.adapters", "bakeoff.scorers.adapters")  # modules among these
 
 Call = partial[Any]
 Errors = dict[tuple[str, int], BaseException]

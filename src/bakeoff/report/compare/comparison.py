@@ -17,11 +17,11 @@ from pydantic import JsonValue, PlainSerializer, ValidationError
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
-from bakeoff.report.formatting import count_of, visible
 from bakeoff.report.judges.calibration import (
     NO_LABELS,
     CalibratedPair,
@@ -40,6 +40,7 @@ from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 OPEN, REFUSED = 0, 3
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}

@@ -12,10 +12,10 @@ from math import fsum
 from statistics import fmean
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.text import part_of
+from bakeoff._kernel.text import part_of, visible
 from bakeoff.plan import CLUSTER_TAG, Case, Plan
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, Value
-from bakeoff.report.formatting import UNKNOWN, cost, percent, points, points_range, sentence, span, visible
+from bakeoff.report.formatting import UNKNOWN, cost, percent, points, points_range, sentence, span
 from bakeoff.report.scores import interval_datum
 from bakeoff.report.summary import Comparisons, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells

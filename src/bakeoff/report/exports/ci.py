@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
-from bakeoff.record import LOST
 from bakeoff.report.blocks import Blocks
 from bakeoff.report.exports.junit import write_junit_of_all
-from bakeoff.report.formatting import visible
 from bakeoff.report.output_files import refuse_unwritable, replace_text
 from bakeoff.report.reasons import why
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run, failed_records
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import LOST
 
 MAX_ANNOTATIONS = 10
 """The number of annotations of each level. GitHub shows no more of one step."""

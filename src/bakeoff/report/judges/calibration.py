@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import visible
 from bakeoff.plan import CLUSTER_TAG, Plan
 from bakeoff.record import Record, Score
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Value
-from bakeoff.report.formatting import as_text, percent, visible
+from bakeoff.report.formatting import as_text, percent
 from bakeoff.report.scores import interval_datum
 from bakeoff.stats.calibration import (
     CorrectedDifference,

@@ -11,6 +11,7 @@ from typing import IO, Any
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from bakeoff._kernel.text import visible
 from bakeoff.plan import Case
 from bakeoff.record import (
     TESTS,
@@ -25,7 +26,7 @@ from bakeoff.record import (
     Transcript,
     Usage,
 )
-from bakeoff.report.formatting import shown, visible
+from bakeoff.report.formatting import shown
 from bakeoff.report.render.html.render import NAME, ChunkWriter
 from bakeoff.storage.pictures import Pictures, picture_key
 from bakeoff.storage.run_folder import RunFolder

@@ -16,15 +16,14 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff._version import __version__
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock, mark_of
-from bakeoff.report.formatting import visible
 from bakeoff.report.leaderboard.description import describe_leaderboard
 from bakeoff.report.leaderboard.ranking import rank_results
 from bakeoff.report.output_files import PUBLIC
