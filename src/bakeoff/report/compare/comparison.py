@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Annotated, NamedTuple, Self
 
 from pydantic import JsonValue, PlainSerializer, ValidationError
@@ -68,10 +67,8 @@ class Arm:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.records.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self.records.__exit__(*error)
 
     @property
     def spec(self) -> SubjectSpec:
@@ -130,7 +127,7 @@ def read_arm(source: Source, subject: str) -> Arm:
         [summary] = records.summary.subjects
         circumstances = source.circumstances()
     except BaseException:
-        records.__exit__(None, None, None)
+        records.__exit__()
         raise
     cells = {keys[case]: cell for case, cell in records.cells(subject).items()}
     stamp = _stamp(plan, circumstances, conditions)

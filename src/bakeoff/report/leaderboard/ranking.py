@@ -15,8 +15,8 @@ from bakeoff.plan import Origin
 from bakeoff.report.compare.comparison import FileName, case_keys, countable
 from bakeoff.report.formatting import UNKNOWN
 from bakeoff.report.readers import Source
+from bakeoff.report.run_records import CostAndTime, CostsAndTimes, Range
 from bakeoff.report.summary import RunTally, SubjectSummary, losses_of
-from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes, Range
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
