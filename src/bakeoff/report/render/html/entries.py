@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -18,6 +19,7 @@ from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
+from bakeoff.report.formatting import cost, percent
 from bakeoff.report.readers import Reader, Source, known_readers
 from bakeoff.report.render.html.render import PAGE_NAME
 from bakeoff.report.render.html.run_data import State, read_plan, readable_errors
@@ -161,6 +163,7 @@ def _started(folder: RunFolder) -> float | None:
 _FORMAT = 6
 _FOLDER = "runs"
 _LONGEST = 1024 * 1024  # bytes of one entry
+_HISTORY = 100  # scores of earlier runs that are returned
 _MOST = 64 * 1024 * 1024  # bytes of the whole cache
 _BLOCK = 4096
 
@@ -222,3 +225,32 @@ def file_state(file: Path) -> list[int] | None:
     except FileNotFoundError:
         return None
     return [found.st_size, found.st_mtime_ns, found.st_ino]
+
+
+def run_overviews(results: Path) -> list[dict[str, Any]]:
+    """Return one row for each run, oldest first, each with the earlier best scores of its plan over the same cases."""
+    histories: dict[tuple[str, str], list[float]] = {}
+    rows: list[dict[str, Any]] = []
+    for entry in read_entries(results):
+        if isinstance(entry, Unreadable):
+            blank = dict.fromkeys(("scored", "subjects", "best", "cost"), "")
+            rows.append({"run": entry.run, "state": f"unreadable: {entry.reason}", **blank, "history": []})
+            continue
+        best = max((subject.score for subject in entry.summary.judged if subject.score is not None), default=None)
+        history = histories.setdefault((entry.summary.name, entry.cases), [])
+        if best is not None:
+            history.append(best)
+        summary = entry.summary
+        rows.append(
+            {
+                "run": entry.run,
+                "state": entry.state,
+                "damaged": entry.damaged,
+                "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
+                "subjects": len(summary.subjects),
+                "best": percent(best),
+                "cost": cost(summary.spent.cost),
+                "history": history[-_HISTORY:],
+            }
+        )
+    return rows
