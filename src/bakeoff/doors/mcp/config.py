@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -48,26 +49,6 @@ Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 
 _NO_TOOL_TO_CHECK = "has no meaning if no tool should be called: remove it"
-_EXAMPLES = {
-    "modelsToTest": "list models, such as `- local:smollm2`",
-    "testCases": "list cases, each with a `prompt` and an `expectedOutput`",
-    "mcpServers": "list servers, each with a `name` and a `command` or `url`",
-    "expectedOutput": "write {serverName, toolName, parameters}, a list of these, or null if no tool is right",
-    "expectedToolUsage": "write {serverName, toolName, parameters}, a list of these, or null if no tool is right",
-    "parameters": "write the tool's parameters, such as `{city: Oslo}`",
-    "prompt": "write what a person would ask",
-    "endState": "list checks, each with a `command`, a `query` or a `function`",
-    "turns": "list messages of the user, each with a `prompt` and an `expectedOutput`",
-    "serverName": "write the `name` of one of mcpServers",
-    "toolName": "write the tool's name as its server lists it",
-    "name": "write a unique name",
-    "args": "write each word by itself, such as ['-y', 'mcp-server']",
-    "tags": "write a list such as [smoke]",
-    "tools": "write a list of names, such as [set_timer], or leave it out to offer all tools",
-    "providers": "write `name: module:Class`, or `name: https://host/v1`",
-    "retryConfig": "write {maxRetries, baseDelay, maxDelay}",
-    "modelSettings": "write {temperature, seed, maxTokens, timeout}",
-}
 
 
 class RetryConfig(FrozenModel):
@@ -312,7 +293,8 @@ def suite_of(config: Mapping[str, Any] | SuiteConfig) -> McpSuite:
 def _checked(read: PlacedYaml, environment: Mapping[str, str]) -> McpSuite:
     gathered(list(shape_problems(read)))
     placed = _expanded(with_imports(read, environment), environment)
-    config = placed.read(SuiteConfig, _EXAMPLES)
+    hints = tomllib.loads(Path(__file__).with_name("hints.toml").read_text("utf-8"))
+    config = placed.read(SuiteConfig, hints)
     gathered(list(config_problems(placed, config)))
     return McpSuite(read.file, config, placed, environment)
 

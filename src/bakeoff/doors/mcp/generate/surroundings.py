@@ -177,11 +177,6 @@ def _table(file: Path) -> tuple[str, str] | None:
     return None
 
 
-_FORMATS: dict[str, list[JsonValue]] = {
-    "date": ["2026-03-04", "2026-03-11"],
-    "date-time": ["2026-03-04T10:30:00Z", "2026-03-11T10:30:00Z"],
-    "time": ["10:30:00Z", "11:45:00Z"],
-}
 _EXAMPLES = re.compile(
     r"(?:\be\.g\.|\bfor example|\bsuch as|\blike\b)[:,]?\s*((?:[\"'`][^\"'`\n]{1,60}[\"'`][,\s]*(?:or |and )?)+)",
     re.IGNORECASE,
@@ -198,7 +193,7 @@ def suggestions(tool: ServerTool, around: Surroundings) -> Suggest:
         yield from _examples(str(schema.get("description", "")), schema)
         late = bool(group("late") & set(name_words(name)[:-1]))
         form = str(schema.get("format", "date" if "YYYY-MM-DD" in str(schema.get("description")) else ""))
-        kind = _FORMATS.get(form, [])
+        kind: list[JsonValue] = wording()["formats"].get(form, []) if form in ("date", "date-time", "time") else []
         usual: list[JsonValue] = entry_for(name, wording()["values"]) or []
         known = kind or ([] if "format" in schema else usual)
         yield from reversed(known) if late and len(known) > 1 else known

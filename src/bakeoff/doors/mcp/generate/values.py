@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from bakeoff.doors.mcp.generate.wording import wording
 from bakeoff.mcp.schemas import allows, pointed_at, without_patterns
 
 Schema = Mapping[str, JsonValue]
@@ -21,29 +22,6 @@ _DEEPEST = 8
 _MAX_TRIED_LENGTH = 12  # characters of a text on which a pattern is tried
 _MAX_MADE_LENGTH = 1_000
 _MAX_ITEMS = 50
-
-_FORMATS = {
-    "date": "2026-03-04",
-    "date-time": "2026-03-04T10:30:00Z",
-    "time": "10:30:00Z",
-    "duration": "PT15M",
-    "email": "ada@example.com",
-    "hostname": "example.com",
-    "ipv4": "192.0.2.1",
-    "ipv6": "2001:db8::1",
-    "uri": "https://example.com/page",
-    "url": "https://example.com/page",
-    "uri-reference": "/page",
-    "uuid": "123e4567-e89b-42d3-a456-426614174000",
-    "regex": "a+b",
-    "json-pointer": "/a/b",
-}
-# Texts on which the pattern of a parameter is tried.
-_TRIED = re.findall(
-    r"\S+",
-    """2026-03-04 10:30 abc ABC Abc 123 12 1 a A a1 A1 AB-123 abc-123 abc_def EUR en en-US v1.2.3 1.2.3 #aabbcc
-    a@b.example /a/b +4712345678 1.5""",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +284,8 @@ def _limit(schema: Schema, including: str, excluding: str, inwards: float, defau
 
 def _text(schema: Schema) -> GeneratedValue:
     kind = schema.get("format")
-    if isinstance(kind, str) and kind in _FORMATS:
-        return GeneratedValue(_FORMATS[kind], sure="pattern" not in schema)
+    if isinstance(kind, str) and (known := wording()["formats"].get(kind)):
+        return GeneratedValue(known[0], sure="pattern" not in schema)
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
         return _matching(pattern, schema)
@@ -319,7 +297,7 @@ def _matching(pattern: str, schema: Schema) -> GeneratedValue:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError):
         return GeneratedValue("example", sure=False)
-    for text in _TRIED:
+    for text in wording()["tried"]["patterns"].split():
         if len(text) <= _MAX_TRIED_LENGTH and compiled.search(text) and _of_length(text, schema) == text:
             return GeneratedValue(text)
     return GeneratedValue("example", sure=False)
