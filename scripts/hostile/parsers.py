@@ -35,8 +35,7 @@ from bakeoff.mcp.client_files import read_client_file
 from bakeoff.mcp.servers import parse_mcp_option
 from bakeoff.mcp.snapshot import read_snapshot
 from bakeoff.meter.answer import ModelAnswer
-from bakeoff.meter.sse import EventSplitter, data_of, object_of
-from bakeoff.meter.wire_formats import CHAT, GEMINI, MESSAGES, RESPONSES
+from bakeoff.meter.wire_formats import CHAT, GEMINI, MESSAGES, RESPONSES, EventSplitter, data_of, object_of
 from bakeoff.models.in_process import read_script as read_model_script
 from bakeoff.models.prices import parse_gateway_pricing
 from bakeoff.models.providers import parse_model_name
@@ -51,10 +50,9 @@ from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.segment_file import compress_segment
 from bakeoff.storage.segments import JOURNAL, SEGMENTS, segment_path
-from bakeoff.subjects.scripted import read_script
-from bakeoff.toolchains.command_reports import json_object
-from bakeoff.toolchains.junit import read_junit
-from bakeoff.toolchains.pictures import read_picture
+from bakeoff.subjects.controls import read_script
+from bakeoff.toolchains.command_reports import json_object, read_junit
+from bakeoff.toolchains.vitest import read_picture
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _BUNDLED = _PROJECT / "src" / "bakeoff" / "bundled"

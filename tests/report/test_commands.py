@@ -13,7 +13,7 @@ import pandas
 import pytest
 
 from bakeoff.record import Phase, Usage
-from bakeoff.report.render.html.entries import read_entry
+from bakeoff.report.render.html.index_page import read_entry
 from bakeoff.report.view.app import Pages
 from bakeoff.storage.run_folder import RunFolder
 

@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.comparison import Comparison, compare, holm
 from bakeoff.stats.gates import GateVerdict, Losses, decide, exit_code_of, judge, judge_all, refusal_of
-from bakeoff.stats.several import holm
 
 unhurried = settings(deadline=None)  # the first call imports scipy
 

@@ -42,7 +42,7 @@ from bakeoff.doors.agents.request import ExercisesRequest
 from bakeoff.doors.agents.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
 from bakeoff.doors.agents.results.read import ExerciseResultReader, read_result
 from bakeoff.doors.agents.verify import gradable_exercises
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client

@@ -21,7 +21,7 @@ from bakeoff.plan import Plan
 from bakeoff.report.blocks import BulletList, Column, Datum, Facts, Quote, Report, Section, Table, Value
 from bakeoff.report.compare.comparison import FileName, compare_sources, read_arm
 from bakeoff.report.compare.description import describe_comparison
-from bakeoff.report.exports.github import harmless_in_logs, harmless_json
+from bakeoff.report.exports.ci import harmless_in_logs, harmless_json
 from bakeoff.report.formatting import UNKNOWN, percent, sentence, span
 from bakeoff.report.leaderboard.description import describe_leaderboard
 from bakeoff.report.leaderboard.ranking import SELFCHECK, rank_results, rank_sources
@@ -29,9 +29,8 @@ from bakeoff.report.readers import find_source, known_readers
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.design import Design, design_of
 from bakeoff.stats.gates import GateJudgement, GateVerdict, judge
-from bakeoff.stats.power import too_few
+from bakeoff.stats.power import Design, design_of, too_few
 from bakeoff.stats.rounds import FlipRate, flip_rate, flip_rate_within
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 from bakeoff.storage.store_copy import fetch_all

@@ -16,7 +16,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.formatting import cost
-from bakeoff.stats.design import design_of
+from bakeoff.stats.power import design_of
 from bakeoff.storage.run_folder import run_folders
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from bakeoff.logs.reader import Choices, plan_source
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import Blocks
 from bakeoff.report.exports.badges import run_badge, score_badge
-from bakeoff.report.exports.github import annotations, write_step_summary
+from bakeoff.report.exports.ci import annotations, write_step_summary
 from bakeoff.report.exports.inspect_log import write_inspect_log
 from bakeoff.report.exports.junit import write_junit
 from bakeoff.report.exports.tables import fields_of, rows_of, write_csv, write_parquet
@@ -32,7 +32,7 @@ from bakeoff.report.readers import Source, find_source
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run
-from bakeoff.storage.damage_notes import note_damage
+from bakeoff.storage.journal_lines import note_damage
 from bakeoff.storage.object_store import is_store_address
 
 app = group_of()

@@ -23,8 +23,7 @@ from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.protocols import ModelJudge, ScoreInput, Scorer, Workspace
 from bakeoff.record import NO_USAGE, Record, Transcript, Usage
 from bakeoff.report.formatting import cost
-from bakeoff.report.judges.audit import agreement_of, audit_judge
-from bakeoff.report.judges.audit_description import agreement_blocks, describe_judge_audit
+from bakeoff.report.judges.audit import agreement_blocks, agreement_of, audit_judge, describe_judge_audit
 from bakeoff.report.judges.calibration import Judgements, repeated_scores
 from bakeoff.report.judges.labelling import draw, judge_of, read_judgements
 from bakeoff.report.render.terminal import print_blocks

@@ -28,11 +28,12 @@ from bakeoff.doors.mcp.suites import SelectedSuite, find_suites, prepare, read_s
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.record import NO_USAGE, Record, Usage, Verdict
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.render.html import write_cycle, write_run_page
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.summary import tallied
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
+from bakeoff.verdict import Verdict
 
 _LOOK_SECONDS = 0.15
 _WRONG_CONFIGURATION = 2

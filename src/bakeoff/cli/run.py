@@ -39,7 +39,7 @@ from bakeoff.doors.components.pictures import take_pictures
 from bakeoff.doors.components.plan import CONTROLS, DOOR, build_plan, case_of, servers_of
 from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import ComponentSuite, FoundSuites, bundled_folder, find_suites
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
@@ -154,7 +154,7 @@ def _with_browser(suites: Sequence[ComponentSuite]) -> Sequence[ComponentSuite]:
     need_browser = [suite.name for suite in suites if suite.layout.browser]
     if not need_browser:
         return suites
-    from bakeoff.toolchains.browser import find_chromium
+    from bakeoff.toolchains.vitest import find_chromium
 
     try:
         find_chromium()

@@ -30,11 +30,8 @@ from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.answer import answer, what_always_failed, what_was_lost_unequally
 from bakeoff.report.blocks import paragraph
-from bakeoff.report.by_tag import scores_by_tag
-from bakeoff.report.compare.decisions import describe_comparisons
-from bakeoff.report.compare.treatments import treatment_effects
-from bakeoff.report.exports.ci import CiRun, markdown_of, write_ci_outputs
-from bakeoff.report.exports.github import harmless_in_logs
+from bakeoff.report.compare.within_run import describe_comparisons, scores_by_tag, treatment_effects
+from bakeoff.report.exports.ci import CiRun, harmless_in_logs, markdown_of, write_ci_outputs
 from bakeoff.report.formatting import cost
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.render.terminal import print_blocks

@@ -23,7 +23,7 @@ from bakeoff.report.formatting import as_text, cost, percent
 from bakeoff.report.judges.calibration import Judgements, calibration_table
 from bakeoff.report.readers import Source, find_source, is_log
 from bakeoff.report.reasons import why_unscored
-from bakeoff.report.render.html.entries import Unreadable, read_entries
+from bakeoff.report.render.html.index_page import Unreadable, read_entries
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally

@@ -16,7 +16,7 @@ from bakeoff.cli.prompts import Option, select, with_going_back
 from bakeoff.cli.wizard import CANCELLED, ask_words
 from bakeoff.errors import BakeoffError
 from bakeoff.report.formatting import percent
-from bakeoff.report.render.html.entries import read_entry
+from bakeoff.report.render.html.index_page import read_entry
 from bakeoff.storage.run_folder import run_folders
 
 _RECENT = 3

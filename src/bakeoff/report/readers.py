@@ -60,9 +60,11 @@ class Reader(Protocol):
     def recognises(self, path: Path) -> bool:
         """Tell whether a path is of this kind, by its name or first bytes."""
 
-    def describe(self, path: Path) -> Description: ...
+    def describe(self, path: Path) -> Description:
+        """Return the plan of the records."""
 
-    def circumstances(self, path: Path) -> Circumstances: ...
+    def circumstances(self, path: Path) -> Circumstances:
+        """Return the conditions that were recorded; empty where the file has none."""
 
     def read(self, path: Path) -> Iterator[Record]:
         """Yield the record that counts for each trial, in any order."""

@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Self
 
 from bakeoff.plan import Case, Plan, SubjectSpec
-from bakeoff.record import CaseVerdict, Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.summary import CaseVerdicts, RunTally, Summary, is_control
 from bakeoff.stats.cells import Cell
+from bakeoff.verdict import CaseVerdict, Verdict
 
 _VERDICTS = tuple(Verdict)
 
@@ -59,6 +60,7 @@ class RunRecords:
         return tuple(spec for spec in specs if not self.is_control(spec)) or specs
 
     def is_control(self, spec: SubjectSpec) -> bool:
+        """Tell whether a subject tests the cases: by its kind, or because it was given hidden parts."""
         return is_control(spec, bound=spec.name in self._bound)
 
     def verdicts(self, subject: str, case: str) -> list[Verdict]:

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
 
-from bakeoff.plan import Plan
+from bakeoff.plan import CLUSTER_TAG, Plan
 from bakeoff.record import Record
-from bakeoff.stats.cells import CLUSTER_TAG
 from bakeoff.stats.intervals import CONFIDENCE, t_quantile
 
 Range = tuple[float, float]
@@ -24,7 +23,7 @@ class CaseSums:
     def interval(self) -> Range | None:
         """Return the t interval of the mean of a trial, or None if nothing varies or there is only one case.
 
-        Trials of a case are not independent: the variance is that of `stats.cells.clustered_variance`, from sums.
+        Trials of a case are not independent: cases, or clusters of them, are the units, from their sums.
         """
         units, trials = len(self.by_unit), sum(count for count, _ in self.by_unit.values())
         if units < 2:

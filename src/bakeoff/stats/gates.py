@@ -13,8 +13,7 @@ from typing import NamedTuple
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
-from bakeoff.stats.comparison import REVERSAL, Comparison
-from bakeoff.stats.several import Key, holm
+from bakeoff.stats.comparison import REVERSAL, Comparison, Key, holm
 
 MAX_LOST = 0.05
 """The share of an arm's trials that may be lost before the rest is no longer a fair sample."""

@@ -15,7 +15,7 @@ for _module in ("collecting", "lost", "run_loop", "run_writer", "to_eval"):
     import_module(f"bakeoff.doors.pytest.{_module}")
 for _module in ("ending", "eval_file", "gates", "terminal"):
     import_module(f"bakeoff.doors.pytest.reporting.{_module}")
-import_module("bakeoff.report.compare.decisions")
+import_module("bakeoff.report.compare.within_run")
 import_module("scipy.special")
 
 PLUGIN = ("-p", "bakeoff.doors.pytest.plugin")

@@ -14,8 +14,8 @@ from bakeoff.doors.eval.promptfoo_asserts import Assertions, csv_assertion, numb
 from bakeoff.doors.eval.promptfoo_providers import provider_subject
 from bakeoff.doors.eval.sources import DataRow, find_files, read_text, rows_of_file
 from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
-from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
 from bakeoff.errors import UsageError
+from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.plan import SubjectSpec
 
 _KNOWN = ("description", "prompts", "providers", "targets", "tests", "defaultTest", "scenarios", "evaluateOptions")

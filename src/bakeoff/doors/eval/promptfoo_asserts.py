@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.yaml import Key
 from bakeoff.doors.eval.promptfoo_providers import model_name
-from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
 from bakeoff.errors import UsageError
+from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import Scorer
 from bakeoff.scorers.checks import Check, Condition

@@ -34,8 +34,8 @@ from bakeoff.doors.eval.sources import (
 )
 from bakeoff.doors.eval.subjects import subject_specs
 from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
-from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
 from bakeoff.errors import UsageError
+from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_model_name, known_providers
 
 _OF_A_ROW = (*OF_A_CASE, "tags")

@@ -17,7 +17,7 @@ from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name
 from bakeoff.plan import SubjectSpec
 from bakeoff.subjects.command import CommandSubject, command_revision
-from bakeoff.subjects.scripted import ScriptedSubject
+from bakeoff.subjects.controls import ScriptedSubject
 
 _SETTINGS = (
     *("temperature", "max_tokens", "seed", "send_seed", "timeout", "stream", "output_schema", "price", "max_steps"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.doors.eval.config import LimitsConfig
-from bakeoff.doors.eval.templates import PromptTemplate
+from bakeoff.models.prompt_templates import PromptTemplate
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer
 

@@ -12,9 +12,10 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import PassRule, Plan
-from bakeoff.record import Record, Round, Verdict, case_verdict
+from bakeoff.record import Record
 from bakeoff.report.summary import settled_subjects
 from bakeoff.scorers.mcp.calls import NO_TOOL, UNREADABLE, Call, ExpectedMcpCall, turns_in
+from bakeoff.verdict import Verdict, case_verdict
 
 State = Literal["passed", "failed", "undecided"]
 _STATES: dict[bool | None, State] = {True: "passed", False: "failed", None: "undecided"}
@@ -98,7 +99,7 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings)
             own = sorted(found.get((case.id, subject.name), ()), key=lambda record: record.round)
             planned = len(own) if subject.name in settled else plan.rounds
             if planned:
-                passed = case_verdict(rule, [Round.of(record) for record in own], planned).passed
+                passed = case_verdict(rule, [record.judged() for record in own], planned).passed
                 cells.append(CellOutcome(case.id, subject.name, planned, tuple(own), _STATES[passed]))
     return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold)
 

@@ -2,7 +2,7 @@
 
 read_arm          reads one side: a subject's scores by case, its losses, and the conditions of its run
 compare_sources   chooses the subjects, compares each pair, and judges all pairs together (Holm)
-CompareReport     all findings as data; `compare_report` describes them as blocks
+CompareReport     all findings as data; `description` describes them as blocks
 """
 
 import json
@@ -19,22 +19,28 @@ from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.plan import Case, Plan, SubjectSpec
-from bakeoff.record import Record, Verdict
+from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
+from bakeoff.record import Record
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
-from bakeoff.report.judges.calibrated_pairs import CalibratedPair, by_labels, calibrated_pairs, refusal
-from bakeoff.report.judges.calibration import NO_LABELS, Judgements
+from bakeoff.report.judges.calibration import (
+    NO_LABELS,
+    CalibratedPair,
+    Judgements,
+    by_labels,
+    calibrated_pairs,
+    refusal,
+)
 from bakeoff.report.readers import Circumstances, Source
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, is_control
-from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, at_holm_levels, compare, mismatches
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
-from bakeoff.stats.several import at_holm_levels
-from bakeoff.storage.labels import Labels, read_labels
+from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 OPEN, REFUSED = 0, 3
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
@@ -69,6 +75,7 @@ class Arm:
 
     @property
     def spec(self) -> SubjectSpec:
+        """Return the subject of this arm."""
         return self.plan.subjects[0]
 
     @property
@@ -108,7 +115,8 @@ def read_arm(source: Source, subject: str) -> Arm:
     plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases)
     conditions = _Conditions()
     keys = case_keys(source, plan)
-    judgements = Judgements(plan, _labels(source), keys=keys)
+    labels = read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
+    judgements = Judgements(plan, labels, keys=keys)
 
     def own_records() -> Iterator[Record]:
         for record in source.records():
@@ -127,10 +135,6 @@ def read_arm(source: Source, subject: str) -> Arm:
     cells = {keys[case]: cell for case, cell in records.cells(subject).items()}
     stamp = _stamp(plan, circumstances, conditions)
     return Arm(source, plan, cells, summary, stamp, circumstances, records, judgements)
-
-
-def _labels(source: Source) -> Labels:
-    return read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
 
 
 @contextmanager
@@ -345,6 +349,7 @@ class _RunPair:
 
     @property
     def control(self) -> bool:
+        """Tell whether either side tests the cases instead of being judged."""
         return self.old.summary.control or self.new.summary.control
 
 
@@ -446,17 +451,12 @@ def _other_mismatches(pair: _RunPair) -> Iterator[Mismatch]:
     for name, (was, now) in both.items():
         if was != now:
             yield Mismatch(name, was or None, now or None)
-    yield from _settings(old.spec, new.spec)
+    options = (old.spec.options, new.spec.options)
+    for name in sorted((options[0].keys() | options[1].keys()) - _STAMPED):
+        if options[0].get(name) != options[1].get(name):
+            yield Mismatch(name, *(_short(given[name]) if name in given else None for given in options))
     if pair.content_known and old.spec.name == new.spec.name and old.spec.digest != new.spec.digest:
         yield Mismatch("subject's settings", old.spec.digest[:12], new.spec.digest[:12])
-
-
-def _settings(old: SubjectSpec, new: SubjectSpec) -> Iterator[Mismatch]:
-    """Yield the options of the subjects that differ and are not in the stamp."""
-    for name in sorted((old.options.keys() | new.options.keys()) - _STAMPED):
-        if old.options.get(name) != new.options.get(name):
-            was, now = (_short(spec.options[name]) if name in spec.options else None for spec in (old, new))
-            yield Mismatch(name, was, now)
 
 
 def _short(value: JsonValue) -> str:

@@ -20,9 +20,8 @@ from bakeoff.report.formatting import percent, sentence
 from bakeoff.scorers.mcp.calls import ExpectedMcpCall
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.decisions import PairDecisions, random_order
 from bakeoff.stats.gates import GateJudgement, GateVerdict, judge
-from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.stats.sequential import PairDecisions, SequentialDecision, random_order
 
 PRESENT = "present"
 _MIN_CASES = 4  # two to choose by, and two to confirm by

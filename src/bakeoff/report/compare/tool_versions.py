@@ -26,15 +26,14 @@ from bakeoff.report.blocks import (
     columns,
 )
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
-from bakeoff.report.compare.description import VERDICT_TONES, ends, ends_text, points
-from bakeoff.report.formatting import UNKNOWN, percent, sentence
+from bakeoff.report.compare.description import VERDICT_TONES
+from bakeoff.report.formatting import UNKNOWN, percent, points, points_range, sentence
 from bakeoff.report.readers import Source
 from bakeoff.scorers.mcp.calls import NO_TOOL, ExpectedMcpCall
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.comparison import Comparison, compare, compare_all
 from bakeoff.stats.gates import GateDecision, GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
 from bakeoff.stats.power import POWER, cases_needed, too_few
-from bakeoff.stats.several import compare_all
 
 _MAX_NAMED = 5  # tools in a sentence
 
@@ -222,7 +221,7 @@ _LEVEL_TONES: dict[ChangeLevel, Tone] = {"breaking": "fail", "risky": "partial",
 def describe_versions(report: VersionReport) -> Report:
     """Describe the verdict first, then each tool with its points and changes, then the texts that changed."""
     compared = report.comparison
-    around = f"95 %: {ends_text(compared.interval)}" if compared.interval else "interval undefined"
+    around = f"95 %: {points_range(compared.interval)}" if compared.interval else "interval undefined"
     tiles = (
         ("Difference", f"{points(compared.difference)} points", around),
         ("Better · same · worse", f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}", "cases in pairs"),
@@ -289,8 +288,8 @@ def _tools_section(report: VersionReport) -> Section:
             Difference(
                 visible(one.tool, _NAME),
                 one.comparison.difference,
-                ends(one.comparison.interval),
-                ends(one.comparison.inner),
+                one.comparison.interval.ends if one.comparison.interval else None,
+                one.comparison.inner.ends if one.comparison.inner else None,
                 one.ruling.verdict.value,
                 shown=one.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
             )
@@ -315,7 +314,7 @@ def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
         Datum(Quote(one.tool), tone="strong"),
         Datum(visible(changed, 200), tone=_LEVEL_TONES[worst] if worst else "muted"),
         Datum(points(compared.difference), sort=compared.difference, tone="strong"),
-        Datum(ends_text(compared.interval) if compared.interval else "undefined"),
+        Datum(points_range(compared.interval)),
         Datum(UNKNOWN if ruling.p_value is None else f"{ruling.p_value:.2g}", sort=ruling.p_value),
         Datum(percent(compared.baseline), sort=compared.baseline),
         Datum(percent(compared.candidate), sort=compared.candidate),

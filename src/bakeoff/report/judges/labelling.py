@@ -100,14 +100,11 @@ def draw(folder: RunFolder, plan: Plan, scorer: str | None, count: int | None) -
     chosen = {one.attempt_key: (place, one) for place, one in _in_turn(groups, most)}
     records = {record.attempt_key: record for record in folder.latest_records(plan) if record.attempt_key in chosen}
     return [
-        Drawn(records[key], name, one.score, one.answer or "", place[1], len(groups[place]))
+        Drawn(record, name, one.score, one.answer or "", place[1], len(groups[place]))
         for key, (place, one) in chosen.items()
-        if key in records and _answer(records[key]) == one.answer
+        if (record := records.get(key)) and record.transcript  # and its answer is still the one that was judged
+        if answer_digest(record.transcript.output, record.artefacts) == one.answer
     ]
-
-
-def _answer(record: Record) -> str | None:
-    return answer_digest(record.transcript.output, record.artefacts) if record.transcript else None
 
 
 def _in_turn(groups: dict[tuple[str, int], list[Judgement]], most: int) -> Iterator[tuple[tuple[str, int], Judgement]]:

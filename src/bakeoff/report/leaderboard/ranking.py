@@ -47,10 +47,18 @@ class LeaderboardEntry(FrozenModel):
 
     @property
     def rank(self) -> str:
+        """Return every rank that fits the data, such as `2–4`; a dash if it could not be compared."""
         best, worst = self.standing.best, self.standing.worst
         if self.standing.undefined:
             return UNKNOWN
         return str(best) if best == worst else f"{best}–{worst}"
+
+    def is_tied_with(self, other: "LeaderboardEntry") -> bool:
+        """Tell whether both are ranked and the data do not tell them apart."""
+        if other is self or not (self.ranked and other.ranked):
+            return False
+        shared = not set(self.standing.groups).isdisjoint(other.standing.groups)
+        return shared or self.standing.undefined or other.standing.undefined
 
 
 class Board(FrozenModel):
@@ -93,6 +101,7 @@ class _Candidate:
 
     @property
     def whole(self) -> bool:
+        """Tell whether enough of its trials were scored to stand for the subject."""
         return self.summary.scored + self.summary.not_needed >= _ENOUGH * self.summary.planned
 
 

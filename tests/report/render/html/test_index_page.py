@@ -8,7 +8,7 @@ from playwright.async_api import Page
 
 from bakeoff.report.blocks import Datum, DoorParts, IndexColumn
 from bakeoff.report.render.html import read_entries, write_index
-from bakeoff.report.render.html.entries import (
+from bakeoff.report.render.html.index_page import (
     IndexEntry,
     Unreadable,
     cache_file,

@@ -28,7 +28,8 @@ from bakeoff.doors.result_files import RECORDED, hidden_tests_of, replayed_in, t
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
-from bakeoff.record import NO_USAGE, Record, Transcript, Usage, Verdict
+from bakeoff.record import NO_USAGE, Record, Transcript, Usage
+from bakeoff.verdict import Verdict
 
 Sizes = Mapping[str, int]
 """The number of tests of each suite, for trials that were never graded."""

@@ -15,11 +15,14 @@ from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, ConfusedTools, C
 from bakeoff.doors.mcp.plan import McpPlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Usage, Verdict
+from bakeoff.record import Record, Usage
 from bakeoff.report.formatting import UNKNOWN, cost
-from bakeoff.report.summary import Comparisons, Interval, PassK, SubjectSummary, UnequalLosses, summarise
+from bakeoff.report.summary import Comparisons, Interval, SubjectSummary, summarise
 from bakeoff.scorers.mcp.calls import ExpectedMcpCall, ExpectedTurn, Mode, TurnScore, turns_in, written_calls
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
+from bakeoff.stats.rounds import PassK
+from bakeoff.stats.unequal_losses import UnequalLosses
+from bakeoff.verdict import Verdict
 
 
 class TurnDetail(FrozenModel):

@@ -24,7 +24,7 @@ from bakeoff.doors.mcp.results.report import (
 )
 from bakeoff.mcp.prompt import system_prompt
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.blocks import (
     Block,
     BulletList,
@@ -46,6 +46,7 @@ from bakeoff.report.compare.tool_versions import VersionReport, version_sections
 from bakeoff.report.formatting import percent
 from bakeoff.scorers.mcp.calls import turns_in
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
+from bakeoff.verdict import Verdict
 
 _PACKAGE = "bakeoff.doors.mcp"
 _NAME = 120

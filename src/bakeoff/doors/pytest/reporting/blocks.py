@@ -42,7 +42,7 @@ def summary_blocks(summary: SessionSummary, *, worst: int = WORST) -> Iterator[B
     if summary.suites:
         yield from text_blocks([_without_drawings(_suites(summary))])
     if summary.comparisons is not None:
-        from bakeoff.report.compare.decisions import describe_comparisons  # most sessions compare nothing
+        from bakeoff.report.compare.within_run import describe_comparisons  # most sessions compare nothing
 
         yield from text_blocks([describe_comparisons(summary.comparisons)])
     if (lowest := _worst(summary, worst, _MAX_WORST)).rows:
@@ -73,7 +73,7 @@ def page_sections(summary: SessionSummary) -> Iterator[Section]:
     """Yield the sections that the HTML page has besides those of any run."""
     yield Section("suites", "Suites", (_suites(summary),))
     if summary.comparisons is not None:
-        from bakeoff.report.compare.decisions import describe_comparisons
+        from bakeoff.report.compare.within_run import describe_comparisons
 
         yield describe_comparisons(summary.comparisons)
     if summary.gates:
@@ -163,7 +163,7 @@ def notes(summary: SessionSummary) -> Iterator[str]:
     if methods:
         yield f"interval: {'; '.join(methods)}"
     if summary.comparisons is not None:
-        from bakeoff.report.compare.decisions import STOPPED_NOTE
+        from bakeoff.report.compare.within_run import STOPPED_NOTE
 
         yield STOPPED_NOTE.removesuffix(".")
     if any(numbers.interval is None for numbers in summary.suites.values()):

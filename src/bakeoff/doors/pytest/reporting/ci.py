@@ -28,7 +28,7 @@ def annotations(
 
     A notice counts those that have no annotation.
     """
-    from bakeoff.report.exports.github import MAX_ANNOTATIONS, command
+    from bakeoff.report.exports.ci import MAX_ANNOTATIONS, command
 
     left_out = summary.numbers.failed + summary.numbers.undecided
     for level, outcomes in (("error", summary.tallies.missed), ("warning", summary.tallies.unjudged)):
@@ -47,7 +47,7 @@ def annotations(
 
 def write_summary(summary: SessionSummary, missed: list[EvalOutcome], environment: Mapping[str, str]) -> str:
     """Write the summary to the page of the step, if GitHub named a file for it; there is no note to print."""
-    from bakeoff.report.exports.github import SUMMARY_FILE, write_step_summary
+    from bakeoff.report.exports.ci import SUMMARY_FILE, write_step_summary
 
     if environment.get(SUMMARY_FILE):
         write_step_summary(list(step_blocks(summary, missed)), io.StringIO(), environment)

@@ -22,9 +22,10 @@ from bakeoff.doors.pytest.reporting.numbers import Numbers, SuiteName, suite_of
 from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Gate, PassRule
-from bakeoff.record import NO_USAGE, Record, Usage, Verdict
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.summary import Comparisons
 from bakeoff.storage.journal import implausible_number
+from bakeoff.verdict import Verdict
 
 FORMAT = "bakeoff-evals"
 VERSION = 1

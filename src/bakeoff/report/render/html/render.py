@@ -258,6 +258,7 @@ class ChunkWriter:
         return self.number, len(self._items) - 1
 
     def close(self) -> None:
+        """Write the last chunk."""
         if not self._items:
             return
         self._file.write(_packed(f"{self._name}-{self.number}", f"[{','.join(self._items)}]"))
