@@ -288,7 +288,7 @@ def _tools_section(report: VersionReport) -> Section:
             Difference(
                 visible(one.tool, _NAME),
                 one.comparison.difference,
-                one.comparison.interval.ends if one.comparison.interval else None,
+                one.comparison.interval.ends,
                 one.comparison.inner.ends if one.comparison.inner else None,
                 one.ruling.verdict.value,
                 shown=one.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
