@@ -78,15 +78,11 @@ def changes(before: Snapshot, after: Snapshot) -> tuple[ToolChange, ...]:
     found = [change for name in old if name in new for change in _server_changes(name, old[name], new[name])]
     found += [_server(name, "breaking", "removed") for name in old if name not in new]
     found += [_server(name, "risky", "added") for name in new if name not in old]
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(found, key=lambda one: (CHANGE_LEVELS.index(one.level), one.server, one.part, one.name)))
 
 
 def _server(name: str, level: ChangeLevel, event: str) -> ToolChange:
     return ToolChange(level=level, kind=f"server-{event}", server=name, part="server", what=f"the server was {event}")
-
-
-def _order(change: ToolChange) -> tuple[int, str, str, str]:
-    return CHANGE_LEVELS.index(change.level), change.server, change.part, change.name
 
 
 def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) -> Iterator[ToolChange]:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from jsonschema.exceptions import UnknownType  # type: ignore[import-untyped]
@@ -196,7 +197,9 @@ class _SchemaComparison:
         yield from _type_change(old, new, place)
         yield from _choices(old, new, place)
         yield from _limits(old, new, place)
-        yield from _constraints(old, new, place)
+        for keyword in _CONSTRAINTS:
+            if old.get(keyword) != new.get(keyword):
+                yield _constraint(keyword, old.get(keyword), new.get(keyword), place)
         yield from self._items(old, new, place, trail)
         yield from self._properties(old, new, place, trail)
         yield from self._others(old, new, place, trail)
@@ -302,7 +305,7 @@ def _paired(
         return [], [], [(before[0], after[0])]
     gone, added = list(before), list(after)
     pairs: list[tuple[Schema, Schema]] = []
-    for likeness in (_identity, _shape, _types):
+    for likeness in (partial(json.dumps, sort_keys=True), _shape, _types):
         for one in list(gone):
             other = next((each for each in added if likeness(each) == likeness(one)), None)
             if other is not None:
@@ -387,13 +390,6 @@ def _limits(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
         yield _limit(place, what, tighter=tighter)
 
 
-def _constraints(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
-    for keyword in _CONSTRAINTS:
-        one, other = old.get(keyword), new.get(keyword)
-        if one != other:
-            yield _constraint(keyword, one, other, place)
-
-
 def _constraint(keyword: str, old: JsonValue, new: JsonValue, place: str) -> SchemaChange:
     """Return a change of a restriction. A changed one may refuse what was accepted: nothing else can be known."""
     what = f"{keyword}: {_short(old)} became {_short(new)}"
@@ -450,10 +446,6 @@ def _enum(schema: Schema) -> list[JsonValue] | None:
     return [schema["const"]] if "const" in schema else None
 
 
-def _identity(schema: Schema) -> Any:
-    return json.dumps(schema, sort_keys=True)
-
-
 def _shape(schema: Schema) -> Any:
     """Return what tells objects among alternatives apart: constant properties, or else all names."""
     parts = _named_parts(schema)
@@ -483,14 +475,11 @@ def _named(schema: Schema) -> str:
         return _listed(choices)
     given = schema.get("type")
     if isinstance(given, str):
-        return f"a list of {_inner_type(schema)}" if given == "array" else given
+        items = schema.get("items")
+        inner = items.get("type") if isinstance(items, dict) else None
+        listed = f"{inner}s" if isinstance(inner, str) else "values"
+        return f"a list of {listed}" if given == "array" else given
     return "an object" if "properties" in schema else "any value"
-
-
-def _inner_type(schema: Schema) -> str:
-    items = schema.get("items")
-    inner = items.get("type") if isinstance(items, dict) else None
-    return f"{inner}s" if isinstance(inner, str) else "values"
 
 
 def _listed(values: Sequence[JsonValue]) -> str:

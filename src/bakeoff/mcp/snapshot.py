@@ -102,7 +102,11 @@ class Snapshot(FrozenModel):
         """Return the file: sorted, without empty values, and with escapes for characters that cannot be seen."""
         dumped = {"format": self.format, **self.model_dump(exclude_defaults=True)}
         written = json.dumps(dumped, indent=2, sort_keys=True, ensure_ascii=False)
-        return _HIDDEN.sub(lambda found: _escaped(found[0]), written) + "\n"
+        # A review must show characters that cannot be seen.
+        return (
+            _HIDDEN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], written)
+            + "\n"
+        )
 
     def write(self, file: Path) -> None:
         write_atomically(file, self.text().encode(), _FOR_EVERYONE)
@@ -176,29 +180,20 @@ def _entry(offer: Offers) -> ServerEntry:
     )
 
 
-def _escaped(char: str) -> str:
-    """Return a character that can be seen unchanged, and others as JSON escapes: a review must show them."""
-    return char if char.isprintable() else json.dumps(char)[1:-1]
-
-
 def serve_snapshot(file: Path, name: str | None = None) -> None:
     """Serve one server of a snapshot until the client goes away. Without a name, the snapshot must have one server."""
-    servers = _read(file).servers
+    try:
+        servers = Snapshot.model_validate_json(read_file(file, pipes=True)).servers
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise UsageError(f"{file} is not a snapshot of MCP servers: write one with `bakeoff mcp snapshot`") from error
     if name is None and len(servers) != 1:
         raise UsageError(f"{file} has {len(servers)} servers: name one of {', '.join(servers) or 'none'}")
     if name is not None and name not in servers:
         raise UsageError(f"{file} has no server {name!r}{near_names(name, servers)}")
     chosen = name if name is not None else next(iter(servers))
     asyncio.run(_serve(chosen, servers[chosen]))
-
-
-def _read(file: Path) -> Snapshot:
-    try:
-        return Snapshot.model_validate_json(read_file(file, pipes=True))
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        raise UsageError(f"{file} is not a snapshot of MCP servers: write one with `bakeoff mcp snapshot`") from error
 
 
 async def _serve(name: str, entry: ServerEntry) -> None:

@@ -398,7 +398,11 @@ def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
     for at, case in enumerate(config.testCases):
         yield from _case_problems(placed, at, case)
         yield from _end_state_problems(placed, at, case, [server.name for server in config.mcpServers])
-    yield from _judge_problems(placed, config)
+    if config.judge is not None:
+        yield from _name_problems(placed, ("judge",), config.judge)
+        if not config.allowSelfGrading and is_same_model(config.judge, config.modelsToTest):
+            what = f"{config.judge!r} is under test: name another model, or write `allowSelfGrading: true`"
+            yield placed.problem(("judge",), what)
 
 
 def _model_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
@@ -476,15 +480,6 @@ def _turn_problems(placed: PlacedYaml, key: Key, part: McpTurn) -> Iterator[str]
     needed = len(part.expectedOutput or ())
     if part.maxCalls is not None and part.maxCalls < needed:
         yield placed.problem((*key, "maxCalls"), f"{part.maxCalls}: {needed} calls are expected: raise it")
-
-
-def _judge_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
-    if config.judge is None:
-        return
-    yield from _name_problems(placed, ("judge",), config.judge)
-    if not config.allowSelfGrading and is_same_model(config.judge, config.modelsToTest):
-        what = f"{config.judge!r} is under test: name another model, or write `allowSelfGrading: true`"
-        yield placed.problem(("judge",), what)
 
 
 def is_same_model(judge: str, models: Iterable[str]) -> bool:

@@ -15,7 +15,7 @@ from bakeoff.doors.mcp.config import McpSuite, expected_calls
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.schemas import Schema, allows, pointed_at, types_of
 from bakeoff.mcp.tools import is_destructive
-from bakeoff.scorers.matchers import Matcher, is_matcher
+from bakeoff.scorers.matchers import Matcher, has_matcher, is_matcher
 from bakeoff.scorers.mcp.calls import ExpectedCall
 from bakeoff.scorers.patterns import search
 
@@ -162,7 +162,7 @@ def _problems(
     elif isinstance(expected, list) and isinstance(items := schema.get("items"), dict) and "array" in types_of(schema):
         for at, item in enumerate(expected):
             yield from _problems(item, items, root, (*place, at))
-    elif not _has_matcher(expected) and allows(schema, expected, root) is False:
+    elif not has_matcher(expected) and allows(schema, expected, root) is False:
         yield place, f"{expected!r} is not possible: {_allowed(schema)}"
 
 
@@ -203,12 +203,6 @@ def _is_a_choice(matcher: Matcher, schema: Schema) -> bool:
     if not matcher.caseInsensitive or not isinstance(choices, list):
         return False
     return str(matcher.value).casefold() in [str(choice).casefold() for choice in choices]
-
-
-def _has_matcher(expected: JsonValue) -> bool:
-    if isinstance(expected, dict):
-        return is_matcher(expected) or any(map(_has_matcher, expected.values()))
-    return isinstance(expected, list) and any(map(_has_matcher, expected))
 
 
 def _allowed(schema: Schema) -> str:

@@ -316,7 +316,8 @@ def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:
     expected = ExpectedMcpCall.model_validate(case.expected)
     number = case.id.partition(". ")[0]
     unnamed = number.isdecimal() and case.id == case_id(int(number), None, case.prompt)
-    several = [_turn(turn, turn.prompt) for turn in expected.turns] if case.prompt != _first_prompt(expected) else []
+    first = expected.turns[0].prompt if expected.turns else None
+    several = [_turn(turn, turn.prompt) for turn in expected.turns] if case.prompt != first else []
     return McpCase.model_validate(
         {
             **({"turns": several} if several else _turn(expected, case.prompt)),
@@ -330,10 +331,6 @@ def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:
             "tags": tuple(case.tags.values()),
         }
     )
-
-
-def _first_prompt(expected: ExpectedMcpCall) -> str | None:
-    return expected.turns[0].prompt if expected.turns else None
 
 
 def _turn(expected: ExpectedMcpCall, prompt: str) -> dict[str, Any]:

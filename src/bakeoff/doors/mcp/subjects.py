@@ -181,14 +181,11 @@ class SuiteModel:
         """Yield the tools of function calling. Only agents call real ones."""
         for name, tool in self.offered.items():
             if hub is None or self.mode != "agent":
-                yield _inert_tool(name, tool, NOT_SHOWN if self.mode == "agent" else None)
-            elif self._may_run(tool):
+                yield _stand_in(name, tool, NOT_SHOWN if self.mode == "agent" else None)
+            elif self.may_destroy or not is_destructive(tool):
                 yield _real_tool(name, tool, hub, task.clock)
             else:
-                yield _refused_tool(name, tool)
-
-    def _may_run(self, tool: ServerTool) -> bool:
-        return self.may_destroy or not is_destructive(tool)
+                yield _stand_in(name, tool, refused=True)
 
     @asynccontextmanager
     async def _opened(self, hub: McpHub | None, task: Task) -> AsyncIterator[OpenHub | None]:
@@ -270,20 +267,13 @@ def _with(model: ModelSubject, changes: Mapping[str, object]) -> ModelSubject:
     return replace(model, options=model.options.model_copy(update=dict(changes)))
 
 
-def _inert_tool(name: str, tool: ServerTool, answer: str | None) -> Tool:
-    """Return a tool that does nothing when it is called: only the model's request is wanted."""
+def _stand_in(name: str, tool: ServerTool, answer: str | None = None, *, refused: bool = False) -> Tool:
+    """Return a tool that executes nothing: each call gets this answer, or is refused because the tool may destroy."""
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
+        if refused:
+            raise ToolError(NOT_EXECUTED)
         return answer
-
-    return Tool(name, tool.description, tool.input_schema, call)
-
-
-def _refused_tool(name: str, tool: ServerTool) -> Tool:
-    """Return a tool that is not executed, because it may destroy something and nobody allowed that."""
-
-    async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
-        raise ToolError(NOT_EXECUTED)
 
     return Tool(name, tool.description, tool.input_schema, call)
 

@@ -83,7 +83,11 @@ def find_suites(path: Path | None) -> tuple[Path, ...]:
 
 
 def _suites_below(folder: Path) -> list[Path]:
-    return sorted(file for file in _yaml_files(folder) if _has_cases(file))
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
+        found += [file for name in files if name.endswith(_ENDINGS) and _has_cases(file := Path(place, name))]
+    return sorted(found)
 
 
 def _nearest(start: Path) -> Path:
@@ -95,12 +99,6 @@ def _nearest(start: Path) -> Path:
     raise UsageError(
         f"there is no {CONFIG_NAME} here or in a folder above: name a file, or make one with `bakeoff mcp init`"
     )
-
-
-def _yaml_files(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
-        yield from (Path(place, name) for name in files if name.endswith(_ENDINGS))
 
 
 def _has_cases(file: Path) -> bool:

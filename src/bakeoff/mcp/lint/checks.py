@@ -330,9 +330,14 @@ def lint_tools(
     ]
     found += [LintFinding(rule="stdout-text", server=name, what=remark) for name, remark in (remarks or {}).items()]
     found += naming_findings(tools)
+    servers_of: dict[str, set[str]] = {}
+    for tool in tools:
+        servers_of.setdefault(tool.name, set()).add(tool.server)
     for tool in tools:
         found += schema_findings(tool)
-        found += hostile_findings(tool, _names_elsewhere(tools, tool.server))
+        # Plain words such as `search` say nothing about another server.
+        elsewhere = [name for name, own in servers_of.items() if tool.server not in own and not name.isalnum()]
+        found += hostile_findings(tool, sorted(elsewhere))
     found += dropped_findings(tools)
     found += cost_findings(tools)
     found.sort(
@@ -341,37 +346,23 @@ def lint_tools(
     return LintReport(servers=tuple(servers), tools=len(tools), findings=tuple(found), costs=costs_of(tools))
 
 
-def _names_elsewhere(tools: Sequence[ServerTool], server: str) -> list[str]:
-    """Return the names that only tools of other servers have, and that are no plain words."""
-    own = {tool.name for tool in tools if tool.server == server}
-    return sorted({tool.name for tool in tools if tool.name not in own and not tool.name.isalnum()})
-
-
 async def lint_servers(specs: Sequence[ServerSpec]) -> LintReport:
     """Lint the tools of servers. A server that does not start becomes a finding."""
     specs = with_unique_names(specs)
     listed = await asyncio.gather(*map(_list_tools, specs))
-    tools = [tool for one in listed for tool in one.tools]
-    unusable = {spec.name: one.problem for spec, one in zip(specs, listed, strict=True) if one.problem}
-    remarks = {name: remark for one in listed for name, remark in one.remarks.items()}
+    tools = [tool for own, _, _ in listed for tool in own]
+    unusable = {spec.name: problem for spec, (_, _, problem) in zip(specs, listed, strict=True) if problem}
+    remarks = {name: remark for _, own, _ in listed for name, remark in own.items()}
     return lint_tools(tools, [spec.name for spec in specs], unusable, remarks)
 
 
-@dataclass(frozen=True, slots=True)
-class _ListedFindings:
-    """The tools of a server, or why it has none."""
-
-    tools: tuple[ServerTool, ...] = ()
-    remarks: Mapping[str, str] = field(default_factory=dict)
-    problem: str = ""
-
-
-async def _list_tools(spec: ServerSpec) -> _ListedFindings:
+async def _list_tools(spec: ServerSpec) -> tuple[tuple[ServerTool, ...], Mapping[str, str], str]:
+    """Return the tools of a server, its remarks, and the reason if it cannot be used."""
     try:
         async with McpHub([spec]).open() as hub:
-            return _ListedFindings(await hub.tools(), hub.remarks())
+            return await hub.tools(), hub.remarks(), ""
     except (InfraError, OSError) as error:
-        return _ListedFindings(problem=str(error))
+        return (), {}, str(error)
 
 
 @dataclass(frozen=True, slots=True)

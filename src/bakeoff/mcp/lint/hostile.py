@@ -59,7 +59,8 @@ def hostile_findings(tool: ServerTool, others: Sequence[str] = ()) -> Iterator[L
 
     `others` are names of tools that only other servers have.
     """
-    for place, text in _texts(tool):
+    schemas = (*_inside(tool.input_schema, ""), *_inside(tool.output_schema or {}, "result"))
+    for place, text in (("", tool.title), ("", tool.description), *schemas):
         hidden = [char for at, char in enumerate(text) if _is_hidden(text, at)]
         if hidden:
             names = ", ".join(dict.fromkeys(f"U+{ord(char):04X}" for char in hidden[:50]))[:80]
@@ -111,13 +112,6 @@ def _decoded(text: str) -> Iterator[str]:
                 yield base64.b64decode(found.replace("-", "+").replace("_", "/") + "=" * (-len(found) % 4)).decode()
         except (binascii.Error, ValueError):
             continue
-
-
-def _texts(tool: ServerTool) -> Iterator[tuple[str, str]]:
-    yield "", tool.title
-    yield "", tool.description
-    yield from _inside(tool.input_schema, "")
-    yield from _inside(tool.output_schema or {}, "result")
 
 
 def _inside(value: JsonValue, place: str) -> Iterator[tuple[str, str]]:

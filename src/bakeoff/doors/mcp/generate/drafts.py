@@ -29,7 +29,7 @@ from bakeoff.doors.mcp.generate.wording import (
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.mcp.tools import is_destructive
-from bakeoff.scorers.matchers import is_matcher
+from bakeoff.scorers.matchers import has_matcher
 
 _MAX_NUMBER = 10**18  # some YAML readers change larger numbers, or read them as texts
 _ALIKE = 0.5  # the share of common words in two names that makes tools confusable
@@ -186,12 +186,7 @@ def _is_plain(value: JsonValue) -> bool:
 def _expected(made: GeneratedValue) -> JsonValue:
     if not made.sure:
         return {"any": True}
-    return {"value": made.value, "exact": True} if _has_matcher(made.value) else made.value
-
-
-def _has_matcher(value: JsonValue) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return is_matcher(value) or any(map(_has_matcher, inner))
+    return {"value": made.value, "exact": True} if has_matcher(made.value) else made.value
 
 
 def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, GeneratedValue]) -> dict[str, JsonValue]:
@@ -200,7 +195,7 @@ def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, GeneratedValue
     found: dict[str, JsonValue] = {}
     for name, part in properties.items() if isinstance(properties, dict) else ():
         default = part.get("default") if isinstance(part, dict) else None
-        if name not in made and default is not None and _is_plain(default) and not _has_matcher(default):
+        if name not in made and default is not None and _is_plain(default) and not has_matcher(default):
             found[name] = {"value": default, "optional": True}
     return found
 

@@ -207,12 +207,10 @@ def _examples(description: str, schema: Mapping[str, JsonValue]) -> Iterator[Jso
         return
     for found in _LISTED.finditer(description):
         yield found[1]
+    pairs = (("(", ")"), ("{", "}"), ("[", "]"))  # an open one is a part of an example that contains quotes itself
     for found in _EXAMPLES.finditer(description):
-        yield from (text for text in _QUOTED.findall(found[1]) if _is_whole(text))
-
-
-def _is_whole(text: str) -> bool:
-    """Return True unless a text is a part of an example that contains quotes itself."""
-    return (
-        text.isprintable() and "${" not in text and all(text.count(a) == text.count(b) for a, b in ("()", "{}", "[]"))
-    )
+        yield from (
+            text
+            for text in _QUOTED.findall(found[1])
+            if text.isprintable() and "${" not in text and all(text.count(a) == text.count(b) for a, b in pairs)
+        )

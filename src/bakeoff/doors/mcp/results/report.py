@@ -265,12 +265,14 @@ def _config(plan: Plan, settings: McpPlanSettings) -> dict[str, JsonValue]:
 
 def _detail(record: Record, mode: Mode) -> RoundDetail:
     metadata = record.scores[0].metadata if record.scores else {}
-    executed = metadata.get("executed")
+    executed, called = metadata.get("executed"), metadata.get("called")
+    if isinstance(called, list) and len(called) == 1:
+        called = called[0]
     return RoundDetail(
         round=record.round + 1,
         passed=record.verdict is Verdict.PASS,
         error=failure_reason(record),
-        response=(_called(record) if mode != "agent" else None) or response_of(record),
+        response=(called if mode != "agent" else None) or response_of(record),
         toolExecutionResult=_results(executed if isinstance(executed, list) else []),
         gradingResult=_grade(metadata.get("grading")),
         turns=tuple(_turn_detail(number, turn) for number, turn in enumerate(turns_in(record), 1)),
@@ -293,12 +295,6 @@ def _results(executed: Sequence[JsonValue]) -> JsonValue:
     """Return what the calls gave: one result alone, several as a list, and none as null."""
     results = [_result(each) for each in executed]
     return None if not results else results[0] if len(results) == 1 else results
-
-
-def _called(record: Record) -> JsonValue:
-    """Return the calls as a configuration writes them: one alone, several as a list."""
-    called = record.scores[0].metadata.get("called") if record.scores else None
-    return called[0] if isinstance(called, list) and len(called) == 1 else called
 
 
 def _result(executed: JsonValue) -> JsonValue:

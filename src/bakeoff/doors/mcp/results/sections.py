@@ -320,7 +320,7 @@ def uncovered_blocks(coverage: Coverage) -> Iterator[Block]:
             visible(each.tool, _NAME),
             visible(each.server, _NAME),
             "no case at all" if each.noCase else visible(", ".join(each.parameters), 500) or "–",
-            "; ".join(_unnamed(name, values) for name, values in each.enumValues.items()) or "–",
+            "; ".join(f"{visible(name, _NAME)}: {_listed(values)}" for name, values in each.enumValues.items()) or "–",
         )
         for each in coverage.uncovered
     ]
@@ -328,9 +328,8 @@ def uncovered_blocks(coverage: Coverage) -> Iterator[Block]:
         yield Table(columns("Tool", "Server", "Parameters", "Enum values"), tuple(rows), "What no case exercises")
 
 
-def _unnamed(name: str, values: Sequence[JsonValue]) -> str:
-    listed = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
-    return f"{visible(name, _NAME)}: {visible(listed, 300)}"
+def _listed(values: Sequence[JsonValue]) -> str:
+    return visible(", ".join(json.dumps(value, ensure_ascii=False) for value in values), 300)
 
 
 def _tools_section(plan: Plan, settings: McpPlanSettings) -> Section:
