@@ -3,26 +3,30 @@
 import json
 import re
 import sys
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import near_names
-from bakeoff.doors.mcp.config import CONFIG_NAME
 from bakeoff.errors import UsageError
 
 SCHEMA_NAME = "mcp-testing-framework.schema.json"
 _FOR_EVERYONE = 0o644
 _PYTHON = "command: python\n"  # in bundled configurations; replaced by the running interpreter, which has the packages
 _REMARK = re.compile(r"  # (noqa|type: ignore)[^\n]*")
-_KITCHEN = {"kitchen.py": "servers/kitchen.py"}
 
 
 def published_schema() -> str:
     """Return the schema file of the package, which `scripts/mcp_schema.py` writes."""
-    return resources.files("bakeoff.bundled").joinpath("mcp", SCHEMA_NAME).read_text("utf-8")
+    return _bundled(SCHEMA_NAME)
+
+
+def _bundled(file: str) -> str:
+    return resources.files("bakeoff.bundled").joinpath("mcp", file).read_text("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,43 +34,21 @@ class Example:
     """The files of an example besides the schema, and the commands to try."""
 
     about: str
-    files: Mapping[str, str]
-    then: tuple[str, ...] = ("bakeoff mcp evaluate", "bakeoff mcp lint")
+    files: Mapping[str, str]  # in `bundled/mcp`, by the names that they are written with
+    then: Sequence[str]
 
     @property
     def contents(self) -> dict[str, str]:
-        bundled = resources.files("bakeoff.bundled").joinpath("mcp")
-        texts = {name: bundled.joinpath(source).read_text("utf-8") for name, source in self.files.items()}
-        texts[SCHEMA_NAME] = bundled.joinpath(SCHEMA_NAME).read_text("utf-8")
-        return {name: _as_written(name, text) for name, text in texts.items()}
+        """Return the texts to write, by file name."""
+        files = {**self.files, SCHEMA_NAME: SCHEMA_NAME}
+        return {name: _as_written(name, _bundled(source)) for name, source in files.items()}
 
 
-def _own(folder: str, *names: str) -> dict[str, str]:
-    # Not README.md, which most projects have already.
-    return {**{name: f"{folder}/{name}" for name in names}, "EXAMPLE.md": f"{folder}/README.md"}
-
-
-EXAMPLES: dict[str, Example] = {
-    "getting-started": Example(
-        "one server, five cases, the embedded model",
-        {**_own("getting_started", CONFIG_NAME), **_KITCHEN},
-        ("bakeoff mcp evaluate", "bakeoff mcp lint", "bakeoff mcp generate"),
-    ),
-    "several-servers": Example(
-        "two servers whose tools overlap",
-        {**_own("several_servers", CONFIG_NAME), **_KITCHEN, "calendar_server.py": "servers/calendar.py"},
-    ),
-    "custom-provider": Example(
-        "three ways to add your own models",
-        {**_own("custom_provider", CONFIG_NAME, "keyword_provider.py", "with_register.py"), **_KITCHEN},
-        ("bakeoff mcp evaluate", "python with_register.py"),
-    ),
-    "directory-suite": Example(
-        "a folder of suites with executed tools",
-        {**_own("directory_suite", "timers.yaml", "shopping.yaml"), **_KITCHEN},
-        ("bakeoff mcp evaluate .",),
-    ),
-}
+@cache
+def examples() -> Mapping[str, Example]:
+    """Return the bundled examples by name."""
+    listed = tomllib.loads(_bundled("examples.toml"))
+    return {name: Example(**each) for name, each in listed.items()}
 
 
 def write_example(name: str, folder: Path, *, force: bool = False) -> list[Path]:
@@ -90,9 +72,10 @@ def write_example_files(contents: Mapping[str, str], folder: Path, *, force: boo
 
 
 def find_example(name: str) -> Example:
-    if name not in EXAMPLES:
-        raise UsageError(f"there is no example {name!r}{near_names(name, EXAMPLES)}")
-    return EXAMPLES[name]
+    """Return the example of a name. Raise `UsageError` with similar names if there is none."""
+    if name not in examples():
+        raise UsageError(f"there is no example {name!r}{near_names(name, examples())}")
+    return examples()[name]
 
 
 def _as_written(name: str, text: str) -> str:

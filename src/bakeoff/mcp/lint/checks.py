@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,18 +31,14 @@ _MAX_COMPARED = 400  # tools; each is compared with each
 _MAX_PAIRS = 50
 _COMPARED = 600  # characters of a description
 
-# The names that providers accept, from their documentation and their errors.
-PROVIDER_NAMES = {
-    "OpenAI": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
-    "Anthropic": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
-    "Google": re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}"),
-}
+PROVIDERS = tomllib.loads(Path(__file__).with_name("providers.toml").read_text("utf-8"))
+"""What providers accept, and what they add to a request."""
 
 
 def naming_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
     first: dict[str, ServerTool] = {}
     for tool in tools:
-        refusing = [who for who, names in PROVIDER_NAMES.items() if not names.fullmatch(tool.name)]
+        refusing = [who for who, names in PROVIDERS["names"].items() if not re.fullmatch(names, tool.name)]
         if refusing:
             length = f" ({len(tool.name)} characters)" if len(tool.name) > 64 else ""
             listed = " and ".join(", ".join(part) for part in (refusing[:-1], refusing[-1:]) if part)
@@ -113,8 +110,6 @@ def _words(text: str) -> set[str]:
 _EXPENSIVE_TOOL = 1_000
 _EXPENSIVE_LIST = 20_000
 _MAX_TOOLS = 128  # in one request, at OpenAI
-_PREAMBLE = {"OpenAI": 0, "Anthropic": 346, "Google": 0, "json mode": 0}
-"""Tokens that a provider documents to add if a request has any tools."""
 
 
 class ToolListCost(FrozenModel):
@@ -132,7 +127,7 @@ def costs_of(tools: Sequence[ServerTool]) -> tuple[ToolListCost, ...]:
         ToolListCost(server=server, provider=provider, tools=len(own), tokens=tokens(own, provider))
         for server in servers
         for own in [[tool for tool in tools if tool.server == server]]
-        for provider in _PREAMBLE
+        for provider in PROVIDERS["preamble"]
     )
 
 
@@ -142,7 +137,7 @@ def tokens(tools: Sequence[ServerTool], provider: str) -> int:
         text = len(system_prompt(tools, sequences=False)) if tools else 0
     else:
         text = sum(len(json.dumps(_wire(tool, provider), ensure_ascii=False)) for tool in tools)
-    return text // CHARS_PER_TOKEN + (_PREAMBLE[provider] if tools else 0)
+    return text // CHARS_PER_TOKEN + (int(PROVIDERS["preamble"][provider]) if tools else 0)
 
 
 def cost_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
@@ -177,17 +172,6 @@ _REFERENCES = ("$ref", "$dynamicRef")
 _BOUNDS = ("maxLength", "enum", "const", "format", "pattern")
 _UNTYPED = ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref")
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
-
-# Keywords that Google's function declarations support. All others are dropped, references, or refused.
-_GOOGLE_KEYWORDS = frozenset(
-    re.findall(
-        r"[$\w]+",
-        """type format title description nullable default example examples enum items prefixItems minItems maxItems
-        properties required minProperties maxProperties minimum maximum minLength maxLength pattern anyOf
-        propertyOrdering $id $comment $defs definitions""",
-    )
-)
-_GOOGLE_FORMATS = ("enum", "date-time", "int32", "int64", "float", "double")
 
 
 def schema_findings(tool: ServerTool) -> Iterator[LintFinding]:
@@ -274,7 +258,7 @@ def _keywords(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding
     used = {keyword for part in parts for keyword in part.schema}
     if references := sorted(used & set(_REFERENCES)):
         yield LintFinding.of(tool, "schema-reference", f"its schema uses {_quoted(references)}")
-    refused = sorted(used - _GOOGLE_KEYWORDS - set(_DROPPED) - set(_REFERENCES))
+    refused = sorted(used - set(PROVIDERS["google"]["keywords"].split()) - set(_DROPPED) - set(_REFERENCES))
     refused += sorted({value for part in parts for value in _refused_values(part.schema)})
     if refused:
         yield LintFinding.of(tool, "schema-keyword-refused", f"Google refuses {_quoted(refused)} in its schema")
@@ -285,7 +269,7 @@ def _refused_values(schema: Schema) -> Iterator[str]:
     if isinstance(schema.get("type"), list):
         yield "a list of types"
     text = schema.get("format")
-    if isinstance(text, str) and text not in _GOOGLE_FORMATS:
+    if isinstance(text, str) and text not in PROVIDERS["google"]["formats"].split():
         yield f"format: {text}"
     choices = schema.get("enum")
     if isinstance(choices, list) and not all(isinstance(choice, str) for choice in choices):
