@@ -124,6 +124,7 @@ def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) ->
 
 
 def _hint_changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> str:
+    """Return the hints that changed, in a sentence; empty if none did."""
     names = [hint for hint in sorted({*before, *after}) if before.get(hint) != after.get(hint)]
     shown = [
         f"{quoted(hint, 80)} {json.dumps(before.get(hint))} became {json.dumps(after.get(hint))}" for hint in names
@@ -138,6 +139,7 @@ def _is_more_dangerous(before: Mapping[str, JsonValue], after: Mapping[str, Json
 
 
 def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Iterator[ToolChange]:
+    """Yield the differences of one server: instructions, tools, resources and prompts."""
     for found in text_changes(before.instructions, after.instructions, name="instructions"):
         yield ToolChange(
             level=_OF_INPUT[found.effect],
@@ -158,6 +160,7 @@ def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Ite
 
 
 def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[ToolChange]:
+    """Yield added, removed, renamed and changed tools."""
     renamed = dict(_renamed(before, after))
     for name, tool in before.items():
         if name in after:
@@ -193,6 +196,7 @@ def _renamed(before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) ->
 
 
 def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
+    """Return True if a tool is likely another one under a new name."""
     if one.inputSchema.get("properties") != other.inputSchema.get("properties"):
         return bool(one.description) and one.description == other.description
     if not one.description and not one.inputSchema.get("properties"):

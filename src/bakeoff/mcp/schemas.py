@@ -126,8 +126,8 @@ def accepted_types(schema: Schema) -> list[str]:
 
 
 Effect = Literal["changes", "narrows", "widens", "adds", "told", "untold"]
-"""What a change does: values mean something else, fewer are accepted, more are accepted, there is a new optional part,
-models are told something else about the same values, or nothing that models see."""
+"""The effect of a change: values mean something else, fewer are accepted, more are accepted, there is a new optional
+part, models are told something else about the same values, or nothing that models see."""
 
 _Trail = tuple[tuple[str | None, str | None], ...]
 _DEEPEST = 30  # schemas may refer to themselves
@@ -322,6 +322,7 @@ def _paired(
 
 
 def _texts(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
+    """Yield changed descriptions, titles, defaults and examples."""
     yield from text_changes(str(old.get("description") or ""), str(new.get("description") or ""), place)
     if old.get("title") != new.get("title"):
         yield SchemaChange("title-changed", "untold", place, "its title changed")
@@ -350,6 +351,7 @@ def _words(text: str) -> list[str]:
 
 
 def _type_change(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
+    """Yield the types that a value may no longer, or also, have."""
     one, other = {*_types(old)}, {*_types(new)}
     if one == other:
         return
@@ -360,6 +362,7 @@ def _type_change(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]
 
 
 def _choices(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
+    """Yield the choices of an enum that were removed or added."""
     one, other = _enum(old), _enum(new)
     if one is None and other is not None:
         yield SchemaChange("values-removed", "narrows", place, f"it accepted any value, and now only {_listed(other)}")
@@ -378,6 +381,7 @@ def _has(values: Sequence[JsonValue], value: JsonValue) -> bool:
 
 
 def _limits(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
+    """Yield the bounds that became tighter or wider."""
     for keyword in (*_LOWEST, *_HIGHEST):
         one, other = old.get(keyword), new.get(keyword)
         if one == other and type(one) is type(other):

@@ -1,4 +1,4 @@
-"""Describe what servers offer as one file that is the same for the same servers, and read such a file."""
+"""Write what servers offer to a file that is the same for the same servers, read it, and serve its tools."""
 
 import asyncio
 import json
@@ -153,6 +153,8 @@ def read_snapshot(file: Path) -> PlacedSnapshot:
 
 
 def _entry(offer: Offers) -> ServerEntry:
+    """Return what a server offers besides its tools as an entry of a snapshot."""
+
     def entries(*, template: bool) -> dict[str, ResourceEntry]:
         return {
             each.uri: ResourceEntry(
@@ -197,6 +199,7 @@ def serve_snapshot(file: Path, name: str | None = None) -> None:
 
 
 async def _serve(name: str, entry: ServerEntry) -> None:
+    """Answer requests over the standard streams until the client closes them."""
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
     from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool

@@ -52,7 +52,7 @@ _NO_TOOL_TO_CHECK = "has no meaning if no tool should be called: remove it"
 
 
 class RetryConfig(FrozenModel):
-    """How often and how fast to retry when a provider is busy. Delays are in milliseconds."""
+    """The retries when a provider is busy. Delays are in milliseconds."""
 
     maxRetries: Whole = Field(default=3, ge=0)
     baseDelay: Number = Field(default=1000, ge=0)
@@ -84,6 +84,7 @@ class SuiteModelSettings(ModelSettings):
     @model_validator(mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
+        """Tell settings of all models from those of single models, which inherit the former."""
         if not isinstance(value, dict):
             return value
         single = {name: own for name, own in value.items() if ":" in name or "/" in name}
@@ -93,12 +94,14 @@ class SuiteModelSettings(ModelSettings):
 
     @model_serializer(mode="wrap")
     def _join(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write both kinds of settings under one key again."""
         written: dict[str, Any] = handler(self)
         single = written.pop("of", {})
         return {**written, **single}
 
 
 def _class_path(target: str) -> str:
+    """Refuse a text that is not `module:Class`."""
     module, _, attribute = target.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
         raise ValueError(f"{target!r} does not name a class: write it as `module:Class`")
@@ -106,12 +109,14 @@ def _class_path(target: str) -> str:
 
 
 def _address(url: str) -> str:
+    """Refuse a text that is not an HTTP address."""
     if not is_http_address(url):
         raise ValueError(f"{url!r} is not an address: write it as https://host/v1")
     return url
 
 
 def _variable_name(name: str) -> str:
+    """Refuse a text that is not the name of a variable. It may be the key itself, so it is not shown."""
     if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
         # The value is not shown, because it may be the key itself.
         raise ValueError("this is not the name of a variable: write its name, such as MY_API_KEY, and not the key")
@@ -138,6 +143,7 @@ class ProviderConfig(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _expand_short_form(cls, value: Any) -> Any:
+        """Read `module:Class` or an address where an object is expected."""
         if not isinstance(value, str):
             return value
         return {"baseUrl": value} if value.startswith(("http://", "https://")) else {"target": value}
@@ -291,6 +297,7 @@ def suite_of(config: Mapping[str, Any] | SuiteConfig) -> McpSuite:
 
 
 def _checked(read: PlacedYaml, environment: Mapping[str, str]) -> McpSuite:
+    """Check the shape of a file, expand its imports and variables, and validate it. One error lists all problems."""
     gathered(list(shape_problems(read)))
     placed = _expanded(with_imports(read, environment), environment)
     hints = tomllib.loads(Path(__file__).with_name("hints.toml").read_text("utf-8"))
@@ -342,6 +349,7 @@ def _is_left(key: Key, value: str) -> bool:
 
 
 def _unset(text: str, key: Key, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each variable that is not set, and among servers for each malformed one."""
     for name in _VARIABLE.findall(text):
         if name not in environment:
             yield f"${{{name}}} is not set: set {name} in the environment, in .env or in .env.local"
@@ -364,6 +372,7 @@ def shape_problems(placed: PlacedYaml) -> Iterator[str]:
 
 
 def _shape_of_case(placed: PlacedYaml, key: Key, case: dict[str, JsonValue]) -> Iterator[str]:
+    """Yield what pydantic would report less clearly: both spellings of a key, and keys in the wrong place."""
     if all(name in case for name in SPELLINGS):
         what = f"{SPELLINGS[1]!r} is another name for {SPELLINGS[0]!r}, which is here too: remove one"
         yield placed.problem((*key, SPELLINGS[1]), what)
@@ -383,6 +392,7 @@ def _shape_of_case(placed: PlacedYaml, key: Key, case: dict[str, JsonValue]) -> 
 
 
 def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
+    """Yield what is wrong across keys: names used twice, unknown models and servers, calls that cannot be right."""
     named: dict[str, list[str | None]] = {
         "mcpServers": [server.name for server in config.mcpServers],
         "testCases": [case.name for case in config.testCases],
@@ -406,6 +416,7 @@ def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
 
 
 def _model_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
+    """Yield models that cannot be named so, that are listed twice, or that have settings and are not tested."""
     for at, name in enumerate(config.modelsToTest):
         yield from _name_problems(placed, ("modelsToTest", at), name)
         if not name.isprintable():
@@ -421,6 +432,7 @@ def _model_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
 def _name_problems(
     placed: PlacedYaml, key: Key, name: str, parse: Callable[[str], object] = parse_model_name
 ) -> Iterator[str]:
+    """Yield the problem of a name that `parse` refuses."""
     try:
         parse(name)
     except UsageError as error:
@@ -428,6 +440,7 @@ def _name_problems(
 
 
 def _provider_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
+    """Yield providers with a wrong name, with two targets, or with options and no class."""
     for name, provider in config.providers.items():
         key: Key = ("providers", name)
         yield from _name_problems(placed, key, name, provider_name)
@@ -449,6 +462,7 @@ def _server_problems(placed: PlacedYaml, at: int, server: ServerSpec) -> Iterato
 
 
 def _case_problems(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[str]:
+    """Yield the problems of the expected calls and results of a case."""
     for key, call in expected_calls(placed, at, case):
         for place, problem in parameter_problems(call.parameters):
             yield placed.problem((*key, "parameters", *place), problem)
@@ -459,6 +473,7 @@ def _case_problems(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[str]:
 
 
 def _end_state_problems(placed: PlacedYaml, at: int, case: McpCase, servers: Sequence[str]) -> Iterator[str]:
+    """Yield wrong matchers of the end state, and servers that its checks name and that do not exist."""
     for number, check in enumerate(case.endState):
         key: Key = ("testCases", at, "endState", number)
         for place, problem in matcher_problems(check.expectedResults):
@@ -471,6 +486,7 @@ def _end_state_problems(placed: PlacedYaml, at: int, case: McpCase, servers: Seq
 
 
 def _turn_problems(placed: PlacedYaml, key: Key, part: McpTurn) -> Iterator[str]:
+    """Yield expectations of a turn that contradict each other."""
     for place, problem in matcher_problems(part.expectedResults):
         yield placed.problem((*key, "expectedResults", *place), problem)
     if part.expectedResults is not None and part.expectedOutput is None:

@@ -20,7 +20,7 @@ _MAX_SHOWN = 3
 
 
 class ToolCoverage(FrozenModel):
-    """How many of something are exercised."""
+    """A count of things, and how many of them cases exercise."""
 
     covered: int
     total: int
@@ -70,6 +70,7 @@ class Coverage(FrozenModel):
 
 
 def _gaps(of: CoverageGap) -> Iterator[str]:
+    """Yield each gap of a tool in a few words."""
     label = visible(tool_label(of.server, of.tool), 80)
     if of.noCase:
         yield label

@@ -90,6 +90,7 @@ def _as_written(name: str, text: str) -> str:
 
 
 def _is(path: Path, text: str) -> bool:
+    """Return True if a file has exactly this text."""
     try:
         return path.read_bytes() == text.encode()
     except OSError:

@@ -107,6 +107,7 @@ def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contai
 
 
 def _selected_calls(suite: McpSuite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedCall]]:
+    """Yield the expected calls of the selected cases with their places."""
     for at, case in enumerate(suite.config.testCases):
         if only is None or at + 1 in only:
             yield from expected_calls(suite.lines, at, case)
@@ -131,6 +132,7 @@ def _expects_error(suite: McpSuite, key: Key) -> bool:
 
 
 def _object_problems(expected: dict[str, JsonValue], schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
+    """Yield parameters that the schema does not have, and values that it does not allow."""
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     open_ended = schema.get("additionalProperties") not in (None, False) or "patternProperties" in schema
@@ -167,6 +169,7 @@ def _problems(
 
 
 def _matcher_problems(matcher: Matcher, schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
+    """Yield what no value that the schema allows can match, for each kind of matcher."""
     kinds = set(types_of(schema))
     if matcher.is_open:
         return

@@ -1,4 +1,4 @@
-"""Decide which cells (one case with one model) pass, and whether the suite passes."""
+"""Decide which cells (one case with one model) pass, and count which tools were confused."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -218,6 +218,7 @@ def called_in(record: Record) -> list[Call]:
 
 
 def _pairs(wanted: Sequence[str], record: Record) -> list[Pair]:
+    """Return the wanted tools of a round, each with what was called in its place."""
     if not record.scores:
         return [(name, NO_ANSWER) for name in wanted or [NO_TOOL]]
     if record.scores[0].metadata.get("failure_class") == UNREADABLE:

@@ -36,6 +36,7 @@ PROVIDERS = tomllib.loads(Path(__file__).with_name("providers.toml").read_text("
 
 
 def naming_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
+    """Find names that providers refuse or that clash, poor descriptions, and tools that are too alike."""
     first: dict[str, ServerTool] = {}
     for tool in tools:
         refusing = [who for who, names in PROVIDERS["names"].items() if not re.fullmatch(names, tool.name)]
@@ -79,6 +80,7 @@ class _Text:
 
 
 def _likeness(one: _Text, other: _Text) -> LintFinding | None:
+    """Return a finding if two tools are hard to tell apart."""
     if not one.description or not other.description:
         return None
     named = f"{quoted(one.tool.name, 80)} of {quoted(one.tool.server, 80)}"
@@ -122,6 +124,7 @@ class ToolListCost(FrozenModel):
 
 
 def costs_of(tools: Sequence[ServerTool]) -> tuple[ToolListCost, ...]:
+    """Return the tokens of each server's tools at each provider."""
     servers = dict.fromkeys(tool.server for tool in tools)
     return tuple(
         ToolListCost(server=server, provider=provider, tools=len(own), tokens=tokens(own, provider))
@@ -141,6 +144,7 @@ def tokens(tools: Sequence[ServerTool], provider: str) -> int:
 
 
 def cost_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
+    """Find tools and lists that use many tokens, and more tools than a request may have."""
     for tool in tools:
         count = tokens([tool], "OpenAI")
         if count > _EXPENSIVE_TOOL:
@@ -158,6 +162,7 @@ def cost_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
 
 
 def _wire(tool: ServerTool, provider: str) -> dict[str, object]:
+    """Return a tool in the form of a provider's requests."""
     about = {"name": tool.name, "description": tool.description}
     if provider == "OpenAI":
         return {"type": "function", "function": {**about, "parameters": tool.input_schema}}
@@ -175,6 +180,7 @@ _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
 def schema_findings(tool: ServerTool) -> Iterator[LintFinding]:
+    """Find what providers refuse or drop in a schema, and what makes parameters hard to fill in."""
     parts = list(parts_of(tool))
     choices = [keyword for keyword in _AT_TOP if keyword in tool.input_schema]
     if choices:

@@ -104,6 +104,7 @@ def _readings(plain: str) -> Iterator[tuple[str, str]]:
 
 
 def _decoded(text: str) -> Iterator[str]:
+    """Yield the texts that Base64 or hexadecimal parts of a text contain."""
     for found in re.findall(r"[A-Za-z0-9+/_-]{24,}={0,2}", text)[:20]:
         try:
             if re.fullmatch(r"(?:[0-9a-fA-F]{2}){12,}", found):
@@ -134,6 +135,7 @@ def _parameter(place: str) -> str:
 
 
 def _is_hidden(text: str, at: int) -> bool:
+    """Return True for a character that people cannot see. Joiners inside other scripts and emoji are part of words."""
     char = text[at]
     if char in "\n\r\t" or char.isprintable():
         return char in "\u3164\u115f\u1160\u2800\u00ad"  # printable, and blank

@@ -128,6 +128,7 @@ class CallGrader:
         return str(output or "").strip()[:_LONGEST]
 
     async def _ask(self, expected: ExpectedMcpCall, sections: Mapping[str, str], given: ScoreInput) -> CallGrade:
+        """Ask the judge which of two statements is true. Raise `GraderError` if it chooses none."""
         criteria = _CRITERIA.format(
             answer=_ANSWERS[expected.graded],
             expected=_EXPECTED if "expected text" in sections else "",
@@ -188,6 +189,7 @@ class CallScorer:
         return Needs(resources=(*shared, *{access.key: access for access in asked}.values()))
 
     def check(self, case: Case) -> str | None:
+        """Return why a case cannot be scored, or None."""
         try:
             self._expected(case)
         except GraderError as error:
@@ -256,6 +258,7 @@ class CallScorer:
         return [access for each in self.graders.values() for access in each.accesses]
 
     def _expected(self, case: Case) -> ExpectedMcpCall:
+        """Return what a case expects, parsed once. Raise `GraderError` for a case of another door."""
         if case.score_digest not in self._read:
             try:
                 self._read[case.score_digest] = ExpectedMcpCall.model_validate(case.expected)
@@ -301,6 +304,7 @@ def whole_reply(found: Sequence[ReadTurn]) -> ModelReply:
 def _details(
     expected: ExpectedMcpCall, found: Sequence[ReadTurn], grade: CallGrade | None, problems: Sequence[str]
 ) -> dict[str, JsonValue]:
+    """Return the metadata of a score, which reports and pages read."""
     reply, executed = whole_reply(found), [each for turn in found for each in turn.executed]
     details: dict[str, JsonValue] = {
         "called": [call.model_dump(mode="json") for call in reply.calls],

@@ -1,4 +1,4 @@
-"""Draft cases from tools: requests for calls that match the schemas, confusable pairs, and what no tool is for."""
+"""Draft cases from tools, and write them as YAML: alone, as a whole configuration, or added to an existing one."""
 
 import os
 import re
@@ -48,6 +48,7 @@ class Draft(FrozenModel):
     destructive: bool = False
 
     def as_case(self) -> dict[str, JsonValue]:
+        """Return the draft as a configuration writes a case."""
         case: dict[str, JsonValue] = {"name": self.name, "prompt": self.prompt}
         if self.tool is None:
             case["expectedOutput"] = None
@@ -60,7 +61,7 @@ class Draft(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """How many drafts are wanted."""
+    """The number of drafts for each tool, for confusable pairs, and for requests that no tool is for."""
 
     per_tool: int = 2
     pairs: int = 3
@@ -72,7 +73,7 @@ _USUAL = DraftRequest()
 
 @dataclass(frozen=True, slots=True)
 class _DraftContext:
-    """What all drafts of a suite share."""
+    """The names, prompts and surroundings that all drafts of a suite share."""
 
     prefixes: frozenset[str]
     around: Mapping[str, Surroundings]
@@ -103,11 +104,13 @@ class _DraftContext:
             )
 
     def new_prompt(self, tool: ServerTool, values: Mapping[str, JsonValue], *, rest: bool) -> str:
+        """Return a request for the values that no other draft has. With `rest`, the model chooses further values."""
         prompt = request_for(tool, values, self.prefixes, self.prompts, rest=rest)
         self.prompts.add(prompt)
         return prompt
 
     def new_name(self, text: str) -> str:
+        """Return a name for a case that is not taken yet."""
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", text)[:60]
         name = next(name for number in count(1) if (name := f"{plain}-{number}") not in self.names)
         self.names.add(name)
@@ -172,6 +175,7 @@ def _plain(made: Mapping[str, GeneratedValue]) -> dict[str, GeneratedValue]:
 
 
 def _is_plain(value: JsonValue) -> bool:
+    """Return True if a value survives YAML, terminals and the expansion of variables unchanged."""
     if isinstance(value, str):
         return value.isprintable() and "${" not in value and len(value) <= 1_000
     if isinstance(value, int | float):
@@ -184,6 +188,7 @@ def _is_plain(value: JsonValue) -> bool:
 
 
 def _expected(made: GeneratedValue) -> JsonValue:
+    """Return the expectation of a value: anything if it is unsure, literally if it looks like a matcher."""
     if not made.sure:
         return {"any": True}
     return {"value": made.value, "exact": True} if has_matcher(made.value) else made.value
@@ -364,6 +369,7 @@ def _end_of_line(text: str, last: yaml.Token) -> int:
 
 
 def _only_adds(text: str, drafts: Sequence[Draft], made: str, file: Path) -> bool:
+    """Return True if the new text means the old configuration with the drafts after its cases."""
     before, after = parse_yaml(text, file).value, parse_yaml(made, file).value
     assert isinstance(before, dict), "the file has cases"
     cases = before["testCases"]

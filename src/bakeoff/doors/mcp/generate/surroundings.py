@@ -1,4 +1,4 @@
-"""Find out what a server works on: files, a repository, tables. Drafts name these, so that their calls can run."""
+"""Suggest values for drafts: files, tables and branches of a server, examples in descriptions, usual values."""
 
 import re
 import sqlite3
@@ -88,6 +88,7 @@ class Surroundings:
             yield self._statement(about)
 
     def _of_repository(self, name: str) -> Iterator[JsonValue]:
+        """Yield values of parameters of Git tools."""
         if name in _REPOSITORY and self.repository is not None:
             yield self.repository
         elif name in ("files", "paths") and self.tracked:
@@ -98,6 +99,7 @@ class Surroundings:
             yield "all"
 
     def _paths(self, words: Sequence[str], about: set[str]) -> Iterator[JsonValue]:
+        """Yield paths: new ones for tools that make files, existing ones for the others."""
         place = f"{self.folder.rstrip('/')}/" if self.folder else ""
         makes, last = bool(about & group("makes")) or words[0] in ("destination", "output", "target"), words[-1]
         if last in ("directory", "folder", "dir", "cwd") or (last == "path" and about & group("in-folders")):
@@ -113,6 +115,7 @@ class Surroundings:
             yield (self.files[-1] if changes else self.files[0]) if self.files else "notes/todo.txt"
 
     def _statement(self, about: set[str]) -> str:
+        """Return an SQL statement for what a tool does, by the words of its name."""
         if "create" in about:
             return "CREATE TABLE guests (id INTEGER PRIMARY KEY, name TEXT)"
         if about & {"write", "insert", "update", "execute"}:
@@ -155,6 +158,7 @@ def _word(file: Path) -> str | None:
 
 
 def _branch(repository: Path) -> str:
+    """Return the branch that a repository is on, or `main`."""
     with suppress(OSError, UnicodeDecodeError):
         head = (repository / ".git" / "HEAD").read_text().strip()
         if head.startswith("ref: refs/heads/"):

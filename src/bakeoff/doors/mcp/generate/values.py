@@ -110,6 +110,7 @@ class Maker:
         return not _leads_elsewhere(plain, whole=schema is self._root) and allows(plain, value, self._root) is True
 
     def _made(self, given: JsonValue, name: str, depth: int) -> GeneratedValue:
+        """Return a value for a schema: a constant, an example, a suggestion, the default, or one of its type."""
         if depth > _DEEPEST:
             return GeneratedValue(None, sure=False)
         schema = self._resolved(given)
@@ -141,6 +142,7 @@ class Maker:
         return chosen
 
     def _chosen(self, schema: Schema, keyword: str, choices: list[JsonValue], name: str, depth: int) -> GeneratedValue:
+        """Return a value of the first alternative that the whole schema allows."""
         rest = {key: value for key, value in schema.items() if key != keyword}
         for choice in choices:
             if isinstance(choice, dict) and choice.get("type") != "null":
@@ -172,6 +174,7 @@ class Maker:
         return GeneratedValue(value, all(each.sure for each in made.values()))
 
     def _array(self, schema: Schema, name: str, depth: int) -> GeneratedValue:
+        """Return a list with as many items as the schema requires, at least one."""
         if isinstance(first := schema.get("prefixItems"), list):
             made = [self._made(item, name, depth + 1) for item in first[:_MAX_ITEMS]]
         else:
@@ -235,6 +238,7 @@ def _leads_elsewhere(schema: Any, *, whole: bool) -> bool:
 
 
 def _merged(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return one schema with what both require and describe."""
     merged: dict[str, JsonValue] = {**one, **other}
     first, second = one.get("properties"), other.get("properties")
     if isinstance(first, dict) and isinstance(second, dict):
@@ -246,6 +250,7 @@ def _merged(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dic
 
 
 def _type_of(schema: Schema) -> str:
+    """Return the type of a schema, guessed from its keywords if it names none."""
     given = schema.get("type")
     if isinstance(given, list):
         return next((str(kind) for kind in given if kind != "null"), "null")
@@ -275,6 +280,7 @@ def _number(schema: Schema, *, whole: bool) -> GeneratedValue:
 
 
 def _limit(schema: Schema, including: str, excluding: str, inwards: float, default: float) -> float:
+    """Return the bound of a number, moved inwards if the bound itself is excluded."""
     for keyword, distance in ((including, 0), (excluding, inwards)):
         limit = schema.get(keyword)
         if isinstance(limit, int | float) and not isinstance(limit, bool):
@@ -283,6 +289,7 @@ def _limit(schema: Schema, including: str, excluding: str, inwards: float, defau
 
 
 def _text(schema: Schema) -> GeneratedValue:
+    """Return a text of the schema's format, pattern or length."""
     kind = schema.get("format")
     if isinstance(kind, str) and (known := wording()["formats"].get(kind)):
         return GeneratedValue(known[0], sure="pattern" not in schema)
@@ -293,6 +300,7 @@ def _text(schema: Schema) -> GeneratedValue:
 
 
 def _matching(pattern: str, schema: Schema) -> GeneratedValue:
+    """Return the first known text that a pattern accepts. Patterns are untrusted, so no text is derived from them."""
     try:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError):
@@ -304,6 +312,7 @@ def _matching(pattern: str, schema: Schema) -> GeneratedValue:
 
 
 def _of_length(text: str, schema: Schema) -> str:
+    """Return a text with words added or cut off, to be within the limits of a schema."""
     least, most = schema.get("minLength"), schema.get("maxLength")
     if isinstance(least, int) and len(text) < least:
         word = text

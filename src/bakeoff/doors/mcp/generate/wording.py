@@ -1,4 +1,4 @@
-"""Word a request for a call without the words of the tool's description. `wording.toml` has the phrases."""
+"""Word a request for a call from the phrases of `wording.toml`, without giving the tool away."""
 
 import json
 import re
@@ -232,6 +232,7 @@ def _said(values: Mapping[str, JsonValue], own: Sequence[str] = ()) -> list[str]
 
 
 def _phrase(name: str, value: JsonValue, own: Sequence[str]) -> str:
+    """Return how a person says one value. `^` goes beside the noun, `|` after the sentence, `:` at its end."""
     words = name_words(name)
     if isinstance(value, bool):
         said = wording()["switches"].get(" ".join(words))
@@ -300,6 +301,7 @@ def _joined(phrases: Sequence[str]) -> str:
 
 
 def _assembled(opening: str, beside: bool, values: Mapping[str, JsonValue], tool: ServerTool) -> str:
+    """Return a request: the opening, the phrases of the values that it does not name, and the punctuation."""
     rest, text = dict(values), opening
     for name in values:
         place = f"{{{'_'.join(name_words(name))}}}"
