@@ -18,7 +18,7 @@ from bakeoff.toolchains import ExerciseToolchain, VitestToolchain
 from .candidates import COUNTER_TEST, counter
 from .conftest import SECONDS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.full]
 
 JEST_TEST = """import { expect, it } from '@jest/globals';
 import { double, list } from './double.ts';

@@ -19,7 +19,7 @@ from bakeoff.toolchains.outcome import RunStop
 from .candidates import counter
 from .conftest import RIGHT, SECONDS, below, processes_called
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.full]
 LIMIT = 3.0
 
 

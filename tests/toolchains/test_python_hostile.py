@@ -174,7 +174,7 @@ SET_UP = """
 import pytest
 from solution import add
 
-pytestmark = pytest.mark.parametrize("number", [1, 2])
+pytestmark = [pytest.mark.parametrize("number", [1, 2]), pytest.mark.full]
 calls = []
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from bakeoff.toolchains import OpenVitest, TestRun
 from .candidates import CANDIDATES, COUNTER_TEST, Candidate, counter
 from .conftest import RIGHT, SECONDS, below, processes_called
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.journey]
 Opening = Callable[..., AbstractAsyncContextManager[OpenVitest]]
 
 FEATURES_TEST = """

@@ -121,7 +121,7 @@ class Audit(FrozenModel):
 def read_audit(path: Path) -> Audit:
     """Read the file of an audit. Raise `UsageError` if it is something else, or of another version."""
     try:
-        return _checked(Audit.model_validate_json(read_file(path, pipes=True)), path)
+        audit = Audit.model_validate_json(read_file(path, pipes=True))
     except OSError as error:
         raise UsageError(
             f"--require-audit {path} cannot be read: {error.strerror}; `bakeoff audit` writes it"
@@ -131,9 +131,6 @@ def read_audit(path: Path) -> Audit:
             f"--require-audit {path} is not the file of an audit ({first_problem(error)}): "
             "`bakeoff audit` writes one as audit.json"
         ) from error
-
-
-def _checked(audit: Audit, path: Path) -> Audit:
     if audit.format != FORMAT:
         raise UsageError(f"--require-audit {path} has format {audit.format}, not {FORMAT}: run `bakeoff audit` again")
     return audit
@@ -269,10 +266,9 @@ class _CaseAuditor:
 
     async def _grade(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
         async with self.slots:
-            validation = await run_validator(self.case, answer, self.resources)
-            run = await run_answer(self.case, reference, answer, self.resources)
+            grade = await _grade(self.case, reference, answer, self.resources)
         self.on_run(self.case.name)
-        return compare_runs(self.case, reference, run, validation)
+        return grade
 
     async def _run(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
         """Grade an answer that tells no lies: it needs neither twins nor a validator."""
@@ -370,23 +366,18 @@ async def _check(
         partly = {name: compare_runs(case, as_reference(run), run)} if is_partly_sound(case, run) else {}
         return VerificationCheck(case.case, partly, (f"the {name} does not pass: {why}",), run.seconds)
     found = await keep_reference(case, run, resources)
-    grades = {
-        name: compare_runs(
-            case,
-            found,
-            await run_answer(case, found, case.reference, resources),
-            await run_validator(case, case.reference, resources),
-        )
-    }
+    grades = {name: await _grade(case, found, case.reference, resources)}
     problems = [] if grades[name].ok else [f"the {name} does not pass: {grades[name].summary()}"]
     if found.type_errors is not None:
         problems.append(f"the {name} has {found.type_errors}; `--no-type-check` tests without types")
     for answer in wrong:
-        grades[answer.name] = await _grade(case, found, answer, resources)
+        grades[answer.name] = await _grade(case, found, answer.files, resources)
         problems += [answer.problem] if grades[answer.name].ok else []
     return VerificationCheck(case.case, grades, tuple(problems), asyncio.get_running_loop().time() - started, found)
 
 
-async def _grade(case: GradedCase, found: ReferenceRun, answer: WrongAnswer, resources: Mapping[str, Any]) -> Grade:
-    validation = await run_validator(case, answer.files, resources)
-    return compare_runs(case, found, await run_answer(case, found, answer.files, resources), validation)
+async def _grade(
+    case: GradedCase, reference: ReferenceRun, answer: Mapping[str, str], resources: Mapping[str, Any]
+) -> Grade:
+    validation = await run_validator(case, answer, resources)
+    return compare_runs(case, reference, await run_answer(case, reference, answer, resources), validation)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
-from bakeoff.grading.syntax import SyntaxEdit, dialect_of, parse, to_bytes, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, dialect_of, parse, text_of, to_bytes, with_edits
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -316,11 +316,11 @@ class _FaultMaker:
         if node.parent is not None and node.parent.type == "jsx_attribute":
             return node.type == "string"  # like the plain attributes of other markup
         if node.type == "if_statement" or node.type == "assignment":
-            return _text(node).startswith(("if __name__", "__all__"))
+            return text_of(node).startswith(("if __name__", "__all__"))
         return False
 
     def _of(self, node: "Node") -> Iterator[_Fault]:  # noqa: C901, PLR0912 - one branch for each kind of node
-        kind, text = node.type, _text(node)
+        kind, text = node.type, text_of(node)
         if kind in _OPERATIONS:
             yield from self._operator(node)
         if kind in _CONDITIONAL or kind in _TERNARIES:
@@ -356,10 +356,10 @@ class _FaultMaker:
         if condition.type == "parenthesized_expression" and condition.named_child_count == 1:
             inner = _child(condition, 0)
             condition = inner if inner is not None else condition
-        text = _text(condition)
+        text = text_of(condition)
         argument = condition.child_by_field_name("argument")
         if condition.type == "not_operator" or (condition.type == "unary_expression" and text.startswith("!")):
-            opposite = f"({_text(argument)})"
+            opposite = f"({text_of(argument)})"
         else:
             opposite = f"not ({text})" if self.is_python else f"!({text})"
         if condition.parent is not None and condition.parent.type in _TERNARIES and self.is_python:
@@ -370,7 +370,7 @@ class _FaultMaker:
         found = node.child_by_field_name("operator") or node.child_by_field_name("operators")
         if found is None:
             return
-        word = " ".join(_text(found).split())
+        word = " ".join(text_of(found).split())
         if word in _BOUNDARIES:
             yield _Fault("comparison", _replace(found, _BOUNDARIES[word]), _keeps_the_same(node))
         elif word in _OPPOSITES and not _is_condition(node):
@@ -400,10 +400,10 @@ class _FaultMaker:
         operator = value.child_by_field_name("operator")
         is_truth = value.type in _TRUTHS or (
             value.type in ("binary_expression", "unary_expression")
-            and _text(operator) in {*_BOUNDARIES, *_OPPOSITES, "&&", "||", "!"}
+            and text_of(operator) in {*_BOUNDARIES, *_OPPOSITES, "&&", "||", "!"}
         )
         constant = self.true if is_truth else self.nothing
-        if _text(value) not in ("None", "undefined", "null", "True", "true", "False", "false"):
+        if text_of(value) not in ("None", "undefined", "null", "True", "true", "False", "false"):
             yield _Fault("constant result", _replace(value, constant))
 
     def _swapped(self, call: "Node") -> Iterator[_Fault]:
@@ -413,11 +413,11 @@ class _FaultMaker:
         if len(given) < 2 or {given[0].type, given[1].type} & unfit:
             return
         first, second = given[:2]
-        if (one := _text(first)) == (other := _text(second)) or arguments is None:
+        if (one := text_of(first)) == (other := text_of(second)) or arguments is None:
             return
-        whole = to_bytes(_text(arguments))
+        whole = to_bytes(text_of(arguments))
         between = whole[first.end_byte - arguments.start_byte : second.start_byte - arguments.start_byte].decode()
-        name = _text(call.child_by_field_name("function"))
+        name = text_of(call.child_by_field_name("function"))
         symmetric = f"`{name}` takes its arguments in any order" if name in _SYMMETRIC and len(given) == 2 else None
         yield _Fault(
             "swapped arguments", SyntaxEdit(first.start_byte, second.end_byte, f"{other}{between}{one}"), symmetric
@@ -445,16 +445,16 @@ def _is_condition(node: "Node") -> bool:
 
 def _keeps_the_same(comparison: "Node") -> str | None:
     """Return why a boundary does not matter: where both sides are equal, both branches give the same."""
-    sides = {_text(child) for child in comparison.named_children}
+    sides = {text_of(child) for child in comparison.named_children}
     around = comparison.parent
     if around is not None and around.type == "parenthesized_expression":
         around = around.parent
     if around is None or len(sides) != 2 or not _is_condition(comparison):
         return None
     if around.type == "ternary_expression":
-        results = {_text(around.child_by_field_name(name)) for name in ("consequence", "alternative")}
+        results = {text_of(around.child_by_field_name(name)) for name in ("consequence", "alternative")}
     elif around.type == "conditional_expression":
-        results = {_text(_child(around, 0)), _text(_child(around, 2))}
+        results = {text_of(_child(around, 0)), text_of(_child(around, 2))}
     else:
         return None
     return "where both sides are equal, either branch gives the same" if results == sides else None
@@ -465,7 +465,7 @@ def _is_error_text(node: "Node") -> bool:
     around = node.parent
     while around is not None and not around.type.endswith(("_statement", "_definition", "block")):
         callee = around.child_by_field_name("function") or around.child_by_field_name("constructor")
-        if _text(callee).endswith(("Error", "Exception")):
+        if text_of(callee).endswith(("Error", "Exception")):
             return True
         around = around.parent
     return around is not None and around.type in ("raise_statement", "throw_statement")
@@ -481,7 +481,3 @@ def _child(node: "Node", index: int) -> "Node | None":
 
 def _replace(node: "Node", text: str) -> SyntaxEdit:
     return SyntaxEdit(node.start_byte, node.end_byte, text)
-
-
-def _text(node: "Node | None") -> str:
-    return (node.text or b"").decode(errors="replace") if node is not None else ""

@@ -434,7 +434,9 @@ async def _prove(
     for _ in range(_MAX_MENDINGS):
         if not usable:
             break
-        halves = tuple(_half(len(usable), draw) for _ in range(_HALVES))
+        halves = tuple(
+            frozenset(draw.sample(range(len(usable)), (len(usable) + draw.randrange(2)) // 2)) for _ in range(_HALVES)
+        )
         twins = Twins(twins=tuple(usable), halves=halves)
         unfit, is_broken = await _unfit(twins, files, plain, run)
         if not unfit:
@@ -490,7 +492,3 @@ def _nearest(twins: Twins, perturbed: frozenset[int], place: int) -> set[int]:
     before = [index for index in perturbed if twins.twins[index].tests[-1] < place]
     after = [index for index in perturbed if twins.twins[index].tests[0] > place]
     return {max(before, key=lambda index: twins.twins[index].tests)} if before else set(after[:1])
-
-
-def _half(count: int, draw: random.Random) -> frozenset[int]:
-    return frozenset(draw.sample(range(count), (count + draw.randrange(2)) // 2))
