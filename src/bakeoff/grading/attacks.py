@@ -120,6 +120,7 @@ class HostileScript:
         return self.suffix in (None, _suffix_of(case))
 
     def script(self, case: GradedCase) -> str:
+        """Return the script of a case, from its template in `bundled/attacks/workspace`."""
         from jinja2 import Environment, StrictUndefined
 
         solutions, tests = case.settings.solution, case.settings.tests

@@ -223,6 +223,7 @@ class _CaseAuditor:
     on_run: Callable[[str], None]
 
     async def audit(self) -> CaseAudit:
+        """Return the certificate of the case. Raise `GraderError` or `InfraError` if it cannot be audited at all."""
         started = asyncio.get_running_loop().time()
         case = self.case
         blank = CaseAudit(case=case.name, track=case.settings.track, digest=audit_digest(case.case))

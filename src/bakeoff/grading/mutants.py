@@ -298,6 +298,7 @@ class _FaultMaker:
         self.true = "True" if is_python else "true"
 
     def walk(self, node: "Node") -> Iterator[_Fault]:
+        """Yield the faults of a node and of all nodes below it."""
         if node.type in _PASSED_OVER or node.type.endswith("_type") or self._is_passed_over(node):
             return
         yield from self._of(node)

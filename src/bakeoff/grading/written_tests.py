@@ -194,6 +194,7 @@ class _TestReader:
         return looped and row.named_children[-1].start_byte <= node.start_byte
 
     def read_python(self, name: str) -> TestSource:
+        """Return the test that a function is. `name` is its qualified name."""
         tables = [
             rows
             for decorator in self.node.children
@@ -210,6 +211,7 @@ class _TestReader:
         return TestSource(name, None, self._values(body), rows, flips, expects)
 
     def read_javascript(self) -> TestSource:
+        """Return the test that a call of `it` or `test` is."""
         given = self.node.child_by_field_name("arguments")
         arguments = given.named_children if given is not None else []
         title = arguments[0] if arguments and arguments[0].type in ("string", "template_string") else None

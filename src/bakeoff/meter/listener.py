@@ -55,6 +55,7 @@ def make_folder() -> Path:
 
 
 def unix_socket(path: Path, uid: int | None) -> socket.socket:
+    """Return a bound socket that only we and the user `uid` may use."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(path))
     path.chmod(0o600)

@@ -35,6 +35,7 @@ class ProcessSandbox:
         return "process"
 
     async def run(self, command: Command) -> Completed:
+        """Run a command, and return how it ended, also if it killed its own supervisor."""
         check_user(command.place)
         place, order = command.place, self.order(command)
         try:

@@ -104,6 +104,20 @@ def make_order(
     access: Mapping[str, object] | None = None,
     epilogue: Sequence[Sequence[str]] = (),
 ) -> Order:
+    """Return the order for a supervisor: one JSON object that says how to start, confine, watch and end a command.
+
+    Args:
+        command: The command, with its place, time and limits.
+        argv: What is really started, which may wrap the command. `FILTER_WORD` and `STATUS_WORD` stand in it for
+            descriptors.
+        env: The whole environment.
+        cwd: The folder to start in, as the started program sees it.
+        confined: False for a program that the user trusts and for the client of an engine, which get no limits.
+        mounts: The private view of the file system, None for the host's.
+        system_read_only: Make everything read-only that the view does not bind as writable.
+        access: Paths that can be read, listed and changed, where the kernel has Landlock.
+        epilogue: Commands that run after the command has ended, whatever became of it.
+    """
     place = command.place
     means = kernel_means() if confined else None
     cgroup, own_ipc = (means.cgroup, means.own_ipc) if means else (None, False)

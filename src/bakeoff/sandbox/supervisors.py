@@ -90,6 +90,7 @@ class _ForkServers:
         self.controls = weakref.WeakSet[socket.socket]()
 
     def send(self, descriptors: Sequence[int]) -> bool:
+        """Ask the server for a supervisor, and start a server if there is none or it was killed."""
         with self.lock:
             if self.server is not None:
                 try:
@@ -153,6 +154,7 @@ class Supervisor:
         return message
 
     def read_now(self) -> Message | None:
+        """Do the same as `read`, without an event loop."""
         while (message := self.next_message()) is None:
             try:
                 chunk = self.control.recv(1 << 16)

@@ -116,6 +116,10 @@ def _special(name: str) -> bool:
 
 
 def changes_between(before: Tree, after: Tree) -> Changes:
+    """Return what changed from one state of a folder to another, with a patch of the texts.
+
+    Files that are new and refused, such as links, are listed apart. A folder that is not read counts as added.
+    """
     added = sorted(after.files.keys() - before.files.keys())
     removed = sorted(before.files.keys() - after.files.keys() - after.refused.keys())
     changed = sorted(

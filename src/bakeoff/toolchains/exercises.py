@@ -136,6 +136,7 @@ class ExerciseToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenExercises"]:
+        """Install what the track needs, and yield what runs its tests."""
         sandbox = self.sandbox()
         async with AsyncExitStack() as stack:
             if self.command is None:
@@ -187,6 +188,7 @@ class OpenExercises:
     types: TypeChecker | None = None
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run the tests of an exercise, without the marks by which its track skips later tests."""
         missing = [name for name in tests if name not in files]
         if missing or not tests:
             raise GraderError(f"the exercise has no test file {', '.join(missing)}".rstrip())
@@ -208,6 +210,8 @@ class OpenJest(WorkerPool):
     worker_script, compiler_script, whole_script = "worker.cjs", "compiler.cjs", "fresh.cjs"
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run each test file in a warm worker, or in a whole Jest if it needs one. `seconds` is for all of them."""
+
         async def run_file(entry: str, limit: float) -> TestRun:
             question = {"files": dict(files), "entry": entry, "tests": list(tests)}
             run = await self.run_warm(question, limit)

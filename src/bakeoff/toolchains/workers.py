@@ -314,6 +314,7 @@ class WorkerPool:
         task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
+        """End all workers and the compiler."""
         for peer in (*self._waiting, self._compiler):
             self._end(peer)
         self._waiting.clear()

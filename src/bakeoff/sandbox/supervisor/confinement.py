@@ -86,6 +86,7 @@ def become(order: Order, channel: socket.socket, cgroup: Cgroup | None) -> NoRet
 
 
 def confine(order: Order) -> None:
+    """Take away what the command must not have. Each step needs rights that a later one drops: keep their order."""
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -167,6 +168,7 @@ def restrict_access(rules: dict[str, Any]) -> None:
 
 
 def allow_beneath(ruleset: int, path: str, rights: int) -> None:
+    """Allow the rights on a path and everything below it. A path that is not there is left out."""
     try:
         beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

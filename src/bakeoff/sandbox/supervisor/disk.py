@@ -44,6 +44,7 @@ class DiskWatch:
         return found.f_bfree * found.f_frsize
 
     def over(self, now: float) -> bool:
+        """Return whether the limit is exceeded. A large tree is checked over several calls."""
         if self.scan is None:
             if now < self.due:
                 return False
@@ -58,6 +59,7 @@ class DiskWatch:
         self.scan, self.seen, self.spent = disk_use(self.roots, self.owner, self.limit), 0, 0.0
 
     def advance(self, until: float) -> bool:
+        """Go on with the check until a time. Return whether it has found more than the limit."""
         started = time.monotonic()
         assert self.scan is not None
         for used in self.scan:
@@ -103,6 +105,7 @@ def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
 
 
 def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: list[str]) -> int:
+    """Return the space that an entry takes. Folders are queued, and a file with several links counts once."""
     try:
         found = entry.stat(follow_symlinks=False)
     except OSError as problem:

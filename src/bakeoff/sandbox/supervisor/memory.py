@@ -113,6 +113,7 @@ def ipc_bytes(lists: list[int]) -> int:
 
 
 def rows(descriptor: int) -> list[dict[str, str]]:
+    """Read a table of the kernel from its beginning, each row by the names of its columns."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     content = b""
     while chunk := os.read(descriptor, 1 << 16):

@@ -50,6 +50,7 @@ def own_ipc(kept: list[str]) -> list[int]:
 
 
 def own_shared_memory(kept: list[str]) -> None:
+    """Cover the host's shared memory by an empty one of limited size, and bind the `kept` folders back."""
     sources = {path: os.open(path, os.O_PATH) for path in kept}
     mount("tmpfs", SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={SHARED_MEMORY_BYTES}")
     for path, source in sources.items():
@@ -88,6 +89,7 @@ def arrange_mounts(steps: list[dict[str, Any]], *, system_read_only: bool) -> No
 
 
 def take_step(step: dict[str, Any], sources: dict[str, int]) -> None:
+    """Carry out one step of a plan of mounts (`sandbox/mounts.py`). `sources` are descriptors of what is bound."""
     path = step["path"]
     if step["kind"] == "cover":
         size = f",size={step['size']}" if step["size"] else ""
@@ -104,6 +106,7 @@ def take_step(step: dict[str, Any], sources: dict[str, int]) -> None:
 
 
 def make_mount_point(path: str, *, is_folder: bool) -> None:
+    """Make an empty file or folder to mount on, with the folders above it, if nothing is there."""
     if os.path.lexists(path):
         return
     os.makedirs(os.path.dirname(path), mode=0o711, exist_ok=True)
