@@ -68,7 +68,7 @@ class Attack(Protocol):
         """The weakest sandbox in which it must fail."""
 
     def fits(self, case: GradedCase) -> bool:
-        """Tell whether the attack is one on the language of a case."""
+        """Return whether the attack is one on the language of a case."""
 
     def script(self, case: GradedCase) -> str:
         """Return the shell script that an agent would run in its workspace."""

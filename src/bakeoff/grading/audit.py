@@ -164,9 +164,9 @@ def unaudited(cases: Iterable[Case], audit: Audit) -> dict[str, str]:
 
 
 def cheats_for(case: GradedCase, most: int, seed: int) -> dict[str, dict[str, str]]:
-    """Return the answers of so many cheats by name: first those of the sample, then others, which the seed chooses.
+    """Return the answers of at most `most` cheats by name: first those of the sample, then others, chosen by `seed`.
 
-    What an agent can do to the files around its solution is not among them.
+    Scripts, which change the files around a solution, are left out.
     """
     known = [each for each in attacks_on(case) if isinstance(each, HostileSolution) and each.name not in SLOW]
     random.Random(f"{seed} {case.name}").shuffle(known)  # noqa: S311 - reproducible, and no secret
@@ -272,7 +272,7 @@ class _CaseAuditor:
         return grade
 
     async def _run(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
-        """Grade an answer that tells no lies: it needs neither twins nor a validator."""
+        """Grade an answer that is known to be honest, and therefore needs neither twins nor a validator."""
         async with self.slots:
             run = await run_tests(self.case, answer, self.resources)
         self.on_run(self.case.name)

@@ -71,7 +71,7 @@ class Grade:
 
     @property
     def refused(self) -> bool:
-        """Tell whether the validator refused the answer."""
+        """Return whether the validator refused the answer."""
         return self.validation is not None and not self.validation.valid
 
     @property

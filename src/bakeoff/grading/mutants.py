@@ -137,7 +137,7 @@ def find_mutants(reference: Mapping[str, str]) -> list[Mutant]:
 
 
 def choose_mutants(mutants: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
-    """Return some of the mutants, of every kind about as many. Equivalent ones come in addition to `count`."""
+    """Return `count` of the mutants, about equally many of each kind, and all equivalent ones in addition."""
     draw = random.Random(seed)  # noqa: S311 - a sample
     by_kind: dict[str, list[Mutant]] = {}
     for mutant in draw.sample(mutants, len(mutants)):
@@ -256,7 +256,7 @@ def _svelte_regions(source: bytes) -> Iterator[_Region]:
 
 
 def _closing(markup: bytearray, at: int) -> int:
-    """Return where the brace closes that was opened before this place."""
+    """Return the place of the brace that closes the one opened just before `at`."""
     depth = 1
     while at < len(markup):
         if (skipped := _SKIPPED.match(markup, at)) is not None:
@@ -438,7 +438,7 @@ def _condition(node: "Node") -> "Node | None":
 
 
 def _is_condition(node: "Node") -> bool:
-    """Tell whether a node is a whole condition, which is negated as such."""
+    """Return whether a node is a whole condition, which is negated as such."""
     whole = node.parent if node.parent is not None and node.parent.type == "parenthesized_expression" else node
     around = whole.parent
     return around is not None and around.type in _CONDITIONAL | _TERNARIES and _condition(around) == whole
@@ -462,7 +462,7 @@ def _keeps_the_same(comparison: "Node") -> str | None:
 
 
 def _is_error_text(node: "Node") -> bool:
-    """Tell whether a text stands in an error that is made here. Many tasks leave the words of errors open."""
+    """Return whether a text is part of an error message. Many tasks do not prescribe these words."""
     around = node.parent
     while around is not None and not around.type.endswith(("_statement", "_definition", "block")):
         callee = around.child_by_field_name("function") or around.child_by_field_name("constructor")

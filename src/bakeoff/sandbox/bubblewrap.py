@@ -133,7 +133,7 @@ def scratch_folders(paths: Iterable[Path]) -> list[Path]:
 
 
 def _is_left(place: Place, path: Path, target: str) -> bool:
-    """Tell whether an earlier command of a place has left this link in its /tmp, which cannot be made again."""
+    """Return whether an earlier command of a place has left this link in its /tmp, which cannot be made again."""
     left = place.tmp / path.name
     return path.parent == INSIDE.tmp and left.is_symlink() and str(left.readlink()) == target
 

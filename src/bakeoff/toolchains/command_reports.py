@@ -250,7 +250,7 @@ def _read_jest(text: str) -> list[TestOutcome]:
 
 
 def _read_go(text: str) -> list[TestOutcome]:
-    """Read the events of `go test -json`. A test that began and did not end is none."""
+    """Read the events of `go test -json`. A test that began and did not end is left out."""
     states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
     printed, ended = defaultdict[str, list[str]](list), dict[str, TestState]()
     for event in map(json_object, text.splitlines()):

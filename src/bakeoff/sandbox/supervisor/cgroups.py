@@ -83,7 +83,7 @@ class Cgroup:
 
 
 def has_killed(path: str) -> bool:
-    """Tell whether the kernel has ended a process of the group."""
+    """Return whether the kernel has ended a process of the group."""
     try:
         with open(path, encoding="ascii") as file:
             return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in file)
