@@ -19,7 +19,7 @@ from bakeoff.sandbox.places import (
 )
 from bakeoff.sandbox.process import changeable, check_user
 from bakeoff.sandbox.programs import SYSTEM, check_shown
-from bakeoff.sandbox.supervisor.namespaces import SHARED_MEMORY_BYTES
+from bakeoff.sandbox.supervisor.confinement import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import (
     FILTER_WORD,
     STATUS_WORD,

@@ -18,7 +18,7 @@ from bakeoff.sandbox.environment import DEFAULT_PATH, passed_on, private
 from bakeoff.sandbox.places import name_user, one_command_at_a_time
 from bakeoff.sandbox.process import check_user
 from bakeoff.sandbox.programs import check_shown
-from bakeoff.sandbox.supervisor.namespaces import SHARED_MEMORY_BYTES
+from bakeoff.sandbox.supervisor.confinement import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import CommandEnd, Order, make_order, supervise
 
 CLIENT_VARIABLE, IMAGE_VARIABLE = "BAKEOFF_DOCKER", "BAKEOFF_DOCKER_IMAGE"

@@ -9,12 +9,10 @@ import time
 from typing import Any, NoReturn
 
 from .cgroups import Cgroup, describe, find_parents
-from .confinement import Order, SetUpFailed, start
-from .disk import DiskWatch
+from .confinement import Order, SetUpFailed, can_own_ipc, start
 from .ending import Reaper, end_everything, run_epilogue, sweep
 from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, prctl, processes_of
-from .memory import CgroupWatch, ConnectionWatch, MemoryWatch
-from .namespaces import can_own_ipc
+from .limits import CgroupWatch, ConnectionWatch, DiskWatch, MemoryWatch
 
 Watch = MemoryWatch | CgroupWatch | ConnectionWatch
 
