@@ -8,9 +8,10 @@ import pytest_asyncio
 
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import ExerciseToolchain, OpenExercises, TestRun
 from bakeoff.toolchains.commands import split_command, without_package_names
+from bakeoff.toolchains.exercises import ExerciseToolchain, OpenExercises
 from bakeoff.toolchains.install import JEST_SOURCES
+from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.tracks import PYTHON, TYPESCRIPT, graded_track
 
 from .conftest import SECONDS

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import ExerciseToolchain, OpenExercises, TestRun
-from bakeoff.toolchains.outcome import RunStop
+from bakeoff.toolchains.exercises import ExerciseToolchain, OpenExercises
+from bakeoff.toolchains.outcome import RunStop, TestRun
 from bakeoff.toolchains.tracks import PYTHON, TYPESCRIPT
 
 from .conftest import SECONDS

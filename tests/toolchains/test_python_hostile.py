@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import OpenPytest, PytestToolchain, TestRun
+from bakeoff.toolchains.outcome import TestRun
+from bakeoff.toolchains.pytest_runner import OpenPytest, PytestToolchain
 
 SECONDS = 60.0
 TEST = """

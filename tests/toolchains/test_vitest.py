@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.toolchains import OpenVitest, TestRun
+from bakeoff.toolchains.outcome import TestRun
+from bakeoff.toolchains.vitest import OpenVitest
 
 from .candidates import CANDIDATES, COUNTER_TEST, Candidate, counter
 from .conftest import RIGHT, SECONDS, below, processes_called

@@ -15,7 +15,7 @@ VALIDATOR_SECONDS = 30.0
 
 
 def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int = 1) -> Resource:
-    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.Grader`."""
+    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.outcome.Grader`."""
     if settings.track:
         from bakeoff.toolchains.exercises import ExerciseToolchain
         from bakeoff.toolchains.tracks import graded_track
