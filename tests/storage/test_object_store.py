@@ -29,8 +29,6 @@ from .s3_server import SECRET, free_port, s3_server
 from .sleeping_run import INTERVAL, TRIALS, plan
 from .test_labels import label
 
-pytestmark = pytest.mark.full
-
 ROOT = Path(__file__).parents[2]
 ADDRESS = "s3://bucket/results"
 
