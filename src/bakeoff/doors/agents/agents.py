@@ -63,6 +63,7 @@ class AgentStatus(FrozenModel):
 
     @property
     def ready(self) -> bool:
+        """Return whether the agent can be run here."""
         return self.installed and not self.missing and self.problem is None
 
 
