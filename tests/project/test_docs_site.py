@@ -23,6 +23,8 @@ from bakeoff.mcp.lint import RULES
 from ..made_once import made_once
 from ..report.render.html.browser import Chromium
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 # Nothing listens there: a build that asks for anything fails.
 NO_NETWORK = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")

@@ -9,10 +9,13 @@ from typing import Annotated
 
 from typer import Argument
 
+from bakeoff._kernel.choices import (
+    UndecidableRule,
+)
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say
-from bakeoff.cli.declare import command, group_of
-from bakeoff.cli.flags import EndingFlags, MergeFlags
+from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.flags import HTML, MARGIN, UNDECIDABLE, EndingFlags, Results
 from bakeoff.cli.run_plan import UNDECIDED, conclude, finish_run, worst_of
 from bakeoff.doors import door_of
 from bakeoff.engine.merging import MergedRun, merge_shards, read_shards
@@ -33,6 +36,30 @@ from bakeoff.storage.run_folder import RunFolder, new_run_folder
 app = group_of()
 
 STDOUT = "-"
+
+
+class MergeFlags(Flags):
+    """The options of `bakeoff merge`."""
+
+    output: str = flag(
+        "-",
+        "Of files: the file to write, `-` is stdout. Of run folders: the folder of results, `-` is results.",
+        "--output",
+        "-o",
+        metavar="PATH",
+    )
+    html: Path | None = HTML
+    shards: int | None = flag(None, "How many shards there are; refuse if one is missing.", min=1, metavar="N")
+    min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1, metavar="SHARE")
+    min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1, metavar="SCORE")
+    baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
+    allow_undecided: str = flag("0", "Like --eval-allow-undecided of pytest.", metavar="N")
+    margin: float | None = MARGIN
+    undecidable: UndecidableRule = UNDECIDABLE
+    require_calibrated_judge: bool = flag(
+        False, "Refuse (exit 3) if a judge has too few labels in the runs of --results."
+    )
+    results: Results = Path("results")
 
 
 @command(app, "merge")

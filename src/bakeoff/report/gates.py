@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import NamedTuple, Self
 
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
-from bakeoff.report.formatting import percent, visible
+from bakeoff._kernel.text import visible
+from bakeoff.report.formatting import percent
 from bakeoff.stats.comparison import Comparison
 from bakeoff.stats.gates import GateJudgement, GateVerdict, could_miss
 from bakeoff.verdict import reaches

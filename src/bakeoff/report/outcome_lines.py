@@ -9,9 +9,9 @@ from typing import Literal
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from bakeoff._kernel.text import count_of, without_command
+from bakeoff._kernel.text import count_of, visible, without_command
 from bakeoff.record import NO_USAGE, ToolCall
-from bakeoff.report.formatting import cost, visible
+from bakeoff.report.formatting import cost
 from bakeoff.report.outcomes import EvalOutcome
 
 Colour = Literal["red", "yellow", "green"]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bakeoff._kernel.text import count_of, part_of
+from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.record import NO_USAGE
 from bakeoff.report.blocks import (
     Block,
@@ -24,7 +24,7 @@ from bakeoff.report.blocks import (
     paragraph,
     text_blocks,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence, visible
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence
 from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.suites import MAX_NOT_PASSED, MAX_WORST, GateResult, SuiteNumbers, SuitesSummary, why_not
 from bakeoff.stats.intervals import Interval

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.eval_file import case_ids
-from bakeoff.report.formatting import percent, visible
+from bakeoff.report.formatting import percent
 from bakeoff.report.gates import (
     NONE_ALLOWED,
     Allowance,

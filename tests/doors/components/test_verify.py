@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from bakeoff.doors.components.door import verify_suites
 from bakeoff.doors.components.suites import find_suites
 from bakeoff.engine.resources import sandbox_of
@@ -9,6 +11,8 @@ from bakeoff.grading.audit import VerificationCheck
 from bakeoff.options import RunOptions
 
 from .small_suites import ADDER, SHOUT, WORDS, write_suites
+
+pytestmark = pytest.mark.full
 
 
 async def checked(folder: Path, jobs: int = 2) -> dict[str, VerificationCheck]:

@@ -9,6 +9,8 @@ from bakeoff.storage.run_folder import find_run, run_folders
 
 from .small_project import PLUGIN, SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 

@@ -15,6 +15,8 @@ from ...report.runs import plan_of, write_run
 from ...warm_bakeoff import Bakeoff
 from .small_project import PLUGIN, SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.flags import MergeFlags
-from bakeoff.cli.merge import run_merge
+from bakeoff.cli.merge import MergeFlags, run_merge
 from bakeoff.report.eval_file import read_eval_file
 
 from .small_project import SmallProject, project

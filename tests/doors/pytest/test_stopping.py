@@ -8,6 +8,8 @@ import pytest
 
 from .small_project import PLUGIN, SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 

@@ -21,6 +21,8 @@ from bakeoff.storage.run_folder import run_folders
 from ...cli.wizard_terminal import CTRL_C, Terminal
 from .small_project import PLUGIN, SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bakeoff._kernel.text import count_of, without_command
+from bakeoff._kernel.text import count_of, visible, without_command
 from bakeoff.doors.pytest.options import results_folder
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.report.formatting import visible
 from bakeoff.report.outcome_lines import colour_of, item_line, tool_lines
 from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.output_files import refuse_unwritable

@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Annotated, Self
 
 from pydantic import JsonValue, PlainSerializer, ValidationError
@@ -69,10 +68,8 @@ class Arm:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.records.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self.records.__exit__(*error)
 
     @property
     def spec(self) -> SubjectSpec:
@@ -104,7 +101,10 @@ class Arm:
 
 
 def read_arm(source: Source, subject: str) -> Arm:
-    """Read a subject's records in one pass. Memory depends on the number of cases only."""
+    """Read a subject's records in one pass, into a temporary file that the arm closes.
+
+    Memory depends on the number of cases only. Raises `UsageError` if the source has no such subject.
+    """
     plan = source.plan
     found = [spec for spec in plan.subjects if spec.name == subject]
     if not found:
@@ -131,7 +131,7 @@ def read_arm(source: Source, subject: str) -> Arm:
         [summary] = records.summary.subjects
         circumstances = source.circumstances()
     except BaseException:
-        records.__exit__(None, None, None)
+        records.__exit__()
         raise
     cells = {keys[case]: cell for case, cell in records.cells(subject).items()}
     stamp = _stamp(plan, circumstances, conditions)
@@ -267,8 +267,21 @@ def compare_sources(
 ) -> CompareReport:
     """Compare one subject with another, or every subject that both sources have with itself.
 
-    Controls do not influence the exit code unless they were named or are the only subjects. With `require_calibrated`,
-    scores that labels correct decide, and judges with too few labels are refused.
+    Controls do not influence the exit code unless they were named or are the only subjects.
+
+    Args:
+        baseline: the run or file that counts as before.
+        candidate: that which counts as after; the same source compares two subjects of one run.
+        subjects: the names of both; None chooses: the only one, or all that both sources have.
+        gate: the rule that turns verdicts into an exit code.
+        margin: differences within ±margin count as equivalent; None never says so.
+        undecidable: whether the gate passes where neither a regression nor its absence is shown.
+        most_details: the number of cases whose outputs are compared line by line, the largest losses first.
+        require_calibrated: let scores that labels correct decide, and refuse judges with too few labels.
+
+    Raises:
+        UsageError: no pair of subjects can be chosen.
+        RunFolderError: a source cannot be read or counted.
     """
     names = _pairs_of(baseline, candidate, subjects)
     with countable(baseline, candidate), ExitStack() as open_arms:

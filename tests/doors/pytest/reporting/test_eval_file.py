@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.cli.flags import MergeFlags
-from bakeoff.cli.merge import run_merge
+from bakeoff.cli.merge import MergeFlags, run_merge
 from bakeoff.errors import BakeoffError
 from bakeoff.record import ToolCall
 from bakeoff.report.compare.comparison import compare_sources

@@ -14,6 +14,8 @@ from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.suite_files import write_html
 from bakeoff.report.suites import GateResult, SuiteTallies, summary_of
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def chromium(needs_program: Callable[[str], str]) -> Iterator[Chromium]:

@@ -12,7 +12,7 @@ from tests.doors.pytest.reporting.sessions import REAL, SPEC, properties, run, r
 from bakeoff.report.eval_file import read_eval_file
 
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.usefixtures("neutral_environment")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("neutral_environment")]
 
 
 def test_json_and_page_are_written_under_xdist_too(pytester: pytest.Pytester) -> None:

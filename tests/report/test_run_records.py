@@ -4,7 +4,7 @@ import pytest
 
 from bakeoff.plan import Case
 from bakeoff.record import Phase, Usage
-from bakeoff.report.usage_intervals import CaseSums, CostsAndTimes
+from bakeoff.report.run_records import CaseSums, CostsAndTimes
 from bakeoff.stats.cells import moments_of_means
 from bakeoff.stats.intervals import t_quantile
 

@@ -1,4 +1,4 @@
-"""Ask before anything runs that the plan of a run folder names, unless this user started that run."""
+"""List what a plan runs or reaches, so that a person can decide whether to trust it."""
 
 import re
 import shlex
@@ -7,15 +7,9 @@ from itertools import chain
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.text import count_of, visible
-from bakeoff.cli.console import can_ask, say
-from bakeoff.errors import UsageError
+from bakeoff._kernel.text import count_of
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.storage.made_here import why_unknown
-from bakeoff.storage.run_folder import RunFolder
 
-_MAX_LINES = 40
-_MAX_LINE_LENGTH = 1000
 # These run nothing that the plan names, and reach nothing but this process, unless an option names a function.
 _HARMLESS = frozenset(
     {"nop", "oracle", "cheat", "scripted"}
@@ -34,39 +28,6 @@ _NAMES = {
     "model": "model",
 }
 _SHOWN_ELSEWHERE = ("command", "argv", "args", "install")  # as one command; `install` is a hint and never run
-
-
-def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
-    """Return the plan of a run that is about to run what its plan names.
-
-    If this user did not start it with this plan, here, ask in a terminal and raise UsageError elsewhere. `doing` names
-    the command for the message.
-    """
-    data = folder.read_plan_bytes()  # once: what is checked is what is run
-    plan = folder.parse_plan(data)
-    if trust or not (named := what_runs(plan)) or (why := why_unknown(folder.path, data)) is None:
-        return plan
-    found = f"run {folder.label} {why}; `{doing}` would use:"
-    lines = [visible(line, _MAX_LINE_LENGTH) for line in named[:_MAX_LINES]]
-    if len(named) > _MAX_LINES:
-        lines.append(f"… and {len(named) - _MAX_LINES} more in {folder.plan_file}")
-    if not can_ask():
-        shown = "\n".join((found, *(f"  {line}" for line in lines)))
-        raise UsageError(f"{shown}\nif you trust all of this, add --trust")
-    from bakeoff.cli.prompts import confirm
-
-    say(found)
-    for line in lines:
-        say(f"  {line}")
-    if not confirm("Run it?", default=False):
-        raise UsageError(f"run {folder.label} was left as it is: nothing was run")
-    return plan
-
-
-def warn_of_forgotten_run(folder: RunFolder, plan: Plan) -> None:
-    """Say that a run of this process could not be noted as this user's."""
-    if why_unknown(folder.path, folder.read_plan_bytes()) is not None and what_runs(plan):
-        say("this run could not be noted in your state folder (XDG_STATE_HOME): to resume it, add --trust")
 
 
 def what_runs(plan: Plan) -> list[str]:
