@@ -21,13 +21,13 @@ from bakeoff.doors.pytest.suite import Settings
 from bakeoff.engine.apart import call_apart
 from bakeoff.engine.pool import TrialPool
 from bakeoff.engine.registry import ResolvedPlan
-from bakeoff.engine.resources import SharedResources, open_resources
+from bakeoff.engine.resources import SharedResources, open_resources, sandbox_of
 from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox, Scorer, Subject
+from bakeoff.protocols import BUDGET, ON_DEMAND, Scorer, Subject
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
 from bakeoff.report.outcomes import SUBJECT, EvalOutcome
 
@@ -135,8 +135,8 @@ class SuiteTrials:
                 resources = await self.shared.open(wanted, given)
             else:
                 resources = await stack.enter_async_context(open_resources(wanted, given))
-            options, sandbox = replace(self.options, retries=self.settings.retries), partial(_sandbox, self.options)
-            running = (resolved, options, sandbox, resources, RunControl())
+            options = replace(self.options, retries=self.settings.retries)
+            running = (resolved, options, lambda: sandbox_of(self.options)(), resources, RunControl())
             runner = _EvalRunner(*running, self.printed, self.settings, self.rows)
             async with TrialPool(runner, self.budget, width=width, commit=commit).open() as pool:
                 yield pool
@@ -231,13 +231,6 @@ def _replay_round(number: int) -> AbstractContextManager[Any]:
     """Return the context in which the calls of an application are replayed as those of this round."""
     replay = sys.modules.get("bakeoff.replay.application")  # not imported while replay is off
     return nullcontext() if replay is None or replay.active_store() is None else replay.ReplayRound(number)
-
-
-def _sandbox(options: RunOptions) -> Sandbox:
-    """Return the sandbox for a scorer that runs commands. Most run none, and need not wait for the import."""
-    from bakeoff.engine.resources import sandbox_of
-
-    return sandbox_of(options)()
 
 
 class SuiteExecution:
