@@ -1,4 +1,8 @@
-"""Give the core the task and the scorers of a suite as its subject and scorers."""
+"""Give the core the task and the scorers of a suite as its subject and scorers.
+
+With `--pdb` or `--trace`, tasks are called where a debugger can stop in them: one at a time, in pytest's thread and
+without a time limit.
+"""
 
 import asyncio
 import inspect

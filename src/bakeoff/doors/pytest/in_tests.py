@@ -360,18 +360,22 @@ class EvalRun:
 
     @property
     def output(self) -> JsonValue:
+        """Return what the task returned, as data."""
         return self.transcript.output
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Return the tool calls in their order, also those of nested agents."""
         return self.transcript.tool_calls
 
     @property
     def usage(self) -> Usage:
+        """Return the tokens and the cost of the task, without those of judges."""
         return self.record.spent
 
     @property
     def seconds(self) -> float:
+        """Return the time that the task took, without waits for a provider."""
         return self.record.attempt.working_seconds if self.record.attempt else 0.0
 
     def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> Evaluation[EvalOutcome]:

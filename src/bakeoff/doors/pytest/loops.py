@@ -1,4 +1,9 @@
-"""Run event loops that leave those of others alone: a short one in this thread, or one in a thread of its own."""
+"""Run event loops that leave those of others alone: a short one, one in a thread of its own, or that of async fixtures.
+
+The cases of an async suite must run on the loop of its async fixtures. pytest-asyncio has a runner for each scope, and
+anyio one for each backend. Both run their loops in pytest's thread while pytest waits, so that cases which run side by
+side on such a loop stand still between two tests.
+"""
 
 import asyncio
 import inspect

@@ -63,6 +63,7 @@ class PendingCase:
 
     @property
     def done(self) -> bool:
+        """Tell whether all rounds are finished, or none can be any more."""
         return self.missing == 0 or self.broken is not None
 
     def wait(self) -> None:
@@ -73,6 +74,7 @@ class PendingCase:
                 event.wait()
 
     def notify(self) -> None:
+        """Wake who waits for the case."""
         if self.finished is not None:
             self.finished.set()
 
@@ -114,6 +116,7 @@ class SuiteTrials:
         return Job(trial, self.prior, self.prior.spent if self.prior else NO_USAGE)
 
     def resolve(self) -> ResolvedPlan:
+        """Return a plan without cases, which has the subject, the scorers and the values of the rows."""
         plan = EMPTY_PLAN.model_copy(update={"threshold": self.settings.rule.threshold})
         rows = {case_id: row.values for case_id, row in self.rows.items()}
         return ResolvedPlan(plan, {self.spec.name: self.subject}, {}, self.scorers, rows=rows)

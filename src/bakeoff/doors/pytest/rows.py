@@ -81,6 +81,7 @@ class EvalCase:
 
     @property
     def name(self) -> str:
+        """Return the name of the row, or else the id that its test has."""
         return str(self._row.values.get("name", self._row.id))
 
     @property
@@ -101,6 +102,7 @@ class EvalCase:
         return self._row.values[name]
 
     def get(self, name: str, default: Any = None) -> Any:
+        """Return a value of the row, or the default if it has none of this name."""
         return self._row.values.get(name, default)
 
     def __repr__(self) -> str:

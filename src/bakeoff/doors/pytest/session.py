@@ -82,6 +82,7 @@ class _RunningCase:
         )
 
     def submit(self, group: Group, items: "Iterable[Eval]", *, last: bool) -> None:
+        """Start the cases of these items that are not started yet; `last` says that no more will follow."""
         rows = [item.row for item in items if item.row.id not in self.submitted and item.row.problem is None]
         if rows:
             cases = self.execution.submit(map(group.case_id, rows), last=last)
@@ -110,6 +111,7 @@ class EvalSession:
         self._debug = partial(call_here, trace=trace) if is_debugging(config) else None
 
     def close(self) -> None:
+        """Cancel what is not finished, and close loops and resources. The session can be used again afterwards."""
         for running in self._running.values():
             running.execution.stop()
         self._running.clear()
