@@ -90,6 +90,7 @@ def test_what_cannot_be_served_is_named(bakeoff: Bakeoff, words: tuple[str, ...]
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.journey
 def test_json_output_is_json_and_nothing_else(bakeoff: Bakeoff, answered_once: dict[str, str]) -> None:
     done = bakeoff("demo", "--quick", "--sandbox", "process", "--json", **answered_once)
     told = json.loads(done.stdout)
