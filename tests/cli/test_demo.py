@@ -10,6 +10,8 @@ import pytest
 
 from ..warm_bakeoff import Bakeoff
 
+pytestmark = pytest.mark.full
+
 
 def test_the_demo_exits_0_and_prints_every_denominator(demo: "subprocess.CompletedProcess[str]") -> None:
     assert demo.returncode == 0, demo.stderr
@@ -90,7 +92,6 @@ def test_what_cannot_be_served_is_named(bakeoff: Bakeoff, words: tuple[str, ...]
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.journey
 def test_json_output_is_json_and_nothing_else(bakeoff: Bakeoff, answered_once: dict[str, str]) -> None:
     done = bakeoff("demo", "--quick", "--sandbox", "process", "--json", **answered_once)
     told = json.loads(done.stdout)

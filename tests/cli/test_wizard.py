@@ -15,17 +15,19 @@ from typing import Any
 import pytest
 
 from bakeoff._kernel.model import fingerprint
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import ComponentsRequest
 
 from ..warm_bakeoff import PROGRAM
 from .wizard_terminal import CTRL_C, CTRL_D, CTRL_L, CTRL_U, DOWN, ENTER, ESC, PAGE_DOWN, TAB, Terminal
+
+pytestmark = pytest.mark.full
 
 ASK = """
 import sys
 from pathlib import Path
 from bakeoff.cli.answers import answers_file
 from bakeoff.cli.wizard import ask_for_run
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import ComponentsRequest
 
 times, *given = sys.argv[1:]
 for number in range(int(times)):
@@ -115,7 +117,6 @@ EVERY_QUESTION = (
 )
 
 
-@pytest.mark.journey
 def test_the_questions_lead_to_the_request_and_are_offered_the_next_time(ask: Open, tmp_path: Path) -> None:
     terminal = ask(columns=60)
     for question, *keys in EVERY_QUESTION:
@@ -148,7 +149,6 @@ def test_the_questions_lead_to_the_request_and_are_offered_the_next_time(ask: Op
     assert offered.test_tool is False
 
 
-@pytest.mark.full
 def test_ctrl_c_leaves_at_every_question_and_so_does_ctrl_d(ask: Open, tmp_path: Path) -> None:
     # The first four are of every kind. There is no question before the first.
     ways = [*((number, key) for number in range(4) for key in (CTRL_C, CTRL_D)), (0, ESC)]
@@ -164,7 +164,6 @@ def test_ctrl_c_leaves_at_every_question_and_so_does_ctrl_d(ask: Open, tmp_path:
     assert "Traceback" not in terminal.text
 
 
-@pytest.mark.full
 def test_esc_goes_back_one_question_and_keeps_what_was_answered(ask: Open, tmp_path: Path) -> None:
     terminal = ask()
     for question, *keys in EVERY_QUESTION[:2]:
@@ -333,7 +332,6 @@ def suites(tmp_path: Path) -> Path:
     return folder.parent
 
 
-@pytest.mark.journey
 def test_a_run_is_asked_for_started_and_reported_in_one_terminal(
     open_terminal: Open, suites: Path, tmp_path: Path
 ) -> None:

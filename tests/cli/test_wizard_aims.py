@@ -10,6 +10,8 @@ import pytest
 from ..warm_bakeoff import Bakeoff
 from .wizard_terminal import CTRL_C, CTRL_D, DOWN, ENTER, ESC, UP, Terminal
 
+pytestmark = pytest.mark.full
+
 CHOOSE = """
 import sys
 from pathlib import Path

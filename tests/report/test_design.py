@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bakeoff.report.compare.design import verdict_on
-from bakeoff.stats.design import design_of
+from bakeoff.stats.power import design_of
 
 from ..warm_bakeoff import Bakeoff
 

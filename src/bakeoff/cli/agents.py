@@ -34,11 +34,9 @@ from bakeoff.cli.flags import (
 )
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan, show_report
 from bakeoff.cli.verify import audited
-from bakeoff.doors.agents.agents import agent_statuses, known_agents
+from bakeoff.doors.agents.agents import CONTAINERFILE, agent_statuses, known_agents, plan_image
 from bakeoff.doors.agents.exercises import Exercise, find_exercises
-from bakeoff.doors.agents.image import CONTAINERFILE, plan_image
-from bakeoff.doors.agents.plan import build_plan, case_of
-from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.plan import ExercisesRequest, build_plan, case_of
 from bakeoff.doors.agents.results.board import (
     describe_board,
     leaderboard_json,
@@ -46,7 +44,7 @@ from bakeoff.doors.agents.results.board import (
     read_results,
 )
 from bakeoff.doors.agents.verify import gradable_exercises
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client

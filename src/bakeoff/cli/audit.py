@@ -21,11 +21,10 @@ from bakeoff.cli.flags import AsJson, Markdown, VerifyFlags
 from bakeoff.cli.run_plan import FAILED, PASSED, UNDECIDED
 from bakeoff.doors.agents import plan as exercises
 from bakeoff.doors.agents.exercises import find_exercises
-from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.plan import ExercisesRequest
 from bakeoff.doors.components import plan as components
 from bakeoff.doors.components import suites as suite_files
-from bakeoff.engine.resources import open_resources
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.errors import UsageError
 from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, audit_cases, audit_digest
 from bakeoff.grading.references import References

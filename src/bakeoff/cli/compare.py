@@ -37,7 +37,7 @@ from bakeoff.report.compare.self_check import check_runs, describe_self_check
 from bakeoff.report.leaderboard.description import describe_leaderboard
 from bakeoff.report.leaderboard.ranking import SELFCHECK, rank_results, rank_sources
 from bakeoff.report.readers import find_source, known_readers
-from bakeoff.stats.design import design_of
+from bakeoff.stats.power import design_of
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 from bakeoff.storage.store_copy import fetch_all
 

@@ -14,7 +14,7 @@ from bakeoff.models.estimate import estimate_run
 from bakeoff.plan import Plan
 from bakeoff.report.compare.design import verdict_on
 from bakeoff.report.formatting import cost
-from bakeoff.stats.design import design_of
+from bakeoff.stats.power import design_of
 
 _CASES_SHOWN = 20
 

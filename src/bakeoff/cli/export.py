@@ -11,11 +11,10 @@ from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import AsJson, Results, RunName
 from bakeoff.errors import UsageError
-from bakeoff.logs.importing import ImportedRun, import_log
-from bakeoff.logs.reader import Choices, plan_source
+from bakeoff.logs.reader import Choices, ImportedRun, import_log, plan_source
 from bakeoff.report.exports.formats import export_run
 from bakeoff.report.readers import find_source
-from bakeoff.storage.damage_notes import note_damage
+from bakeoff.storage.journal_lines import note_damage
 from bakeoff.storage.object_store import is_store_address
 
 app = group_of()

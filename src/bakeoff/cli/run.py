@@ -36,12 +36,11 @@ from bakeoff.cli.pages import open_page
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, check_plan, trusted_plan
 from bakeoff.cli.verify import audited
 from bakeoff.doors import parts_of
+from bakeoff.doors.components.door import gradable_suites
 from bakeoff.doors.components.pictures import take_pictures
-from bakeoff.doors.components.plan import CONTROLS, DOOR, build_plan, case_of, servers_of
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import CONTROLS, DOOR, ComponentsRequest, build_plan, case_of, servers_of
 from bakeoff.doors.components.suites import ComponentSuite, FoundSuites, bundled_folder, find_suites
-from bakeoff.doors.components.verify import gradable_suites
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
@@ -201,7 +200,7 @@ def verify(
 
 def _verified(suites: Sequence[ComponentSuite], flags: VerifyFlags, *, as_json: bool) -> int:
     from bakeoff.cli.verify import print_checks
-    from bakeoff.doors.components.verify import verify_suites
+    from bakeoff.doors.components.door import verify_suites
 
     options = flags.options()
     checks = asyncio.run(verify_suites(gradable(suites), sandbox_of(options), options.jobs))

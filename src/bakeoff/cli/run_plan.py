@@ -34,10 +34,10 @@ from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.answer import what_always_failed, what_was_lost_unequally
 from bakeoff.report.blocks import Report, paragraph
-from bakeoff.report.compare.decisions import describe_comparisons
-from bakeoff.report.exports.ci import CiRun, markdown_of, write_ci_outputs
-from bakeoff.report.exports.github import harmless_in_logs, harmless_json
+from bakeoff.report.compare.within_run import describe_comparisons
+from bakeoff.report.exports.ci import CiRun, harmless_in_logs, harmless_json, markdown_of, write_ci_outputs
 from bakeoff.report.formatting import cost
+from bakeoff.report.gates import GateEvidence, GateState, decide_gate
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_json
@@ -109,7 +109,9 @@ class EndedRun:
             if fail_under is None:
                 failed = not summary.all_passed
             else:
-                failed = any(one.score is not None and one.score < fail_under for one in summary.judged)
+                scores = [one.score for one in summary.judged if one.score is not None]
+                gates = [decide_gate(GateEvidence(wanted=fail_under, value=score)) for score in scores]
+                failed = any(gate.state is GateState.FAILED for gate in gates)
             code = FAILED if failed else PASSED if summary.complete else UNDECIDED
         return PASSED if ending.exit_zero and code == FAILED else code
 

@@ -22,7 +22,7 @@ from bakeoff.report.formatting import as_text, cost
 from bakeoff.report.judges.calibration import Judgements, calibration_table
 from bakeoff.report.readers import Source, find_source, is_log
 from bakeoff.report.reasons import why_not_passed
-from bakeoff.report.render.html.entries import run_overviews
+from bakeoff.report.render.html.index_page import run_overviews
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_facts, summary_json
 from bakeoff.report.summary import CaseVerdicts, RunTally

@@ -31,14 +31,14 @@ from bakeoff.cli.prompts import (
     type_in,
     with_going_back,
 )
-from bakeoff.doors.components.request import JOINED, ComponentsRequest, command_line
+from bakeoff.doors.components.plan import JOINED, ComponentsRequest, command_line
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.models.embedded.weights import KNOWN, check_name, is_here
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
 from bakeoff.models.prices import Price, models_of_genai
 from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
 from bakeoff.report.formatting import percent
-from bakeoff.report.render.html.entries import read_entry
+from bakeoff.report.render.html.index_page import read_entry
 from bakeoff.storage.run_folder import run_folders
 
 _MAX_JOBS = 256

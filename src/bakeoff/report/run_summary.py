@@ -5,8 +5,8 @@ from itertools import islice
 
 from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.plan import Plan
-from bakeoff.record import NO_USAGE, Record, Verdict
-from bakeoff.report.answer import CellsOf, answer
+from bakeoff.record import NO_USAGE, Record
+from bakeoff.report.answer import answer
 from bakeoff.report.blocks import (
     Block,
     Column,
@@ -20,9 +20,15 @@ from bakeoff.report.blocks import (
     heading,
     paragraph,
 )
-from bakeoff.report.by_tag import scores_by_tag, tag_section
-from bakeoff.report.compare.decisions import STOPPED_NOTE, describe_comparisons
-from bakeoff.report.compare.treatments import treatment_effects, treatment_section
+from bakeoff.report.compare.within_run import (
+    STOPPED_NOTE,
+    CellsOf,
+    describe_comparisons,
+    scores_by_tag,
+    tag_section,
+    treatment_effects,
+    treatment_section,
+)
 from bakeoff.report.formatting import UNKNOWN, judging_note, percent, replay_note, sentence, span, token_count
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.reasons import why
@@ -42,6 +48,7 @@ from bakeoff.report.summary import RunTally, SubjectSummary, Summary
 from bakeoff.stats.intervals import TOO_SMALL
 from bakeoff.stats.rounds import PassK
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 MAX_FAILURES = 20
 _MIN_ROUNDS = 2  # so few rounds show no more than the score

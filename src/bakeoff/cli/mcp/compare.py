@@ -13,28 +13,27 @@ from bakeoff.cli.console import err, say
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.flags import CONFIG, ExitZero, PlanFlags, ReportFlags, Results
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, show_report, watch
-from bakeoff.doors.mcp.arguments import find_tool
-from bakeoff.doors.mcp.calls import tool_label
-from bakeoff.doors.mcp.description_patch import description_patch
+from bakeoff.doors.mcp.model_writing import proposed_descriptions
 from bakeoff.doors.mcp.plan import EvaluationRequest
-from bakeoff.doors.mcp.proposals import proposed_descriptions
-from bakeoff.doors.mcp.results.tuning import describe_tuning
-from bakeoff.doors.mcp.results.versions import describe_versions
+from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
 from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
-from bakeoff.doors.mcp.tuning import (
+from bakeoff.errors import UsageError
+from bakeoff.mcp.arguments import find_tool
+from bakeoff.mcp.description_patch import description_patch
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+from bakeoff.report.compare.tool_tuning import (
     PRESENT,
     ToolsVersion,
     TuneReport,
     best_version,
     confirm,
+    describe_tuning,
     split_cases,
     version_plan,
     versions_of,
 )
-from bakeoff.doors.mcp.versions import compare_versions, last_two_runs
-from bakeoff.errors import UsageError
-from bakeoff.plan import Plan
-from bakeoff.record import Record
+from bakeoff.report.compare.tool_versions import describe_versions
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.readers import find_source
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
@@ -79,7 +78,7 @@ def compare(
         raise UsageError(f"compare {baseline!r} with what? Name a second run, or none for the last two")
     else:
         first, second = find_source(results, baseline), find_source(results, candidate)
-    report = compare_versions(first, second)
+    report = compare_servers(first, second)
     show_report(report.model_dump_json, describe_versions(report), shown_as)
     return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
 
@@ -107,7 +106,7 @@ def tune(
     selected = _suite(wanted, flags)
     plan, settings = selected.plan, selected.door.settings_of(selected.plan)
     found = find_tool(settings.tools, tool)
-    label = tool_label(found.server, found.name)
+    label = found.label
     split = split_cases(plan, label, wanted.hold_out)
     texts = [*(wanted.descriptions or ()), *_from_file(wanted.versions)]
     if wanted.propose:

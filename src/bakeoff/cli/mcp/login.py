@@ -38,7 +38,7 @@ def login(
     import webbrowser
 
     from bakeoff.mcp.login import LoginRefused, LoginRequest, log_in
-    from bakeoff.mcp.tokens import token_file
+    from bakeoff.mcp.oauth import token_file
 
     spec = _one(server, servers)
     request = LoginRequest(
@@ -64,7 +64,7 @@ def logout(*, server: ServerName = None, servers: ServerOptions) -> int:
 
     Example: bakeoff mcp logout --url https://mcp.example.com/mcp
     """
-    from bakeoff.mcp.tokens import TokenStore
+    from bakeoff.mcp.oauth import TokenStore
 
     spec, store = _one(server, servers), TokenStore()
     known = spec.url is not None and store.remove(spec.url)

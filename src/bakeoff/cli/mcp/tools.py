@@ -31,24 +31,17 @@ from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp.config import check_config, read_suite, suite_environment
 from bakeoff.doors.mcp.coverage import Coverage, coverage_of
 from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
-from bakeoff.doors.mcp.generate.drafts import DraftRequest, draft_cases
-from bakeoff.doors.mcp.generate.output import Frame, added_to, cases_text, whole_config
-from bakeoff.doors.mcp.generate.reworded import reworded
+from bakeoff.doors.mcp.generate.drafts import DraftRequest, Frame, added_to, cases_text, draft_cases, whole_config
 from bakeoff.doors.mcp.generate.surroundings import Surroundings
-from bakeoff.doors.mcp.headers import written_servers
-from bakeoff.doors.mcp.lint.report import (
-    LintResult,
-    as_sarif,
-    lint_blocks,
-    lint_servers,
-    lint_suite,
-    rules_of,
-    servers_of,
-)
+from bakeoff.doors.mcp.model_writing import reworded
 from bakeoff.doors.mcp.results.sections import uncovered_blocks
+from bakeoff.doors.mcp.servers import lint_suite, servers_of, written_servers
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
+from bakeoff.mcp.lint.checks import LintResult, lint_servers
+from bakeoff.report.exports.sarif import as_sarif, rules_of
 from bakeoff.report.render.terminal import print_blocks
+from bakeoff.report.tools import lint_blocks
 from bakeoff.storage.redaction import SHORTEST, known_secrets
 
 app = group_of()

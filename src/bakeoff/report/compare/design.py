@@ -3,8 +3,7 @@
 from bakeoff._kernel.text import count_of
 from bakeoff.report.blocks import Column, Datum, Report, Section, Table, Value
 from bakeoff.report.formatting import UNKNOWN, sentence
-from bakeoff.stats.design import Design
-from bakeoff.stats.power import too_few
+from bakeoff.stats.power import Design, too_few
 
 
 def verdict_on(design: Design) -> str:

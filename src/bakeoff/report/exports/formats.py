@@ -15,7 +15,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import Blocks
 from bakeoff.report.exports.badges import run_badge, score_badge
-from bakeoff.report.exports.github import annotations, write_step_summary
+from bakeoff.report.exports.ci import annotations, write_step_summary
 from bakeoff.report.exports.inspect_log import write_inspect_log
 from bakeoff.report.exports.junit import write_junit
 from bakeoff.report.exports.tables import fields_of, rows_of, write_csv, write_parquet
