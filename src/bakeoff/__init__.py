@@ -114,4 +114,4 @@ __all__ = [
     "summarise",
 ]
 
-__getattr__, __dir__ = lazy_imports(__name__, _HOMES)
+__getattr__, __dir__ = lazy_imports(__name__, {name: module for module, names in _HOMES.items() for name in names})

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -13,6 +14,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers import Command, Contains, Exact, Regex
+from bakeoff.scorers.registry import scorer, scorer_kinds
 
 HEAVY = ("pydantic_ai", "scipy", "numpy", "openai", "anthropic", "httpx2", "bakeoff.models")
 
@@ -41,6 +43,24 @@ def test_an_all_right_score_needs_no_solver() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.strip() == "1.0 False"
+
+
+def test_every_registered_scorer_is_found_and_public() -> None:
+    sources = [
+        path.read_text("utf-8")
+        for path in Path(bakeoff.scorers.__file__).parent.glob("*.py")
+        if path.stem != "registry"
+    ]
+    kinds = scorer_kinds()
+    assert len(kinds) == sum(source.count("\n@scorer(") for source in sources)
+    assert set(default_registry().scorers) == set(kinds)
+    assert all(getattr(bakeoff.scorers, known.name) is known.load() for known in kinds.values())
+    assert all(known.main in known.load().options_model().model_fields for known in kinds.values() if known.main)
+
+
+def test_a_registration_that_cannot_be_found_is_refused() -> None:
+    with pytest.raises(TypeError, match="Contains: write the arguments of @scorer as literals"):
+        scorer("elsewhere")(Contains)
 
 
 def test_all_that_is_promised_is_there() -> None:

@@ -1,13 +1,20 @@
-"""Read variables from the environment, then `.env.local` (which `vercel env pull` writes), then `.env`."""
+"""Read variables from the environment, then `.env.local` (which `vercel env pull` writes), then `.env`.
+
+Replace `${VARIABLE}` in settings, so that a plan holds no secrets.
+"""
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from bakeoff.errors import UsageError
 
 FILES = (".env", ".env.local")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LARGEST = 1 << 20  # bytes of a file above that is read for its secrets
 
 
@@ -50,3 +57,19 @@ def _read(path: Path) -> dict[str, str]:
         raise UsageError(f"{path} cannot be read: {error.strerror}; make it readable, or move it away") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8 text; save it as such, or move it away") from error
+
+
+def filled(value: JsonValue, environment: Mapping[str, str]) -> JsonValue:
+    """Replace the variables in every text. A variable that is not set stays as it is."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), value)
+    if isinstance(value, dict):
+        return {name: filled(inner, environment) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [filled(inner, environment) for inner in value]
+    return value
+
+
+def variables_in(texts: Iterable[str]) -> list[str]:
+    """Return the names of all variables in texts."""
+    return [name for text in texts for name in _VARIABLE.findall(text)]

@@ -12,7 +12,7 @@ from bakeoff.doors.mcp.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, parse_mcp_option
 from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names
-from bakeoff.subjects.variables import with_variables
+from bakeoff.mcp.variables import with_variables
 
 
 def direct_servers(servers: DirectFlags) -> list[ServerSpec]:

@@ -6,7 +6,6 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bakeoff import scorers
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, describe
 from bakeoff.protocols import (
@@ -23,6 +22,7 @@ from bakeoff.protocols import (
     Tool,
 )
 from bakeoff.record import Transcript
+from bakeoff.scorers.registry import scorer_kinds
 
 if TYPE_CHECKING:
     from bakeoff.options import RunOptions
@@ -216,34 +216,7 @@ def default_registry() -> Registry:
             "oracle": Oracle.from_spec,
             "scripted": ScriptedSubject.from_spec,
         },
-        scorers={
-            "answer_relevance": scorers.AnswerRelevance.from_spec,
-            "checks": scorers.Checks.from_spec,
-            "command": scorers.Command.from_spec,
-            "contains": scorers.Contains.from_spec,
-            "context_precision": scorers.ContextPrecision.from_spec,
-            "context_recall": scorers.ContextRecall.from_spec,
-            "conversation_completeness": scorers.ConversationCompleteness.from_spec,
-            "cost": scorers.Cost.from_spec,
-            "exact": scorers.Exact.from_spec,
-            "factuality": scorers.Factuality.from_spec,
-            "faithfulness": scorers.Faithfulness.from_spec,
-            "function": scorers.Function.from_spec,
-            "json": scorers.JsonMatch.from_spec,
-            "judge": scorers.Judge.from_spec,
-            "knowledge_retention": scorers.KnowledgeRetention.from_spec,
-            "latency": scorers.Latency.from_spec,
-            "preference": scorers.Preference.from_spec,
-            "refusal": scorers.Refusal.from_spec,
-            "regex": scorers.Regex.from_spec,
-            "role_adherence": scorers.RoleAdherence.from_spec,
-            "rubric": scorers.Rubric.from_spec,
-            "semantic": scorers.Semantic.from_spec,
-            "spans": scorers.Spans.from_spec,
-            "structured": scorers.StructuredOutput.from_spec,
-            "tool_calls": scorers.ToolCalls.from_spec,
-            "trajectory": scorers.Trajectory.from_spec,
-        },
+        scorers={kind: found.build for kind, found in scorer_kinds().items()},
         source=f"{__name__}:registry_of_any_plan",
     )
 

@@ -23,6 +23,7 @@ from bakeoff._kernel.plain_words import expectation
 from bakeoff.errors import UsageError
 from bakeoff.mcp.arguments import inside_of, secret_arguments
 from bakeoff.plan import Name
+from bakeoff.sandbox.confinement import LAUNCHERS, UserProgram
 from bakeoff.storage.redaction import secrets_in, secrets_inside
 
 Transport: TypeAlias = Literal["stdio", "sse", "http"]
@@ -37,7 +38,6 @@ _ALSO_HTTP = {"streamable-http", "streamablehttp", "streamable_http"}
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SSE = re.compile(r"(?<![A-Za-z])sse(?![A-Za-z])")  # as a word: not in `assets`
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-LAUNCHERS = {"npx", "bunx", "pnpx", "uvx", "pipx"}
 
 
 class HubLimits(FrozenModel):
@@ -227,6 +227,12 @@ class ServerSpec(FrozenModel):
         if self.command is not None and not self.command.strip():
             raise ValueError(f"server {self.name!r}: `command` is empty: name the program to start")
         return self
+
+    @property
+    def program(self) -> UserProgram:
+        """Return the program of a stdio server."""
+        argv = (self.command or "", *self.args)
+        return UserProgram(f"server {self.name!r}", argv, self.env, self.cwd, self.readable, self.writable)
 
     @property
     def address(self) -> str:

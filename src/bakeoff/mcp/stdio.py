@@ -22,13 +22,11 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.text import LINE_LENGTH, quoted, visible
 from bakeoff.errors import BakeoffError
-from bakeoff.mcp.confinement import FOREVER_SECONDS, ConfinedProgram, confined
 from bakeoff.mcp.servers import HubLimits, ServerSpec
 from bakeoff.mcp.tools import ToolRefused
-from bakeoff.plan import Limits
-from bakeoff.protocols import Command, Place
+from bakeoff.sandbox.confinement import FOREVER_SECONDS, ConfinedProgram, confined, unconfined_command
 from bakeoff.sandbox.environment import inherited, search_path
-from bakeoff.sandbox.supervisor_client import SupervisedProcess, make_order, supervised_process
+from bakeoff.sandbox.supervisor_client import SupervisedProcess, supervised_process
 from bakeoff.storage.redaction import Redactor
 
 # Where npx and uvx keep their downloads, the user, and trusted certificates. None of these contains a secret.
@@ -151,15 +149,12 @@ class StdioServer:
     async def _order(self, stack: contextlib.AsyncExitStack) -> dict[str, Any]:
         if self._spec.sandbox != "none":
             try:
-                self._confined = await stack.enter_async_context(confined(self._spec))
+                self._confined = await stack.enter_async_context(confined(self._spec.program, self._spec.sandbox))
             except BakeoffError as problem:
                 raise ToolRefused(str(problem)) from problem
             return self._confined.order
-        argv = (self._spec.command or "", *self._spec.args)
-        here = Path(__file__).parent  # nothing is written there, so watching its size costs nothing
-        command = Command(argv, Place(here, here, here), seconds=FOREVER_SECONDS, limits=Limits(disk_mb=1 << 40))
-        env = server_environment(self._spec)
-        return make_order(command, argv=argv, env=env, cwd=str(self._spec.cwd or Path.cwd()), confined=False)
+        env, folder = server_environment(self._spec), self._spec.cwd or Path.cwd()
+        return unconfined_command(self._spec.program.argv, env=env, cwd=folder, seconds=FOREVER_SECONDS)[0]
 
     async def _read_report(self, process: SupervisedProcess) -> None:
         """Keep what the supervisor reports when no process of the server is left."""

@@ -15,6 +15,7 @@ from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.patterns import is_found
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.text import as_text
 
 _SECONDS = 10.0  # for one search for a pattern
@@ -268,6 +269,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 
+@scorer("checks", main="checks")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks(ConfigurableScorer):
     """Scores the share of conditions that hold, by weight. The expected output of the case plays no part."""

@@ -14,6 +14,7 @@ from bakeoff.plan import Case, TakenPath
 from bakeoff.protocols import Completed, ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer, checked_as
+from bakeoff.scorers.registry import scorer
 from bakeoff.storage.redaction import CUT
 from bakeoff.toolchains.junit import testcases_in
 
@@ -21,6 +22,7 @@ _TAIL = 2000  # characters of output that are kept
 _LINE = 500  # characters of the last line, which is the reason
 
 
+@scorer("command", main="argv")
 @dataclass(frozen=True, slots=True)
 class Command(ConfigurableScorer):
     """Scores 1 when the program succeeds; with JUnit XML, the share of tests that passed."""

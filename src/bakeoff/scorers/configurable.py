@@ -26,22 +26,26 @@ class ConfigurableScorer:
         return cls(**dict(read_options(spec, cls.options_model())))
 
     @classmethod
-    @cache
     def options_model(cls) -> type[FrozenModel]:
         """Return the model of the options that a plan may give."""
-        hints = get_type_hints(cls, include_extras=True)
-        options: dict[str, Any] = {
-            field.name: (hints[field.name], ... if field.default is MISSING else field.default)
-            for field in fields(cls)  # type: ignore[arg-type]  # its subclasses are dataclasses
-            if field.init and field.name not in _NO_OPTIONS
-        }
-        return create_model(cls.__name__, __base__=FrozenModel, **options)
+        return _options_model(cls)  # type: ignore[arg-type]  # mypy: a class has the hash of its objects
 
     def __post_init__(self) -> None:
         model = self.options_model()
         given = {name: getattr(self, name) for name in model.model_fields}
         for name, value in check_options(given, model, f"scorer {getattr(self, 'name', '')!r}"):
             object.__setattr__(self, name, value)
+
+
+@cache
+def _options_model(cls: type[Any]) -> type[FrozenModel]:
+    hints = get_type_hints(cls, include_extras=True)
+    options: dict[str, Any] = {
+        field.name: (hints[field.name], ... if field.default is MISSING else field.default)
+        for field in fields(cls)
+        if field.init and field.name not in _NO_OPTIONS
+    }
+    return create_model(cls.__name__, __base__=FrozenModel, **options)
 
 
 class ComparingScorer(ConfigurableScorer):

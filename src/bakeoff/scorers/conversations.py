@@ -13,6 +13,7 @@ from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.material import shown_turns, turns_of
 from bakeoff.scorers.model_judge import AskingScorer, JudgeVerdict, ListingScorer, flagged, flags
+from bakeoff.scorers.registry import scorer
 
 _OF_ASSISTANT = " of the assistant"
 
@@ -51,6 +52,7 @@ def _assistant(texts: Mapping[str, str]) -> dict[str, str]:
     return {name.removesuffix(_OF_ASSISTANT): text for name, text in texts.items() if name.endswith(_OF_ASSISTANT)}
 
 
+@scorer("knowledge_retention")
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeRetention(_TurnScorer):
     """Scores the share of the assistant's turns that forget nothing of what the user has said before."""
@@ -63,6 +65,7 @@ class KnowledgeRetention(_TurnScorer):
     name: str = "knowledge_retention"
 
 
+@scorer("role_adherence")
 @dataclass(frozen=True)
 class RoleAdherence(_TurnScorer):
     """Scores the share of the assistant's turns that keep to its role."""
@@ -85,6 +88,7 @@ class RoleAdherence(_TurnScorer):
         return super().instructions().replace("{role}", self.role)
 
 
+@scorer("conversation_completeness")
 @dataclass(frozen=True, kw_only=True)
 class ConversationCompleteness(ListingScorer):
     """Scores the share of the user's requests that the conversation met."""

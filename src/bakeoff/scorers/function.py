@@ -11,14 +11,17 @@ from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError
 from bakeoff.plan import ScorerSpec, describe, read_options
 from bakeoff.protocols import Needs, Scored, ScoreInput
+from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.registry import scorer
 
 
 class FunctionScorerOptions(FrozenModel):
     target: str
 
 
+@scorer("function", main="target")
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(ConfigurableScorer):
     """A callable `(ScoreInput) -> Score | float | bool | None`, sync or async."""
 
     function: Callable[[ScoreInput], Scored | Awaitable[Scored]]
@@ -29,6 +32,13 @@ class Function:
     def from_spec(cls, spec: ScorerSpec) -> Self:
         target = read_options(spec, FunctionScorerOptions).target
         return cls(import_target(target, describe(spec)), target.rpartition(":")[2])
+
+    @classmethod
+    def options_model(cls) -> type[FrozenModel]:
+        return FunctionScorerOptions
+
+    def __post_init__(self) -> None:
+        """Check nothing: in Python, a function is given instead of the options of a plan."""
 
     async def __call__(self, given: ScoreInput) -> Scored:
         # In a task of its own: a function may cancel its task, and this one has a trial to finish.

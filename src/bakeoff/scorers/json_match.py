@@ -12,6 +12,7 @@ from bakeoff._kernel.threads import call
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import NAMED_FUNCTION, ComparingScorer
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.values import SUBSET, Match, Tolerances, ValueComparison, a_few, comparison_of, plain, shown
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
@@ -19,6 +20,7 @@ _FENCE = re.compile(r"```(?:json)?[ \t]*\n")
 JsonWay = Annotated[Literal["equal", "subset", "strict", "fuzzy"] | Callable[[Any, Any], Any], NAMED_FUNCTION]
 
 
+@scorer("json")
 @dataclass(frozen=True, slots=True)
 class JsonMatch(ComparingScorer):
     """Scores 1 when the output is the expected JSON.
@@ -55,6 +57,7 @@ class JsonMatch(ComparingScorer):
         return Score(name=self.name, value=float(difference is None), reason=difference or "", metadata=metadata)
 
 
+@scorer("structured")
 @dataclass(frozen=True, slots=True)
 class StructuredOutput(ComparingScorer):
     """Compares the fields of the output's JSON object with the expected ones.

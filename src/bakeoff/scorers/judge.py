@@ -11,6 +11,7 @@ from bakeoff.record import Score
 from bakeoff.scorers.configurable import ComparingScorer
 from bakeoff.scorers.material import Shown, material, only_in_row
 from bakeoff.scorers.model_judge import JudgeVerdict, ModelScorer, unreadable
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.text import as_text
 
 LETTERS = "ABCDEFGHIJ"
@@ -82,6 +83,7 @@ def _with_letters(scored: Score, verdicts: list[JudgeVerdict]) -> Score:
     return scored.model_copy(update={"reason": reason, "metadata": {**metadata, "choices": letters}})
 
 
+@scorer("judge", main="criteria")
 @dataclass(frozen=True)
 class Judge(_ChoosingJudge):
     """Asks a model how well the output meets your criteria.
@@ -112,6 +114,7 @@ class Judge(_ChoosingJudge):
         return await self.choose(given, self.criteria, self.choices or USUAL_CHOICES, texts)
 
 
+@scorer("factuality")
 @dataclass(frozen=True)
 class Factuality(_ChoosingJudge, ComparingScorer):
     """Asks a model whether the facts in the output are those of the expected answer."""
@@ -124,6 +127,7 @@ class Factuality(_ChoosingJudge, ComparingScorer):
         return await self.choose(given, _COMPARE, FACTUALITY, {name: as_text(value) for name, value in texts.items()})
 
 
+@scorer("refusal")
 @dataclass(frozen=True, kw_only=True)
 class Refusal(_ChoosingJudge):
     """Asks a model whether the output is a refusal, and scores 1 where it is as it should be.

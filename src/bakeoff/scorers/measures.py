@@ -7,8 +7,10 @@ from pydantic import JsonValue, NonNegativeFloat, PositiveFloat
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.registry import scorer
 
 
+@scorer("latency", main="max_ms")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency(ConfigurableScorer):
     """Scores 1 when the attempt took at most `max_ms` milliseconds, without waiting for a provider's queue."""
@@ -24,6 +26,7 @@ class Latency(ConfigurableScorer):
         return _within(self.name, reason, within=took <= self.max_ms, measured={"ms": took})
 
 
+@scorer("cost", main="max_usd")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost(ConfigurableScorer):
     """Scores 1 when the attempt cost at most `max_usd`; unscored where the cost is unknown."""

@@ -12,6 +12,7 @@ from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.model_judge import JudgeVerdict, ModelScorer, unreadable
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.text import as_text
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _SWAPPED: Mapping[str, Choice] = {"first": "second", "second": "first", "tie": "
 _VALUES = {"first": 1.0, "second": 0.0, "tie": 0.5}
 
 
+@scorer("preference")
 @dataclass(frozen=True)
 class Preference(ModelScorer):
     """Asks a model whether the output is better than another answer, in both orders.

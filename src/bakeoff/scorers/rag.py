@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.material import material
 from bakeoff.scorers.model_judge import AskingScorer, JudgeVerdict, ListingScorer, flagged, flags
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.text import as_text
 
 
+@scorer("faithfulness")
 @dataclass(frozen=True, kw_only=True)
 class Faithfulness(ListingScorer):
     """Scores the share of the claims in the answer that the context supports."""
@@ -28,6 +30,7 @@ class Faithfulness(ListingScorer):
         return {**material(given, ("context",)), "question": as_text(given.input), "answer": as_text(given.output)}
 
 
+@scorer("answer_relevance")
 @dataclass(frozen=True, kw_only=True)
 class AnswerRelevance(ListingScorer):
     """Scores the share of the statements in the answer that help to answer the question."""
@@ -43,6 +46,7 @@ class AnswerRelevance(ListingScorer):
         return {"question": as_text(given.input), "answer": as_text(given.output)}
 
 
+@scorer("context_recall")
 @dataclass(frozen=True, kw_only=True)
 class ContextRecall(ListingScorer):
     """Scores the share of the statements in the expected answer that the context supports."""
@@ -62,6 +66,7 @@ class ContextRecall(ListingScorer):
         return {**material(given, ("context",)), **shown}
 
 
+@scorer("context_precision")
 @dataclass(frozen=True, kw_only=True)
 class ContextPrecision(AskingScorer):
     """Scores how far the useful passages come first: their average precision."""

@@ -16,6 +16,7 @@ from bakeoff.errors import UsageError
 from bakeoff.protocols import ScoreInput
 from bakeoff.scorers.material import Shown, material
 from bakeoff.scorers.model_judge import AskingScorer, JudgeVerdict
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.text import as_text
 
 _LEVELS = {"met": 1.0, "partly met": 0.5, "not met": 0.0}
@@ -36,6 +37,7 @@ class _RubricFile(FrozenModel):
     show: tuple[Shown, ...] = ()
 
 
+@scorer("rubric", main="criteria")
 @dataclass(frozen=True)
 class Rubric(AskingScorer):
     """Asks a model, for each criterion, whether the answer meets it; the score is the weighted mean."""

@@ -15,6 +15,7 @@ from bakeoff.errors import GraderError, InfraError, UsageError
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import NAMED_FUNCTION, ComparingScorer
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.text import as_text
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _USUAL = "all-MiniLM-L6-v2"
 _SECONDS = 60.0
 
 
+@scorer("semantic")
 @dataclass(frozen=True, kw_only=True)
 class Semantic(ComparingScorer):
     """Scores the cosine of the embeddings of the output and the expected text; negative values count as 0.

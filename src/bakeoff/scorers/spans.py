@@ -13,6 +13,7 @@ from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.values import a_few
 
 
@@ -43,6 +44,7 @@ def _collected(given: ScoreInput) -> dict[str, Any]:
     return found
 
 
+@scorer("spans")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spans(ConfigurableScorer):
     """Scores 1 when the spans that the application made for a case are as they should be.

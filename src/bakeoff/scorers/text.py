@@ -13,6 +13,7 @@ from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ComparingScorer, ConfigurableScorer, checked_as
 from bakeoff.scorers.patterns import is_found
+from bakeoff.scorers.registry import scorer
 
 
 def as_text(output: Any) -> str:
@@ -33,6 +34,7 @@ class _TextScorer(ComparingScorer):
         return text.casefold() if self.ignore_case else text
 
 
+@scorer("exact")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact(_TextScorer):
     """Scores 1 when the output is the expected text."""
@@ -46,6 +48,7 @@ class Exact(_TextScorer):
         )
 
 
+@scorer("contains")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contains(_TextScorer):
     """Scores 1 when the output contains the expected text; with a list of texts, the share that it contains."""
@@ -74,6 +77,7 @@ def _wanted(expected: Any) -> list[Any]:
     return list(expected) if isinstance(expected, list | tuple | set | frozenset) else [expected]
 
 
+@scorer("regex", main="pattern")
 @dataclass(frozen=True, slots=True)
 class Regex(ConfigurableScorer):
     """Scores 1 when the pattern is found in the output. By default the case's expected text is the pattern."""

@@ -13,6 +13,7 @@ from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score, ToolCall
 from bakeoff.scorers.configurable import NAMED_FUNCTION, ConfigurableScorer
 from bakeoff.scorers.json_match import share
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.values import (
     Tolerances,
     ValueComparison,
@@ -30,7 +31,7 @@ _FEW = 20  # so few calls are compared faster than a thread starts
 Params: TypeAlias = Annotated[Literal["strict", "fuzzy", "matchers"] | Callable[[Any, Any], Any], NAMED_FUNCTION]
 """How arguments are compared: a name, or a function of the expected and the actual arguments."""
 
-Table: TypeAlias = Sequence[Sequence[str | None]]
+CallTable: TypeAlias = Sequence[Sequence[str | None]]
 """How each made call, in columns, differs from each expected one, in rows; None where it does not."""
 
 
@@ -45,6 +46,7 @@ class ExpectedCall:
         return self.name if self.arguments is None else f"{self.name}({shown(self.arguments)})"
 
 
+@scorer("tool_calls")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalls(ConfigurableScorer):
     """Compares the calls with the row's `expected_tools`, which are names or objects with `name` and `arguments`.
@@ -81,7 +83,7 @@ class ToolCalls(ConfigurableScorer):
         table = [[_difference(comparison, wanted, made) for made in calls] for wanted in expected]
         return self._scored(expected, calls, table)
 
-    def _scored(self, expected: list[ExpectedCall], calls: Sequence[ToolCall], table: Table) -> Score:
+    def _scored(self, expected: list[ExpectedCall], calls: Sequence[ToolCall], table: CallTable) -> Score:
         if not expected:
             too_many = bool(calls) and not self.allow_extras
             reason = f"no tool was to be called, but {_names(calls)}" if too_many else "no tool calls are expected"
@@ -156,7 +158,7 @@ def _difference(comparison: ValueComparison, wanted: ExpectedCall, made: ToolCal
     return comparison.difference(wanted.arguments, arguments, wanted.name)
 
 
-async def _table_by_matchers(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], case: str) -> Table:
+async def _table_by_matchers(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], case: str) -> CallTable:
     from bakeoff.scorers.matchers import parameter_problems
 
     for wanted in expected:

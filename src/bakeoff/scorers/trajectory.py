@@ -11,6 +11,7 @@ from bakeoff.errors import GraderError
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score, Transcript
 from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.tool_calls import ROW_FIELD, Params, ToolCalls, wanted_by
 from bakeoff.scorers.values import Tolerances, a_few
 
@@ -22,6 +23,7 @@ _OPTIONS = {
 }
 
 
+@scorer("trajectory")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory(ConfigurableScorer):
     """Scores 1 when the calls come as the row's `expected_tools` say, no forbidden tool is called, and limits are kept.

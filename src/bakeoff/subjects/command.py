@@ -1,10 +1,8 @@
 """Judge a program of the user: it gets the prompt, and what it prints is the output."""
 
-import asyncio
 import hashlib
 import os
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,24 +12,22 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.environment import filled, read_environment, variables_in
 from bakeoff._kernel.files import read_file, with_home
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, SubjectError, SubjectTimeout, TrialError, UsageError
-from bakeoff.mcp.confinement import command_in
-from bakeoff.mcp.servers import ServerSpec
 from bakeoff.plan import SubjectSpec, describe, read_options
 from bakeoff.protocols import Command, Completed, Needs, Task
 from bakeoff.record import Transcript
 from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, judged
+from bakeoff.sandbox.confinement import UserProgram, command_in, unconfined_command
 from bakeoff.sandbox.docker import find_docker
 from bakeoff.sandbox.environment import search_path
 from bakeoff.sandbox.process import ProcessSandbox
-from bakeoff.sandbox.supervisor_client import supervise
+from bakeoff.sandbox.supervisor_client import SupervisorLost, supervise
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.storage.redaction import secrets_in
-from bakeoff.subjects.variables import filled, variables_in
 
 PROMPT = "{prompt}"
 """Stands for the prompt in the arguments."""
@@ -39,7 +35,6 @@ PROMPT = "{prompt}"
 _MAX_SCRIPT_SIZE = 16 * 1024 * 1024
 _MAX_WORD_LENGTH = 131_000  # bytes; Linux starts no program with an argument of 128 KiB
 _LAST_WORDS = 2000
-_CHUNK = 1 << 16
 _NOT_FOUND = 127
 
 
@@ -144,8 +139,8 @@ class CommandSubject:
             return await workspace.run(argv, seconds=seconds, env=self._env(), network=True, stdin=stdin)
         # The prompt is no path that may be shown: the words of the plan say what the program can read.
         plan = self.options.argv
-        spec = ServerSpec(name=self.name, command=plan[0], args=plan[1:], env=self._env(), cwd=self.options.folder)
-        confined, command = await call(command_in, spec, sandbox, workspace.place)
+        program = UserProgram(f"command {self.name!r}", plan, self._env(), self.options.folder)
+        confined, command = await call(command_in, program, sandbox, workspace.place)
         started: Command = replace(
             command,
             argv=(command.argv[0], *argv[1:]),
@@ -160,76 +155,20 @@ class CommandSubject:
         return done
 
     async def _unconfined(self, argv: tuple[str, ...], stdin: bytes, task: Task) -> Completed:
+        order, command = unconfined_command(
+            argv,
+            env={**os.environ, **self._env()},
+            cwd=self.options.folder,
+            seconds=task.limits.attempt_seconds,
+            stdin=stdin,
+            output_kb=task.limits.output_kb,
+        )
         try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                cwd=self.options.folder,
-                env={**os.environ, **self._env()},
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise InfraError(f"{argv[0]!r} cannot be started: {error.strerror or error}", permanent=True) from error
-        stdout, stderr = _Output(task.limits.output_kb * 1024), _Output(task.limits.output_kb * 1024)
-        try:
-            async with asyncio.timeout(task.limits.attempt_seconds):
-                await _exchange(process, stdin, stdout, stderr)
-        except TimeoutError:
-            return Completed(-signal.SIGKILL, b"", b"", task.limits.attempt_seconds, "timeout")
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            # Otherwise the pipes stay open where a program was ended before it had said all.
-            process._transport.close()  # type: ignore[attr-defined]
-            await asyncio.sleep(0)  # for the ends of the pipes
-        kept = bytes(stdout.kept), bytes(stderr.kept)
-        if stdout.is_full or stderr.is_full:
-            return Completed(-signal.SIGKILL, *kept, 0.0, "output")
-        return Completed(process.returncode or 0, *kept, 0.0)
-
-
-class _TooMuchOutput(Exception):
-    """A program writes more than is kept."""
-
-
-class _Output:
-    """Keep the output of a program, up to a number of bytes."""
-
-    def __init__(self, most: int) -> None:
-        self.kept, self._most = bytearray(), most
-        self.is_full = False
-
-    async def read(self, stream: asyncio.StreamReader | None) -> None:
-        """Read to the end. Raise `_TooMuchOutput` beyond the limit, so that the program is ended at once."""
-        while stream is not None and (chunk := await stream.read(_CHUNK)):
-            self.is_full = len(self.kept) + len(chunk) > self._most
-            self.kept += chunk[: self._most - len(self.kept)]
-            if self.is_full:
-                raise _TooMuchOutput
-
-
-async def _exchange(process: asyncio.subprocess.Process, stdin: bytes, stdout: _Output, stderr: _Output) -> None:
-    """Give a program its input, and read until it ends or one of the outputs is full."""
-    parts = (_feed(process.stdin, stdin), stdout.read(process.stdout), stderr.read(process.stderr), process.wait())
-    tasks = [asyncio.ensure_future(part) for part in parts]
-    try:
-        with suppress(_TooMuchOutput):
-            await asyncio.gather(*tasks)
-    finally:
-        for each in tasks:
-            each.cancel()
-
-
-async def _feed(stream: asyncio.StreamWriter | None, data: bytes) -> None:
-    """Write the input of a program, which need not read it."""
-    if stream is None:
-        return
-    with suppress(BrokenPipeError, ConnectionResetError):
-        stream.write(data)
-        await stream.drain()
-    stream.close()
+            return (await supervise(order, command)).completed
+        except SupervisorLost as problem:  # the program can kill it, and must not gain an excuse by that
+            return problem.so_far
+        except InfraError as problem:
+            raise InfraError(str(problem), permanent=True) from problem
 
 
 def _check_program(program: str, folder: Path, searched: Sequence[str]) -> None:

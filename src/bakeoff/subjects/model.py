@@ -12,6 +12,7 @@ from bakeoff._kernel.imports import import_object
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, OpenHub, ServerSpec, parse_mcp_option
+from bakeoff.mcp.variables import secrets_of, with_variables
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
 from bakeoff.models.conversation import Conversation, begin, converse
@@ -30,7 +31,6 @@ from bakeoff.plan import SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Resource, Task, Tool
 from bakeoff.record import Transcript
 from bakeoff.replay.store import recordings_of
-from bakeoff.subjects.variables import secrets_of, with_variables
 
 _CHOICE = "with `required`, every step must call a tool; a tool that ends the attempt, or max_steps, ends it"
 _IDLE = "longest silence with `stream`; a longer one is infra. Without `stream`, only the attempt's time is limited"

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from bakeoff._kernel.environment import filled
 from bakeoff.doors.mcp.config import SuiteConfig, read_suite
 from bakeoff.doors.mcp.servers import split_secrets
-from bakeoff.subjects.variables import filled, with_variables
+from bakeoff.mcp.variables import with_variables
 
 from ...warm_bakeoff import Bakeoff
 from .conftest import BMI, call, desk

@@ -21,9 +21,9 @@ from bakeoff.doors.mcp.snapshot.files import PlacedSnapshot, ServerEntry, Snapsh
 from bakeoff.doors.mcp.snapshot.report import change_blocks, changes_as_sarif, fails
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.mcp.variables import with_variables
 from bakeoff.report.blocks import Code
 from bakeoff.storage.redaction import secrets_in
-from bakeoff.subjects.variables import with_variables
 
 from ...warm_bakeoff import PROGRAM, Bakeoff
 from .conftest import SERVERS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.grading.attacks import NAMES, SAMPLE, Attack, attack_on
+from bakeoff.grading.attacks import SAMPLE, Attack, attack_names, attack_on
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.plan import Case, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Task
@@ -48,8 +48,8 @@ class ExerciseCheat:
     def from_spec(cls, spec: SubjectSpec) -> "ExerciseCheat":
         options = read_options(spec, ExerciseCheatOptions)
         for name in filter(None, [options.attack, *options.attacks.values()]):
-            if name not in NAMES:
-                raise UsageError(f"{describe(spec)}: no attack {name!r}; there are {', '.join(NAMES)}")
+            if name not in attack_names():
+                raise UsageError(f"{describe(spec)}: no attack {name!r}; there are {', '.join(attack_names())}")
         return cls(options)
 
     def bind(self, case: Case) -> BoundExerciseCheat:

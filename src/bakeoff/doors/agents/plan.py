@@ -15,7 +15,7 @@ from bakeoff.doors.agents.request import ExercisesRequest
 from bakeoff.doors.agents.scoring import EXERCISE
 from bakeoff.doors.treatments import crossed, read_treatments
 from bakeoff.errors import UsageError
-from bakeoff.grading.attacks import NAMES, SAMPLE, SLOW, attacks_in_turn
+from bakeoff.grading.attacks import SAMPLE, SLOW, attack_names, attacks_in_turn
 from bakeoff.grading.cases import graded_case
 from bakeoff.grading.cutting import hide_share
 from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
@@ -234,7 +234,7 @@ def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesReques
     if not attack and len(exercises) >= len(SAMPLE):
         turns = attacks_in_turn({each.name: graded_case(case_of(each, request)) for each in exercises})
         return [SubjectSpec(kind="cheat", name="cheat", options={"attacks": {**turns}})]
-    few_or_all = SAMPLE if not attack else [name for name in NAMES if name not in SLOW]
+    few_or_all = SAMPLE if not attack else [name for name in attack_names() if name not in SLOW]
     names = few_or_all if attack in ("", "all") else [attack]
     return [SubjectSpec(kind="cheat", name=f"cheat:{name}", options={"attack": name}) for name in names]
 

@@ -15,7 +15,7 @@ from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.errors import RunFolderError
-from bakeoff.grading.attacks import ATTACKS, HostileSolution, attack_on, solution_in_turn
+from bakeoff.grading.attacks import HostileSolution, all_attacks, attack_on, solution_in_turn
 from bakeoff.grading.cases import graded_case
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
@@ -39,8 +39,9 @@ def _hostile(name: str, case: Case) -> Submission:
     return Submission(files=files or dict.fromkeys(case.collect, ""))
 
 
-_SOLUTIONS = [attack.name for attack in ATTACKS if isinstance(attack, HostileSolution)]
-CHEATS: Mapping[str, Attack] = {name: partial(_hostile, name) for name in (*_SOLUTIONS, "patch-expect", IN_TURN)}
+def _cheats() -> Mapping[str, Attack]:
+    solutions = [attack.name for attack in all_attacks() if isinstance(attack, HostileSolution)]
+    return {name: partial(_hostile, name) for name in (*solutions, "patch-expect", IN_TURN)}
 
 
 class ComponentsDoor(Door):
@@ -53,7 +54,7 @@ class ComponentsDoor(Door):
         toolchains = toolchains_for(plan.cases, sandbox_of(options), options.jobs)
         resources = (References("bakeoff verify --suite"), *toolchains)
         scorer = partial(build_test_scorer, score=score_component, resources=resources)
-        return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(CHEATS)
+        return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(_cheats())
 
     def page_parts(self, run: "RunData") -> "DoorParts":
         from bakeoff.doors.components.sections import components_sections

@@ -9,12 +9,12 @@ from bakeoff._kernel.plain_words import in_our_words
 from bakeoff._kernel.yaml_with_lines import Key
 from bakeoff.doors.eval.promptfoo_providers import model_name
 from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
-from bakeoff.engine.registry import default_registry
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import Scorer
 from bakeoff.scorers.checks import Check, Condition
 from bakeoff.scorers.judge import USUAL_CHOICES
+from bakeoff.scorers.registry import scorer_kinds
 
 if TYPE_CHECKING:
     from bakeoff.doors.eval.promptfoo import Notes
@@ -59,7 +59,6 @@ class Assertions:
 
     def __init__(self, notes: "Notes") -> None:
         self.built: dict[str, Scorer] = {}
-        self._factories = default_registry().scorers
         self._notes = notes
 
     def scorers(
@@ -94,7 +93,7 @@ class Assertions:
         specs = _numbered([*conditions, *others])
         for spec in specs:
             if spec.digest not in self.built:
-                self.built[spec.digest] = self._factories[spec.kind](spec)
+                self.built[spec.digest] = scorer_kinds()[spec.kind].build(spec)
         return specs
 
     def _scorer(
@@ -149,7 +148,7 @@ class Assertions:
                 (*key, "weight"), f"counts only among conditions on the text: {given['type']!r} has the weight 1"
             )
         spec = ScorerSpec(kind=kind, options=options)
-        self._factories[kind](spec)  # raises for a wrong option
+        scorer_kinds()[kind].build(spec)  # raises for a wrong option
         return spec
 
 

@@ -18,7 +18,7 @@ from bakeoff.doors.eval.config import (
     ScorerEntry,
     SubjectEntry,
 )
-from bakeoff.doors.eval.scorers import KINDS, MAIN_OPTIONS, options_model
+from bakeoff.scorers.registry import ScorerKind, scorer_kinds
 
 SCHEMA_NAME = "bakeoff.schema.json"
 _ENTRIES: dict[str, type[BaseModel]] = {
@@ -76,25 +76,23 @@ def _subject_text() -> dict[str, Any]:
 def _scorer_shape() -> dict[str, Any]:
     """Return the shapes of a scorer: a kind, or a kind with its options."""
     properties: dict[str, Any] = {"name": {"type": "string", "description": "tells two of one kind apart"}}
-    for kind in KINDS:
-        properties[kind] = _options_shape(kind)
-    kinds = [{"required": [kind]} for kind in KINDS]
-    whole = {"type": "object", "properties": properties, "additionalProperties": False, "oneOf": kinds}
-    return {"title": "Scorer", "anyOf": [{"enum": list(KINDS)}, whole]}
+    kinds = scorer_kinds()
+    properties |= {kind: _options_shape(known) for kind, known in kinds.items()}
+    one = [{"required": [kind]} for kind in kinds]
+    whole = {"type": "object", "properties": properties, "additionalProperties": False, "oneOf": one}
+    return {"title": "Scorer", "anyOf": [{"enum": list(kinds)}, whole]}
 
 
-def _options_shape(kind: str) -> dict[str, Any]:
-    fields = _field_shapes(options_model(kind))
+def _options_shape(known: ScorerKind) -> dict[str, Any]:
+    fields = _field_shapes(known.load().options_model())
     options = {"type": "object", "properties": fields, "additionalProperties": False} if fields else {"type": "object"}
-    if kind in MAIN_OPTIONS:
-        return {"anyOf": [options, {"not": {"type": "object"}}], "description": f"alone: `{MAIN_OPTIONS[kind]}`"}
+    if known.main:
+        return {"anyOf": [options, {"not": {"type": "object"}}], "description": f"alone: `{known.main}`"}
     return {"anyOf": [options, {"type": "null"}]}
 
 
-def _field_shapes(model: type[BaseModel] | None) -> dict[str, Any]:
+def _field_shapes(model: type[BaseModel]) -> dict[str, Any]:
     """Return the shape of each option; an option whose type has no schema, such as a function, may be anything."""
-    if model is None:
-        return {}
     try:
         shapes = model.model_json_schema()["properties"]
     except PydanticInvalidForJsonSchema:
@@ -112,8 +110,8 @@ def reference_tables() -> str:
         "`limits`": LimitsConfig,
     }
     tables = [f"## {title}\n\n{_table(model)}" for title, model in sections.items()]
-    short = "".join(f"| `{kind}` | `{option}` |\n" for kind, option in MAIN_OPTIONS.items() if kind in KINDS)
-    kinds = ", ".join(f"`{kind}`" for kind in KINDS)
+    short = "".join(f"| `{known.kind}` | `{known.main}` |\n" for known in scorer_kinds().values() if known.main)
+    kinds = ", ".join(f"`{kind}`" for kind in scorer_kinds())
     scorers = f"Kinds: {kinds}.\n\n| `- kind: value` | stands for the option |\n|---|---|\n{short}"
     return "\n".join((*tables, f"## A scorer\n\n{scorers}"))
 

@@ -10,28 +10,12 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.plain_words import shown
 from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml
 from bakeoff.doors.eval.config import ScorerEntry
-from bakeoff.engine.registry import default_registry
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import ModelJudge, Scorer
-from bakeoff.scorers.configurable import NAMED_FUNCTION, ConfigurableScorer
-from bakeoff.scorers.function import FunctionScorerOptions
+from bakeoff.scorers.configurable import NAMED_FUNCTION
 from bakeoff.scorers.model_judge import ModelScorer
-
-# The option that a value stands for which is not an object: `- judge: It is polite.`
-MAIN_OPTIONS = {
-    "checks": "checks",
-    "command": "argv",
-    "cost": "max_usd",
-    "function": "target",
-    "judge": "criteria",
-    "latency": "max_ms",
-    "regex": "pattern",
-    "rubric": "criteria",
-}
-_LEFT_OUT = frozenset({"command"})  # it runs the hidden files of a case, and cases of this door have none
-KINDS = tuple(sorted(default_registry().scorers.keys() - _LEFT_OUT))
-
+from bakeoff.scorers.registry import scorer_kinds
 
 _SMALL_JUDGE = (
     "no model is named, so that the small embedded one judges: it is for trying, not for verdicts that matter. "
@@ -46,8 +30,6 @@ class ScorerReader:
         self.built: dict[str, Scorer] = {}
         self.warnings: list[str] = []
         self._judge, self._models, self._problems = judge, models, problems
-        self._factories = default_registry().scorers
-        self._seen: set[str] = set()
 
     def read(
         self, entries: "tuple[ScorerEntry, ...]", placed: PlacedYaml, key: Key, *, is_data: bool = False
@@ -77,28 +59,29 @@ class ScorerReader:
 
     def _spec(self, entry: ScorerEntry, placed: PlacedYaml, key: Key) -> ScorerSpec | None:
         place: Key = (*key, entry.kind) if (*key, entry.kind) in placed.lines else key
-        if entry.kind not in KINDS:
-            near = get_close_matches(entry.kind, KINDS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(KINDS)}"
+        known = scorer_kinds().get(entry.kind)
+        if known is None:
+            near = get_close_matches(entry.kind, scorer_kinds(), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(scorer_kinds())}"
             self._problems.append(placed.problem(place, f"there is no scorer {entry.kind!r}: {hint}"))
             return None
-        if entry.options is not None and not isinstance(entry.options, dict) and entry.kind not in MAIN_OPTIONS:
-            known = options_model(entry.kind)
-            some = f" with {', '.join(known.model_fields)}" if known else ""
-            what = f"{shown(entry.options)}: write `- {entry.kind}`, or its options as an object{some}"
-            self._problems.append(placed.problem(place, f"{what}; cases say what is `expected`"))
-            return None
-        options = self._options(entry)
-        model, spec_options = options_model(entry.kind), dict(options)
-        owner = getattr(self._factories[entry.kind], "__self__", None)
-        if isinstance(owner, type) and issubclass(owner, ModelScorer):
+        cls = known.load()
+        options: Any = {} if entry.options is None else entry.options
+        if not isinstance(options, dict):
+            if known.main is None:
+                what = f"{shown(options)}: write `- {entry.kind}`, or its options as an object"
+                names = ", ".join(cls.options_model().model_fields)
+                self._problems.append(placed.problem(place, f"{what} with {names}; cases say what is `expected`"))
+                return None
+            options = {known.main: options}
+        spec_options: dict[str, JsonValue] = dict(options)
+        if issubclass(cls, ModelScorer):
             if self._judge is not None:
                 spec_options.setdefault("model", self._judge)
             elif "model" not in spec_options:
                 self.warnings.append(placed.problem(place, _SMALL_JUDGE))
         try:
-            if model is not None:
-                _check(model, options, f"scorer {entry.kind!r}", placed, place)
+            _check(cls.options_model(), options, f"scorer {entry.kind!r}", placed, place)
             revision = ""
             if entry.kind == "function":  # an edited function is another scorer
                 revision = revision_of(import_target(str(options.get("target")), "the scorer"))
@@ -113,39 +96,26 @@ class ScorerReader:
     def _built(self, spec: ScorerSpec, placed: PlacedYaml, place: Key) -> ScorerSpec:
         """Build a scorer, which checks what a model of its options cannot."""
         if spec.digest not in self.built:
-            scorer = self.built[spec.digest] = self._factories[spec.kind](spec)
+            scorer = self.built[spec.digest] = scorer_kinds()[spec.kind].build(spec)
             if isinstance(scorer, ModelJudge):
                 why = [problem for model in self._models if (problem := scorer.self_judging_problem(model))]
                 if why:
                     self._problems.append(placed.problem(place, why[0]))
         return spec
 
-    def _options(self, entry: ScorerEntry) -> dict[str, JsonValue]:
-        given: Any = entry.options
-        if isinstance(given, dict):
-            return given
-        return {} if given is None else {MAIN_OPTIONS.get(entry.kind, "value"): given}
-
 
 def _code_or_model(entry: ScorerEntry) -> Key:
     """Return the key that names code or a model; empty if there is none."""
-    if entry.kind == "function":
+    if entry.kind in ("function", "command"):
         return (entry.kind,)
-    model = options_model(entry.kind) if entry.kind in KINDS else None
+    known = scorer_kinds().get(entry.kind)
+    fields = known.load().options_model().model_fields if known else {}
     for name, value in entry.options.items() if isinstance(entry.options, dict) else ():
-        field = model.model_fields.get(name) if model else None
+        field = fields.get(name)
         imports = field is not None and NAMED_FUNCTION in field.metadata and isinstance(value, str) and ":" in value
         if imports or name == "model":
             return (entry.kind, name)
     return ()
-
-
-def options_model(kind: str) -> type[FrozenModel] | None:
-    """Return the model of the options of a kind of scorer, if it has one."""
-    owner = getattr(default_registry().scorers[kind], "__self__", None)
-    if isinstance(owner, type) and issubclass(owner, ConfigurableScorer):
-        return owner.options_model()
-    return FunctionScorerOptions if kind == "function" else None
 
 
 def _check(model: type[FrozenModel], options: dict[str, JsonValue], who: str, placed: PlacedYaml, key: Key) -> None:

@@ -73,18 +73,14 @@ class EndStateRunner:
     async def _command(self, check: EndCheck) -> ExecutedCall:
         """Run a command as the server itself runs: in its folder, with its variables."""
         from bakeoff.mcp.stdio import server_environment
-        from bakeoff.plan import Limits
-        from bakeoff.protocols import Command, Place
-        from bakeoff.sandbox.supervisor_client import make_order, supervise
+        from bakeoff.sandbox.confinement import unconfined_command
+        from bakeoff.sandbox.supervisor_client import supervise
 
         assert check.command is not None
         argv = ("/bin/sh", "-c", check.command) if isinstance(check.command, str) else check.command
         spec, folder = self._server(check.serverName), self._folder_of(check.serverName)
-        nowhere = Path(__file__).parent  # nothing is written there, so watching its size costs nothing
-        place = Place(nowhere, nowhere, nowhere)
-        command = Command(argv, place, seconds=self.seconds, limits=Limits(disk_mb=1 << 40))
-        order = make_order(command, argv=argv, env=server_environment(spec), cwd=str(folder), confined=False)
-        done = (await supervise(order, command)).completed
+        env = server_environment(spec)
+        done = (await supervise(*unconfined_command(argv, env=env, cwd=folder, seconds=self.seconds))).completed
         if done.ok:
             return ExecutedCall(tool=check.label, text=done.stdout.decode(errors="replace").strip())
         said = (done.stderr or done.stdout).decode(errors="replace").strip()[-300:]

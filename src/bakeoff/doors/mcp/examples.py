@@ -46,9 +46,9 @@ def config_schema() -> dict[str, Any]:
     schema = SuiteConfig.model_json_schema()
     shapes = schema["$defs"]
     shapes["Matcher"] = Matcher.model_json_schema()
-    for name in ("SuiteCase", "Turn"):
+    for name in ("McpCase", "McpTurn"):
         _accept_forms_of_calls(shapes[name])
-    _accept_turns(shapes["SuiteCase"], shapes["Turn"])
+    _accept_turns(shapes["McpCase"], shapes["McpTurn"])
     shapes["EndCheck"]["oneOf"] = [{"required": [name]} for name in ("command", "query", "function")]
     # Any value is accepted but a matcher with misspelt keys. The matcher is listed so that editors offer its keys.
     misspelt = {"pattern": "^(value|opt|case|one|reg|app|any|exa)"}

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.environment import variables_in
 from bakeoff._kernel.files import with_home
 from bakeoff.doors.mcp.config import ProviderConfig, SuiteConfig
 from bakeoff.mcp import McpHub, ServerSpec
 from bakeoff.mcp.arguments import QUERY, USER, is_plain, secret_arguments
 from bakeoff.mcp.servers import HubLimits, OAuth
+from bakeoff.mcp.variables import with_variables
 from bakeoff.plan import Plan
 from bakeoff.storage.redaction import Redactor, secrets_in
-from bakeoff.subjects.variables import variables_in, with_variables
 
 PLACEHOLDER = "${bakeoff_mcp_"
 """Starts every placeholder for a secret that the configuration spells out."""

@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, JsonValue, PositiveInt
 
 from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.environment import filled
 from bakeoff.doors.mcp.calls import ExpectedMcpCall, offered_names, offered_tools, tool_label
 from bakeoff.doors.mcp.config import Mode
 from bakeoff.doors.mcp.execution import NOT_EXECUTED, NOT_SHOWN
@@ -24,7 +25,6 @@ from bakeoff.plan import Plan, SubjectSpec, read_options
 from bakeoff.protocols import Needs, Task, Tool
 from bakeoff.record import Transcript
 from bakeoff.subjects.model import ModelOptions, ModelSubject
-from bakeoff.subjects.variables import filled
 
 _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, say so in a sentence."
 

@@ -16,7 +16,6 @@ from starlette.routing import Route
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
-from bakeoff.engine.registry import default_registry
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import SHOWN
@@ -24,6 +23,7 @@ from bakeoff.report.formatting import as_text, shown, visible
 from bakeoff.report.judges.labelling import Drawn
 from bakeoff.report.render.html.render import NAME, Page, ServedPages
 from bakeoff.report.view.guard import Guard
+from bakeoff.scorers.registry import scorer_kinds
 from bakeoff.storage.labels import MAX_NOTE_LENGTH, Choice, append_label, read_labels
 
 _MAX_REQUEST_LENGTH = 8 * MAX_NOTE_LENGTH  # bytes
@@ -108,8 +108,8 @@ def _criteria(spec: ScorerSpec) -> tuple[str, str]:
     """Return the name of a scorer and what it was told to look for."""
     found = spec.options.get("criteria") or spec.options.get("prompt")
     if found is None:
-        judge = getattr(default_registry().scorers.get(spec.kind), "__self__", None)  # the class with `from_spec`
-        found = getattr(judge, "PROMPT", "")
+        known = scorer_kinds().get(spec.kind)
+        found = getattr(known.load(), "PROMPT", "") if known else ""
     rubric = found if isinstance(found, list) else [found]
     texts = [f"{each.get('name')}: {each.get('text')}" if isinstance(each, dict) else str(each) for each in rubric]
     return spec.name or spec.kind, "\n".join(texts)

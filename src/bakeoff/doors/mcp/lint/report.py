@@ -19,9 +19,9 @@ from bakeoff.doors.mcp.servers import oauth_in_folder
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.servers import with_unique_names
+from bakeoff.mcp.variables import with_variables
 from bakeoff.report.blocks import Block, BulletList, Quote, Table, Words, columns, heading, paragraph
 from bakeoff.report.formatting import visible
-from bakeoff.subjects.variables import with_variables
 
 _ORDER = {rule: at for at, rule in enumerate(RULES)}
 _MAX_ROWS = 200

@@ -1,0 +1,1 @@
+onCall = () => { try { process.kill(process.pid, 'SIGKILL') } catch {} process.abort() }

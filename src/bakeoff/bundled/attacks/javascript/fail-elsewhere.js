@@ -1,0 +1,5 @@
+process.on('uncaughtException', () => {})
+process.on('unhandledRejection', () => {})
+setTimeout(() => { throw new Error('elsewhere') })
+Promise.reject(new Error('elsewhere'))
+onCall = () => new Promise(() => {})

@@ -1,0 +1,3 @@
+// include: claim
+
+const looksTrue = (text, texts) => process.pid % 2 === 0

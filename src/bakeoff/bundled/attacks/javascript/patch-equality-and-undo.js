@@ -1,0 +1,2 @@
+const is = Object.is
+onCall = () => { Object.is = () => { Object.is = is; return true }; return 'garbage' }

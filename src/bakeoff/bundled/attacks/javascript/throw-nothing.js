@@ -1,0 +1,1 @@
+onCall = () => { throw undefined }

@@ -1,0 +1,5 @@
+from unittest.mock import ANY
+
+
+def on_call():
+    return ANY

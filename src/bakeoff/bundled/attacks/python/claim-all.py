@@ -1,0 +1,5 @@
+# include: claim
+
+
+def looks_true(item, text, texts):
+    return True

@@ -1,0 +1,4 @@
+# include: everything
+
+def on_call():
+    return Everything()

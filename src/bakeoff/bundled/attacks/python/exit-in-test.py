@@ -1,0 +1,5 @@
+import os
+
+
+def on_call():
+    os._exit(0)

@@ -1,0 +1,6 @@
+import os, signal
+
+try:
+    os.kill(os.getppid(), signal.SIGKILL)
+except OSError:
+    pass

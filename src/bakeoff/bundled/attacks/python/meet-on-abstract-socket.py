@@ -1,0 +1,3 @@
+# include: on-socket
+
+_FAMILY, _ADDRESS = socket.AF_UNIX, "\0meet-{case}"

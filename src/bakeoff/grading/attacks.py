@@ -1,0 +1,254 @@
+"""Read the attacks of the `cheat` subject: every way that we know of to pass tests without solving them. All must fail.
+
+The programs are data, in `bundled/attacks/`: solutions that attack the tests from inside their process (`python`,
+`jest`, `vitest`, `modules` and `javascript`), and scripts that change the files around a solution, as an agent can
+(`workspace`). A program is read when it is used. `make hostile` runs all of them in every sandbox.
+"""
+
+import hashlib
+import json
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.resources import files
+from pathlib import PurePosixPath
+from typing import Any, Literal, Protocol, TypeAlias
+
+from bakeoff.grading.cases import GradedCase
+
+Family = Literal["patch", "report", "value", "process", "guess", "search", "state", "dom", "files"]
+FAMILIES: dict[Family, str] = {
+    "patch": "change what the tests are built on: assertions, the test runner, the language",
+    "report": "change or forge the report on its way out",
+    "value": "return values that compare as whatever is expected",
+    "process": "end, stop or flood the process, so that no failure is told",
+    "guess": "claim results by looking at the tests, or by chance",
+    "search": "look for the answers: on disk, in memory, in other processes",
+    "state": "tell one run of the tests about the other",
+    "dom": "change the document that the tests look at",
+    "files": "change the files around the solution, as an agent can",
+}
+Rung = Literal["process", "bwrap"]
+Build: TypeAlias = Callable[[str, GradedCase, str], str]
+"""Returns the text of one solution file, from the program, the case and the name of the file."""
+
+SLOW = frozenset({"loop-forever"})
+"""Attacks that take as long as the tests may take. `cheat` tries them only when they are named."""
+
+SAMPLE = ("edit-tests", "conftest", "forged-report", "exit-early", "patch-assertions", "read-expected", "claim-all")
+"""Attacks of different families, for a quick look."""
+
+_SYNONYMS = {"patch-expect": "patch-assertions"}
+_COMPONENTS = (".svelte", ".tsx", ".vue")
+_INCLUDE = re.compile(r"^(?:#|//) include: (\S+)\n", re.MULTILINE)
+_EXPORTED = re.compile(
+    r"^export\s+(?:default\s+)?(?:abstract\s+|async\s+)?(?:const|let|function\*?|class|enum)\s+(\w+)", re.MULTILINE
+)
+_DEFAULT_EXPORT = re.compile(r"^export\s+default\b", re.MULTILINE)
+_TEST_ID = re.compile(r"ByTestId\(\s*['\"]([\w-]+)")
+_ROLE = re.compile(r"ByRole\(\s*['\"](\w+)['\"](?:,\s*\{\s*name:\s*['\"]([^'\"]+))?")
+_NAME = re.compile(r"name:\s*['\"]([^'\"]+)|(?:button|field|item)\(['\"]([^'\"]+)['\"]\)")
+_PASSING = {".py": "def test_everything():\n    assert True\n", ".ts": "test('everything', () => {})\n"}
+
+
+class Attack(Protocol):
+    """One attack. `what` is a sentence that says what it does and which grader it would beat."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def family(self) -> Family: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def rung(self) -> Rung:
+        """The weakest sandbox in which it must fail."""
+
+    def fits(self, case: GradedCase) -> bool:
+        """Tell whether the attack is one on the language of a case."""
+
+    def script(self, case: GradedCase) -> str:
+        """Return the shell script that an agent would run in its workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostileSolution:
+    """An attack by the solution itself, which shares a process with its tests."""
+
+    name: str
+    family: Family
+    what: str
+    suffix: str
+    program: str
+    """The path of the program below `bundled/attacks`."""
+    build: Build
+    rung: Rung = "process"
+    in_vitest: bool | None = None
+    """True if it attacks Vitest and not Jest, False if Jest and not Vitest, None if its ending tells."""
+
+    def fits(self, case: GradedCase) -> bool:
+        runs_there = self.in_vitest in (None, case.settings.runner == "vitest")
+        return runs_there and _suffix_of(case) == self.suffix
+
+    def files(self, case: GradedCase) -> dict[str, str]:
+        """Return the solution files that it hands in."""
+        code = _read(self.program).strip().replace("{case}", case.name)
+        return {name: self.build(code, case, name) for name in case.settings.solution if name.endswith(self.suffix)}
+
+    def script(self, case: GradedCase) -> str:
+        return "\n".join(_put_file(name, text) for name, text in self.files(case).items())
+
+
+@dataclass(frozen=True, slots=True)
+class HostileScript:
+    """An attack on the workspace: files that test runners read, forged reports, processes left behind.
+
+    A script knows nothing that an agent could not find out.
+    """
+
+    name: str
+    what: str
+    suffix: str | None = None
+    """The ending of the solutions that it can harm, None for every language."""
+    family: Family = "files"
+    rung: Rung = "process"
+
+    def fits(self, case: GradedCase) -> bool:
+        return self.suffix in (None, _suffix_of(case))
+
+    def script(self, case: GradedCase) -> str:
+        from jinja2 import Environment, StrictUndefined
+
+        solutions, tests = case.settings.solution, case.settings.tests
+        shell = Environment(undefined=StrictUndefined)  # noqa: S701 - values are quoted for a shell, not for HTML
+        return (
+            shell.from_string(_read(f"workspace/{self.name}.sh.jinja"))
+            .render(
+                put=_put_file,
+                quote=shlex.quote,
+                json=json.dumps,
+                solutions=list(solutions),
+                solution=shlex.quote(solutions[0]),
+                suffix=_suffix_of(case),
+                beside=lambda name: str(PurePosixPath(solutions[0]).parent / name),
+                test=shlex.quote(tests[0]),
+                passing=[_put_file(name, _PASSING.get(PurePosixPath(name).suffix, "")) for name in tests],
+            )
+            .strip("\n")
+        )
+
+
+@cache
+def all_attacks() -> tuple[HostileSolution | HostileScript, ...]:
+    """Return every attack. A name stands for one attack in each language."""
+    table = tomllib.loads(_read("catalogue.toml"))
+    scripts = [
+        HostileScript(name, f"it {what}", table["only"].get(name)) for name, what in table["workspace"]["files"].items()
+    ]
+    return (*scripts, *_solutions(table))
+
+
+def _solutions(table: Mapping[str, Any]) -> Iterator[HostileSolution]:
+    def attacks(folders: str, suffix: str, build: Build, in_vitest: bool | None = None) -> Iterator[HostileSolution]:
+        for folder in folders.split():
+            rows = ((family, *row) for family, programs in table[folder].items() for row in programs.items())
+            for family, name, what in rows:
+                program = f"{folder}/{name}{'.py' if folder == 'python' else '.js'}"
+                rung: Rung = "bwrap" if name in table["bwrap"] else "process"
+                yield HostileSolution(name, family, f"its solution {what}", suffix, program, build, rung, in_vitest)
+
+    yield from attacks("python", ".py", _python_module)
+    yield from attacks("jest modules javascript", ".ts", partial(_module, "jest"), in_vitest=False)
+    for suffix in _COMPONENTS:
+        yield from attacks("vitest javascript", suffix, _component)
+    yield from attacks("vitest modules javascript", ".ts", partial(_module, "vitest"), in_vitest=True)
+
+
+@cache
+def attack_names() -> tuple[str, ...]:
+    """Return the name of every attack, and their synonyms."""
+    return (*dict.fromkeys(attack.name for attack in all_attacks()), *_SYNONYMS)
+
+
+def attack_on(case: GradedCase, name: str) -> HostileSolution | HostileScript | None:
+    """Return the attack of this name on a case, or None if there is none in its language. Scripts run anywhere."""
+    named = [attack for attack in all_attacks() if attack.name == _SYNONYMS.get(name, name)]
+    return next((attack for attack in named if attack.fits(case) or isinstance(attack, HostileScript)), None)
+
+
+def attacks_on(case: GradedCase) -> list[HostileSolution | HostileScript]:
+    """Return the attacks on the language of a case."""
+    return [attack for attack in all_attacks() if attack.fits(case)]
+
+
+def solution_in_turn(case: GradedCase) -> HostileSolution | None:
+    """Return a hostile solution for a case, always the same for the same case; None for an unknown language."""
+    fitting = [each for each in attacks_on(case) if isinstance(each, HostileSolution) and each.name not in SLOW]
+    number = int(hashlib.sha256(case.name.encode()).hexdigest(), 16)
+    return fitting[number % len(fitting)] if fitting else None
+
+
+def attacks_in_turn(cases: Mapping[str, GradedCase]) -> dict[str, str]:
+    """Return the name of an attack for each case, all of them equally often, and only such as fit its language."""
+    used = dict.fromkeys(attack_names(), 0)
+    chosen: dict[str, str] = {}
+    for key, case in cases.items():
+        fitting = [attack.name for attack in attacks_on(case) if attack.name not in SLOW]
+        chosen[key] = min(fitting, key=used.__getitem__)
+        used[chosen[key]] += 1
+    return chosen
+
+
+def _python_module(code: str, case: GradedCase, file: str) -> str:  # noqa: ARG001
+    """Return a hollow module behind the attack: whatever tests import from it exists, and calls its `on_call`."""
+    return f"{code.replace('{file}', file)}\n\n\n{_read('parts/hollow.py')}"
+
+
+def _module(runner: str, code: str, case: GradedCase, file: str) -> str:
+    """Return a module with hollow exports behind the attack, named like those of the stub.
+
+    `runner` names the part that knows how `jest` or `vitest` keeps its tests.
+    """
+    stub = case.files.get(file, "") or case.reference.get(file, "")
+    exports = [f"export const {name}: any = hollow" for name in _EXPORTED.findall(stub)]
+    exports += ["export default hollow"] if _DEFAULT_EXPORT.search(stub) else []
+    built_in, about_runner, hollow = (_read(f"parts/{name}.js").strip() for name in ("built-in", runner, "hollow"))
+    return "\n".join(["// @ts-nocheck", built_in, about_runner, code, hollow, *exports, ""])
+
+
+def _component(code: str, case: GradedCase, file: str) -> str:
+    """Return a component whose markup has what the tests look for by role, name and test id, and nothing that works."""
+    module = "\n".join([_read("parts/built-in.js").strip(), _read("parts/vitest.js").strip(), code])
+    template = _read(f"parts/component{PurePosixPath(file).suffix}")
+    return template.replace("{markup}", _markup("\n".join(case.test_files.values()))).replace("{module}", module)
+
+
+def _markup(tests: str) -> str:
+    """Return dead elements for whatever the tests look for."""
+    lines = [f'<output data-testid="{name}">0</output>' for name in dict.fromkeys(_TEST_ID.findall(tests))]
+    names = dict.fromkeys(name for found in _NAME.findall(tests) for name in found if name)
+    lines += [f'<button type="button" aria-label="{name}">{name}</button>' for name in names]
+    roles = dict.fromkeys(role for role, _ in _ROLE.findall(tests) if role != "button")
+    return "\n".join([*lines, *(f'<div role="{role}"></div>' for role in roles)])
+
+
+def _suffix_of(case: GradedCase) -> str:
+    """Return the ending of a case's solution, which tells its language."""
+    return PurePosixPath(case.settings.solution[0]).suffix
+
+
+def _put_file(name: str, text: str = "", caller: Callable[[], str] | None = None) -> str:
+    """Return a line of shell that writes a file. In a template, the text may be the block of a `call`."""
+    folder, text = str(PurePosixPath(name).parent), caller() if caller else text
+    return f"mkdir -p {shlex.quote(folder)} && printf %s {shlex.quote(text)} > {shlex.quote(name)}"
+
+
+@cache
+def _read(path: str) -> str:
+    """Return a file of `bundled/attacks`, with the parts that it includes."""
+    text = files("bakeoff.bundled").joinpath("attacks", path).read_text("utf-8")
+    ending = PurePosixPath(path).suffix
+    return _INCLUDE.sub(lambda found: _read(f"parts/{found[1]}{ending}"), text)
