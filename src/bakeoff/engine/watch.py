@@ -4,6 +4,7 @@
 of the files, so that a save that changes nothing starts no cycle, and a change made while a cycle runs is not missed.
 All files are also looked at every two seconds, for mounts that report no changes.
 """
+# ruff: noqa: PTH110, PTH112, PTH113, PTH116, PTH118, PTH120, PTH208 - texts take a fraction of the time of paths
 
 import hashlib
 import os
@@ -67,12 +68,8 @@ class WatchLoop:
         self._states = FileStates()
         self._known = self._states(sources())
         self._restless: Counter[str] = Counter()  # data files -> cycles in a row that changed them
-        self._ended = False
         self.code = 0
-
-    def end(self) -> None:
-        """End after the cycle that calls this."""
-        self._ended = True
+        self.ended = False  # a cycle sets this to be the last
 
     def run(self) -> int:
         """Run a cycle at once, and one after every change. Return the exit code of the last one."""
@@ -84,7 +81,7 @@ class WatchLoop:
                     self.code = self._cycle(changed)
                 except BakeoffError as error:
                     self.code = report_error(error, self._say)
-                if self._ended:
+                if self.ended:
                     break
                 self._settle(began)
                 pages = ", ".join(visible(os.path.relpath(page), 200) for page in self._pages() if page.exists())
@@ -92,7 +89,8 @@ class WatchLoop:
                 changed = self.wait()
                 names = [visible(os.path.relpath(path), 100) for path in sorted(changed)]
                 more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-                self._say(f"\nChanged: {', '.join(names[:_MAX_NAMED])}{more}")
+                self._say("")
+                self._say(f"Changed: {', '.join(names[:_MAX_NAMED])}{more}")
         return self.code
 
     def wait(self) -> Changes:

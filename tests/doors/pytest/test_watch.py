@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from bakeoff._kernel.watch import GONE
 from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
 from bakeoff.doors.pytest.rows import read_rows
-from bakeoff.doors.pytest.watch.cycle import told_file
-from bakeoff.doors.pytest.watch.reads import ROWS, Reads
-from bakeoff.doors.pytest.watch.source import ANYTHING, TestParts, imported_files
-from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, WatchMessages, stale_tests
+from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, TestParts, imported_files
+from bakeoff.doors.pytest.watch import Cycle, CycleResult, KeptTest, result_file, stale_tests
+from bakeoff.engine.watch import GONE
 from bakeoff.storage.run_folder import run_folders
 
 from ...cli.wizard_terminal import CTRL_C, Terminal
@@ -79,7 +77,7 @@ def test_a_change_concerns_the_tests_that_use_it(old: str, new: str, tests: list
     assert changed_by(old, new) == tests
 
 
-TOLD = WatchMessages(
+TOLD = CycleResult(
     imports={
         "/p/test_a.py": frozenset({"/p/app.py", "/p/conftest.py"}),
         "/p/test_b.py": frozenset({"/p/other.py", "/p/conftest.py"}),
@@ -172,8 +170,6 @@ def test_a_file_belongs_to_the_module_that_reads_it(tmp_path: Path) -> None:
         (tmp_path / "both.txt").write_text("")
         read_rows("rows.jsonl", tmp_path)
         (tmp_path / "prompt.txt").read_text()
-        with reads.paused():
-            (tmp_path / "rows.jsonl").read_text()
         assert list(tmp_path.iterdir())  # as pytest does
     finally:
         reads.stop()
@@ -182,7 +178,6 @@ def test_a_file_belongs_to_the_module_that_reads_it(tmp_path: Path) -> None:
         str(tmp_path / "rows.jsonl"): {ROWS},
         str(tmp_path / "cases"): {str(module)},
     }
-    assert reads.of_rows() == [str(tmp_path / "rows.jsonl")]
 
 
 APP = """
@@ -220,6 +215,7 @@ def write_rows(project: SmallProject, expected: str) -> None:
     project.write("\n".join(map(json.dumps, rows)), "rows.jsonl", head="")
 
 
+@pytest.mark.journey
 def test_a_cycle_with_xdist_runs_only_what_is_needed_and_reports_everything(project: SmallProject) -> None:
     write_project(project)
     first, second = project.path / "first.json", project.path / "second.json"
@@ -227,7 +223,7 @@ def test_a_cycle_with_xdist_runs_only_what_is_needed_and_reports_everything(proj
     xdist = ("-p", "xdist", "-n", "2")
     seen = project.run_apart(f"--eval-watch-cycle={first}", *xdist, record=())
     assert seen.counts() == {"passed": 6}
-    told = WatchMessages.model_validate_json(told_file(first).read_bytes())
+    told = CycleResult.model_validate_json(result_file(first).read_bytes())
     assert told.complete
     assert told.reads[str(project.path / "rows.jsonl")] == {ROWS}
     assert told.reads[str(project.path / "prompt.txt")] == {str(project.path / "app.py")}
@@ -248,6 +244,7 @@ def test_a_cycle_with_xdist_runs_only_what_is_needed_and_reports_everything(proj
     assert 'data-cycle="2"' in (project.path / "results" / "watch.html").read_text()
 
 
+@pytest.mark.journey
 def test_watching_in_a_terminal(project: SmallProject) -> None:
     write_project(project)
     command = [sys.executable, "-m", "pytest", *PLUGIN, "--eval-watch", "-k", "not other"]
