@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import ToolCall
 from bakeoff.scorers import ToolCalls

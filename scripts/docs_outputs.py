@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.project.test_docs_examples import FENCE, ONE_FOLDER, is_make
 from tests.warm_bakeoff import of_no_person
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 
 # Lines that come as often as the machine is slow.
 PROGRESS = re.compile(r"^\d+/\d+ trials?, ")

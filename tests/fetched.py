@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 
 _OPTIONS = ("--no-save", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error")
 _SECONDS = 240.0

@@ -8,6 +8,7 @@ from typing import Any, cast
 import typer
 from scripts.docs_site.markdown import code, table
 
+from bakeoff.cli.declare import subcommands
 from bakeoff.cli.main import app
 from bakeoff.doors.pytest.options import add_options
 
@@ -19,12 +20,11 @@ def command_reference() -> str:
 
 def _commands(command: Any, parent: Any, name: str) -> Iterator[Any]:
     context = type(command).context_class(command, info_name=name, parent=parent)
-    if not hasattr(command, "commands"):
+    if not (below := subcommands(command)):
         yield context
-        return
-    for each, below in command.commands.items():
-        if not below.hidden:
-            yield from _commands(below, context, each)
+    for each, child in below.items():
+        if not child.hidden:
+            yield from _commands(child, context, each)
 
 
 def _section(context: Any) -> str:

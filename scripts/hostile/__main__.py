@@ -23,7 +23,7 @@ from scripts.hostile.options import Options
 from scripts.hostile.rows import Findings, Promises, Row, differences, markdown, read_promises, table
 from tests.sandbox.docker_engine import IMAGE, NoEngine, engine_with_image
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 
 # In this order.
 PARTS = {

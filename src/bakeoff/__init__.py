@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from bakeoff._kernel.lazy_imports import lazy_imports
+from bakeoff._kernel.imports import lazy_imports
 from bakeoff._version import __version__
 
 if TYPE_CHECKING:
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from bakeoff.options import RunOptions
     from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec, UntilDecided
     from bakeoff.protocols import Needs, Resource, ScoreInput, Scorer, Subject, Task, Tool
-    from bakeoff.record import Record, Score, Step, ToolCall, Transcript, Usage, Verdict
+    from bakeoff.record import Record, Score, Step, ToolCall, Transcript, Usage
     from bakeoff.replay.tools import replayable
     from bakeoff.report.summary import Summary, summarise
     from bakeoff.scorers import function_scorer
     from bakeoff.sdk_results.task_result import TaskResult
     from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
     from bakeoff.subjects.function import function_subject
+    from bakeoff.verdict import Verdict
 
 _HOMES = {
     "bakeoff.engine.registry": ("Registry", "default_registry"),
@@ -48,13 +49,14 @@ _HOMES = {
     "bakeoff.options": ("RunOptions",),
     "bakeoff.plan": ("Case", "Limits", "Plan", "ScorerSpec", "SubjectSpec", "UntilDecided"),
     "bakeoff.protocols": ("Needs", "Resource", "ScoreInput", "Scorer", "Subject", "Task", "Tool"),
-    "bakeoff.record": ("Record", "Score", "Step", "ToolCall", "Transcript", "Usage", "Verdict"),
+    "bakeoff.record": ("Record", "Score", "Step", "ToolCall", "Transcript", "Usage"),
     "bakeoff.report.summary": ("Summary", "summarise"),
     "bakeoff.storage.run_folder": ("RunFolder", "find_run", "new_run_folder"),
     "bakeoff.scorers": ("function_scorer",),
     "bakeoff.subjects.function": ("function_subject",),
     "bakeoff.sdk_results.task_result": ("TaskResult",),
     "bakeoff.replay.tools": ("replayable",),
+    "bakeoff.verdict": ("Verdict",),
 }
 
 __all__ = [

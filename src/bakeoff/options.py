@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.choices import EXECUTORS, REPLAY_MODES, ExecutorName, ReplayMode, SandboxName
-from bakeoff._kernel.cores import default_jobs
+from bakeoff._kernel.environment import default_jobs
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, PositiveFloat, PositiveInt, ValidationError
 
+from bakeoff._kernel.files import pattern_problem
 from bakeoff._kernel.json import CleanJson, CleanObject, CleanText
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff._kernel.paths import pattern_problem
-from bakeoff._kernel.plain_words import in_our_words
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, in_our_words
 from bakeoff.errors import UsageError
 
 Options = TypeVar("Options", bound=BaseModel)

@@ -1,4 +1,4 @@
-"""Plant canary keys where keys come from, have them repeated in every promised encoding, and search every output.
+"""Plant canary keys where keys come from, have them repeated in the promised encodings, and search every output.
 
 `search` returns one `Finding` for each key that is readable in an output; promised is that there is none.
 

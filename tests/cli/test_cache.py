@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 
 from ..warm_bakeoff import Bakeoff
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bakeoff.cli.power import verdict_on
+from bakeoff.cli.compare import verdict_on
 from bakeoff.stats.design import design_of
 
 from ..warm_bakeoff import Bakeoff

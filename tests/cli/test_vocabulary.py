@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import typer
 
-from bakeoff._kernel.cores import JOBS_RULE, default_jobs, usable_cores
+from bakeoff._kernel.environment import JOBS_RULE, default_jobs, usable_cores
+from bakeoff.cli.declare import subcommands
 from bakeoff.cli.main import app
 from bakeoff.options import RunOptions
 
@@ -48,7 +49,7 @@ DIFFERENT = {
 
 def walk(command: Any = ROOT, path: tuple[str, ...] = ("bakeoff",)) -> Iterator[tuple[str, Any]]:
     yield " ".join(path), command
-    for name, child in getattr(command, "commands", {}).items():
+    for name, child in subcommands(command).items():
         yield from walk(child, (*path, name))
 
 
@@ -66,7 +67,7 @@ def help_of(path: str, columns: int) -> str:
     context = None
     command: Any = ROOT
     for word in path.split():
-        command = command if context is None else command.commands[word]
+        command = command if context is None else subcommands(command)[word]
         context = command.context_class(
             command, info_name=word, parent=context, terminal_width=columns, max_content_width=columns
         )
@@ -87,51 +88,51 @@ def test_no_help_is_cut_and_none_is_wider_than_the_terminal(columns: int) -> Non
 def test_a_list_of_commands_shows_the_whole_first_sentence_of_each() -> None:
     for path, command in COMMANDS.items():
         listed = " ".join(help_of(path, 60).split())
-        for child in getattr(command, "commands", {}).values():
+        for name, child in subcommands(command).items():
             assert child.short_help in listed, child.name
+            assert command.commands[name].short_help == child.short_help, "the table of commands is out of date"
             assert " ".join(child.help.split()).startswith(child.short_help), child.name
             assert child.short_help.endswith((".", "?")), child.name
 
 
-@pytest.mark.parametrize("path", COMMANDS)
-def test_h_shows_the_same_help_as_help(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = []
-    for option in ("-h", "--help"):
-        root: Any = typer.main.get_command(app)  # a new one: commands keep the help option that they showed first
-        assert root([*path.split()[1:], option], prog_name="bakeoff", standalone_mode=False) == 0
-        told.append(capsys.readouterr().out)
-    assert told[0] == told[1]
-    assert told[0].startswith(f"Usage: {path} ")
-    assert re.search(r"^  -h, --help +Show this message and exit\.$", told[0], re.MULTILINE)
+def test_h_shows_the_same_help_as_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for path in COMMANDS:
+        told = []
+        for option in ("-h", "--help"):
+            root: Any = typer.main.get_command(app)  # a new one: commands keep the help option that they showed first
+            assert root([*path.split()[1:], option], prog_name="bakeoff", standalone_mode=False) == 0
+            told.append(capsys.readouterr().out)
+        assert told[0] == told[1]
+        assert told[0].startswith(f"Usage: {path} ")
+        assert re.search(r"^  -h, --help +Show this message and exit\.$", told[0], re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", COMMANDS)
-def test_the_example_of_a_command_is_one_that_it_understands(path: str) -> None:
-    [example] = re.findall(r"\n  Example:\n    (.+)$", help_of(path, 80))
-    words = shlex.split(example.partition(" > ")[0])
-    assert example.startswith(path), "the example is of this command"
-    command, context = ROOT, ROOT.make_context("bakeoff", words[1:], resilient_parsing=False)
-    while hasattr(command, "commands"):
-        rest = [*context._protected_args, *context.args]
-        name, command, rest = command.resolve_command(context, rest)
-        context = command.make_context(name, rest, parent=context)
+def test_the_example_of_a_command_is_one_that_it_understands() -> None:
+    for path in COMMANDS:
+        [example] = re.findall(r"\n  Example:\n    (.+)$", help_of(path, 80))
+        words = shlex.split(example.partition(" > ")[0])
+        assert example.startswith(path), "the example is of this command"
+        context = ROOT.make_context("bakeoff", words[1:], resilient_parsing=False)
+        while hasattr(context.command, "commands"):
+            rest = [*context._protected_args, *context.args]
+            name, command, rest = context.command.resolve_command(context, rest)
+            context = command.make_context(name, rest, parent=context)
 
 
-@pytest.mark.parametrize("path", COMMANDS)
-def test_help_begins_with_a_verb_and_ends_with_a_full_stop(path: str) -> None:
-    command = COMMANDS[path]
-    for paragraph in command.help.split("\n\n"):
-        assert paragraph.endswith("."), paragraph
-    assert re.match(r"[A-Z][a-z]+,? ", command.help), command.help
-    assert not re.match(r"[A-Z][a-z]+s ", command.help), "it is an imperative"
-    for parameter in command.params:
-        if not getattr(parameter, "hidden", False):
-            assert parameter.help, f"{path} {parameter.name} has no help"
-            assert parameter.help.endswith("."), parameter.help
-            assert parameter.help[0].isupper(), parameter.help
-        if parameter.param_type_name == "argument":
-            assert parameter.metavar, f"{path} {parameter.name}: name what to write, in capitals"
-            assert re.fullmatch(r"[A-Z=]+", parameter.metavar), parameter.metavar
+def test_help_begins_with_a_verb_and_ends_with_a_full_stop() -> None:
+    for path, command in COMMANDS.items():
+        for paragraph in command.help.split("\n\n"):
+            assert paragraph.endswith("."), paragraph
+        assert re.match(r"[A-Z][a-z]+,? ", command.help), command.help
+        assert not re.match(r"[A-Z][a-z]+s ", command.help), "it is an imperative"
+        for parameter in command.params:
+            if not getattr(parameter, "hidden", False):
+                assert parameter.help, f"{path} {parameter.name} has no help"
+                assert parameter.help.endswith("."), parameter.help
+                assert parameter.help[0].isupper(), parameter.help
+            if parameter.param_type_name == "argument":
+                assert parameter.metavar, f"{path} {parameter.name}: name what to write, in capitals"
+                assert re.fullmatch(r"[A-Z=]+", parameter.metavar), parameter.metavar
 
 
 def test_an_option_has_one_meaning_one_default_and_one_kind_of_value() -> None:

@@ -399,6 +399,6 @@ def test_without_a_terminal_nothing_is_asked(suites: Path, tmp_path: Path, envir
 
 
 def test_a_command_line_that_asks_nothing_does_not_load_what_asks() -> None:
-    loaded = "import sys, bakeoff.cli.main, bakeoff.cli.components; print('questionary' in sys.modules)"
+    loaded = "import sys, bakeoff.cli.main, bakeoff.cli.run; print('questionary' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -1,4 +1,4 @@
-"""Keys in every place that they come from, repeated in every promised encoding: none is readable in any output."""
+"""Keys in every place that they come from, repeated in plain and in hex: none is readable in any output."""
 
 import base64
 import gzip
@@ -51,12 +51,11 @@ WAYS: dict[str, Callable[[str], bytes]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_key_that_was_not_redacted_is_found(encoding: str, way: str) -> None:
+def test_a_key_that_was_not_redacted_is_found(way: str) -> None:
     source = VARIABLES["OPENAI_API_KEY"]
-    said = f"the key: {ENCODINGS[encoding](source.key)}, as I said"
-    findings = find([source], [Output("a door", "a place", WAYS[way](said))])
-    assert {(one.source, one.place) for one in findings} == {("OPENAI_API_KEY", "a place")}
+    said = {name: f"the key: {encode(source.key)}, as I said" for name, encode in ENCODINGS.items()}
+    findings = find([source], [Output("a door", name, WAYS[way](text)) for name, text in said.items()])
+    assert {(one.source, one.place) for one in findings} == {("OPENAI_API_KEY", name) for name in ENCODINGS}
 
 
 def test_nothing_is_found_where_there_is_no_key() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff._kernel.removals import removing_beside
+from bakeoff._kernel.temporary import removing_beside
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 from xml.etree import ElementTree as ET
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.model import fingerprint
 from bakeoff.toolchains.tracks import TRACKS, is_outside_tests

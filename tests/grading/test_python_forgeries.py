@@ -7,8 +7,7 @@ import pytest_asyncio
 
 from bakeoff.grading.references import as_reference
 from bakeoff.grading.twin_runs import RunAnswer, run_with_twins
-from bakeoff.grading.twin_search import find_twins
-from bakeoff.grading.twins import Twins
+from bakeoff.grading.twins import Twins, find_twins
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains import OpenPytest, TestRun
 from bakeoff.toolchains.install import pytest_folders

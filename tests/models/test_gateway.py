@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.gateway import (
     BASE_URL,

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff.storage.made_here import remember
 
 from ..made_once import made_once

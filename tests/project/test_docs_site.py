@@ -16,8 +16,9 @@ import yaml
 from playwright.async_api import Page
 from scripts.plot_growth import plot
 
+from bakeoff.cli.declare import subcommands
 from bakeoff.cli.main import app
-from bakeoff.doors.mcp.lint.rules import RULES
+from bakeoff.mcp.lint import RULES
 
 from ..made_once import made_once
 from ..report.render.html.browser import Chromium
@@ -125,12 +126,11 @@ def test_llms_txt_has_a_line_for_every_page_of_the_navigation(site: Path) -> Non
 
 
 def leaves(command: object, path: str) -> Iterator[tuple[str, object]]:
-    below = getattr(command, "commands", None)
-    if below is None:
+    below = subcommands(command)
+    if not below:
         yield path, command
-    else:
-        for name, each in below.items():
-            yield from leaves(each, f"{path} {name}")
+    for name, each in below.items():
+        yield from leaves(each, f"{path} {name}")
 
 
 def test_the_reference_has_every_command_with_its_options(site: Path) -> None:

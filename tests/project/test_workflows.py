@@ -212,8 +212,6 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
     given = {"npm-packages": "@a/b@1 *", "python-packages": "c", "baseline": "earlier"}
     given["command"] = "bakeoff agents run --agent oracle --agent nop --exercise 'plant-rota' --no-open --github"
     given["command"] += " --exit-zero"
-        "bakeoff agents run --agent oracle --agent nop --exercise 'plant-rota' --no-open --github --exit-zero"
-    )
     real = Path(sys.executable)
     path = programs_that_only_note(tmp_path / "bin", "npm", "sudo")
     # Only the installations are written down: the command itself is read by the real Python.

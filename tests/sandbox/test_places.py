@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff._kernel.removals import removing_beside
+from bakeoff._kernel.temporary import removing_beside
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
 from bakeoff.sandbox import hand_over, open_place, put_files
@@ -169,7 +169,7 @@ def test_without_a_user_there_is_nobody_to_hand_over_to(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from bakeoff.sandbox.places import held
+from bakeoff._kernel.temporary import held
 with held(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

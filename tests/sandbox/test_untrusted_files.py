@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff._kernel.paths import name_problem
+from bakeoff._kernel.files import name_problem
 from bakeoff.errors import InfraError
 from bakeoff.sandbox import take
 from bakeoff.sandbox.untrusted_files import MAX_FOLDERS_DEEP, open_folder, write_below

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
-from bakeoff.record import Round, Verdict
 from bakeoff.stats.decisions import PairDecisions, random_order
 from bakeoff.stats.sequential import SequentialDecision, SequentialTest
+from bakeoff.verdict import Round, Verdict
 
 Random = np.random.Generator
 

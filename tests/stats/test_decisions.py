@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from bakeoff.plan import Case, PassRule, Plan, ScorerSpec, SubjectSpec, UntilDecided
-from bakeoff.record import Round, Verdict
 from bakeoff.stats.decisions import PairDecisions, random_order
 from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.verdict import Round, Verdict
 
 from .simulation_sequential import plan_of
 

@@ -1,12 +1,10 @@
 """Known secret values never reach the disk, and taking them out never breaks what is written."""
 
 import base64
-import gzip
 import json
 import os
 import re
 import textwrap
-import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -425,14 +423,6 @@ def test_every_promised_encoding_is_replaced_in_a_text_and_in_json(encoding: str
     assert redactor.finds(json.dumps({"said": json.dumps(said)}).encode())
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress], ids=["gzip", "zlib"])
-def test_a_key_in_compressed_bytes_takes_them_out_whole(pack: Callable[[bytes], bytes]) -> None:
-    packed = pack(f"the key is {LIKE_A_KEY}".encode())
-    assert Redactor({"K": LIKE_A_KEY})(b"a" + packed + b"b") == b"a[redacted K]b"
-    clean = b"a" + pack(b"nothing here") + b"b"
-    assert Redactor({"K": LIKE_A_KEY})(clean) is clean
-
-
 @pytest.mark.parametrize(
     ("name", "value", "secret"),
     [
@@ -509,12 +499,10 @@ def test_env_files_above_are_read_up_to_the_top_of_the_repository(
         b"\\" * 3_000_000,
         b"\\u00" * 1_000_000,
         b"\x1b[" * 1_000_000,
-        b"x\x9c" * 1_000_000,
-        b"H4sI" * 500_000,
         b"skprojZq8" * 300_000,
         b". " * 1_000_000 + b"...",
     ],
-    ids=["backslashes", "escapes", "colours", "zlib", "gzip", "starts of the key", "cuts"],
+    ids=["backslashes", "escapes", "colours", "starts of the key", "cuts"],
 )
 def test_hostile_data_is_searched_in_one_pass(data: bytes) -> None:
     """Quadratic time would take hours here."""

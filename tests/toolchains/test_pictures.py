@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bakeoff.toolchains.pictures import read_picture
+from bakeoff.toolchains.vitest import read_picture
 
 
 @pytest.mark.parametrize("printed", [b"", b"\n", b"no JSON", b"[]", b"{}", b'{"png": 1}', b'{"problem": ""}'])

@@ -12,7 +12,7 @@ from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains import JunitToolchain, OpenPytest, PytestToolchain, TestOutcome, TestRun, read_junit
 from bakeoff.toolchains.install import pytest_folders
-from bakeoff.toolchains.skips import undo_later_skips
+from bakeoff.toolchains.tracks import undo_later_skips
 
 SECONDS = 60.0
 TEST = """

@@ -1,17 +1,21 @@
-"""Read variables from the environment, then `.env.local` (which `vercel env pull` writes), then `.env`.
+"""Describe where this process runs: its variables, its cores, its cache folder. Protect its memory from others.
 
-Replace `${VARIABLE}` in settings, so that a plan holds no secrets.
+Variables come from the environment, then `.env.local` (which `vercel env pull` writes), then `.env`. `filled` replaces
+`${VARIABLE}` in settings, so that a plan holds no secrets.
 """
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
 
 from bakeoff.errors import UsageError
+
+if TYPE_CHECKING:  # the command line loads this module first
+    from pydantic import JsonValue
 
 FILES = (".env", ".env.local")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -59,7 +63,7 @@ def _read(path: Path) -> dict[str, str]:
         raise UsageError(f"{path} is not UTF-8 text; save it as such, or move it away") from error
 
 
-def filled(value: JsonValue, environment: Mapping[str, str]) -> JsonValue:
+def filled(value: "JsonValue", environment: Mapping[str, str]) -> "JsonValue":
     """Replace the variables in every text. A variable that is not set stays as it is."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), value)
@@ -73,3 +77,45 @@ def filled(value: JsonValue, environment: Mapping[str, str]) -> JsonValue:
 def variables_in(texts: Iterable[str]) -> list[str]:
     """Return the names of all variables in texts."""
     return [name for text in texts for name in _VARIABLE.findall(text)]
+
+
+JOBS_RULE = "two for each core, at most 8"
+"""The default of `--jobs`, in words. Trials wait for models and tests in turn, so one for each core would idle."""
+
+_MAX_JOBS = 8
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may run on; `taskset` and containers allow fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def default_jobs() -> int:
+    """Return how many trials run at the same time unless someone says otherwise."""
+    return min(2 * usable_cores(), _MAX_JOBS)
+
+
+DUMPABLE = "BAKEOFF_DUMPABLE"
+_PR_SET_DUMPABLE = 4
+
+
+def hide_our_memory() -> None:
+    """Keep our environment, memory and descriptors from other processes: the verdict is ours, and so are the keys.
+
+    It holds until the process ends. A debugger or profiler can then attach only as root; for them,
+    `BAKEOFF_DUMPABLE=1` leaves the process open. A program that we start is not hidden by this.
+    """
+    if sys.platform == "linux" and os.environ.get(DUMPABLE) != "1":
+        import ctypes  # takes longer than `bakeoff --help` may
+
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def cache_folder() -> Path:
+    """Return BAKEOFF_CACHE, or `bakeoff` in the user's cache folder. The folder may not exist yet."""
+    chosen = os.environ.get("BAKEOFF_CACHE")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The XDG specification says that relative paths are ignored.
+    return (base if base.is_absolute() else Path.home() / ".cache") / "bakeoff"

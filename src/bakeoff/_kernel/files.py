@@ -2,6 +2,8 @@
 
 A file that somebody else made may be of any size, and may be no file at all: a pipe without a writer, a device that
 never ends. `read_file` and `open_file` refuse these at once, with an OSError whose `strerror` fits into a sentence.
+
+Files are locked between processes. On a platform without locks, nothing that needs one is written.
 """
 
 import contextlib
@@ -9,8 +11,12 @@ import errno
 import os
 import stat
 import tempfile
+import unicodedata
 from pathlib import Path
-from typing import BinaryIO
+from types import SimpleNamespace
+from typing import Any, BinaryIO, NoReturn
+
+from bakeoff.errors import RunFolderError
 
 PRIVATE = 0o600  # transcripts may hold anything; reports for others are written with 0644
 
@@ -122,3 +128,75 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+class NoLocks(RunFolderError):
+    """Files cannot be locked on this platform or file system."""
+
+
+def _refuse(*_: object) -> NoReturn:
+    raise NoLocks(
+        "runs cannot be kept on this platform: Python has no file locks here (the module `fcntl`); "
+        "use Linux or macOS, or WSL on Windows"
+    )
+
+
+file_locks: Any
+try:
+    import fcntl as file_locks
+except ImportError:
+    file_locks = SimpleNamespace(LOCK_EX=0, LOCK_SH=0, LOCK_NB=0, flock=_refuse)
+
+
+def require_locks() -> None:
+    """Raise NoLocks where files cannot be locked."""
+    if isinstance(file_locks, SimpleNamespace):
+        _refuse()
+
+
+def lock_file(descriptor: int, path: Path, *, shared: bool = False, wait: bool = False) -> bool:
+    """Lock an open file; return False if another process holds a lock on it.
+
+    Raise NoLocks if the file system has no locks: then nobody could keep another process from writing there.
+    """
+    kind = file_locks.LOCK_SH if shared else file_locks.LOCK_EX
+    try:
+        file_locks.flock(descriptor, kind if wait else kind | file_locks.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise NoLocks(
+            f"{path} cannot be locked: {error.strerror}. No other process is in the way: the file system has no locks, "
+            "which keep two processes from writing one run. Choose a folder on a local disk, for example with "
+            "`--results`, or mount that file system with locks"
+        ) from error
+    return True
+
+
+def pattern_problem(pattern: str) -> str:
+    """Return why no file can be taken out of a workspace by this path or glob; empty if one can."""
+    return path_problem(pattern) or next(filter(None, map(name_problem, pattern.split("/"))), "")
+
+
+def path_problem(path: str) -> str:
+    """Return why a path does not lead to something inside the workspace; empty if it does."""
+    if not path or path.startswith("/"):
+        return "is not a relative path"
+    if {"", ".", ".."} & set(path.split("/")):
+        return "has an empty, '.' or '..' component"
+    return "contains a NUL" if "\0" in path else ""
+
+
+def name_problem(name: str) -> str:
+    """Return why a file of this name is refused; empty for an ordinary name."""
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError:
+        return "has a name that is not UTF-8"
+    if any(unicodedata.category(character) in {"Cc", "Cf", "Co", "Cn", "Zl", "Zp"} for character in name):
+        return "has a control or invisible character in its name"
+    if unicodedata.normalize("NFC", name) != name:
+        return "has a name that looks like another one (not in Unicode form NFC)"
+    if "\\" in name or name != name.strip() or name.startswith("-"):
+        return "has a name that starts with a dash, or has a backslash or outer white space"
+    return "has a name longer than 255 bytes" if len(encoded) > 255 else ""

@@ -1,11 +1,14 @@
-"""Import objects by their name `module:attribute`, and name them that way."""
+"""Import objects by the name `module:attribute`, and packages' names only when they are first used.
 
-import hashlib
+While modules are imported, the garbage collector is paused: they make hundreds of thousands of objects that live as
+long as the process, and each search through them takes a tenth of a second.
+"""
+
+import gc
 import importlib
-import inspect
 import sys
-from collections.abc import Callable
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,8 @@ def import_object(target: str, who: str) -> Any:
         for part in attribute.split("."):
             found = getattr(found, part)
     except AttributeError as error:
+        from difflib import get_close_matches
+
         near = get_close_matches(error.name or "", [name for name in dir(found) if not name.startswith("_")], n=1)
         hint = f"did you mean {near[0]!r}?" if near else "a function made inside another cannot be named"
         raise UsageError(f"{who}: {module_name!r} has no {attribute!r}: {hint}") from error
@@ -50,9 +55,74 @@ def target_of(function: Callable[..., Any]) -> str:
 
 
 def revision_of(function: Callable[..., Any]) -> str:
-    """Return a hash of the function's source."""
+    """Return a hash of the function's source; of the empty text if its source is not known."""
+    import hashlib
+    import inspect  # not above: importing the package loads this module
+
     try:
         source = inspect.getsource(function)
     except (OSError, TypeError):
         source = ""
     return hashlib.blake2b(source.encode(), digest_size=8).hexdigest()
+
+
+@contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Make modules beside a configuration importable, as they are beside a script."""
+    entry = str(folder.resolve())
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        sys.path.remove(entry)
+
+
+_THRESHOLDS = (10_000, 10, 50)  # new objects, then collections, before the next older generation is searched
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Collect nothing inside the block, in which modules are imported or many lasting objects are made."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def existing_objects_frozen() -> Iterator[None]:
+    """Keep the collector from the objects that exist before the block, and let it search the others less often.
+
+    By itself it searches all objects once a quarter of them is new. Of few objects that quarter is soon there.
+    """
+    if gc.get_freeze_count():  # by whoever is around this block: their objects are left out already
+        yield
+        return
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    if thresholds[0]:  # 0 turns the collector off
+        gc.set_threshold(*map(max, thresholds, _THRESHOLDS))
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+
+
+def lazy_imports(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a package. `homes` maps each name to its module."""
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        with collection_paused():
+            return getattr(importlib.import_module(homes[name]), name)
+
+    def names() -> list[str]:
+        listed: list[str] = sys.modules[package].__all__
+        return listed
+
+    return get, names

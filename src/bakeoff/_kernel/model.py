@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bakeoff._kernel.plain_words import expectation
+from bakeoff._kernel.text import expectation
 
 _BUILDING = threading.RLock()
 

@@ -1,7 +1,12 @@
-"""Make untrusted texts safe to print on one line, names different from each other, and counts agree with their noun."""
+"""Format texts for people: untrusted text on one line, counts with their nouns, errors of pydantic in plain words."""
 
-from collections.abc import Container
+import re
+from collections.abc import Container, Iterable
 from itertools import chain, count
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 LINE_LENGTH = 300
 
@@ -50,3 +55,109 @@ def free_name(name: str, taken: Container[str], form: str = "{} ({})") -> str:
     """Return the name, or the first numbered form of it that is not taken: `name (2)`, `name (3)` and so on."""
     numbered = (form.format(name, number) for number in count(2))
     return next(free for free in chain([name], numbered) if free not in taken)
+
+
+def near_names(name: str, known: Iterable[str]) -> str:
+    """Return `: did you mean …?` with similar names, or `: there are …` with all names."""
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    return f": did you mean {', '.join(map(repr, near))}?" if near else f": there are {', '.join(names[:10]) or 'none'}"
+
+
+_MAX_SHOWN_LENGTH = 80
+
+_WHOLE, _NUMBER, _TRUTH = "has to be a whole number", "has to be a number", "has to be true or false"
+_TEXT, _LIST, _OBJECT = "has to be a text", "has to be a list", "has to be an object, with keys and values"
+_WANTED = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a key that is known here",
+    "json_invalid": "this is not JSON: {}",
+    "none_required": "has to be null",
+    "invalid_key": "has to have texts as keys",
+    "union_tag_invalid": "has to be of one of the types {}",
+    "union_tag_not_found": "needs the key {}",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), _WHOLE),
+    **dict.fromkeys(("float_type", "float_parsing", "decimal_type", "decimal_parsing"), _NUMBER),
+    **dict.fromkeys(("bool_type", "bool_parsing"), _TRUTH),
+    **dict.fromkeys(("string_type", "path_type", "bytes_type", "url_type"), _TEXT),
+    "string_too_short": "needs at least {} characters",
+    "string_too_long": "may have at most {} characters",
+    "string_pattern_mismatch": "does not match {}",
+    **dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type", "iterable_type"), _LIST),
+    **dict.fromkeys(
+        ("dict_type", "mapping_type", "model_type", "model_attributes_type", "dataclass_type", "is_instance_of"),
+        _OBJECT,
+    ),
+    "too_short": "needs at least {}",
+    "too_long": "may have at most {}",
+    "greater_than_equal": "has to be at least {}",
+    "greater_than": "has to be more than {}",
+    "less_than_equal": "has to be at most {}",
+    "less_than": "has to be less than {}",
+    "multiple_of": "has to be a multiple of {}",
+    "finite_number": "has to be a finite number",
+}
+_LIMITS = (
+    "expected_tags",
+    "discriminator",
+    "ge",
+    "gt",
+    "le",
+    "lt",
+    "multiple_of",
+    "min_length",
+    "max_length",
+    "pattern",
+    "error",
+)
+_WITHOUT_VALUE = ("value_error", "assertion_error", "missing", "extra_forbidden", "json_invalid")
+_OTHERS = re.compile(r"^[A-Z]\w* should ")  # messages without words of ours begin so
+
+
+def in_our_words(item: "ErrorDetails") -> str:
+    """Return the value and the expectation of one error of pydantic."""
+    if item["type"] in _WITHOUT_VALUE:
+        return expectation(item)
+    hidden = {"env", "headers", "clientSecret"} & set(item["loc"])  # values that may be secret
+    value = "" if hidden else f"{shown(item['input'])}: "
+    return f"{value}{expectation(item)}{_hint(item)}"
+
+
+def _hint(item: "ErrorDetails") -> str:
+    if item["type"] == "string_type" and isinstance(item["input"], int | float):
+        return ": put it in quotes"
+    known = re.findall(r"'([^']+)'", str(item.get("ctx", {}).get("expected", "")))
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(item["input"]), known, n=1)
+    return f": did you mean {near[0]!r}?" if near else ""
+
+
+def expectation(item: "ErrorDetails") -> str:
+    """Return what a value has to be, without the value."""
+    context = item.get("ctx", {})
+    if item["type"] in ("value_error", "assertion_error"):  # our own message, which names the value if it may be shown
+        return item["msg"].partition(", ")[2]
+    if item["type"] in ("literal_error", "enum"):
+        return f"has to be {context['expected']}"
+    limit = next((context[name] for name in _LIMITS if name in context), "")
+    if item["type"] == "string_too_short" and limit == 1:
+        return "must not be empty"
+    wanted = _WANTED.get(item["type"])
+    return _OTHERS.sub("has to ", item["msg"]) if wanted is None else wanted.format(_plain(limit))
+
+
+def _plain(limit: object) -> str:
+    return f"{limit:g}" if isinstance(limit, float) else str(limit)
+
+
+def shown(value: object) -> str:
+    """Format a value for an error. Objects show only their keys, because their values may be secret."""
+    if isinstance(value, dict):
+        return f"an object with {', '.join(map(str, value))}"[:_MAX_SHOWN_LENGTH] if value else "{}"
+    if isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        return f"a list of {len(value)}"
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[:_MAX_SHOWN_LENGTH]}…"

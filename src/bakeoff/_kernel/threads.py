@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -44,7 +44,7 @@ def _said_by(error: BaseException) -> str:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Return whether calling the function gives a coroutine. Every trial asks, so this is faster than `inspect`."""
+    """Return True if calling the function gives a coroutine. Every trial asks, so this is faster than `inspect`."""
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return inspect.iscoroutinefunction(function) if code is None else bool(code.co_flags & inspect.CO_COROUTINE)
 
@@ -155,7 +155,7 @@ class _IdleThreads:
             thread.start()
 
     def take_back(self, thread: _Thread) -> bool:
-        """Return whether the thread may wait for more work."""
+        """Keep the thread for more work. Return False if it has to end."""
         with self._lock:
             if self._waiting is None or len(self._waiting) >= _MAX_IDLE:
                 return False
@@ -172,3 +172,19 @@ async def _idle_threads(loop: asyncio.AbstractEventLoop) -> _IdleThreads:
         found = _IDLE[loop] = _IdleThreads()
         await found.open()
     return found
+
+
+First = TypeVar("First")
+Second = TypeVar("Second")
+
+
+async def both(first: Coroutine[Any, Any, First], second: Coroutine[Any, Any, Second]) -> tuple[First, Second]:
+    """Return both results. If one raises, cancel the other and wait for its end, so that nothing runs on unnoticed."""
+    tasks = asyncio.ensure_future(first), asyncio.ensure_future(second)
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

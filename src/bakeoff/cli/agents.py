@@ -1,11 +1,22 @@
-"""Declare `bakeoff agents`. Imports nothing heavy, to keep start-up fast."""
+"""Carry out `bakeoff agents`: run coding agents on exercises, verify exercises, list agents, build their image."""
 
+import asyncio
+import json
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
+from rich.text import Text
 from typer import Argument
 
+from bakeoff._kernel.text import visible
+from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
 from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import (
     AgentFiles,
     AgentFlags,
@@ -21,19 +32,33 @@ from bakeoff.cli.flags import (
     SelectionFlags,
     VerifyFlags,
 )
+from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
+from bakeoff.cli.verify import audited
+from bakeoff.doors.agents.agents import agent_statuses, known_agents
+from bakeoff.doors.agents.exercises import Exercise, find_exercises
+from bakeoff.doors.agents.image import CONTAINERFILE, plan_image
+from bakeoff.doors.agents.plan import build_plan, case_of
+from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
+from bakeoff.doors.agents.results.read import ExerciseResultReader, read_result
+from bakeoff.doors.agents.verify import gradable_exercises
+from bakeoff.engine.resources import sandbox_of
+from bakeoff.errors import BakeoffError, InfraError, UsageError
+from bakeoff.sandbox import choose_sandbox
+from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
+from bakeoff.sandbox.process import ProcessSandbox, has_landlock
+from bakeoff.storage.run_folder import RunFolder
 
-_HOME = "bakeoff.cli.exercises"
-ContainerEngine: TypeAlias = Literal["docker", "podman"]
-
-agents = group_of(
+app = group_of(
     "Benchmark command-line coding agents on exercises.",
     "bakeoff agents run --agent claude --agent oracle --exercise 5",
 )
 image = group_of("Build the image that agents run in with --sandbox docker.", "bakeoff agents image build")
-agents.add_typer(image, name="image")
+app.add_typer(image, name="image")
+ContainerEngine: TypeAlias = Literal["docker", "podman"]
 
 
-@command(agents, "run", _HOME)
+@command(app, "run")
 def run_agents(
     *,
     wanted: AgentFlags,
@@ -43,32 +68,120 @@ def run_agents(
     selection: SelectionFlags,
     no_open: NoOpen = False,
     ending: EndingFlags,
-) -> None:
+) -> int:
     """Let agents solve exercises, then grade their work with the original tests.
 
     --max-cost also stops a metered agent in the middle of a trial.
 
     Example: bakeoff agents run --agent claude --agent oracle --exercise 5 --max-cost 2
     """
+    request, options = ExercisesRequest(**wanted.values()), flags.options()
+    found = find_exercises(request.exercises, request.wanted)
+    warn(found.warnings)
+    exercises = found.exercises
+    if require_audit is not None:
+        exercises = audited(exercises, [case_of(exercise, request) for exercise in exercises], require_audit)
+    if print_instructions:
+        _print_prompts(exercises, request)
+        return PASSED
+    plan = selection.applied(build_plan(request, exercises))
+    if flags.dry_run:
+        print_dry_run(check_plan(plan, options), ending)
+        return PASSED
+    fit = gradable(exercises, request)
+    used = {exercise.name for exercise in fit}
+    unfit = [f"exercise {each.name!r} cannot be graded here" for each in found.exercises if each.name not in used]
+    plan = selection.applied(build_plan(request, fit).from_origin(left_out=(*found.left_out, *unfit)))
+    checked = check_plan(plan, options)
+    _warn_of_readable_examples(checked, request)
+    return carry_out(checked, ending, opened=not no_open)
 
 
-@command(agents, "verify", _HOME)
-def verify(*, wanted: ExerciseFlags, flags: VerifyFlags, as_json: AsJson = False) -> None:
+def _exercises_of(request: ExercisesRequest) -> tuple[Exercise, ...]:
+    found = find_exercises(request.exercises, request.wanted)
+    warn(found.warnings)
+    return found.exercises
+
+
+def gradable(exercises: Sequence[Exercise], request: ExercisesRequest) -> tuple[Exercise, ...]:
+    """Return the exercises whose tests can run here; warn of the others."""
+    fit, warnings = asyncio.run(gradable_exercises(exercises, request.test_command, say))
+    warn(warnings)
+    return fit
+
+
+def _warn_of_readable_examples(checked: CheckedPlan, request: ExercisesRequest) -> None:
+    """Warn where the sandbox can hide the example solutions from no agent."""
+    if all(subject.kind in ("oracle", "nop") for subject in checked.plan.subjects):
+        return
+    sandbox = sandbox_of(checked.options, checked.plan)()
+    if isinstance(sandbox, ProcessSandbox) and not sandbox.private_mounts and not has_landlock():
+        place = request.exercises or "the bundled exercises"
+        say(
+            f"warning: agents can read your files in this sandbox, and so the example solutions of {place}: "
+            "install bubblewrap, or use --sandbox docker; `bakeoff doctor` says more"
+        )
+
+
+def _print_prompts(exercises: Sequence[Exercise], request: ExercisesRequest) -> None:
+    """Print the prompts of exercises as agents get them."""
+    for exercise in exercises:
+        if len(exercises) > 1:
+            out().print(Text(f"=== {visible(exercise.name)} ==="))
+        for line in case_of(exercise, request).prompt.splitlines():
+            out().print(Text(visible(line.replace("\t", "    "), 100_000)), soft_wrap=True)
+
+
+@command(app, "verify")
+def verify(*, wanted: ExerciseFlags, flags: VerifyFlags, as_json: AsJson = False) -> int:
     """Check exercises: the example must pass, the starting files must fail. Exits with 1 if not.
 
     Example: bakeoff agents verify --exercise all
     """
+    from bakeoff.cli.verify import print_checks
+    from bakeoff.doors.agents.verify import verify_exercises
+
+    request = ExercisesRequest(**wanted.values())
+    exercises = gradable(_exercises_of(request), request)
+    options = flags.options()
+    checks = asyncio.run(verify_exercises(exercises, request, sandbox_of(options), options.jobs))
+    return print_checks(checks, "exercise", ("example", "stub"), as_json=as_json)
 
 
-@command(agents, "list", _HOME)
+@command(app, "list")
 def list_agents(*, agent_files: AgentFiles = None, sandbox: Sandbox = "auto", as_json: AsJson = False) -> None:
     """List the known agents: which are installed and start in the sandbox, and what each still needs.
 
     Example: bakeoff agents list
     """
+    chosen = choose_sandbox(sandbox)
+    statuses = asyncio.run(agent_statuses(known_agents(agent_files or ()), chosen))
+    if as_json:
+        print_json([{**status.model_dump(mode="json"), "ready": status.ready} for status in statuses])
+        return
+    shown = table("agent", "installed", "version", "provider", "metered", "needs")
+    for status in statuses:
+        missing = [] if status.installed else [status.install]
+        missing += [status.problem] if status.problem else []
+        missing += ["--model"] if status.model_required else []
+        missing += [f"set {names}" + (" or log in (--use-login)" if status.login else "") for names in status.missing]
+        add_row(
+            shown,
+            status.name,
+            "no" if not status.installed else "broken" if status.problem else "yes",
+            status.version or "–",
+            status.provider,
+            ", ".join(status.metered) or "not metered",
+            "; ".join(missing) or "nothing",
+        )
+    out().print(shown)
+    out().print(
+        f"versions were asked for in the {chosen.name} sandbox, as a run starts agents; --sandbox chooses another"
+    )
+    out().print("also: oracle (submits the example), nop (does nothing), cheat (tampers); they need nothing")
 
 
-@command(agents, "leaderboard", _HOME)
+@command(app, "leaderboard")
 def show_leaderboard(
     *,
     files: Annotated[
@@ -81,9 +194,51 @@ def show_leaderboard(
 
     Example: bakeoff agents leaderboard results --html board.html
     """
+    shown_as.check()
+    found = [file for file in (_named(files) if files else _found(results)) if _has_readable_run(file)]
+    if not found:
+        places = ", ".join(visible(str(path)) for path in files or [results])
+        raise UsageError(f"{places} has no result file of agents: name some, or start with `bakeoff agents run`")
+    board = rank_agents(found)
+    from bakeoff.cli.compare import show  # its imports take long, and no other command of agents needs them
+
+    show(partial(json.dumps, leaderboard_json(board)), describe_board(board), shown_as)
 
 
-@command(image, "build", _HOME)
+def _has_readable_run(file: AgentResult) -> bool:
+    """Return False and warn if the run folder beside a file is damaged: `bakeoff leaderboard` leaves it out too."""
+    try:
+        if file.run_folder is not None and (file.run_folder / "plan.json").is_file():
+            RunFolder(file.run_folder).read_plan()
+    except BakeoffError as error:
+        say(f"warning: left out: {error}")
+        return False
+    return True
+
+
+def _named(files: Sequence[Path]) -> Iterator[AgentResult]:
+    """Read files, and all the files of folders. A file that was named must be readable."""
+    for path in files:
+        if path.is_dir():
+            yield from _found(path)
+        elif not path.is_file():
+            raise UsageError(f"{visible(str(path))} does not exist: name result files of agents, or folders of them")
+        else:
+            yield AgentResult(path, read_result(path))
+
+
+def _found(folder: Path) -> Iterator[AgentResult]:
+    """Read all result files of a folder except `latest.json`, which is a copy; warn of damaged ones."""
+    reader = ExerciseResultReader()
+    for path in sorted(folder.glob("*.json")):
+        if path.name != "latest.json" and reader.recognises(path):
+            try:
+                yield AgentResult(path, read_result(path))
+            except BakeoffError as error:
+                say(f"warning: left out: {error}")
+
+
+@command(image, "build")
 def build_image(
     *,
     engine: ContainerEngine | None = flag(None, "The container engine. Default: the one that is installed."),
@@ -96,3 +251,22 @@ def build_image(
 
     Example: bakeoff agents image build --agent claude --dry-run
     """
+    image = plan_image(known_agents(agent_files or ()), agents or (), tag)
+    client = shutil.which(engine) if engine else find_client()
+    if dry_run:
+        out().file.write(f"{shlex.join(image.command(engine or client or 'docker'))}\n\n")
+        out().file.write(CONTAINERFILE.read_text("utf-8"))
+        return
+    if client is None:
+        raise UsageError(
+            f"{engine or 'docker or podman'} is not installed, and the image cannot be built without it: `apt-get "
+            f"install {'podman' if engine == 'podman' else 'docker.io'}`; --dry-run shows what would be built"
+        )
+    try:
+        done = subprocess.run(image.command(client), stdin=subprocess.DEVNULL, check=False)
+    except OSError as error:
+        raise UsageError(f"{client} cannot be started: {error}") from error
+    if done.returncode != 0:
+        raise InfraError(f"{client} did not build the image (exit code {done.returncode}); see its output above")
+    chosen = f"{CLIENT_VARIABLE}={engine} " if engine else ""
+    err().print(f"use it: {chosen}{IMAGE_VARIABLE}={visible(image.tag)} bakeoff agents run --sandbox docker --agent …")

@@ -6,24 +6,26 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of
-from bakeoff.cli.components import gradable_suites
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.cli.agents import gradable
 from bakeoff.cli.console import err, out, say, warn
-from bakeoff.cli.exercises import gradable
-from bakeoff.cli.flags import AuditFlags, VerifyFlags
+from bakeoff.cli.declare import command, group_of
+from bakeoff.cli.flags import AsJson, AuditFlags, Markdown, VerifyFlags
+from bakeoff.cli.run import gradable_suites
 from bakeoff.cli.run_plan import FAILED, PASSED, UNDECIDED
 from bakeoff.doors.agents import plan as exercises
 from bakeoff.doors.agents.exercises import find_exercises
 from bakeoff.doors.agents.request import ExercisesRequest
 from bakeoff.doors.components import plan as components
 from bakeoff.doors.components import suites as suite_files
-from bakeoff.engine.resources import open_resources
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.errors import UsageError
 from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, audit_cases, audit_digest
 from bakeoff.grading.references import References
@@ -32,19 +34,38 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case
 from bakeoff.report.audit import describe_audit
 from bakeoff.report.exports.badges import audit_badge
-from bakeoff.report.formatting import visible
 from bakeoff.report.render.html import write_report_page
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
+
+app = group_of()
 
 _READABLE = 0o644
 _ALL = ("999999999",)  # a number of exercises: without one, a published track gives its usual selection
 
 
+@command(app, "audit")
 def run_audit(
-    *, paths: Sequence[Path] | None, wanted: AuditFlags, flags: VerifyFlags, as_json: bool, markdown: bool
+    *,
+    paths: Annotated[
+        list[Path] | None,
+        Argument(
+            metavar="PATH",
+            help="A suite, a folder of suites, an exercise, or the checkout of a track. "
+            "Default: `tests` if it has suites, else the bundled ones.",
+        ),
+    ] = None,
+    wanted: AuditFlags,
+    flags: VerifyFlags,
+    as_json: AsJson = False,
+    markdown: Markdown = False,
 ) -> int:
-    """Audit cases and write the certificate. Return 1 if a case is not fit for use, 3 if one could not be audited."""
+    """Check what tests are worth, without any model: references must pass, cheats and small faults must fail.
+
+    Writes audit.json for --require-audit, a page and a badge. Exits with 1 if a case is not fit for use.
+
+    Example: bakeoff audit tests/my-suite --mutants 50
+    """
     settings = AuditSettings(**{name: vars(wanted)[name] for name in AuditSettings.model_fields})
     if as_json and markdown:
         raise UsageError("--json and --markdown both print to stdout: use only one of them")

@@ -3,17 +3,21 @@
 import os
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import typer
+from typer import Argument
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import in_megabytes
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import add_row, out, print_json, say, table
+from bakeoff.cli.declare import command, group_of
+from bakeoff.cli.flags import AsJson, Yes
 from bakeoff.errors import UsageError
-from bakeoff.report.formatting import visible
+
+app = group_of("Show and clear what can be downloaded or built again.", "bakeoff cache size")
 
 PARTS = {
     "models": "weights of models that run on this machine",
@@ -26,8 +30,12 @@ PARTS = {
 """The folders of the cache."""
 
 
-def cache_size(*, as_json: bool) -> None:
-    """Print how much each part of the cache takes."""
+@command(app, "size")
+def cache_size(*, as_json: AsJson = False) -> None:
+    """Show how much space each part of the cache takes.
+
+    Example: bakeoff cache size --json
+    """
     folder = cache_folder()
     sizes = {part: _size(folder / part) for part in PARTS}
     if as_json:
@@ -41,8 +49,20 @@ def cache_size(*, as_json: bool) -> None:
     out().print(f"{in_megabytes(sum(size for size, _ in sizes.values()))} in {visible(str(folder), 1000)}")
 
 
-def cache_clear(*, parts: Sequence[str] | None, yes: bool) -> None:
-    """Delete parts of the cache, by default all, after asking for confirmation."""
+@command(app, "clear")
+def cache_clear(
+    *,
+    parts: Annotated[
+        list[str] | None, Argument(metavar="PART", help="As `bakeoff cache size` names it. Default: all.")
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Delete parts of the cache: models, toolchains and prices are fetched again when they are needed.
+
+    No run and no recording is deleted. Do not clear the cache while something runs.
+
+    Example: bakeoff cache clear toolchains --yes
+    """
     if unknown := [part for part in parts or () if part not in PARTS]:
         raise UsageError(f"the cache has no part {unknown[0]!r}: choose from {', '.join(PARTS)}")
     folder = cache_folder()

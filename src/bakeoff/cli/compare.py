@@ -4,35 +4,56 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import err, out, say
-from bakeoff.cli.flags import CompareFlags, ReportFlags, SelfCheckFlags
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import ROUNDS, CompareFlags, ReportFlags, Results, SelfCheckFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, check_plan, watch
 from bakeoff.cli.trust import trusted_plan
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
-from bakeoff.report.blocks import BulletList, Facts, Quote, Report, Section
+from bakeoff.report.blocks import BulletList, Column, Datum, Facts, Quote, Report, Section, Table, Value
 from bakeoff.report.compare.comparison import FileName, compare_sources, read_arm
 from bakeoff.report.compare.description import describe_comparison
 from bakeoff.report.exports.github import harmless_in_logs, harmless_json
-from bakeoff.report.formatting import percent, sentence, span
+from bakeoff.report.formatting import UNKNOWN, percent, sentence, span
 from bakeoff.report.leaderboard.description import describe_leaderboard
 from bakeoff.report.leaderboard.ranking import SELFCHECK, rank_results, rank_sources
 from bakeoff.report.readers import find_source, known_readers
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.design import Design, design_of
 from bakeoff.stats.gates import GateJudgement, GateVerdict, judge
+from bakeoff.stats.power import too_few
 from bakeoff.stats.rounds import FlipRate, flip_rate, flip_rate_within
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 from bakeoff.storage.store_copy import fetch_all
 
+app = group_of()
 
-def run_compare(*, baseline: str, wanted: CompareFlags, shown_as: ReportFlags) -> int:
-    """Compare two runs, or two subjects of one run; return the exit code."""
+
+@command(app, "compare")
+def run_compare(
+    *,
+    baseline: Annotated[
+        str, Argument(metavar="BASELINE", help="The folder or name of a run, `latest`, or a result file.")
+    ],
+    wanted: CompareFlags,
+    shown_as: ReportFlags,
+) -> int:
+    """Compare two runs, or two subjects of one run, case by case.
+
+    Exit codes: 0 no regression is shown, 1 a regression is shown, 3 too much is missing to compare.
+
+    Example: bakeoff compare latest --subject-a small --subject-b large
+    """
     readers = known_readers()
     first = find_source(wanted.results, baseline, readers)
     report = compare_sources(
@@ -70,8 +91,17 @@ def show(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> 
         console.file.write(harmless_in_logs(printed.get()))
 
 
-def run_leaderboard(*, runs: list[str] | None, results: Path, shown_as: ReportFlags) -> None:
-    """Rank the subjects of runs and result files."""
+@command(app, "leaderboard")
+def run_leaderboard(
+    *,
+    runs: Annotated[list[str] | None, Argument(metavar="RUN", help="Runs or result files. Default: all runs.")] = None,
+    results: Results = Path("results"),
+    shown_as: ReportFlags,
+) -> None:
+    """Rank subjects by their latest results, in groups that cannot be told apart.
+
+    Example: bakeoff leaderboard --html leaderboard.html
+    """
     readers = known_readers()
     if runs:
         board = rank_sources([find_source(results, name, readers) for name in runs])
@@ -93,8 +123,12 @@ class SelfCheck(FrozenModel):
     exit_code: int
 
 
+@command(app, "selfcheck")
 def run_selfcheck(*, wanted: SelfCheckFlags, shown_as: ReportFlags) -> int:
-    """Run one subject twice. Return 1 if the two runs differ: then something besides the subject has changed."""
+    """Run one subject twice and report how often the results disagree.
+
+    Example: bakeoff selfcheck latest --subject oracle
+    """
     options, run = wanted.options(), wanted.run
     planned = demo_plan(with_model=False)
     if run:
@@ -170,3 +204,70 @@ def _rate(flips: FlipRate | None) -> str:
     if flips is None:
         return "an unknown share"
     return f"{percent(flips.rate)} (95 % interval {span(flips.interval)}, {count_of(flips.cases, 'case')})"
+
+
+@command(app, "power")
+def run_power(
+    *,
+    cases: int = flag(30, "How many cases there are.", min=1, max=100_000),
+    rounds: int = ROUNDS,
+    score: float = flag(
+        0.5, "The score that subjects are expected to have, about.", min=0.01, max=0.99, metavar="SCORE"
+    ),
+    shown_as: ReportFlags,
+) -> None:
+    """Show how small a difference a design can find, before any money is spent.
+
+    Example: bakeoff power --cases 50 --rounds 3
+    """
+    design = design_of(cases, rounds, score=score)
+    others = (design_of(2 * cases, rounds, score=score), design_of(cases, 2 * rounds, score=score))
+    show(design.model_dump_json, _describe_design(design, others), shown_as)
+
+
+def verdict_on(design: Design) -> str:
+    """Say in one sentence what a design can show, and what to do if that is nothing."""
+    size = f"{count_of(design.cases, 'case')} × {count_of(design.rounds, 'round')}"
+    if few := too_few(design.cases):
+        return few
+    if design.too_small or design.detectable is None:
+        return f"{size} are too few to tell any two subjects apart: use more cases"
+    return (
+        f"{size} find a difference of {100 * design.detectable:.0f} points between two subjects 4 times in 5, at usual "
+        f"noise; the interval of the difference is about ±{_points(design.difference_width)} points"
+    )
+
+
+def _describe_design(design: Design, others: tuple[Design, ...]) -> Report:
+    titles = (
+        Column("Cases", align="end"),
+        Column("Rounds", align="end"),
+        Column("Finds", align="end", help="the difference that is found 4 times in 5, in points"),
+        Column("Difference", align="end", help="half the width of its 95 % interval, in points"),
+        Column("Score", align="end", help="the same of one subject's score"),
+    )
+    notes = (
+        "Finds: the true difference, in points, that a paired comparison shows 4 times in 5 (power 80 %, level 5 %).",
+        "Difference and Score: half the width of their 95 % intervals, in points.",
+        f"Guessed: scores near {100 * design.score:.0f} %, half of a round's variance between cases, and a correlation "
+        "of 0.5 between the case scores of two subjects. After a run, `bakeoff compare` uses what was seen.",
+    )
+    table = Table(
+        titles, tuple(map(_design_row, (design, *others))), "This design, twice its cases, twice its rounds", notes
+    )
+    headline = sentence(verdict_on(design))
+    return Report("What this design can show", (Section("design", "Designs", (table,)),), headline=headline)
+
+
+def _design_row(design: Design) -> tuple[Value, ...]:
+    return (
+        design.cases,
+        design.rounds,
+        Datum("nothing" if design.too_small else _points(design.detectable), sort=design.detectable, tone="strong"),
+        Datum(f"±{_points(design.difference_width)}", sort=design.difference_width),
+        Datum(f"±{_points(design.score_width)}", sort=design.score_width),
+    )
+
+
+def _points(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{100 * share:.1f}"

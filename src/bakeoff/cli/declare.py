@@ -1,22 +1,26 @@
-"""Declare commands and their options without importing what carries the commands out.
+"""Declare commands and their options.
 
 A subclass of `Flags` holds the options of one purpose. `command` expands a parameter of such a type into one option
-for each field. Start-up must stay fast, so this module imports nothing heavy.
+for each field. `add_lazily` adds a command whose module is imported when the command is used. Start-up must stay fast,
+so this module imports nothing heavy.
 """
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import wraps
 from importlib import import_module
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import typer
 from typer import Option
+from typer.core import TyperCommand
 
-from bakeoff._kernel.processes import hide_our_memory
+from bakeoff._kernel.environment import hide_our_memory
 from bakeoff.options import RunOptions
+
+_Function = TypeVar("_Function", bound=Callable[..., int | None])
 
 
 @dataclass(slots=True)
@@ -71,62 +75,97 @@ class Flags:
         return RunOptions(**{name: value for name, value in self.values().items() if name in known}, **more)
 
 
-def command(group: typer.Typer, name: str, home: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a command to a group. The decorated function has no body: it declares the options.
+def command(group: typer.Typer, name: str) -> Callable[[_Function], _Function]:
+    """Add the decorated function to a group as a command.
 
-    The function of the same name in the module `home` carries the command out. It is imported when the command runs,
-    gets the same parameters, and returns the exit code, or None for 0. A class of flags among the parameters stands
-    for one option for each of its fields; a default of the parameter sets their defaults. The docstring is the help,
-    and its last paragraph the example: `Example: bakeoff …`.
+    The function returns the exit code, or None for 0. Its keyword-only parameters are the options. A class of flags
+    among them stands for one option for each of its fields. The docstring is the help, and its last paragraph the
+    example: `Example: bakeoff …`.
     """
 
-    def add(declared: Callable[..., None]) -> Callable[..., None]:
+    def add(function: _Function) -> _Function:
         groups: dict[str, type[Flags]] = {}
         expanded: list[inspect.Parameter] = []
-        for parameter, hint in declared.__annotations__.items():
-            default = (declared.__kwdefaults__ or {}).get(parameter, inspect.Parameter.empty)
+        defaults = function.__kwdefaults__ or {}
+        for parameter, hint in function.__annotations__.items():
             if isinstance(hint, type) and issubclass(hint, Flags):
                 groups[parameter] = hint
-                values = vars(hint() if default is inspect.Parameter.empty else default)
-                expanded += [
-                    _parameter(field, field_hint, getattr(hint, field), values[field])
-                    for field, field_hint in hint.hints().items()
-                ]
+                expanded += [_parameter(field, one, getattr(hint, field)) for field, one in hint.hints().items()]
             elif parameter != "return":
-                expanded.append(_parameter(parameter, hint, default, _default(default)))
+                expanded.append(_parameter(parameter, hint, defaults.get(parameter, inspect.Parameter.empty)))
 
-        @wraps(declared)
+        @wraps(function)
         def call(**given: Any) -> None:
             if ":/" in str(given.get("results")):
                 given["results"] = import_module("bakeoff.storage.store_copy").results_folder(given["results"])
             for parameter, flags in groups.items():
                 given[parameter] = flags(**{field: given.pop(field) for field in flags.hints()})
             hide_our_memory()
-            carry_out = getattr(import_module(home), declared.__name__)
             with import_module("bakeoff.cli.console").telling_of_damage():
-                code = carry_out(**given)
+                code = function(**given)
             raise typer.Exit(code or 0)
 
         vars(call).update(
-            home=home,
             __signature__=inspect.Signature(expanded),
             __annotations__={parameter.name: parameter.annotation for parameter in expanded},
         )
-        text, example = split_help(inspect.getdoc(declared) or "")
+        text, example = split_help(inspect.getdoc(function) or "")
         group.command(name, help=text, short_help=first_sentence(text), epilog=example)(call)
-        return declared
+        # Code that calls the function itself gets the same defaults as the command line.
+        function.__kwdefaults__ = {parameter: _default(declared) for parameter, declared in defaults.items()}
+        return function
 
     return add
 
 
-def group_of(text: str, example: str, **settings: Any) -> typer.Typer:
-    """Return a group of commands with its help and an example. Without a text, the group's callback has the help."""
-    _, shown = split_help(f"{text}\n\nExample: {example}")
+class LazyCommand(TyperCommand):
+    """Stand for a command or group until it is used: the list of commands needs only its name and one line of help.
+
+    `home` is the module that has it, imported when the command is used. The command is that of the same name in the
+    module's `app` or, in `module:attribute`, in another group; without one of this name, it is the group itself.
+    """
+
+    home: ClassVar[str]
+
+    def load(self) -> Any:
+        """Return the command or group that this one stands for."""
+        module, _, attribute = self.home.partition(":")
+        group = typer.main.get_group(getattr(import_module(module), attribute or "app"))
+        return group.commands.get(str(self.name), group)
+
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        return self.load().make_context(*args, **settings)
+
+
+def add_lazily(group: typer.Typer, package: str, commands: Iterable[tuple[str, str, str]]) -> None:
+    """Add commands and groups that are imported when they are used.
+
+    Each has a name, a line for the list of commands, and its module in the package (see `LazyCommand.home`).
+    """
+    for name, text, module in commands:
+        command_class = type("LazyCommand", (LazyCommand,), {"home": f"{package}.{module}"})
+        group.command(name, short_help=text, cls=command_class)(lambda: None)
+
+
+def subcommands(command: Any) -> dict[str, Any]:
+    """Return the commands of a group by name, with their modules imported; nothing for a command."""
+    commands = getattr(command, "commands", {})
+    return {name: child.load() if isinstance(child, LazyCommand) else child for name, child in commands.items()}
+
+
+def group_of(text: str = "", example: str = "", **settings: Any) -> typer.Typer:
+    """Return a group of commands with its help and an example.
+
+    A module whose commands belong to another group has one without help. So has a group with a callback, whose
+    docstring is the help.
+    """
     if text:
         settings |= {"help": text, "short_help": first_sentence(text)}
+    if example:
+        settings["epilog"] = split_help(f"\n\nExample: {example}")[1]
     settings["context_settings"] = {"help_option_names": ["--help", "-h"], **settings.get("context_settings", {})}
     # The rich-formatted help takes three times as long to appear.
-    return typer.Typer(epilog=shown, rich_markup_mode=None, **{"no_args_is_help": True, **settings})
+    return typer.Typer(rich_markup_mode=None, **{"no_args_is_help": True, **settings})
 
 
 def split_help(text: str) -> tuple[str, str | None]:
@@ -141,7 +180,8 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[.?]) ", " ".join(text.partition("\n\n")[0].split()), maxsplit=1)[0]
 
 
-def _parameter(name: str, hint: Any, declared: Any, default: Any) -> inspect.Parameter:
+def _parameter(name: str, hint: Any, declared: Any) -> inspect.Parameter:
+    default = _default(declared)
     if isinstance(declared, _Declared):
         hint = Annotated[hint, declared.option(name, hint, default)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)

@@ -18,16 +18,19 @@ from pathlib import Path
 from bakeoff._kernel.text import count_of
 from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import add_row, out, say, table
+from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import EndingFlags, OutputFlags, RunFlags
+from bakeoff.cli.flags import EndingFlags, NoOpen, OutputFlags, RunFlags
 from bakeoff.cli.init import STARTERS, write_starter
+from bakeoff.cli.models import variables
 from bakeoff.cli.pages import show, write_index_of, write_pages_of
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, conclude, run_checked
-from bakeoff.cli.serve import variables
 from bakeoff.errors import UsageError
 from bakeoff.report.formatting import duration, percent
 from bakeoff.report.summary import Summary, tallied
 from bakeoff.storage.run_folder import RunFolder, run_folders
+
+app = group_of()
 
 _CONTROLS = {"oracle": 1, "nop": 0}
 _EXPECTED = (PASSED, FAILED)  # a subject that fails is a result
@@ -95,8 +98,18 @@ def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> list[Demo
     return parts
 
 
-def run_demo(*, quick: bool, flags: RunFlags, outputs: OutputFlags, no_open: bool) -> int:
-    """Run the demo. The exit code says whether it ran as it should, not whether its subjects passed."""
+@command(app, "demo")
+def run_demo(
+    *,
+    quick: bool = flag(False, "Only six questions and four small programs, in seconds."),
+    flags: RunFlags,
+    outputs: OutputFlags,
+    no_open: NoOpen = False,
+) -> int:
+    """Show a slice of everything with a model that runs on this machine. Needs no API key.
+
+    Example: bakeoff demo
+    """
     if quick:
         return _run_questions(flags, outputs)
     if given := [name.removeprefix("as_") for name, value in outputs.values().items() if value]:

@@ -14,8 +14,12 @@ from rich.text import Text
 from bakeoff._kernel.environment import read_environment
 from bakeoff._version import __version__
 from bakeoff.cli.console import add_row, out, print_json, table
+from bakeoff.cli.declare import command, group_of
+from bakeoff.cli.flags import AsJson, Results
 from bakeoff.errors import UsageError
 from bakeoff.sandbox import available
+
+app = group_of()
 
 KEYS = (
     "AI_GATEWAY_API_KEY",
@@ -43,8 +47,12 @@ class DoctorFinding:
     advice: str = ""
 
 
-def show_health(*, as_json: bool, results: Path) -> None:
-    """Print what this machine has and lacks."""
+@command(app, "doctor")
+def show_health(*, as_json: AsJson = False, results: Results = Path("results")) -> None:
+    """Check this machine: what is installed, what is missing, and how to get it.
+
+    Example: bakeoff doctor --json
+    """
     findings = list(look(results))
     if as_json:
         print_json([asdict(finding) for finding in findings])

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.cli.compare import verdict_on
 from bakeoff.cli.console import add_row, out, print_json, table
 from bakeoff.cli.flags import OutputFlags
-from bakeoff.cli.power import verdict_on
 from bakeoff.cli.run_plan import CheckedPlan
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.formatting import cost, visible
+from bakeoff.report.formatting import cost
 from bakeoff.stats.design import design_of
 from bakeoff.storage.run_folder import run_folders
 

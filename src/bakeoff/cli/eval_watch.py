@@ -4,7 +4,7 @@ from itertools import islice
 
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import say, warn
-from bakeoff.cli.evals import run_options
+from bakeoff.cli.eval import run_options
 from bakeoff.cli.flags import EndingFlags, EvalRunFlags, SelectionFlags
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, check_plan, conclude, run_checked
 from bakeoff.cli.watching import WatchSession, open_watch

@@ -8,10 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import Annotated, TextIO, get_args
 
-from bakeoff.cli.console import say
+from typer import Argument
+
+from bakeoff._kernel.choices import ExportFormat, LogFormat
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.cli.console import out, print_json, say
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import AsJson, Output, Results, RunName
 from bakeoff.errors import UsageError
+from bakeoff.logs.importing import ImportedRun, import_log
+from bakeoff.logs.reader import Choices, plan_source
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import Blocks
 from bakeoff.report.exports.badges import run_badge, score_badge
@@ -24,10 +32,12 @@ from bakeoff.report.readers import Source, find_source
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run
-from bakeoff.storage.damage_notes import note_damage
+from bakeoff.storage.journal_lines import note_damage
+from bakeoff.storage.object_store import is_store_address
 
-if TYPE_CHECKING:
-    from bakeoff._kernel.choices import ExportFormat
+app = group_of()
+_LOG_FORMATS = ", ".join(get_args(LogFormat))
+
 
 STDOUT = "-"
 
@@ -46,8 +56,19 @@ class ExportRequest:
         return self.run_records.plan
 
 
-def run_export(*, run: str, results: Path, format_: "ExportFormat", output: str, subject: str | None) -> None:
-    """Write a run, or one of its subjects, in the given format."""
+@command(app, "export")
+def run_export(
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    format_: ExportFormat = flag("csv", "The format to write.", "--format"),
+    output: Output = "-",
+    subject: str | None = flag(None, "Export only this subject.", metavar="NAME"),
+) -> None:
+    """Write a run in the format of another tool.
+
+    Example: bakeoff export latest --format junit -o junit.xml
+    """
     source = find_source(results, run)
     plan = source.plan if subject is None else _with_subject(source, subject)
     records = (record for record in source.records() if subject in (None, record.subject))
@@ -124,7 +145,7 @@ def _blocks(wanted: ExportRequest) -> Blocks:
     return describe_run(wanted.source.name, wanted.run_records)
 
 
-FORMATS: "dict[ExportFormat, Callable[[ExportRequest], None]]" = {
+FORMATS: dict[ExportFormat, Callable[[ExportRequest], None]] = {
     "csv": _csv,
     "parquet": _parquet,
     "inspect": _inspect,
@@ -155,3 +176,53 @@ def _file_at(output: str, format_: str) -> Iterator[Path]:
     with replace_file(Path(output)) as path:
         yield path
     say(f"wrote {output}")
+
+
+@command(app, "import")
+def run_import(
+    *,
+    logs: Annotated[list[Path], Argument(metavar="LOG", help="Files or folders that another tool wrote.")],
+    results: Results = Path("results"),
+    format_: LogFormat | None = flag(
+        None,
+        f"One of {_LOG_FORMATS}. Default: by the content.",
+        "--format",
+        metavar="FORMAT",
+    ),
+    scorer: list[str] | None = flag(None, "Count only this scorer of a log."),
+    threshold: float | None = flag(
+        None, "The score from which a trial passes. Default: 1 if all scores are pass or fail.", min=0, max=1
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Make a run of a log of another tool.
+
+    Inspect, Harbor, promptfoo, DeepEval, pydantic-evals and SWE-bench are known. Every command for runs then works on
+    it. `compare`, `leaderboard`, `report` and `export` also take a log as it is.
+
+    Example: bakeoff import logs/task.eval
+    """
+    if is_store_address(str(results)):
+        raise UsageError(f"--results {results}: logs are imported into a folder on this machine: name one")
+    choices = Choices(format=format_, scorers=tuple(scorer or ()), threshold=threshold)
+    made = []
+    for path in logs:
+        made.append(imported := import_log(path, results, choices))
+        if not as_json:
+            say(f"imported {visible(str(path), 300)}: {_describe_import(imported)}")
+            out().file.write(f"{imported.folder.path}\n")
+    if as_json:
+        print_json({"runs": [str(imported.folder.path) for imported in made]})
+    else:
+        name = made[-1].folder.label
+        say(f"next: `bakeoff runs show {name}`, `bakeoff report {name}`, `bakeoff leaderboard`")
+
+
+def _describe_import(imported: ImportedRun) -> str:
+    plan = imported.plan
+    design = " × ".join(
+        count_of(count, what)
+        for count, what in ((len(plan.cases), "case"), (len(plan.subjects), "subject"), (plan.rounds, "round"))
+    )
+    verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in sorted(imported.verdicts.items()))
+    return f"{design} from {plan_source(plan).words}: {verdicts}"

@@ -14,7 +14,7 @@ from bakeoff._kernel.choices import (
     UndecidableRule,
     shard_in,
 )
-from bakeoff._kernel.cores import JOBS_RULE
+from bakeoff._kernel.environment import JOBS_RULE
 from bakeoff.cli.declare import Flags, flag
 from bakeoff.errors import UsageError
 

@@ -2,15 +2,25 @@
 
 import shlex
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Annotated, Literal, get_args
 
+from typer import Argument, Option
+
+from bakeoff import bundled
 from bakeoff._kernel.choices import StarterKind
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import out, say
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.doors.components.suites import DEFAULT_FOLDER
 from bakeoff.doors.mcp.examples import find_example, write_example_files
+from bakeoff.errors import UsageError
+
+app = group_of()
+suites = group_of("Write suites of your own.", "bakeoff suite new greeting --framework react")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +83,60 @@ def write_starter(kind: StarterKind, folder: Path, *, force: bool = False) -> li
     return write_example_files(STARTERS[kind].files(), folder, force=force)
 
 
-def init(*, kind: StarterKind, folder: Path, force: bool) -> int:
-    """Write a start, and print what to do with it."""
-    for path in write_starter(kind, folder, force=force):
+@command(app, "init")
+def init(
+    *,
+    kind: Annotated[
+        StarterKind, Argument(metavar="KIND", help=f"What to begin with: {', '.join(get_args(StarterKind))}.")
+    ],
+    folder: Annotated[Path, Argument(metavar="DIR", help="The folder to write to.")] = Path(),
+    force: bool = flag(False, "Overwrite existing files."),
+) -> None:
+    """Write a small start that runs as it is.
+
+    Example: bakeoff init eval
+    """
+    print_start(write_starter(kind, folder, force=force), folder, STARTERS[kind].then)
+
+
+def print_start(files: Iterable[Path], folder: Path, commands: Iterable[str]) -> None:
+    """Print which files were written, and the commands to try in their folder."""
+    for path in files:
         say(f"wrote {path}")
     out().print("Now try:")
     if folder.resolve() != Path.cwd():
         out().print(f"  cd {visible(shlex.quote(str(folder)), 2000)}", soft_wrap=True)
-    for command in STARTERS[kind].then:
-        out().print(f"  {command}", soft_wrap=True)
+    for line in commands:
+        out().print(f"  {line}", soft_wrap=True)
+
+
+@command(suites, "new")
+def new(
+    *,
+    name: Annotated[str, Argument(metavar="NAME", help="The name of the suite, and of its folder.")],
+    framework: Annotated[
+        Literal["svelte", "react", "vue", "typescript", "python"], Option("--framework", help="What answers are in.")
+    ] = "svelte",
+    suites: Annotated[
+        Path | None, Option("--suites", metavar="DIR", help="The folder of suites. Default: `tests`.")
+    ] = None,
+) -> int:
+    """Write a small suite that verifies, to be changed into your own.
+
+    Example: bakeoff suite new greeting --framework react
+    """
+    if Path(name).name != name or name.startswith(".") or not name.isprintable() or not name.strip():
+        raise UsageError(f"{name!r} is no name for a suite: it becomes a folder, such as {'my-counter'!r}")
+    folder = (suites or DEFAULT_FOLDER) / name
+    if folder.exists():
+        raise UsageError(f"{folder} exists already: choose another name, or remove it first")
+    template = Path(bundled.__file__).parent / "templates" / framework
+    try:
+        shutil.copytree(template, folder, copy_function=shutil.copyfile)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror}") from error
+    words = ["bakeoff", "verify", *(["--suites", str(suites)] if suites else []), "--suite", name, "--watch"]
+    for path in sorted(folder.iterdir()):
+        out().print(f"wrote {visible(str(path))}")
+    out().print(f"Check it with `{visible(shlex.join(words), 1000)}`, and change it into yours.")
     return 0

@@ -5,11 +5,12 @@ import getpass
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 
-from bakeoff._kernel.text import count_of, part_of
+from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff._kernel.threads import call
 from bakeoff.cli.compare import show
 from bakeoff.cli.console import out, say
-from bakeoff.cli.flags import JudgeAuditFlags, LabelFlags, ReportFlags
+from bakeoff.cli.declare import command, group_of
+from bakeoff.cli.flags import JudgeAuditFlags, LabelFlags, ReportFlags, RunName
 from bakeoff.cli.pages import open_address
 from bakeoff.cli.trust import trusted_plan
 from bakeoff.doors import door_of
@@ -21,7 +22,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.protocols import ModelJudge, ScoreInput, Scorer, Workspace
 from bakeoff.record import NO_USAGE, Record, Transcript, Usage
-from bakeoff.report.formatting import cost, visible
+from bakeoff.report.formatting import cost
 from bakeoff.report.judges.audit import agreement_of, audit_judge
 from bakeoff.report.judges.audit_description import agreement_blocks, describe_judge_audit
 from bakeoff.report.judges.calibration import Judgements, repeated_scores
@@ -30,11 +31,20 @@ from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder, find_run
 
+app = group_of()
+judges = group_of("Check model judges against labels of people.", "bakeoff judge audit latest")
+
 _AT_A_TIME = 8  # questions to a judge
 
 
-def label_run(*, run: str, wanted: LabelFlags) -> None:
-    """Serve the page on which a person labels answers, then print how far labellers agree."""
+@command(app, "label")
+def label_run(*, run: RunName = "latest", wanted: LabelFlags) -> None:
+    """Label answers of a run in the browser, by keyboard, to calibrate the judge that scored them.
+
+    Answers are drawn by the judge's score, and shown without it and without the subject. Stop and continue any time.
+
+    Example: bakeoff label latest --count 50
+    """
     from bakeoff.report.view import make_label_app, serve_app
     from bakeoff.report.view.label import Labelling
 
@@ -74,8 +84,12 @@ def _labeller(name: str | None) -> str:
     return found
 
 
-def run_judge_audit(*, run: str, wanted: JudgeAuditFlags, shown_as: ReportFlags) -> None:
-    """Hold a judge against the labels of a run, and print or write what was found."""
+@command(judges, "audit")
+def run_judge_audit(*, run: RunName = "latest", wanted: JudgeAuditFlags, shown_as: ReportFlags) -> None:
+    """Compare a judge with the labels of a run: how often it is right, flips, or is swayed by length or position.
+
+    Example: bakeoff judge audit latest --html judge.html
+    """
     folder = find_run(wanted.results, run)
     asks = wanted.repeat is not None  # only then the judge is built and asked
     plan = trusted_plan(folder, trust=wanted.trust or not asks, doing="bakeoff judge audit --repeat")

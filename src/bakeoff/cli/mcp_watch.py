@@ -4,30 +4,30 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bakeoff._kernel.text import visible
 from bakeoff.cli.console import err, out, say, warn
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
 from bakeoff.cli.pages import show
 from bakeoff.cli.run_plan import PASSED, EndedRun, check_plan, watch, worst_of
 from bakeoff.cli.watching import WatchSession, open_watch
 from bakeoff.doors import DoorResults, FinishedRun
-from bakeoff.doors.mcp.confusion import confusions
-from bakeoff.doors.mcp.outcome import outcome_of
+from bakeoff.doors.mcp.outcome import confusions, outcome_of
 from bakeoff.doors.mcp.plan import EvaluationRequest, settings_of, suite_name
 from bakeoff.doors.mcp.results.report import failure_reason
 from bakeoff.doors.mcp.results.sections import page_parts, state_with
+from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.doors.mcp.suites import SelectedSuite, find_suites, prepare, read_suites
-from bakeoff.doors.mcp.versions import compare_with_run_before
 from bakeoff.doors.mcp.watch import EarlierRun, Selection, cycle_blocks, select, suite_sources
 from bakeoff.engine.reuse import delete_runs, start_run
 from bakeoff.engine.watch import WRONG_CONFIGURATION, Changes, WatchLoop, forget_modules, report_error
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.record import Record, Verdict
-from bakeoff.report.formatting import visible
+from bakeoff.record import Record
 from bakeoff.report.render.html import write_cycle, write_run_page
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.summary import tallied
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder
+from bakeoff.verdict import Verdict
 
 _MAX_REASON_LENGTH = 200
 
@@ -163,10 +163,11 @@ class _McpWatch:
         plan, door = selection.noted_in(prepared.plan), prepared.door
         settings = settings_of(plan)
         checked = check_plan(plan, self._session.limited(prepared.options), door)
-        options = replace(checked.options, folder=start_run(plan, checked.options, selection.carried).path)
+        folder = start_run(plan, checked.options, selection.carried)
+        options = replace(checked.options, folder=folder.path)
         running = watch(checked, options, err(), lambda record: _line(record, selection))
         stopped = self._session.runner.run(running)
-        folder = FinishedRunFolder(options.folder)
+        folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
         self._session.spent += folder.spent()
         records = list(folder.latest_records(plan))
         tally = tallied(plan, records)

@@ -1,21 +1,29 @@
 """Carry out `bakeoff models`: list models, show prices, download a local model."""
 
+import asyncio
 import datetime
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 from rich.text import Text
+from typer import Argument
 
-from bakeoff._kernel.text import count_of
-from bakeoff.cli.console import add_row, err, out, print_json, table
-from bakeoff.cli.run_plan import PASSED, UNDECIDED
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.cli.console import add_row, err, out, print_json, say, table
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import AsJson, Refresh
+from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED
 from bakeoff.errors import InfraError, UsageError
+from bakeoff.models.embedded import EmbeddedServer
+from bakeoff.models.embedded.launch import EmbeddedEndpoint
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
 from bakeoff.models.prices import (
     GENAI,
@@ -27,7 +35,9 @@ from bakeoff.models.prices import (
     models_of_genai,
 )
 from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
-from bakeoff.report.formatting import UNKNOWN, visible
+from bakeoff.report.formatting import UNKNOWN
+
+app = group_of("List models, show prices, download a model.", "bakeoff models list --provider local")
 
 _OUR_NAMES = {"x-ai": "xai"}  # providers that have another name in genai-prices
 _NEAR = 5
@@ -67,8 +77,20 @@ class ModelRow:
         }
 
 
-def list_models(*, provider: str | None, search: str | None, refresh: bool, as_json: bool) -> int:
-    """Print models with their prices; return the exit code."""
+@command(app, "list")
+def list_models(
+    *,
+    provider: str | None = flag(
+        None, "Only models of this provider, such as local, gateway or openai.", metavar="NAME"
+    ),
+    search: str | None = flag(None, "Only models with this text in the name.", metavar="TEXT"),
+    refresh: Refresh = False,
+    as_json: AsJson = False,
+) -> int:
+    """List models with their prices. Uses the network only with --refresh.
+
+    Example: bakeoff models list --provider local
+    """
     gateway, code = _ask_gateway(refresh=refresh)
     rows = list(_all_rows(gateway))
     if provider is not None:
@@ -174,8 +196,17 @@ def _source(row: ModelRow) -> str:
     return f"{source}: {row.note}" if row.note else source
 
 
-def show_prices(*, names: list[str], refresh: bool, as_json: bool) -> int:
-    """Print the prices of models; return the exit code."""
+@command(app, "prices")
+def show_prices(
+    *,
+    names: Annotated[list[str], Argument(metavar="MODEL", help="Models, such as anthropic/claude-sonnet-4.")],
+    refresh: Refresh = False,
+    as_json: AsJson = False,
+) -> int:
+    """Show what models cost per million tokens, with the source and the date of each price.
+
+    Example: bakeoff models prices anthropic/claude-sonnet-4
+    """
     gateway, code = _ask_gateway(refresh=refresh)
     found = {name: _priced(name, gateway) for name in names}
     rows = [row for row in found.values() if row is not None]
@@ -240,8 +271,14 @@ def _last_part(name: str) -> str:
 Transferred = Callable[[int, int | None], None]
 
 
-def pull_model(*, name: str) -> int:
-    """Download the weights of a local model; return the exit code."""
+@command(app, "pull")
+def pull_model(
+    *, name: Annotated[str, Argument(metavar="MODEL", help="A local model from `bakeoff models list`.")]
+) -> int:
+    """Download a model that runs on this machine, so that runs need no network.
+
+    Example: bakeoff models pull smollm2
+    """
     from bakeoff.models.embedded.weights import pull
 
     try:
@@ -279,3 +316,50 @@ def show_transfer(console: Console) -> Iterator[tuple[Transferred, Callable[[str
             bar.update(task, completed=done, total=total)
 
         yield progress, lambda message: bar.console.print(Text(message))
+
+
+_PREFIXES = ("OPENAI", "OPENAI_COMPATIBLE")
+
+
+@command(app, "serve")
+def serve_model(
+    *,
+    model: str = flag("smollm2", "A local model from `bakeoff models list`.", metavar="MODEL"),
+    command: Annotated[
+        list[str] | None,
+        Argument(metavar="COMMAND", help="Serve while this runs, with variables that name the server."),
+    ] = None,
+) -> int:
+    """Serve a model that runs on this machine to other programs, as a server of the OpenAI API.
+
+    Example: bakeoff models serve
+    """
+    try:
+        return asyncio.run(_serve(model.removeprefix("local:"), command or ()))
+    except KeyboardInterrupt:
+        return INTERRUPTED if command else 0
+
+
+async def _serve(model: str, command: Sequence[str]) -> int:
+    async with EmbeddedServer(model, say=say).open() as endpoint:
+        if command:
+            return await asyncio.to_thread(run_with, endpoint, command)
+        for name, value in variables(endpoint).items():
+            out().print(f"export {name}={visible(value)}", soft_wrap=True)
+        say(f"{endpoint.model_name} is served until Ctrl-C; the lines above are for another terminal")
+        await asyncio.Event().wait()
+        return 0
+
+
+def run_with(endpoint: EmbeddedEndpoint, command: Sequence[str]) -> int:
+    """Run a command that finds the server, and return its exit code."""
+    try:
+        return subprocess.run(command, env={**os.environ, **variables(endpoint)}, check=False).returncode
+    except OSError as error:
+        raise UsageError(f"{command[0]!r} cannot be started: {error.strerror}") from error
+
+
+def variables(endpoint: EmbeddedEndpoint) -> dict[str, str]:
+    """Return the variables by which clients find the server."""
+    values = {"BASE_URL": endpoint.base_url, "API_KEY": endpoint.api_key}
+    return {f"{prefix}_{name}": value for prefix in _PREFIXES for name, value in values.items()}

@@ -3,12 +3,16 @@
 import os
 import sys
 import webbrowser
-from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
 
 from bakeoff.cli.console import out, say
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import NoOpen, Port, Results
 from bakeoff.doors import parts_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.leaderboard.ranking import NothingToRank
@@ -26,12 +30,26 @@ from bakeoff.report.render.html.index_page import INDEX_NAME, LEADERBOARD_NAME
 from bakeoff.storage.run_folder import LATEST, RunFolder, run_folders
 from bakeoff.storage.store_copy import fetch_all
 
+app = group_of()
+
 _QUICKLY_RANKED = 32_000_000
 """The bytes of all journals up to which each run updates the leaderboard; `bakeoff build` always does."""
 
 
-def report_runs(*, runs: Sequence[str] | None, results: Path, output: Path | None, no_open: bool) -> None:
-    """Write one page for each run or result file, beside it or to the output."""
+@command(app, "report")
+def report_runs(
+    *,
+    runs: Annotated[
+        list[str] | None, Argument(metavar="RUN", help="Runs or result files. Default: the latest run.")
+    ] = None,
+    results: Results = Path("results"),
+    output: Path | None = flag(None, "The page to write, for a single run.", "--output", "-o", metavar="FILE"),
+    no_open: NoOpen = False,
+) -> None:
+    """Write the page of a run: one HTML file with every transcript.
+
+    Example: bakeoff report latest -o page.html
+    """
     sources = [find_source(results, name) for name in runs or [LATEST]]
     if output is not None and len(sources) > 1:
         raise UsageError(f"-o {output} names one file for {len(sources)} runs: leave it out, or name one run")
@@ -83,8 +101,17 @@ def write_index_of(results: Path, target: Path | None = None) -> Path:
     return write_index(target or results / INDEX_NAME, chain(read_entries(results), read_file_entries(results)))
 
 
-def index_results(*, results: Path, output: Path | None, no_open: bool) -> None:
-    """Write the index of all runs."""
+@command(app, "index")
+def index_results(
+    *,
+    results: Results = Path("results"),
+    output: Path | None = flag(None, "The page to write. Default: index.html.", "--output", "-o", metavar="FILE"),
+    no_open: NoOpen = False,
+) -> None:
+    """Write a page that lists all runs, with search, history and comparison.
+
+    Example: bakeoff index --no-open
+    """
     _refuse_missing(results)
     fetch_all(results, say)
     page = write_index_of(results, output)
@@ -93,8 +120,12 @@ def index_results(*, results: Path, output: Path | None, no_open: bool) -> None:
         show(page)
 
 
-def build_results(*, results: Path, no_open: bool) -> int:
-    """Write every page that does not match its plan and journal, and the index; return 1 if a run cannot be shown."""
+@command(app, "build")
+def build_results(*, results: Results = Path("results"), no_open: NoOpen = False) -> int:
+    """Write every page that is missing or out of date, and the index.
+
+    Example: bakeoff build --no-open
+    """
     _refuse_missing(results)
     fetch_all(results, say)
     refused = 0
@@ -132,8 +163,17 @@ def _refuse_missing(results: Path) -> None:
         raise UsageError(f"--results {results} is not a folder: name the one that holds your runs")
 
 
-def view_results(*, results: Path, port: int, no_open: bool) -> None:
-    """Serve the pages until Ctrl-C."""
+@command(app, "view")
+def view_results(
+    *,
+    results: Results = Path("results"),
+    port: Port = 0,
+    no_open: NoOpen = False,
+) -> None:
+    """Serve the pages on this machine, and follow runs while they go on.
+
+    Example: bakeoff view --port 8000
+    """
     from bakeoff.report.view import serve
 
     fetch_all(results, say)

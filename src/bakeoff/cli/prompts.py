@@ -160,7 +160,7 @@ def confirm(message: str, *, default: bool) -> bool:
 
 def advice(error: UsageError) -> str:
     """Return the advice at the end of an error message: a prompt has room for one line."""
-    from bakeoff.report.formatting import visible  # takes half a second to load
+    from bakeoff._kernel.text import visible  # takes half a second to load
 
     return visible(str(error).rpartition(": ")[2])
 

@@ -9,22 +9,28 @@ from rich.text import Text
 
 from bakeoff._kernel.choices import SandboxName
 from bakeoff._kernel.model import first_problem
-from bakeoff._kernel.text import part_of
+from bakeoff._kernel.text import part_of, visible
 from bakeoff.cli.console import out, tell_of_signature
+from bakeoff.cli.declare import command, group_of
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import EndingFlags, RescoreFlags, ResumeFlags
+from bakeoff.cli.flags import EndingFlags, NoOpen, RescoreFlags, ResumeFlags, RunName
 from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
 from bakeoff.cli.trust import trusted_plan
 from bakeoff.engine.resume import read_progress, trials_left
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
-from bakeoff.report.formatting import visible
 from bakeoff.storage.made_here import why_unknown
 from bakeoff.storage.run_folder import RunFolder, find_run
 
+app = group_of()
 
-def resume_run(*, run: str, flags: ResumeFlags, no_open: bool, ending: EndingFlags) -> int:
-    """Continue a run, by default in the sandbox that it was started with."""
+
+@command(app, "resume")
+def resume_run(*, run: RunName = "latest", flags: ResumeFlags, no_open: NoOpen = False, ending: EndingFlags) -> int:
+    """Continue a stopped run, and retry trials that were lost to infra, budget or grader problems.
+
+    Example: bakeoff resume latest --max-cost 5
+    """
     folder = find_run(flags.results, run)
     options = replace(flags.options(), results=results_of(folder, flags.results))
     plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff resume")
@@ -42,8 +48,12 @@ def resume_run(*, run: str, flags: ResumeFlags, no_open: bool, ending: EndingFla
     return carry_out(checked, ending, folder=folder, opened=not no_open)
 
 
-def rescore_run(*, run: str, flags: RescoreFlags, ending: EndingFlags) -> int:
-    """Score the recorded attempts of a run again, with other scorers where some are named."""
+@command(app, "rescore")
+def rescore_run(*, run: RunName = "latest", flags: RescoreFlags, ending: EndingFlags) -> int:
+    """Score the recorded attempts of a run again, without making new attempts.
+
+    Example: bakeoff rescore latest --scorer exact
+    """
     folder = find_run(flags.results, run)
     plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff rescore")
     if flags.scorers:

@@ -16,6 +16,7 @@ from types import FrameType
 
 from rich.console import Console
 
+from bakeoff._kernel.text import visible
 from bakeoff.cli.console import err, out, results_alone_on_stdout, say
 from bakeoff.cli.flags import EndingFlags
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
@@ -35,7 +36,7 @@ from bakeoff.report.compare.decisions import describe_comparisons
 from bakeoff.report.compare.treatments import treatment_effects
 from bakeoff.report.exports.ci import CiRun, markdown_of, write_ci_outputs
 from bakeoff.report.exports.github import harmless_in_logs
-from bakeoff.report.formatting import cost, visible
+from bakeoff.report.formatting import cost
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks

@@ -3,21 +3,23 @@
 import heapq
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.text import Text
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, part_of, shorten, visible
 from bakeoff.cli.console import add_row, out, print_json, say, table
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import AsJson, Results, RunName, Yes
 from bakeoff.cli.run_plan import print_spending, summary_facts, summary_json
-from bakeoff.cli.show_trial import show_trial
-from bakeoff.errors import UsageError
-from bakeoff.plan import Plan
+from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.plan import Plan, Trial
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
-from bakeoff.report.formatting import cost, percent, visible
+from bakeoff.report.formatting import as_text, cost, percent
 from bakeoff.report.judges.calibration import Judgements, calibration_table
 from bakeoff.report.readers import Source, find_source, is_log
 from bakeoff.report.reasons import why_unscored
@@ -26,9 +28,24 @@ from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks
 from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.storage import store_upload
+from bakeoff.storage.journal import JournalMark
+from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.labels import read_labels
+from bakeoff.storage.repair import ASIDE, Repair, repair_run
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run, place_of_runs
+from bakeoff.storage.signature import (
+    changes_since,
+    key_id,
+    make_key,
+    public_file,
+    read_private_key,
+    read_public_key,
+    read_signature,
+    sign_run,
+)
 from bakeoff.storage.store_copy import fetch_all, store_of
+
+app = group_of("List, show, check and delete past runs.", "bakeoff runs show latest")
 
 _SHOWN = 20
 _FILES = (".json", ".jsonl", ".eval")  # endings of result files
@@ -36,8 +53,12 @@ _HISTORY = 100  # scores of earlier runs in JSON
 _SPARKS = 10  # scores of earlier runs in the table
 
 
-def list_runs(*, results: Path, as_json: bool) -> None:
-    """Print all runs, newest first."""
+@command(app, "list")
+def list_runs(*, results: Results = Path("results"), as_json: AsJson = False) -> None:
+    """List all runs, newest first.
+
+    Example: bakeoff runs list --json
+    """
     fetch_all(results, say)
     rows = _overviews(results)[::-1]
     if as_json:
@@ -101,8 +122,20 @@ def _overviews(results: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def show_run(*, run: str, results: Path, case: str | None, subject: str | None, round_: int, as_json: bool) -> None:
-    """Print the summary of a run or of a result file and the trials that did not pass, or one trial of a run."""
+@command(app, "show")
+def show_run(
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    case: str | None = flag(None, "Show only the trial of this case.", metavar="CASE"),
+    subject: str | None = flag(None, "With --case: the subject, if there are several.", metavar="NAME"),
+    round_: int = flag(1, "With --case: the round.", "--round", metavar="N"),
+    as_json: AsJson = False,
+) -> None:
+    """Show the summary of a run and the trials that did not pass, or one trial.
+
+    Example: bakeoff runs show latest
+    """
     if case is not None:
         show_trial(find_run(results, run), case, subject, round_, as_json=as_json)
         return
@@ -176,8 +209,266 @@ def why(record: Record) -> str:
     return "; ".join(reasons) or why_unscored(record) or "no scorer returned a number"
 
 
-def upload_run(*, run: str, results: Path) -> None:
-    """Upload what an object store does not have of a run."""
+_MAX_ANSWER_LENGTH = 20_000  # characters of an answer; --json prints all
+
+
+def show_trial(folder: RunFolder, case: str, subject: str | None, round_: int, *, as_json: bool) -> None:
+    """Print the record of a trial. Raise UsageError if the plan has no such trial, or it is not finished."""
+    plan = folder.read_plan()
+    trial = _find_trial(plan, case, subject, round_)
+    record = folder.latest_record(trial)
+    if record is None:
+        name, label = _trial_name(trial), folder.label
+        raise UsageError(f"run {label} has no result of {name}: `bakeoff resume {label}` runs what is left")
+    if as_json:
+        print_json({"verdict": record.verdict, **record.model_dump(mode="json", exclude_defaults=True)})
+        return
+    out().print(Text(f"{folder.label}, {_trial_name(trial)}: {record.verdict}"))
+    for line in _trial_lines(record):
+        out().print(Text(f"  {line}"))
+    if record.transcript is not None:
+        for line in shorten(as_text(record.transcript.output) or "", _MAX_ANSWER_LENGTH).split("\n"):
+            out().print(Text(visible(line, _MAX_ANSWER_LENGTH)))
+
+
+def _trial_name(trial: Trial) -> str:
+    return f"round {trial.round + 1} of {visible(trial.subject.name, 100)!r} on {visible(trial.case.id, 100)!r}"
+
+
+def _find_trial(plan: Plan, case: str, subject: str | None, round_: int) -> Trial:
+    names = [spec.name for spec in plan.subjects]
+    if subject is None and len(names) > 1:
+        shown = ", ".join(visible(name, 60) for name in names[:10])
+        raise UsageError(f"--case {visible(case, 60)} needs --subject: the run has {len(names)} of them ({shown})")
+    trial = plan.find(case, names[0] if subject is None else subject, round_ - 1)
+    if trial is not None:
+        return trial
+    if not 1 <= round_ <= plan.rounds:
+        raise UsageError(f"--round {round_} is not between 1 and {plan.rounds}, the rounds of the run")
+    if subject is not None and subject not in names:
+        raise UsageError(f"--subject {visible(subject, 60)} is not in the run: `bakeoff runs show` lists its subjects")
+    raise UsageError(f"--case {visible(case, 60)} is not in the run, which has {len(plan.cases):,} cases")
+
+
+def _trial_lines(record: Record) -> list[str]:
+    lines = [
+        f"{score.name}: {'unscored' if score.value is None else f'{score.value:g}'}"
+        + (f" ({score.reason})" if score.reason else "")
+        for score in record.scores
+    ]
+    if record.failure is not None:
+        lines.append(f"{record.failure.type}: {record.failure.message}")
+    if record.attempt is not None:
+        lines.append(f"{record.attempt.seconds:.2f} s, {cost(record.spent.cost)}, tries: {record.tries}")
+    return [visible(line, 500) for line in lines]
+
+
+@dataclass(slots=True)
+class _RunDamage:
+    """What was found in the files of a run."""
+
+    folder: RunFolder
+    records: int = 0
+    lines: int = 0
+    without_checksum: int = 0
+    ended: bool = False
+    damaged: list[Damage] = field(default_factory=list)
+    labels: int = 0  # damaged lines
+    plan: str | None = None  # what is wrong with it
+
+    @property
+    def any(self) -> bool:
+        return bool(self.damaged or self.labels or self.plan)
+
+
+@command(app, "check")
+def check_run(
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    repair: bool = flag(False, "Keep what is whole, and put damaged lines into a file beside the journal."),
+    as_json: AsJson = False,
+) -> int:
+    """Check the files of a run for damage. Exits with 1 if there is any.
+
+    Example: bakeoff runs check latest --repair
+    """
+    folder = find_run(results, run)
+    repaired = repair_run(folder) if repair else None
+    store = store_of(folder.path.parent.parent)
+    if repaired is not None and repaired.changed and store is not None:
+        store_upload.upload_run(store, folder.path, whole=True)
+    found = _look_for_damage(folder)
+    if as_json:
+        print_json(_damage_json(found, repaired))
+        return int(found.any)
+    if repaired is not None:
+        _print_repair(folder, repaired)
+    _print_damage(found)
+    return int(found.any)
+
+
+def _look_for_damage(folder: RunFolder) -> _RunDamage:
+    found = _RunDamage(folder)
+    try:
+        folder.read_plan()
+    except RunFolderError as error:
+        found.plan = str(error)
+    for entry in folder.entries():
+        found.records += isinstance(entry, Record)
+        if isinstance(entry, Damage):
+            found.damaged.append(entry)
+        elif isinstance(entry, JournalMark):
+            found.ended = entry.kind == "end"
+    found.lines, found.without_checksum = folder.count_checksums()
+    found.labels = read_labels(folder.labels_file).damaged
+    return found
+
+
+def _damage_json(found: _RunDamage, repaired: Repair | None) -> dict[str, object]:
+    data: dict[str, object] = {
+        "run": found.folder.name,
+        "records": found.records,
+        "damaged": [{"line": damage.line, "reason": damage.reason} for damage in found.damaged],
+        "torn": found.folder.has_torn_line(),
+        "damaged_labels": found.labels,
+        "damaged_plan": found.plan,
+        "without_checksum": found.without_checksum,
+    }
+    if repaired is not None:
+        aside = [{"line": one.line, "reason": one.reason, "trial": one.trial} for one in repaired.aside]
+        data["repaired"] = {"kept": repaired.kept, "missing": repaired.missing, "aside": aside}
+    return data
+
+
+def _print_damage(found: _RunDamage) -> None:
+    console, folder = out(), found.folder
+    counted = f"{count_of(found.records, 'record')}, {count_of(len(found.damaged), 'damaged line')}"
+    console.print(Text(f"{folder.label}: {counted}"))
+    for damage in found.damaged[:_SHOWN]:
+        place = f"{folder.journal_file.name}:{damage.line}: " if damage.line else ""
+        console.print(Text(f"  {place}{visible(damage.reason)}"))
+    if len(found.damaged) > _SHOWN:
+        console.print("  … and more")
+    for note in _damage_notes(found):
+        console.print(Text(f"  {note}"))
+
+
+def _damage_notes(found: _RunDamage) -> list[str]:
+    folder, notes = found.folder, []
+    if found.plan:
+        notes.append(visible(found.plan))
+    if folder.has_torn_line():
+        notes.append("the last line is incomplete: the process was killed while writing; no finished trial is lost")
+    if not found.ended and not folder.is_being_written():
+        notes.append(f"the last process did not finish; continue with `bakeoff resume {folder.label}`")
+    if found.damaged:
+        notes.append(
+            "reports leave damaged lines out; `bakeoff resume` runs their trials again, and "
+            f"`bakeoff runs check --repair {folder.label}` puts them aside"
+        )
+    if found.labels:
+        notes.append(
+            f"{found.labels} damaged lines of {folder.labels_file.name} are left out: those answers are labelled again"
+        )
+    if folder.signature_file.exists():
+        notes.append(f"it is signed: `bakeoff runs verify {folder.label}` says whether anything changed since")
+    if found.without_checksum:
+        notes.append(
+            f"{part_of(found.without_checksum, found.lines, 'line', 'has/have')} no checksum, because an older bakeoff "
+            "wrote them: not every damage to them can be noticed"
+        )
+    return notes
+
+
+def _print_repair(folder: RunFolder, repaired: Repair) -> None:
+    console = out()
+    if not repaired.changed:
+        console.print("nothing had to be repaired")
+        return
+    console.print(f"repaired: {count_of(repaired.kept, 'line')} kept, {len(repaired.aside)} put aside in {ASIDE}")
+    for one in repaired.aside[:_SHOWN]:
+        about = f" ({visible(one.trial)})" if one.trial else ""
+        console.print(Text(f"  line {one.line}{about}: {visible(one.reason)}"))
+    if len(repaired.aside) > _SHOWN:
+        console.print("  … and more")
+    if repaired.missing:
+        console.print(f"  {count_of(repaired.missing, 'line')} cannot be found: the trials in them are lost")
+    if repaired.plan_accepted:
+        console.print("  plan.json is not as the run wrote it, and was accepted as it is")
+    if repaired.aside or repaired.missing:
+        console.print(Text(f"  run their trials again with `bakeoff resume {folder.label}`"))
+
+
+@command(app, "sign")
+def run_sign(
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    key: Path = flag(..., "The private key, in PEM.", "--key", metavar="FILE"),
+    new_key: bool = flag(False, "Make a new key pair: --key and, with .pub added to its name, the public key."),
+) -> None:
+    """Sign a run with an Ed25519 key, so that others notice any change to it.
+
+    Example: bakeoff runs sign latest --key me.pem --new-key
+    """
+    folder = find_run(results, run)
+    if new_key:
+        private = make_key(key)
+        say(f"made {key}, which stays with you, and {public_file(key)}, which others need to verify")
+    else:
+        private = read_private_key(key)
+    signed = sign_run(folder, private)
+    where = folder.signature_file.name
+    files = count_of(len(signed.files), "file")
+    out().print(Text(f"signed {folder.label}: {files} with key {signed.key_id} in {where}"))
+
+
+@command(app, "verify")
+def run_verify(
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    key: Path | None = flag(None, "The public key that you trust, in PEM.", "--key", metavar="FILE"),
+    as_json: AsJson = False,
+) -> int:
+    """Verify the signature of a run. Exits with 1 if anything was changed, added or removed since.
+
+    Example: bakeoff runs verify latest --key me.pem.pub
+    """
+    folder = find_run(results, run)
+    signed = read_signature(folder)
+    if signed is None:
+        raise RunFolderError(f"run {folder.label} is not signed: `bakeoff runs sign {folder.label} --key FILE` does it")
+    problems = list(changes_since(folder, signed))
+    wanted = read_public_key(key) if key is not None else None
+    trusted = wanted is not None and wanted == signed.public_bytes
+    if wanted is not None and not trusted:
+        problems.insert(0, f"it was signed with key {signed.key_id}, and {key} is key {key_id(wanted)}")
+    if as_json:
+        print_json({"run": folder.name, "key": signed.key_id, "trusted": trusted, "problems": problems})
+        return int(bool(problems))
+    console = out()
+    for problem in problems[:_SHOWN]:
+        console.print(Text(f"  {visible(problem)}"))
+    if len(problems) > _SHOWN:
+        console.print(f"  … and {len(problems) - _SHOWN:,} more")
+    if problems:
+        console.print(Text(f"{folder.label}: this is not the run that was signed, or not by that key"))
+    elif trusted:
+        console.print(Text(f"{folder.label}: signed with {key}, and nothing has changed since"))
+    else:
+        console.print(Text(f"{folder.label}: nothing has changed since key {signed.key_id} signed it"))
+        say("anyone can sign with a key of their own: name the key that you trust with --key, to know who signed it")
+    return int(bool(problems))
+
+
+@command(app, "upload")
+def upload_run(*, run: RunName = "latest", results: Results = Path("results")) -> None:
+    """Upload what an object store does not have of a run, such as after the store failed.
+
+    Example: bakeoff runs upload latest --results s3://bucket/results
+    """
     local = Path(run)
     folder = RunFolder(local.resolve()) if (local / "plan.json").is_file() else find_run(results, run)
     store = store_of(folder.path.parent.parent)
@@ -187,8 +478,17 @@ def upload_run(*, run: str, results: Path) -> None:
     say(f"uploaded {folder.name} to {store.address}")
 
 
-def delete_run(*, run: str, results: Path, yes: bool) -> None:
-    """Delete a run, after asking for confirmation."""
+@command(app, "delete")
+def delete_run(
+    *,
+    run: RunName,
+    results: Results = Path("results"),
+    yes: Yes = False,
+) -> None:
+    """Delete a run and everything in its folder.
+
+    Example: bakeoff runs delete 2026-11-16T09-30-00-demo --yes
+    """
     folder = find_run(results, run)
     if not yes:
         if not sys.stdin.isatty():

@@ -1,14 +1,16 @@
 """Print the checks of `bakeoff verify` and `bakeoff agents verify`."""
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from rich.text import Text
 
-from bakeoff._kernel.text import part_of
-from bakeoff.cli.console import add_row, out, print_json, table
-from bakeoff.grading.verify import VerificationCheck
-from bakeoff.report.formatting import visible
+from bakeoff._kernel.text import part_of, visible
+from bakeoff.cli.console import add_row, out, print_json, table, warn
+from bakeoff.errors import UsageError
+from bakeoff.grading.audit import VerificationCheck, read_audit, unaudited
+from bakeoff.plan import Case
 
 
 def print_checks(
@@ -65,3 +67,21 @@ def _as_json(check: VerificationCheck) -> dict[str, Any]:
         "negated_only": list(known.flipped) if known else [],
         "seconds": round(check.seconds, 3),
     }
+
+
+T = TypeVar("T")
+
+
+def audited(items: Sequence[T], cases: Sequence[Case], file: Path) -> tuple[T, ...]:
+    """Return the suites or exercises whose cases passed the audit in a file, and warn of the others.
+
+    Raise `UsageError` if the file is no audit, or if none of the cases may be used.
+    """
+    reasons = unaudited(cases, read_audit(file))
+    warnings = [f"{case.id} is left out: {reasons[case.id]}" for case in cases if case.id in reasons]
+    if len(warnings) == len(cases):
+        raise UsageError(
+            "\n".join([f"--require-audit {file} allows none of the cases: run `bakeoff audit`", *warnings])
+        )
+    warn(warnings)
+    return tuple(item for item, case in zip(items, cases, strict=True) if case.id not in reasons)

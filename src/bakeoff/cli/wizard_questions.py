@@ -7,6 +7,7 @@ from itertools import count
 from rich.text import Text
 
 from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.text import visible
 from bakeoff.cli.console import add_row, out, table
 from bakeoff.cli.models import mtok
 from bakeoff.cli.prompts import Option, advice, confirm, is_repeating, select, select_several, show_answer, type_in
@@ -16,7 +17,6 @@ from bakeoff.models.embedded.weights import KNOWN, check_name, is_here
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
 from bakeoff.models.prices import Price, models_of_genai
 from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
-from bakeoff.report.formatting import visible
 
 _CONTROLS = {"oracle": "control: submits the reference", "nop": "control: does nothing"}
 

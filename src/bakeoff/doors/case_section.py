@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.text import visible
 from bakeoff.plan import Case
 from bakeoff.report.blocks import Block, Code, Column, Datum, Section, Table, Value
-from bakeoff.report.formatting import UNKNOWN, visible
+from bakeoff.report.formatting import UNKNOWN
 
 if TYPE_CHECKING:
     from bakeoff.report.render.html.run_data import RunData

@@ -12,11 +12,9 @@ from pydantic.alias_generators import to_camel
 
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import expectation
-from bakeoff._kernel.text import free_name
+from bakeoff._kernel.text import expectation, free_name, visible
 from bakeoff.errors import RunFolderError
 from bakeoff.record import Record
-from bakeoff.report.formatting import visible
 
 RECORDED = "recorded"
 """The kind of a subject that was imported from a result file."""

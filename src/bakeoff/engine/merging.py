@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise, zip_longest
 
-from bakeoff._kernel.bitmap import Bitmap
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan, Shard
@@ -40,7 +39,7 @@ class ShardRun:
     def refuse_gaps(self) -> None:
         """Raise UsageError if a trial has no record, or the journal is damaged."""
         damaged: list[Damage] = []
-        done = Bitmap(self.plan.size)
+        done = bytearray(self.plan.size)
         for record in self.folder.latest_records(self.plan, damaged):
             trial = self.plan.find(record.case, record.subject, record.round)
             assert trial is not None, "records of other trials were left out"
@@ -53,7 +52,7 @@ class ShardRun:
         left = next((trial for trial in self.plan.trials() if not done[trial.index]), None)
         if left is not None:
             raise UsageError(
-                f"{self} has {done.count():,} of {self.plan.size:,} trials: the first without a record is round "
+                f"{self} has {done.count(1):,} of {self.plan.size:,} trials: the first without a record is round "
                 f"{left.round + 1} of {left.subject.name!r} on {left.case.id!r}; continue it with "
                 f"`bakeoff resume {self.folder.path}`"
             )

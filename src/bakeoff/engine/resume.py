@@ -3,25 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bakeoff._kernel.bitmap import Bitmap
 from bakeoff.engine.reuse import find_trial
 from bakeoff.engine.trial import Job
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.record import NO_USAGE, Record, Round, Usage
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.stats.decisions import PairDecisions, random_order
-from bakeoff.storage.damage_notes import note_damage
 from bakeoff.storage.journal import SpentTokens, record_at
-from bakeoff.storage.journal_lines import Damage
+from bakeoff.storage.journal_lines import Damage, note_damage
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Round
 
 
 @dataclass(slots=True)
 class RunProgress:
     """What earlier processes of a run have done."""
 
-    finished: Bitmap
+    finished: bytearray  # 1 for each trial that is finished, by its index
     attempted: dict[int, int] = field(default_factory=dict)  # trial -> place of its record, where only scoring is left
     spent: Usage = NO_USAGE
     spent_on: dict[str, Usage] = field(default_factory=dict)  # attempt key -> spending on an unfinished trial
@@ -49,7 +48,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> RunProg
 
     A record of an edited case or subject does not belong to the plan, and is ignored.
     """
-    progress = RunProgress(Bitmap(plan.size))
+    progress = RunProgress(bytearray(plan.size))
     for place, entry in folder.entries_with_places():
         if isinstance(entry, SpentTokens):
             progress.spent = entry.total
@@ -71,7 +70,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> RunProg
             if finished or entry.attempted:
                 progress.spent_on.pop(entry.attempt_key, None)
             if plan.ends_when_decided and (scored or not entry.attempted):
-                progress.rounds[trial.index] = Round.of(entry)
+                progress.rounds[trial.index] = entry.judged()
     note_damage(folder.label, progress.damaged)
     return progress
 
@@ -80,7 +79,7 @@ def trials_left(plan: Plan, progress: RunProgress) -> int:
     """Return how many trials are unfinished and, in a run that ends when it is decided, still needed."""
     decisions = progress.decisions(plan)
     if decisions is None:
-        return plan.size - progress.finished.count()
+        return plan.size - progress.finished.count(1)
     needed = [decisions.needs(spec.name) for spec in plan.subjects]
     return sum(not progress.finished[index] and needed[index % len(needed)] for index in range(plan.size))
 

@@ -6,16 +6,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from bakeoff._kernel.garbage import existing_objects_frozen
-from bakeoff._kernel.processes import hide_our_memory
-from bakeoff.engine.budget import Budget
+from bakeoff._kernel.environment import hide_our_memory
+from bakeoff._kernel.imports import existing_objects_frozen
 from bakeoff.engine.executors.local import open_local
 from bakeoff.engine.pool import Runner, TrialPool
 from bakeoff.engine.registry import Registry, ResolvedPlan, default_registry
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.engine.resume import pending_jobs, read_progress
-from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.run_journal import RunJournal
-from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.engine.trial import Job
 from bakeoff.errors import PlanError
 from bakeoff.options import RunOptions
@@ -73,7 +72,7 @@ async def run(
     async with uploaded_beside(folder, options, control):
         with RunJournal(folder, redactor) as journal:
             progress = read_progress(folder, plan, options)
-            control.finished_before = progress.finished.count()
+            control.finished_before = progress.finished.count(1)
             control.decisions = None if options.rescore_only else progress.decisions(plan)
             journal.start(plan, sandbox=control.sandbox, sandbox_wanted=options.sandbox, jobs=options.jobs)
             work = _Work(resolved, options, sandbox, control, journal, Budget(options, progress.spent))

@@ -13,10 +13,9 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from bakeoff._kernel.clock import Clock, Delay
-from bakeoff._kernel.spans import SPANS
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.threads import call
-from bakeoff._kernel.tracing import OFF, TRACING, Attributes, TraceSpan, Tracing
+from bakeoff._kernel.tracing import OFF, SPANS, TRACING, Attributes, TraceSpan, Tracing
 from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
 from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError

@@ -95,7 +95,7 @@ class WatchLoop:
 
     def wait(self) -> Changes:
         """Wait until watched files have changed, and return them. A burst of saves is one change."""
-        folders: set[str] = set()
+        folders, events = set[str](), _events(())
         before: Mapping[str, str] = {}
         while True:
             now = self._states(path for path in self._sources() if self._restless[path] < _MAX_RESTLESS)
@@ -138,7 +138,7 @@ def _events(folders: Iterable[str]) -> Iterator[object]:
     except OSError:  # a folder was deleted, or there are more than this system can watch
         while True:
             time.sleep(_LOOK_MILLISECONDS / 1000)
-            yield
+            yield ()
 
 
 def _changed_since(path: str, moment: float) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.tasks import both
 from bakeoff._kernel.text import count_of, shorten
+from bakeoff._kernel.threads import both
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
 from bakeoff.grading.runners import run_tests, run_validator, type_errors

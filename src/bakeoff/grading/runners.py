@@ -33,7 +33,7 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
 
         framework = settings.framework or framework_of(settings.solution[0])
         if settings.browser:
-            from bakeoff.toolchains.browser import BrowserToolchain
+            from bakeoff.toolchains.vitest import BrowserToolchain
 
             return BrowserToolchain(sandbox, slots, framework=framework)
         return VitestToolchain(sandbox, slots, framework=framework)
@@ -42,7 +42,7 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
 
         return PytestToolchain(sandbox, settings.processes)
     if settings.runner == "junit":
-        from bakeoff.toolchains.junit import JunitToolchain
+        from bakeoff.toolchains.command_reports import JunitToolchain
 
         return JunitToolchain(sandbox, settings.command, settings.report, settings.canary)
     raise GraderError(f"runner {settings.runner!r} grades exercises only, and the case names no track")

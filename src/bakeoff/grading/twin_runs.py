@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bakeoff._kernel.tasks import both
+from bakeoff._kernel.threads import both
 from bakeoff.grading.twins import FEW, Twins
 from bakeoff.toolchains.outcome import TestOutcome, TestRun
 

@@ -10,9 +10,10 @@ from bakeoff.engine.run_journal import RunJournal
 from bakeoff.logs.reader import IMPORTED, Choices, ForeignLogReader
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.record import NO_USAGE, Verdict
+from bakeoff.record import NO_USAGE
 from bakeoff.report.readers import Source
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
+from bakeoff.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,8 @@ from typing import Annotated
 import httpx2
 from pydantic import AliasChoices, AwareDatetime, ConfigDict, Field, JsonValue, ValidationError
 
-from bakeoff._kernel.cache import cache_folder
 from bakeoff._kernel.clock import Clock
-from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.environment import cache_folder, read_environment
 from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff._version import __version__

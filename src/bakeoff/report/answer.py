@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from bakeoff.record import Verdict
-from bakeoff.report.formatting import count_of, percent, span, visible
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.report.formatting import percent, span
 from bakeoff.report.judges.calibrated_pairs import calibrated_pairs
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
@@ -16,6 +16,7 @@ from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.stats.unequal_losses import UnequalLosses
+from bakeoff.verdict import Verdict
 
 _NAME = 60
 _MAX_NAMED = 4

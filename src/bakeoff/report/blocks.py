@@ -17,7 +17,7 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from bakeoff.report.formatting import visible
+from bakeoff._kernel.text import visible
 
 COLOURS, SHAPES = 12, 8
 """The numbers of `--series-…` in the style sheet and of symbols `mark-…` in the page."""

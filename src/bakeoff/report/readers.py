@@ -17,10 +17,10 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.model import FrozenModel, first_problem
+from bakeoff._kernel.text import visible
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.report.formatting import visible
 from bakeoff.storage.journal import Entry, JournalMark, implausible_number, read_journal, read_journal_backwards
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.object_store import is_store_address

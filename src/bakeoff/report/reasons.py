@@ -2,9 +2,8 @@
 
 import re
 
-from bakeoff._kernel.text import shorten
+from bakeoff._kernel.text import shorten, visible
 from bakeoff.record import Record, Score
-from bakeoff.report.formatting import visible
 
 _LONGEST = 300
 

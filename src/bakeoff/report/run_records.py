@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Self
 
 from bakeoff.plan import Case, Plan, SubjectSpec
-from bakeoff.record import CaseVerdict, Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.summary import CaseVerdicts, RunTally, Summary, is_control
 from bakeoff.stats.cells import Cell
+from bakeoff.verdict import CaseVerdict, Verdict
 
 _VERDICTS = tuple(Verdict)
 

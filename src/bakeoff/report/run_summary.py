@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from itertools import islice
 
+from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.plan import Plan
-from bakeoff.record import NO_USAGE, Record, Verdict
+from bakeoff.record import NO_USAGE, Record
 from bakeoff.report.answer import CellsOf, answer
 from bakeoff.report.blocks import (
     Block,
@@ -22,18 +23,7 @@ from bakeoff.report.blocks import (
 from bakeoff.report.by_tag import tag_section
 from bakeoff.report.compare.decisions import STOPPED_NOTE, describe_comparisons
 from bakeoff.report.compare.treatments import treatment_effects, treatment_section
-from bakeoff.report.formatting import (
-    UNKNOWN,
-    count_of,
-    judging_note,
-    part_of,
-    percent,
-    replay_note,
-    sentence,
-    span,
-    token_count,
-    visible,
-)
+from bakeoff.report.formatting import UNKNOWN, judging_note, percent, replay_note, sentence, span, token_count
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
@@ -51,6 +41,7 @@ from bakeoff.report.scores import (
 from bakeoff.report.summary import SubjectSummary, Summary
 from bakeoff.stats.intervals import TOO_SMALL
 from bakeoff.stats.rounds import PassK
+from bakeoff.verdict import Verdict
 
 MAX_FAILURES = 20
 _MIN_ROUNDS = 2  # so few rounds show no more than the score

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.blocks import (
     Axis,
     Column,
@@ -17,7 +17,7 @@ from bakeoff.report.blocks import (
     frontier,
     mark_of,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, span, visible
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, span
 from bakeoff.report.summary import SubjectSummary
 from bakeoff.report.usage_intervals import Range
 from bakeoff.stats.intervals import Interval

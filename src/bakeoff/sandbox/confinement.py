@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import with_home
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.threads import call
@@ -26,10 +26,9 @@ from bakeoff.protocols import Command, Place
 from bakeoff.sandbox import open_place
 from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, find_bubblewrap
 from bakeoff.sandbox.environment import search_path
-from bakeoff.sandbox.installations import MODULES, is_around_home
 from bakeoff.sandbox.places import reserved_users
 from bakeoff.sandbox.process import ProcessSandbox, find_process
-from bakeoff.sandbox.programs import is_shim, program_path, program_roots
+from bakeoff.sandbox.programs import MODULES, is_around_home, is_shim, program_path, program_roots
 from bakeoff.sandbox.supervisor_client import Order, make_order
 
 FOREVER_SECONDS = 10 * 365 * 24 * 3600.0

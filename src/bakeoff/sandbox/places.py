@@ -20,9 +20,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
-from bakeoff._kernel.paths import path_problem
-from bakeoff._kernel.removals import REMOVALS
-from bakeoff._kernel.temporary import held, is_left_behind
+from bakeoff._kernel.files import path_problem
+from bakeoff._kernel.temporary import REMOVALS, held, is_left_behind
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.protocols import Place
 from bakeoff.sandbox.supervisor_client import supervise_now

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, TypeAlias
 
-from bakeoff._kernel.processes import hide_our_memory
+from bakeoff._kernel.environment import hide_our_memory
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Stop

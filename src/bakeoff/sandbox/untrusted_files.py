@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bakeoff._kernel.paths import name_problem, pattern_problem
+from bakeoff._kernel.files import name_problem, pattern_problem
 from bakeoff._kernel.text import escaped
 from bakeoff.errors import InfraError, SubjectError
 

@@ -6,7 +6,7 @@ Each is imported when it is first used, and its dependencies when it is first ca
 
 from typing import TYPE_CHECKING
 
-from bakeoff._kernel.lazy_imports import lazy_imports
+from bakeoff._kernel.imports import lazy_imports
 from bakeoff.scorers.registry import scorer_kinds
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TypeGuard
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator, model_validator
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import in_our_words
-from bakeoff._kernel.yaml_with_lines import Key
+from bakeoff._kernel.text import in_our_words
+from bakeoff._kernel.yaml import Key
 from bakeoff.scorers.patterns import is_found
 
 _SEARCH_SECONDS = 5.0

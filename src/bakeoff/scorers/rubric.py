@@ -99,7 +99,7 @@ class Rubric(AskingScorer):
 
 
 def _yaml(path: Path) -> _RubricFile:
-    from bakeoff._kernel.yaml_with_lines import read_yaml
+    from bakeoff._kernel.yaml import read_yaml
 
     examples = {"criteria": "a list of objects with `name`, `text` and, if you like, `weight`"}
     return read_yaml(path).read(_RubricFile, examples)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field, JsonValue, NonNegativeInt
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.spans import SPANS, SpanCollection, can_collect
+from bakeoff._kernel.tracing import SPANS, SpanCollection, can_collect
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score

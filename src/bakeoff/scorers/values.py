@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, PlainValidator, ValidationError, Validati
 from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import in_our_words
+from bakeoff._kernel.text import in_our_words
 from bakeoff.errors import GraderError, TrialError, UsageError
 from bakeoff.scorers.configurable import NAMED_FUNCTION
 from bakeoff.scorers.patterns import search

@@ -16,11 +16,12 @@ from typing import Self
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import Case, PassRule, Plan, UntilDecided
-from bakeoff.record import Record, Round, Verdict, case_values
+from bakeoff.record import Record
 from bakeoff.stats.cells import CLUSTER_TAG
 from bakeoff.stats.gates import Losses, refusal_of
 from bakeoff.stats.intervals import Interval
 from bakeoff.stats.sequential import SequentialDecision, SequentialTest
+from bakeoff.verdict import Round, Verdict, case_values
 
 
 class PairDecision(FrozenModel):
@@ -119,7 +120,7 @@ class PairDecisions:
 
     def add(self, record: Record) -> None:
         """Take a finished trial into account."""
-        self.add_round(record.subject, record.case, record.round, Round.of(record))
+        self.add_round(record.subject, record.case, record.round, record.judged())
 
     def add_round(self, subject: str, case: str, number: int, finished: Round) -> None:
         """Take a finished trial into account, of which no more than this is known."""

@@ -13,9 +13,8 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
-from bakeoff._kernel.files import open_file, open_to_append, read_file, sync_folder
+from bakeoff._kernel.files import lock_file, open_file, open_to_append, read_file, sync_folder
 from bakeoff._kernel.json import CleanText
-from bakeoff._kernel.locks import lock_file
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal import write_all

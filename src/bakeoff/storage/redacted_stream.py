@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bakeoff.storage.secret_text import TextRedactor
+    from bakeoff.storage.redaction import Redactor
 
 _MAX_HELD = 65_536  # characters of a line that are kept until its end is known
 
@@ -28,11 +28,10 @@ class PrintedSecrets:
         return self._redactor.text(text, cut=True)
 
     @cached_property
-    def _redactor(self) -> "TextRedactor":
-        from bakeoff.storage.secret_names import known_secrets
-        from bakeoff.storage.secret_text import TextRedactor
+    def _redactor(self) -> "Redactor":
+        from bakeoff.storage.redaction import Redactor, known_secrets
 
-        return TextRedactor({**known_secrets(), **self._learnt})
+        return Redactor({**known_secrets(), **self._learnt})
 
 
 class RedactedStream(io.TextIOWrapper):

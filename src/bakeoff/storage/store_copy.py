@@ -20,8 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from bakeoff._kernel.files import PRIVATE, in_megabytes, read_file, write_atomically
-from bakeoff._kernel.locks import lock_file
+from bakeoff._kernel.files import PRIVATE, in_megabytes, lock_file, read_file, write_atomically
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.storage.journal_lines import lines_forwards
 from bakeoff.storage.made_here import state_folder

@@ -23,7 +23,7 @@ from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.programs import program_path, program_roots
 from bakeoff.sandbox.untrusted_files import matches_pattern
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
-from bakeoff.storage.secret_names import looks_random, secrets_in
+from bakeoff.storage.redaction import looks_random, secrets_in
 from bakeoff.subjects.agent_definition import (
     AgentDefinition,
     MeterRule,
@@ -34,12 +34,18 @@ from bakeoff.subjects.agent_definition import (
     expand_variables,
 )
 from bakeoff.subjects.agent_launch import AgentLaunch, Watch, carry_out, sandboxed
-from bakeoff.subjects.agent_login import is_address, login_files, login_secrets
-from bakeoff.subjects.agent_program import is_found_in, is_installed, try_to_start, version_of
+from bakeoff.subjects.agent_program import (
+    is_address,
+    is_found_in,
+    is_installed,
+    login_files,
+    login_secrets,
+    try_to_start,
+    version_of,
+)
 from bakeoff.subjects.agent_run import AgentRun, joined, with_run
 from bakeoff.subjects.folder_changes import read_tree
-from bakeoff.toolchains.agent_packages import AgentPackages, OpenPackages
-from bakeoff.toolchains.commands import BroughtFiles
+from bakeoff.toolchains.commands import AgentPackages, BroughtFiles, OpenPackages
 
 if TYPE_CHECKING:  # slow to import, and not every agent is metered
     from bakeoff.meter import OpenMeter, Upstream

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Sandbox

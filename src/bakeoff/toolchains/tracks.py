@@ -1,25 +1,34 @@
-"""Describe tracks: the languages of exercises, how their tests run, and which file names belong to tests and tools."""
+"""Describe tracks: the languages of exercises, how their tests run, and which file names belong to tests and tools.
 
+Tracks mark later tests as skipped, to keep learners from seeing all failures at once. These marks are removed here;
+tests that are skipped on purpose stay skipped.
+"""
+
+import ast
 import fnmatch
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Literal
 
 from bakeoff.errors import UsageError
-from bakeoff.toolchains.skips import undo_disabled, undo_later_skips, undo_x_calls
+
+_X_CALLS = re.compile(r"(?<![\w.$'\"])x(it|test|describe)(?=\s*[.(`])")
+_DISABLED = re.compile(r"""@Disabled\("Remove to run test"\)""")
+# `skipIf`, `skipif` and `xfail` say something about the machine or about the test.
+_SKIPS = frozenset({"skip", "unittest.skip", "mark.skip", "pytest.mark.skip"})
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 TEST_PATTERNS = ("*.test.*", "*_test.*", "*.spec.*", "*_spec.*", "test_*", "*Test.*", "*Tests.*", "*-test.*")
 EXAMPLE_STEMS = ("proof.ci", "example", "exemplar", "reference", "proof")
 """Names of the known-good solution in `.meta` for exercises whose configuration does not say."""
-
 RUNNER_FILES = (".meta/config.json", ".meta/test-runner.mjs")
 """Files in `.meta` that a track's own test command may read."""
-
 _TOOL_NAMES = (
     *("package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock*", "*.config.*", "tsconfig*.json"),
     *("conftest.py", "sitecustomize.py", "usercustomize.py", "pytest.ini", "tox.ini", "setup.cfg", "setup.py"),
@@ -33,6 +42,55 @@ _STARTS_PROCESSES = re.compile(
     r"\b(?:subprocess|multiprocessing|ProcessPoolExecutor|os\.(?:fork|popen|system|\w*spawn))"
 )
 _TEST_RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "jest", "vitest"})
+_JUNIT = (
+    *("junit-jupiter-api", "junit-jupiter-params", "junit-jupiter-engine", "junit-platform-commons"),
+    *("junit-platform-engine", "junit-platform-launcher", "junit-platform-console", "junit-platform-reporting"),
+    *("opentest4j", "apiguardian-api", "picocli", "univocity-parsers", "assertj-core"),
+)
+
+
+def undo_x_calls(source: str) -> str:
+    """Call `it` for `xit` and the like. A `.skip` is nothing that tracks mark later tests with, so it stays."""
+    return _X_CALLS.sub(r"\1", source)
+
+
+def undo_disabled(source: str) -> str:
+    """Remove the annotations of Java's later tests. One with another reason is skipped on purpose."""
+    return _DISABLED.sub("", source)
+
+
+def undo_later_skips(source: str) -> str:
+    """Remove the skip decorators of Python's later tests: those of the last tests, with no active test after them.
+
+    A skipped test between active ones is skipped on purpose. Lines keep their numbers.
+    """
+    try:
+        tests = list(_tests(ast.parse(source), ()))
+    except (SyntaxError, ValueError, RecursionError):
+        return source
+    later = {mark for marks in takewhile(bool, reversed(tests)) for mark in marks}
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", source)  # as Python counts lines: not at form feeds
+    for mark in later:
+        for number in range(mark.lineno - 1, mark.end_lineno or mark.lineno):
+            lines[number] = "\n"
+    return "".join(lines)
+
+
+def _tests(node: ast.AST, around: tuple[ast.expr, ...]) -> Iterator[tuple[ast.expr, ...]]:
+    """Yield the skip decorators of each test, its own and those of its class, in the order of the file."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, _Definition):
+            continue
+        marks = (*around, *(each for each in child.decorator_list if _is_skip(each)))
+        if isinstance(child, ast.ClassDef):
+            yield from _tests(child, marks)
+        elif child.name.startswith("test"):
+            yield marks
+
+
+def _is_skip(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(called) in _SKIPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +192,6 @@ CPP = Track(
     get="`apt-get install cmake make g++`",
     support=("test/catch.hpp", "test/tests-main.cpp"),
     fence="cpp",
-)
-_JUNIT = (
-    *("junit-jupiter-api", "junit-jupiter-params", "junit-jupiter-engine", "junit-platform-commons"),
-    *("junit-platform-engine", "junit-platform-launcher", "junit-platform-console", "junit-platform-reporting"),
-    *("opentest4j", "apiguardian-api", "picocli", "univocity-parsers", "assertj-core"),
 )
 JAVA = Track(
     "java",

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.record import Verdict
 from bakeoff.subjects.agent_run import agent_run_in
+from bakeoff.verdict import Verdict
 
 from ...models.loopback import Act, Loopback
 from .exercise_runs import CANARY, carried_out, outcome, planned

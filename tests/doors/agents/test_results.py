@@ -12,9 +12,10 @@ from bakeoff.doors.agents.results.read import ExerciseResultReader, parse_result
 from bakeoff.doors.agents.results.write import outdated_files, result_files
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage, Verdict
+from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage
 from bakeoff.report.readers import open_source
 from bakeoff.report.render.markdown import to_markdown
+from bakeoff.verdict import Verdict
 
 DEFINITION = {"name": "mine", "defaultProvider": "p", "install": {"method": "other"}, "command": ["x"]}
 

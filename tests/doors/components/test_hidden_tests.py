@@ -9,8 +9,7 @@ from bakeoff.doors.components.request import ComponentsRequest, command_line
 from bakeoff.doors.components.results.steps import TEST_COMPONENT
 from bakeoff.doors.components.suites import discover
 from bakeoff.doors.components.tools import component_tools
-from bakeoff.engine.resources import open_resources
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.grading.cases import graded_case
 from bakeoff.grading.grades import grade_answer
 from bakeoff.grading.references import References

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from bakeoff.doors.components.suites import find_suites
 from bakeoff.doors.components.verify import verify_suites
-from bakeoff.engine.sandbox_choice import sandbox_of
-from bakeoff.grading.verify import VerificationCheck
+from bakeoff.engine.resources import sandbox_of
+from bakeoff.grading.audit import VerificationCheck
 from bakeoff.options import RunOptions
 
 from .small_suites import ADDER, SHOUT, WORDS, write_suites

@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
-from bakeoff._kernel.yaml_with_lines import read_yaml
+from bakeoff._kernel.yaml import read_yaml
 from bakeoff.doors.mcp.examples import config_schema, published_schema, schema_text
 
 from .config_texts import CALL, GOOD, SEED, TABLE, WITH_TURNS, changed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bakeoff.cli.flags import ServerFlags
-from bakeoff.cli.mcp_tools import coverage
+from bakeoff.cli.mcp.tools import coverage
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.cases import McpCase
 from bakeoff.doors.mcp.coverage import Coverage, CoverageGap, coverage_of
@@ -108,7 +108,7 @@ def test_evaluate_exits_with_1_if_too_little_is_covered(example: Path, bakeoff: 
 
 @pytest.mark.usefixtures("example")
 def test_the_command_needs_no_model(capsys: pytest.CaptureFixture[str]):
-    assert coverage(ServerFlags(), as_json=True, min_coverage=0.9) == 1
+    assert coverage(servers=ServerFlags(), as_json=True, min_coverage=0.9) == 1
     [told] = json.loads(capsys.readouterr().out)
     assert told["uncovered"][1] == {
         "server": "kitchen",
@@ -117,7 +117,7 @@ def test_the_command_needs_no_model(capsys: pytest.CaptureFixture[str]):
         "parameters": [],
         "enumValues": {"to": ["celsius"]},
     }
-    assert coverage(ServerFlags(), min_coverage=0.8) == 0
+    assert coverage(servers=ServerFlags(), min_coverage=0.8) == 0
     assert "quantity" in capsys.readouterr().out
     with pytest.raises(UsageError, match="name a configuration instead of a server"):
-        coverage(ServerFlags(commands=["python x.py"]))
+        coverage(servers=ServerFlags(commands=["python x.py"]))

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
-from bakeoff._kernel.yaml_with_lines import read_yaml
-from bakeoff.cli.mcp_tools import init
+from bakeoff._kernel.yaml import read_yaml
+from bakeoff.cli.mcp.tools import init
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.examples import EXAMPLES, write_example
 from bakeoff.doors.mcp.expectations import impossible_calls, unknown_tools
-from bakeoff.doors.mcp.lint.report import lint_tools, servers_of
-from bakeoff.doors.mcp.providers import check_models
-from bakeoff.doors.mcp.suites import find_configs
+from bakeoff.doors.mcp.servers import servers_of
+from bakeoff.doors.mcp.suites import check_models, find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerTool
+from bakeoff.mcp.lint.checks import lint_tools
 
 from ...warm_bakeoff import Bakeoff
 
@@ -82,7 +82,7 @@ def test_an_example_that_is_not_there_is_told_with_its_likely_name(tmp_path: Pat
 
 def test_the_next_steps_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.chdir(tmp_path)
-    assert init(Path("my suite"), example="several-servers") == 0
+    assert init(directory=Path("my suite"), example="several-servers") == 0
     said = capsys.readouterr()
     assert "cd 'my suite'\n  bakeoff mcp evaluate" in said.out
     assert "wrote my suite/calendar_server.py" in said.err

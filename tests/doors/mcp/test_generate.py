@@ -14,18 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
-from bakeoff._kernel.yaml_with_lines import parse_yaml
+from bakeoff._kernel.yaml import parse_yaml
 from bakeoff.cli.flags import ServerFlags
-from bakeoff.cli.mcp_tools import generate
+from bakeoff.cli.mcp.tools import generate
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.examples import published_schema, write_example
-from bakeoff.doors.mcp.generate.drafts import Draft, DraftRequest, draft_cases
-from bakeoff.doors.mcp.generate.leaks import leaks
-from bakeoff.doors.mcp.generate.output import Frame, added_to, cases_text, whole_config
-from bakeoff.doors.mcp.generate.reworded import reworded
+from bakeoff.doors.mcp.generate.drafts import (
+    Draft,
+    DraftRequest,
+    Frame,
+    added_to,
+    cases_text,
+    draft_cases,
+    whole_config,
+)
 from bakeoff.doors.mcp.generate.surroundings import Surroundings
 from bakeoff.doors.mcp.generate.values import Maker
+from bakeoff.doors.mcp.generate.wording import leaks
+from bakeoff.doors.mcp.model_writing import reworded
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.scorers.matchers import parameter_differences
@@ -197,13 +204,13 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_drafts_are_added_behind_the_cases_and_nothing_else_changes(example: Path, capsys: pytest.CaptureFixture[str]):
     before = example.read_text()
-    assert generate(ServerFlags(), output=example) == 0
+    assert generate(servers=ServerFlags(), output=example) == 0
     after = example.read_text()
     assert after.startswith(before[: before.index("\nmcpServers:")].rstrip("\n"))
     assert after.endswith(before[before.index("\nmcpServers:") :])
     assert len(read_suite(example, {}).config.testCases) == 14
     with pytest.raises(UsageError, match="nothing to add"):
-        generate(ServerFlags(), output=example)
+        generate(servers=ServerFlags(), output=example)
     assert example.read_text() == after
     assert "9 cases for 4 tools" in capsys.readouterr().err
 
@@ -222,7 +229,7 @@ def test_drafts_of_server_everything_all_load(tmp_path: Path):
     script = fetch_package("@modelcontextprotocol/server-everything@2026.8.31")
     script = script / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
     file = tmp_path / "new.yaml"
-    assert generate(ServerFlags(commands=[shlex.join(["node", str(script), "stdio"])]), output=file) == 0
+    assert generate(servers=ServerFlags(commands=[shlex.join(["node", str(script), "stdio"])]), output=file) == 0
     config = read_suite(file, {}).config
     assert len(config.testCases) > 10
     wanted = [case.expectedOutput[0].toolName if case.expectedOutput else None for case in config.testCases]
@@ -232,7 +239,7 @@ def test_drafts_of_server_everything_all_load(tmp_path: Path):
 def test_drafts_run_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     command = shlex.join([sys.executable, str(BAD), "good"])
-    generate(ServerFlags(commands=[command]), output=Path("new.yaml"))
+    generate(servers=ServerFlags(commands=[command]), output=Path("new.yaml"))
     text = Path("new.yaml").read_text().replace("local:smollm2", "scripted:null")
     Path("new.yaml").write_text(text)
     report = evaluate("new.yaml")
@@ -323,15 +330,15 @@ def test_drafts_stand_where_the_list_ends_however_it_is_set(tmp_path: Path, mark
 def test_lines_end_as_they_do_in_the_file_that_is_added_to(example: Path, line_end: str):
     before = example.read_bytes().replace(b"\n", line_end.encode())
     example.write_bytes(before)
-    generate(ServerFlags(), output=example)
+    generate(servers=ServerFlags(), output=example)
     after = example.read_bytes()
     assert after.count(line_end.encode()) == after.count(b"\n") > before.count(b"\n")
 
 
 def test_what_only_its_owner_may_read_stays_so(example: Path):
     example.chmod(0o600)
-    generate(ServerFlags(), output=example)
-    generate(ServerFlags(path=example), output=example.with_name("new.yaml"))
+    generate(servers=ServerFlags(), output=example)
+    generate(servers=ServerFlags(path=example), output=example.with_name("new.yaml"))
     assert [stat.S_IMODE(example.with_name(name).stat().st_mode) for name in (example.name, "new.yaml")] == [0o600] * 2
 
 
@@ -361,7 +368,7 @@ def test_a_new_configuration_has_the_servers_and_providers_of_the_old_one_with_n
         monkeypatch.setenv(name, value)
     source = tmp_path / "suite.yaml"
     source.write_text(SOURCE)
-    assert generate(ServerFlags(path=Path("suite.yaml"), only=["mine"]), output=Path(output)) == 0
+    assert generate(servers=ServerFlags(path=Path("suite.yaml"), only=["mine"]), output=Path(output)) == 0
     text = Path(output).read_text()
     assert not [value for value in ("s3cr3t", sys.executable, "h.invalid", "good") if value in text]
     old: Any = parse_yaml(SOURCE, source).value
@@ -369,7 +376,7 @@ def test_a_new_configuration_has_the_servers_and_providers_of_the_old_one_with_n
     assert (new["modelsToTest"], new["providers"]) == (old["modelsToTest"], old["providers"])
     assert new["mcpServers"] == [{**old["mcpServers"][0], "cwd": cwd}, old["mcpServers"][1]]
     again = Path(output).with_name("again.yaml")
-    assert generate(ServerFlags(path=Path(output), only=["mine"]), output=again) == 0
+    assert generate(servers=ServerFlags(path=Path(output), only=["mine"]), output=again) == 0
     assert again.read_text() == text
 
 
@@ -391,7 +398,7 @@ def test_what_would_not_be_right_is_not_written_and_told_by_the_name_of_its_file
     server, file = tmp_path / "server.py", tmp_path / "new.yaml"
     server.write_text(BAD.read_text().replace('{"id": TEXT}', '{"<<": TEXT}, required=["<<"]'))
     with pytest.raises(UsageError) as caught:
-        generate(ServerFlags(commands=[shlex.join([sys.executable, str(server)])]), output=file)
+        generate(servers=ServerFlags(commands=[shlex.join([sys.executable, str(server)])]), output=file)
     told = str(caught.value)
     assert told.startswith(f"nothing was written, because the result would be invalid:\n{file}:")
     assert "`<<` merges are not supported" in told
@@ -601,7 +608,7 @@ def test_a_destructive_tool_is_not_executed_by_accident_and_a_deprecated_one_has
 
 def test_a_new_configuration_has_the_schema_line_the_schema_and_a_time_limit(tmp_path: Path, example: Path):
     new = tmp_path / "sub" / "new.yaml"
-    assert generate(ServerFlags(path=example), output=new) == 0
+    assert generate(servers=ServerFlags(path=example), output=new) == 0
     assert new.read_text().startswith("# yaml-language-server: $schema=./mcp-testing-framework.schema.json\n")
     assert new.with_name("mcp-testing-framework.schema.json").read_text() == published_schema()
     assert read_suite(new, {}).config.modelSettings.timeout == 300

@@ -16,12 +16,14 @@ from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 from rich.console import Console
 
 from bakeoff.cli.flags import ServerFlags
-from bakeoff.cli.mcp_tools import lint as lint_command
-from bakeoff.doors.mcp.lint.report import LintReport, LintResult, as_sarif, lint_blocks, lint_servers, lint_tools
-from bakeoff.doors.mcp.lint.rules import RULES, LintFinding
+from bakeoff.cli.mcp.tools import lint as lint_command
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.mcp.lint import RULES, LintFinding
+from bakeoff.mcp.lint.checks import LintReport, LintResult, lint_servers, lint_tools
+from bakeoff.report.exports.sarif import as_sarif
 from bakeoff.report.render.terminal import print_blocks
+from bakeoff.report.tools import lint_blocks
 
 from ...fetched import fetch_package
 from ...warm_bakeoff import Bakeoff
@@ -373,22 +375,22 @@ def test_the_command_takes_a_server_directly(lint: Bakeoff, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("servers", "fail_on", "told"),
+    ("servers", "told"),
     [
-        (ServerFlags(only=["yours"]), "error", "has no server 'yours': there are mine"),
-        (ServerFlags(urls=["localhost"]), "error", "--url 'localhost': 'localhost' is not the address of a server"),
-        (ServerFlags(commands=["'x"]), "error", "close its quotes"),
-        (ServerFlags(commands=[" "]), "error", "--command is empty: name a server"),
-        (ServerFlags(path=Path(), commands=["x"]), "error", "use only one of them"),
-        (ServerFlags(path=Path("nowhere.yaml")), "error", "nowhere.yaml does not exist"),
+        (ServerFlags(only=["yours"]), "has no server 'yours': there are mine"),
+        (ServerFlags(urls=["localhost"]), "--url 'localhost': 'localhost' is not the address of a server"),
+        (ServerFlags(commands=["'x"]), "close its quotes"),
+        (ServerFlags(commands=[" "]), "--command is empty: name a server"),
+        (ServerFlags(path=Path(), commands=["x"]), "use only one of them"),
+        (ServerFlags(path=Path("nowhere.yaml")), "nowhere.yaml does not exist"),
     ],
 )
 def test_what_cannot_be_linted_is_told_in_a_sentence(
-    suite: Path, monkeypatch: pytest.MonkeyPatch, servers: ServerFlags, fail_on: str, told: str
+    suite: Path, monkeypatch: pytest.MonkeyPatch, servers: ServerFlags, told: str
 ):
     monkeypatch.chdir(suite)
     with pytest.raises(UsageError) as caught:
-        lint_command(servers, fail_on=fail_on)
+        lint_command(servers=servers)
     assert told in str(caught.value)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded.weights import KNOWN, check_name, location, pull, weights_path
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bakeoff.cli.flags import OutputFlags
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, PassRule, Plan, Trial
-from bakeoff.record import Record, Round, Score, Transcript, Verdict, case_verdict
+from bakeoff.record import Record, Score, Transcript
 from bakeoff.report.blocks import paragraph
 from bakeoff.report.exports import ci
 from bakeoff.report.exports.badges import badge, run_badge, score_badge
@@ -26,6 +26,7 @@ from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run
 from bakeoff.report.summary import summarise
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Round, Verdict, case_verdict
 
 from ..runs import lost, plan_of, record_of, run_of
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.yaml_with_lines import read_yaml
+from bakeoff._kernel.yaml import read_yaml
 from bakeoff.errors import UsageError
 from bakeoff.protocols import Sandbox
 from bakeoff.sandbox.docker import DockerSandbox

@@ -4,8 +4,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+from bakeoff._kernel.text import visible
 from bakeoff.errors import InfraError
-from bakeoff.report.formatting import visible
 from bakeoff.subjects.folder_changes import Tree, patch_of, read_tree
 
 _SECONDS = 1.0

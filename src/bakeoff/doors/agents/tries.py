@@ -11,11 +11,12 @@ from bakeoff.grading.cases import graded_case
 from bakeoff.grading.runners import run_tests, type_errors
 from bakeoff.plan import Case, Plan
 from bakeoff.protocols import Tool
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Datum, Quote, Section, Table, Value
 from bakeoff.subjects.agent_run import agent_run_in
 from bakeoff.subjects.command_agent import TESTS_TOOL
 from bakeoff.toolchains.outcome import TestRun
+from bakeoff.verdict import Verdict
 
 _MAX_FAILURES = 20
 _LONGEST = 6000  # characters that an agent is shown

@@ -13,18 +13,18 @@ from bakeoff.doors.components.request import PICTURES
 from bakeoff.doors.components.scoring import SUITE, score_component
 from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import RunFolderError
 from bakeoff.grading.attacks import HostileSolution, all_attacks, attack_on, solution_in_turn
-from bakeoff.grading.cases import graded_case
+from bakeoff.grading.cases import build_test_scorer, graded_case
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
-from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
-from bakeoff.record import BROKEN, Record, Verdict
+from bakeoff.record import BROKEN, Record
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.controls import Attack, Submission
+from bakeoff.verdict import Verdict
 
 if TYPE_CHECKING:
     from bakeoff.report.blocks import DoorParts
@@ -64,7 +64,8 @@ class ComponentsDoor(Door):
 
     def line_of(self, record: Record) -> str:
         """Return the verdict on a suite with its tests and cost."""
-        from bakeoff.report.formatting import cost, visible
+        from bakeoff._kernel.text import visible
+        from bakeoff.report.formatting import cost
 
         mark = "✓" if record.verdict is Verdict.PASS else "✗" if record.verdict.counts else "–"
         tests, spent = record.unit_tests, record.spent.cost

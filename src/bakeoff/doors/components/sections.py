@@ -6,12 +6,13 @@ Every run page already has the cost with its cache simulation, the matrix of sui
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.text import visible
 from bakeoff.doors.case_section import NAME, cases_section, named
 from bakeoff.doors.components.request import JOINED
 from bakeoff.doors.components.sections_files import file_section
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.report.blocks import Column, Datum, Section, Table, Tone, Value, columns
-from bakeoff.report.formatting import UNKNOWN, cost, percent, visible
+from bakeoff.report.formatting import UNKNOWN, cost, percent
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import compare
 

@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING
 
+from bakeoff._kernel.text import visible
 from bakeoff.doors.case_section import NAME
 from bakeoff.doors.components.results.imported import RecordedSubject
 from bakeoff.doors.result_files import RECORDED
 from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import read_options
 from bakeoff.report.blocks import Column, Datum, Section, Table, Value, columns
-from bakeoff.report.formatting import UNKNOWN, visible
+from bakeoff.report.formatting import UNKNOWN
 
 if TYPE_CHECKING:
     from bakeoff.report.render.html.run_data import RunData

@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, PositiveFloat, ValidationError, model_val
 
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import in_our_words
+from bakeoff._kernel.text import in_our_words
 from bakeoff.plan import Framework, RelativePath, TakenPath
 
 RunnerName = Literal["vitest", "pytest", "junit"]

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from bakeoff.doors.components.plan import case_of
 from bakeoff.doors.components.suites import ComponentSuite
 from bakeoff.engine.resources import open_resources
+from bakeoff.grading.audit import VerificationCheck, WrongAnswer, verify_cases
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
-from bakeoff.grading.verify import VerificationCheck, WrongAnswer, verify_cases
 from bakeoff.protocols import Sandbox
 
 

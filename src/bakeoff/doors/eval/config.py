@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import shown
+from bakeoff._kernel.text import shown
 from bakeoff.mcp import ServerSpec
 from bakeoff.models.prices import PriceOptions
 

@@ -4,7 +4,7 @@ import sys
 from difflib import get_close_matches
 from pathlib import Path
 
-from bakeoff._kernel.yaml_with_lines import read_yaml
+from bakeoff._kernel.yaml import read_yaml
 from bakeoff.doors.eval.config import CONFIG_NAME
 from bakeoff.doors.eval.promptfoo import is_promptfoo, suite_of_promptfoo
 from bakeoff.doors.eval.pyproject import PYPROJECT, has_table, read_pyproject

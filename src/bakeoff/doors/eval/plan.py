@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt, ValidationError
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import free_name
-from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff._kernel.yaml import gathered
 from bakeoff.doors.eval.config import LimitsConfig
 from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
 from bakeoff.doors.eval.templates import TemplateProblem

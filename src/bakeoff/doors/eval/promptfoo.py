@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.text import free_name
-from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml, gathered, parse_yaml
+from bakeoff._kernel.yaml import Key, PlacedYaml, gathered, parse_yaml
 from bakeoff.doors.eval.config import LimitsConfig, path_in
 from bakeoff.doors.eval.promptfoo_asserts import Assertions, csv_assertion, number_in
 from bakeoff.doors.eval.promptfoo_providers import provider_subject

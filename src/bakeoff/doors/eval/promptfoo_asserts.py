@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.plain_words import in_our_words
-from bakeoff._kernel.yaml_with_lines import Key
+from bakeoff._kernel.text import in_our_words
+from bakeoff._kernel.yaml import Key
 from bakeoff.doors.eval.promptfoo_providers import model_name
 from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
 from bakeoff.errors import UsageError

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from bakeoff._kernel.yaml_with_lines import Key
+from bakeoff._kernel.yaml import Key
 from bakeoff.doors.eval.suite import printable
 from bakeoff.errors import UsageError
 from bakeoff.models.providers import known_providers, parse_model_name

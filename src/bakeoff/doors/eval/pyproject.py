@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml
+from bakeoff._kernel.yaml import Key, PlacedYaml
 from bakeoff.doors.eval.sources import read_text
 from bakeoff.errors import UsageError
 

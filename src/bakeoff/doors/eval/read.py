@@ -12,7 +12,7 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.files import with_home
 from bakeoff._kernel.text import free_name
-from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml, gathered
+from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml, gathered
 from bakeoff.doors.eval.config import (
     EXAMPLES,
     OF_A_CASE,

@@ -5,11 +5,12 @@ from itertools import combinations
 from math import fsum
 from statistics import fmean
 
+from bakeoff._kernel.text import visible
 from bakeoff.doors.eval.plan import PROMPT_TAG, EvalPlanSettings
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.blocks import Block, BulletList, Column, Datum, Quote, Section, Table, Value, paragraph
-from bakeoff.report.formatting import UNKNOWN, cost, percent, span, visible
+from bakeoff.report.formatting import UNKNOWN, cost, percent, span
 from bakeoff.report.scores import interval_datum
 from bakeoff.stats.cells import CaseKey, Cell
 from bakeoff.stats.comparison import compare

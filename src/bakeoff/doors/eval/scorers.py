@@ -7,8 +7,8 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.imports import import_target, revision_of
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import shown
-from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml
+from bakeoff._kernel.text import shown
+from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml
 from bakeoff.doors.eval.config import ScorerEntry
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec

@@ -17,7 +17,7 @@ from pydantic_core import from_json, to_jsonable_python
 
 from bakeoff._kernel.files import read_file, with_home
 from bakeoff._kernel.imports import import_target
-from bakeoff._kernel.yaml_with_lines import ConfigError, Key, PlacedYaml, parse_yaml
+from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml, parse_yaml
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:

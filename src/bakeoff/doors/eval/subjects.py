@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.imports import import_target, revision_of
 from bakeoff._kernel.text import free_name
-from bakeoff._kernel.yaml_with_lines import Key, PlacedYaml
+from bakeoff._kernel.yaml import Key, PlacedYaml
 from bakeoff.doors.eval.config import KINDS, OF_KINDS, SubjectEntry, path_in
 from bakeoff.doors.eval.sources import read_text
 from bakeoff.doors.eval.suite import printable
@@ -17,7 +17,7 @@ from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name
 from bakeoff.plan import SubjectSpec
 from bakeoff.subjects.command import CommandSubject, command_revision
-from bakeoff.subjects.scripted import ScriptedSubject
+from bakeoff.subjects.controls import ScriptedSubject
 
 _SETTINGS = (
     *("temperature", "max_tokens", "seed", "send_seed", "timeout", "stream", "output_schema", "price", "max_steps"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bakeoff._kernel.yaml_with_lines import gathered
+from bakeoff._kernel.yaml import gathered
 from bakeoff.doors.mcp.config import SuiteConfig, suite_of
 from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.doors.mcp.results.files import write_reports

@@ -14,23 +14,23 @@ from typing import Self
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.calls import ExpectedMcpCall, tool_label
 from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, outcome_of
-from bakeoff.doors.mcp.plan import DOOR, SCORER, McpPlanSettings, mode_of, settings_of
-from bakeoff.doors.mcp.results.reasons import reasons
-from bakeoff.doors.mcp.results.sections import TONES, pass_rates, verdict_sentence
-from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
-from bakeoff.doors.mcp.snapshot.files import Snapshot
-from bakeoff.doors.mcp.snapshot.report import listed_changes
+from bakeoff.doors.mcp.plan import DOOR, McpPlanSettings, mode_of, settings_of
+from bakeoff.doors.mcp.results.sections import TONES, pass_rates, reasons, verdict_sentence
 from bakeoff.engine.reuse import carry_over, past_runs
 from bakeoff.engine.watch import CODE_SUFFIXES, source_files
 from bakeoff.errors import BakeoffError
 from bakeoff.mcp import ServerSpec
+from bakeoff.mcp.changes import ToolChange, changes
+from bakeoff.mcp.snapshot import Snapshot
+from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.blocks import Block, Datum, Quote, Table, Value, columns, paragraph
 from bakeoff.report.compare.description import points
 from bakeoff.report.formatting import UNKNOWN, percent
+from bakeoff.report.tools import listed_changes
+from bakeoff.scorers.mcp.calls import SCORER, ExpectedMcpCall
 from bakeoff.storage.run_folder import RunFolder
 
 NEW = "new"
@@ -147,7 +147,7 @@ class _ComparedPlans:
         known, settings = settings_of(earlier.plan), settings_of(plan)
         self.before = earlier.cells()
         self.changes = changes(Snapshot.of_tools(known.tools), Snapshot.of_tools(settings.tools))
-        old, new = ({tool_label(tool.server, tool.name) for tool in each.tools} for each in (known, settings))
+        old, new = ({tool.label for tool in each.tools} for each in (known, settings))
         changed = {tool_label(each.server, name) for each in self.changes for name in (each.name, each.renamed)}
         self._changed_tools = changed | old ^ new
         self._cases = {case.id: case for case in earlier.plan.cases}

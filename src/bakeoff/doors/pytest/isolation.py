@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from bakeoff._kernel.processes import hide_our_memory
+from bakeoff._kernel.environment import hide_our_memory
 from bakeoff.doors.pytest.printing import is_kept
 from bakeoff.errors import InfraError, SubjectError
 from bakeoff.record import Transcript

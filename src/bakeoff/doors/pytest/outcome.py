@@ -6,7 +6,8 @@ from typing import Any, Self
 from bakeoff._kernel.json import CleanJson, CleanText, clean_text
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import PassRule, SubjectSpec
-from bakeoff.record import LOST, NO_USAGE, Failure, Record, Round, Score, Usage, case_verdict
+from bakeoff.record import NO_USAGE, Failure, Record, Score, Usage
+from bakeoff.verdict import LOST, case_verdict
 
 _OWN_ERRORS = ("GraderError", "InfraError")  # their messages are clear without the type
 _DEFAULT_RULE = PassRule()
@@ -33,7 +34,7 @@ class EvalOutcome(FrozenModel):
 
         `more` are other fields to replace. They are not validated, so their texts must be clean already.
         """
-        verdict = case_verdict(self.rule, [Round.of(record) for record in records])
+        verdict = case_verdict(self.rule, [record.judged() for record in records])
         problem = _problem(records) if verdict.verdict in LOST else None
         judged = {"score": verdict.score, "passed": verdict.passed, "problem": problem and clean_text(problem)}
         return self.model_copy(update={**more, "records": tuple(records), **judged})

@@ -23,11 +23,10 @@ from bakeoff.doors.pytest.own_task import call_apart
 from bakeoff.doors.pytest.printing import CapturedOutput, printing_to
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow, graded_by
 from bakeoff.doors.pytest.suite import Settings
-from bakeoff.engine.budget import Budget
 from bakeoff.engine.pool import TrialPool
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.resources import SharedResources, open_resources
-from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
@@ -282,7 +281,7 @@ def _replay_round(number: int) -> AbstractContextManager[Any]:
 
 def _sandbox(options: RunOptions) -> Sandbox:
     """Return the sandbox for a scorer that runs commands. Most run none, and need not wait for the import."""
-    from bakeoff.engine.sandbox_choice import sandbox_of
+    from bakeoff.engine.resources import sandbox_of
 
     return sandbox_of(options)()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bakeoff._kernel.garbage import collection_paused, existing_objects_frozen
+from bakeoff._kernel.imports import collection_paused, existing_objects_frozen
 from bakeoff.doors.pytest.gather import FINAL, LOGGED, RUNNING, gathering
 from bakeoff.doors.pytest.options import (
     COLLECTED_FILE,

@@ -19,8 +19,7 @@ from pydantic_core import to_json
 
 from bakeoff._kernel.files import open_file, read_file
 from bakeoff._kernel.json import as_json, clean, parse_json
-from bakeoff._kernel.plain_words import in_our_words
-from bakeoff._kernel.text import count_of, escaped, free_name, visible, without_command
+from bakeoff._kernel.text import count_of, escaped, free_name, in_our_words, visible, without_command
 from bakeoff.doors.pytest.gather import UNREAD
 from bakeoff.doors.pytest.loops import run_here
 from bakeoff.doors.pytest.suite import Data
@@ -231,7 +230,7 @@ def _csv(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _yaml(path: Path) -> Iterator[tuple[str, Any]]:
-    from bakeoff._kernel.yaml_with_lines import read_yaml
+    from bakeoff._kernel.yaml import read_yaml
 
     placed = read_yaml(path)
     if not isinstance(placed.value, list):

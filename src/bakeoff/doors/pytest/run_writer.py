@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from pydantic_core import from_json, to_json
 
-from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.locks import require_locks
+from bakeoff._kernel.files import require_locks, write_atomically
 from bakeoff.doors.pytest.options import results_folder
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN

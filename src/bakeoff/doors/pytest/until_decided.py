@@ -17,9 +17,10 @@ from bakeoff.doors.pytest.options import rounds_of
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.plan import Case, PassRule, Plan, SubjectSpec, UntilDecided
-from bakeoff.record import Record, Round, Verdict
+from bakeoff.record import Record
 from bakeoff.report.summary import Comparisons
 from bakeoff.stats.decisions import PairDecision, PairDecisions, random_order
+from bakeoff.verdict import Round, Verdict
 
 BASELINE = "baseline"
 
@@ -201,7 +202,7 @@ class SessionDecisions:
             return
         one.state = "finished"
         for record in records:
-            one.comparison.decisions.add_round(one.subject, one.case, record.round, Round.of(record))
+            one.comparison.decisions.add_round(one.subject, one.case, record.round, record.judged())
             if record.spent.cost is not None:
                 one.cost = record.spent.cost + (one.cost or 0.0)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bakeoff.errors import UsageError
-from bakeoff.storage.secret_names import secrets_in
+from bakeoff.storage.redaction import secrets_in
 
 _CONNECT_SECONDS = 5.0
 _SETTINGS = 4  # the type of a frame of HTTP/2

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bakeoff._kernel.processes import hide_our_memory
+from bakeoff._kernel.environment import hide_our_memory
 from bakeoff.models.embedded.launch import EmbeddedEndpoint, Files, ServerLaunch, lock_file
 from bakeoff.models.embedded.relay import start_relay
 

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bakeoff._kernel.cores import usable_cores
+from bakeoff._kernel.environment import usable_cores
 from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, UsageError

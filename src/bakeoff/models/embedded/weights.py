@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import sync_folder
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded.launch import lock_file, try_lock

@@ -9,11 +9,12 @@ from typing import Literal
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.record import NO_USAGE, Reasoning, Record, Text, ToolCall, Transcript, Verdict
+from bakeoff.record import NO_USAGE, Reasoning, Record, Text, ToolCall, Transcript
 from bakeoff.report.formatting import as_text
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.stats.differences import UNCHANGED
+from bakeoff.verdict import Verdict
 
 Outcome = Literal["win", "tie", "loss", "not scored"]
 

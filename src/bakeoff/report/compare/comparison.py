@@ -17,11 +17,11 @@ from pydantic import JsonValue, PlainSerializer, ValidationError
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
-from bakeoff.report.formatting import count_of, visible
 from bakeoff.report.judges.calibrated_pairs import CalibratedPair, by_labels, calibrated_pairs, refusal
 from bakeoff.report.judges.calibration import NO_LABELS, Judgements
 from bakeoff.report.readers import Circumstances, Source
@@ -35,6 +35,7 @@ from bakeoff.stats.power import detectable_between, difference_split
 from bakeoff.stats.several import at_holm_levels
 from bakeoff.storage.labels import Labels, read_labels
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 OPEN, REFUSED = 0, 3
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}

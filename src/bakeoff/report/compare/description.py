@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from bakeoff._kernel.text import count_of, part_of
+from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.report.blocks import (
     Block,
     Code,
@@ -26,7 +26,7 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, Outcome, Side
 from bakeoff.report.compare.comparison import ArmFacts, CompareReport, PairReport
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, replay_note, sentence, visible
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, replay_note, sentence
 from bakeoff.report.judges.calibrated_pairs import CalibratedPair
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells
 from bakeoff.stats.gates import GateVerdict

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import visible
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, Value
-from bakeoff.report.formatting import UNKNOWN, visible
+from bakeoff.report.formatting import UNKNOWN
 from bakeoff.report.summary import SubjectSummary, Summary
 from bakeoff.stats.cells import CaseKey, Cell
 from bakeoff.stats.comparison import Comparison, compare

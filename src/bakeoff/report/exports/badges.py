@@ -3,8 +3,9 @@
 import unicodedata
 from xml.sax.saxutils import escape, quoteattr
 
+from bakeoff._kernel.text import visible
 from bakeoff.grading.audit import Audit
-from bakeoff.report.formatting import percent, visible
+from bakeoff.report.formatting import percent
 from bakeoff.report.summary import SubjectSummary, Summary
 
 _HEIGHT = 20

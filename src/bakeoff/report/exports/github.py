@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
+from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
-from bakeoff.record import LOST, Record
+from bakeoff.record import Record
 from bakeoff.report.blocks import Blocks
-from bakeoff.report.formatting import visible
 from bakeoff.report.reasons import why
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import failed_records
+from bakeoff.verdict import LOST
 
 MAX_ANNOTATIONS = 10
 """The number of annotations of each level. GitHub shows no more of one step."""

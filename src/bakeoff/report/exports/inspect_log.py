@@ -19,12 +19,13 @@ from urllib.parse import quote, unquote
 from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.plan import Case, Plan, SubjectSpec
-from bakeoff.record import Record, Step, Text, ToolCall, Usage, Verdict
+from bakeoff.record import Record, Step, Text, ToolCall, Usage
 from bakeoff.report.exports.tables import unique_names
 from bakeoff.report.formatting import as_text, utc
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary
+from bakeoff.verdict import Verdict
 
 OWN_SCORE = "bakeoff"
 _VERSION = 2

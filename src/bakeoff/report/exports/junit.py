@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
+from bakeoff._kernel.text import visible
 from bakeoff.plan import Case, SubjectSpec
-from bakeoff.record import Record, Verdict
-from bakeoff.report.formatting import visible
+from bakeoff.record import Record
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
+from bakeoff.verdict import Verdict
 
 Status = Literal["passed", "failure", "error", "skipped"]
 

@@ -18,9 +18,10 @@ from typing import Any, Literal, NamedTuple, TextIO
 
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
-from bakeoff.record import Failure, Phase, Record, Transcript, Usage, Verdict
+from bakeoff.record import Failure, Phase, Record, Transcript, Usage
 from bakeoff.report.formatting import as_text, utc
 from bakeoff.report.run_records import RunRecords
+from bakeoff.verdict import Verdict
 
 Kind = Literal["text", "json", "whole", "real", "flag", "time"]
 Value = str | int | float | bool | None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.report.formatting import visible
+from bakeoff._kernel.text import visible
 from bakeoff.report.judges.calibration import Calibration, Judgements
 from bakeoff.stats.calibration import CorrectedDifference, compared_trials, corrected_difference, missing_labels
 from bakeoff.stats.comparison import Comparison

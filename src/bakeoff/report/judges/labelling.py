@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
+from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
-from bakeoff.report.formatting import visible
 from bakeoff.report.judges.calibration import Judgement, Judgements
 from bakeoff.report.summary import is_control
 from bakeoff.storage.labels import Choice, Label, answer_digest, read_labels

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.answer import what_was_lost_unequally
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns, mark_of
-from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc, visible
+from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc
 from bakeoff.report.leaderboard.ranking import Leaderboard, LeaderboardEntry
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells, tradeoff_plots
 

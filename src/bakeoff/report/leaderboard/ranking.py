@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import visible
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Origin
 from bakeoff.report.compare.comparison import FileName, case_keys, countable
-from bakeoff.report.formatting import UNKNOWN, visible
+from bakeoff.report.formatting import UNKNOWN
 from bakeoff.report.readers import Source
 from bakeoff.report.summary import RunTally, SubjectSummary, losses_of
 from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes, Range

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from bakeoff._kernel.text import visible
 from bakeoff.report.blocks import (
     Block,
     Blocks,
@@ -27,7 +28,6 @@ from bakeoff.report.blocks import (
     sparkline,
     text_blocks,
 )
-from bakeoff.report.formatting import visible
 
 LONGEST = 65_000
 """The length limit of a comment. GitHub takes 65,536 characters."""

@@ -5,6 +5,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text as Line
 
+from bakeoff._kernel.text import visible
 from bakeoff.report.blocks import (
     Block,
     Blocks,
@@ -17,7 +18,6 @@ from bakeoff.report.blocks import (
     TextBlock,
     text_blocks,
 )
-from bakeoff.report.formatting import visible
 from bakeoff.report.render.text_tables import TextTable, fit_table, plain_text, split_table
 
 _STYLES = {

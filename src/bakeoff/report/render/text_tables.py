@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from bakeoff._kernel.text import visible
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Tone, as_datum, pieces, sparkline
-from bakeoff.report.formatting import visible
 
 WIDE = 100
 """The width from which a table has two spaces between its columns."""

@@ -15,11 +15,12 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import visible
 from bakeoff._kernel.threads import call
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import SHOWN
-from bakeoff.report.formatting import as_text, shown, visible
+from bakeoff.report.formatting import as_text, shown
 from bakeoff.report.judges.labelling import Drawn
 from bakeoff.report.render.html.render import NAME, Page, ServedPages
 from bakeoff.report.view.guard import Guard

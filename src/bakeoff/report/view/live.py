@@ -4,16 +4,16 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.plan import PassRule, Plan
-from bakeoff.record import Record, Round, Verdict, case_score
-from bakeoff.report.formatting import visible
+from bakeoff.record import Record
 from bakeoff.report.render.html.run_data import read_plan
 from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal import Entry, JournalMark, SpentTokens, read_line
 from bakeoff.storage.journal_lines import Damage, lines_forwards
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.segments import open_journal
+from bakeoff.verdict import Round, Verdict, case_score
 
 State = Literal["running", "ended", "incomplete", "stopped"]
 _ONE_BY_ONE = PassRule(gate="share")  # of cases without a rule of their own
@@ -80,7 +80,7 @@ class LiveProgress:
         if trial is None or trial.attempt_key != record.attempt_key:
             return
         if record.score_key == trial.score_key or not record.attempted:
-            self._outcomes[trial.index] = Round.of(record)
+            self._outcomes[trial.index] = record.judged()
         else:
             self._outcomes.pop(trial.index, None)  # the plan's present scorers have not scored it yet
 

@@ -12,10 +12,9 @@ from .cgroups import Cgroup, describe, find_parents
 from .confinement import Order, SetUpFailed, start
 from .disk import DiskWatch
 from .ending import Reaper, end_everything, run_epilogue, sweep
-from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, prctl
+from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, prctl, processes_of
 from .memory import CgroupWatch, ConnectionWatch, MemoryWatch
 from .namespaces import can_own_ipc
-from .processes import processes_of
 
 Watch = MemoryWatch | CgroupWatch | ConnectionWatch
 

@@ -6,8 +6,7 @@ import stat
 import time
 from collections.abc import Iterator
 
-from .kernel import MEMORY_FILES
-from .processes import all_of, descendants
+from .kernel import MEMORY_FILES, all_of, descendants
 
 TICK = 0.02  # at least this long between two looks at the free space
 WRITTEN_PER_SECOND = (2 << 30) * (os.cpu_count() or 1)  # by a command that does nothing else

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .kernel import LINUX
-from .processes import descendants, processes_of
+from .kernel import LINUX, descendants, processes_of
 
 KILL_SECONDS = 15.0  # only a process stuck in the kernel survives SIGKILL that long
 EPILOGUE_PAUSE = 0.5  # an engine that was asked for a container just before its client died is still making it

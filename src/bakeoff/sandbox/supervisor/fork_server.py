@@ -16,8 +16,7 @@ import signal
 import socket
 
 from .command import supervise
-from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, prctl
-from .processes import children_of, tree_below
+from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, children_of, prctl, tree_below
 
 READY = b"r"
 DESCRIPTORS = 4  # control, and the three standard streams

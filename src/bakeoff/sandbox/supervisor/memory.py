@@ -5,8 +5,7 @@ import re
 import time
 
 from .cgroups import Cgroup
-from .kernel import LINUX, MEMORY_FILES, PAGE
-from .processes import all_of, descendants
+from .kernel import LINUX, MEMORY_FILES, PAGE, all_of, descendants
 
 TICK = 0.02  # at least this long between two checks
 CGROUP_PAUSE = 0.25  # seconds; the limit itself is kept by the kernel

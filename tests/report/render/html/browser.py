@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from playwright.async_api import Browser, Page, async_playwright
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 
 ARGUMENTS = [
     "--headless",

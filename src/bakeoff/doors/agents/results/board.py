@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from bakeoff._kernel.text import free_name
+from bakeoff._kernel.text import free_name, visible
 from bakeoff.doors.agents.results.model import AgentsResult, ExerciseResult, added_costs, safe_name
 from bakeoff.doors.agents.results.read import plan_of, records_of
 from bakeoff.doors.result_files import HiddenTests, seconds_of
@@ -31,7 +31,7 @@ from bakeoff.report.blocks import (
     Tone,
     Value,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, visible
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent
 from bakeoff.report.leaderboard.description import (
     RANK_COLUMNS,
     RANK_NOTE,

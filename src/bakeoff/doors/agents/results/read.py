@@ -9,14 +9,15 @@ from typing import Literal
 from pydantic import ValidationError
 
 from bakeoff._kernel.files import open_file, read_file
+from bakeoff._kernel.text import visible
 from bakeoff.doors.agents.agents import CONTROLS
 from bakeoff.doors.agents.results.model import AgentsResult, Attempt, ExerciseResult, LostTrial
 from bakeoff.doors.agents.scoring import EXERCISE, ExerciseOutcome
 from bakeoff.doors.result_files import MAX_FILE_SIZE, RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import ORIGIN, Case, Origin, Plan, ScorerSpec, SubjectSpec, Trial
-from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage, Verdict
-from bakeoff.report.formatting import visible
+from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage
 from bakeoff.report.readers import Circumstances, Description
+from bakeoff.verdict import Verdict
 
 DOOR = "agents"
 _KINDS: dict[Verdict, Literal["budget", "grader"]] = {Verdict.BUDGET: "budget", Verdict.GRADER: "grader"}

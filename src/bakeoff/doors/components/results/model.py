@@ -26,7 +26,8 @@ from pydantic import (
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.result_files import END_OF_TIME, MAX_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
 from bakeoff.plan import Name
-from bakeoff.record import UnitTests, Verdict
+from bakeoff.record import UnitTests
+from bakeoff.verdict import Verdict
 
 LEGACY_NAME = "legacy"
 """The test name in files of the old form, which hold one test without a name."""

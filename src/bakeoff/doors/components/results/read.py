@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bakeoff._kernel.files import open_file
+from bakeoff._kernel.text import visible
 from bakeoff.doors.components.results.imported import (
     NOTES,
     SUITE,
@@ -26,9 +27,9 @@ from bakeoff.doors.components.results.names import stamp_in
 from bakeoff.doors.components.results.steps import read_step
 from bakeoff.doors.result_files import RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
-from bakeoff.record import NO_USAGE, UNIT_TESTS, Failure, Phase, Record, Score, Transcript, Verdict
-from bakeoff.report.formatting import visible
+from bakeoff.record import NO_USAGE, UNIT_TESTS, Failure, Phase, Record, Score, Transcript
 from bakeoff.report.readers import Circumstances, Description
+from bakeoff.verdict import Verdict
 
 DOOR = "components"
 COMPONENT = "Component.svelte"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.plain_words import expectation
+from bakeoff._kernel.text import expectation
 from bakeoff._version import __version__
 from bakeoff.doors.components.costs import bill_of
 from bakeoff.doors.components.results.imported import SUITE, VERIFICATION, RecordedSubject, notes_in
@@ -28,7 +28,8 @@ from bakeoff.doors.result_files import RECORDED, hidden_tests_of, replayed_in, t
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
-from bakeoff.record import NO_USAGE, Record, Transcript, Usage, Verdict
+from bakeoff.record import NO_USAGE, Record, Transcript, Usage
+from bakeoff.verdict import Verdict
 
 Sizes = Mapping[str, int]
 """The number of tests of each suite, for trials that were never graded."""

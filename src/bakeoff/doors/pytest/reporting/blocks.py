@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from bakeoff._kernel.text import count_of, part_of
+from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.numbers import MAX_NOT_PASSED, MAX_WORST, Numbers, SuiteName, why_not
 from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
@@ -26,7 +26,7 @@ from bakeoff.report.blocks import (
     paragraph,
     text_blocks,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence, visible
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence
 from bakeoff.stats.intervals import Interval
 
 WORST = 3

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.errors import BakeoffError
-from bakeoff.report.formatting import visible
 from bakeoff.report.judges.calibration import JUDGE
 from bakeoff.report.judges.labelling import read_judgements
 from bakeoff.storage.run_folder import run_folders

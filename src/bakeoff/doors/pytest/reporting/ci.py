@@ -4,11 +4,11 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from bakeoff._kernel.text import visible
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.blocks import step_blocks
 from bakeoff.doors.pytest.reporting.numbers import file_part, why_not
 from bakeoff.doors.pytest.reporting.session_summary import SessionSummary
-from bakeoff.report.formatting import visible
 
 Places = Mapping[str, tuple[Path, int | None]]
 """File and line, counted from 0, of tests by their node ids."""

@@ -15,18 +15,17 @@ from pydantic_core import to_json
 
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.plain_words import expectation
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, expectation, visible
 from bakeoff._version import __version__
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.numbers import Numbers, SuiteName, suite_of
 from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Gate, PassRule
-from bakeoff.record import NO_USAGE, Record, Usage, Verdict
-from bakeoff.report.formatting import visible
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.summary import Comparisons
 from bakeoff.storage.journal import implausible_number
+from bakeoff.verdict import Verdict
 
 FORMAT = "bakeoff-evals"
 VERSION = 1

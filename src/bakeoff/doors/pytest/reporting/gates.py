@@ -6,19 +6,19 @@ from pathlib import Path
 
 from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.numbers import Numbers, SuiteName, cell_of, suite_of
 from bakeoff.doors.pytest.reporting.session_summary import GateResult, SessionSummary
 from bakeoff.doors.pytest.reporting.undecided import NONE, Allowance, refusal
-from bakeoff.record import reaches
-from bakeoff.report.formatting import percent, visible
+from bakeoff.report.formatting import percent
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.decisions import PairDecision
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge_all, nothing_shown
 from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.stats.several import compare_all
+from bakeoff.verdict import reaches
 
 _MAX_NAMED = 5
 _INCOMPLETE = "the run was stopped before its end, or not all of it could be collected and read"

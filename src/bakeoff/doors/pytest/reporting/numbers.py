@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import shorten
 from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.stats.cells import Cell
 from bakeoff.stats.intervals import Interval, interval_of_passes, score_interval
+from bakeoff.verdict import LOST, Verdict
 
 if TYPE_CHECKING:
     from bakeoff.stats.unequal_losses import UnequalLosses

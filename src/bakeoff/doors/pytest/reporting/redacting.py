@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from warnings import WarningMessage
 
-    from bakeoff.storage.secret_text import TextRedactor
+    from bakeoff.storage.redaction import Redactor
 
 _SUITE_MODULE = "bakeoff.doors.pytest.suite"  # imported by every file with a suite
 
@@ -37,7 +37,7 @@ class SessionSecrets:
         self._is_active = False
         self._secrets: dict[str, str] = {}
         self._environment: object = None
-        self._redactor: TextRedactor | None = None
+        self._redactor: Redactor | None = None
 
     def _starts(self) -> bool:
         """Return True if the session has evals and there are secrets to keep."""
@@ -54,16 +54,15 @@ class SessionSecrets:
             redact_streams()
             self._config.add_cleanup(lambda: _restore(*streams))
 
-    def _known(self) -> "TextRedactor":
+    def _known(self) -> "Redactor":
         """Return the redactor. Tests and plugins may add keys to the environment at any time."""
         environment = tuple(os.environ.items())
         if self._redactor is None or environment != self._environment:
-            from bakeoff.storage.secret_names import known_secrets
-            from bakeoff.storage.secret_text import TextRedactor
+            from bakeoff.storage.redaction import Redactor, known_secrets
 
             found = {name: value for name, value in known_secrets().items() if value not in self._secrets.values()}
             self._secrets |= {(f"{name}_" if name in self._secrets else name): value for name, value in found.items()}
-            self._redactor, self._environment = TextRedactor(self._secrets), environment
+            self._redactor, self._environment = Redactor(self._secrets), environment
         return self._redactor
 
     def _text(self, text: str) -> str:
@@ -195,7 +194,7 @@ def _lines(lines: list[str], text: Any) -> list[str]:
     return whole if lines else []
 
 
-def _redact_file(path: Path, redactor: "TextRedactor", *, is_xml: bool = False) -> None:
+def _redact_file(path: Path, redactor: "Redactor", *, is_xml: bool = False) -> None:
     try:
         data = path.read_bytes()
         if redactor.finds(data):
@@ -204,7 +203,7 @@ def _redact_file(path: Path, redactor: "TextRedactor", *, is_xml: bool = False) 
         return
 
 
-def _redacted_xml(data: bytes, redactor: "TextRedactor") -> bytes:
+def _redacted_xml(data: bytes, redactor: "Redactor") -> bytes:
     """Redact the texts of XML one by one, so that it stays XML."""
     from xml.etree import ElementTree
 

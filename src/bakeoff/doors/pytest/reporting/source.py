@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bakeoff._kernel.files import open_file
+from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.doors.pytest.groups import SUBJECT, subject_name
 from bakeoff.doors.pytest.outcome import EvalOutcome
@@ -13,7 +14,6 @@ from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
 from bakeoff.doors.pytest.reporting.numbers import file_part
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Circumstances, Description
 
 _HEAD = 200

@@ -12,13 +12,13 @@ import pytest
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from bakeoff._kernel.text import count_of, without_command
+from bakeoff._kernel.text import count_of, visible, without_command
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.reporting.blocks import WORST, gate_word, summary_blocks
 from bakeoff.doors.pytest.reporting.ending import SessionEnd
 from bakeoff.record import NO_USAGE, ToolCall
 from bakeoff.report.blocks import Block, Blocks, BulletList, Table, TextBlock
-from bakeoff.report.formatting import UNKNOWN, cost, visible
+from bakeoff.report.formatting import UNKNOWN, cost
 from bakeoff.report.render.text_tables import fit_table, plain_text
 
 Colour = Literal["red", "yellow", "green"]

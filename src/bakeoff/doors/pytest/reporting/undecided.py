@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from bakeoff.report.formatting import percent, visible
+from bakeoff._kernel.text import visible
+from bakeoff.report.formatting import percent
 
 _MAX_NAMED = 5
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from bakeoff._kernel.text import visible
 from bakeoff.plan import Case
 from bakeoff.record import (
     TESTS,
@@ -22,7 +23,7 @@ from bakeoff.record import (
     Transcript,
     Usage,
 )
-from bakeoff.report.formatting import shown, visible
+from bakeoff.report.formatting import shown
 from bakeoff.report.render.html.render import NAME
 from bakeoff.subjects.agent_run import stderr_in
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.text import visible
 from bakeoff.report.blocks import Axis, Difference, ForestPlot, Fragment, Mark, Plot, Point, Unit, mark_of
-from bakeoff.report.formatting import UNKNOWN, cost, duration, utc, visible
+from bakeoff.report.formatting import UNKNOWN, cost, duration, utc
 
 WIDTH, HEIGHT = 480.0, 310.0
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 16.0, 14.0, 44.0

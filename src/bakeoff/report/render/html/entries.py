@@ -11,13 +11,13 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.cache import cache_folder
+from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
-from bakeoff.report.formatting import visible
 from bakeoff.report.readers import Reader, Source, known_readers
 from bakeoff.report.render.html.render import PAGE_NAME
 from bakeoff.report.render.html.run_data import State, read_plan, readable_errors

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock, mark_of
-from bakeoff.report.formatting import visible
 from bakeoff.report.output_files import PUBLIC
 from bakeoff.report.render.html.entries import IndexEntry, Unreadable
 from bakeoff.report.render.html.render import NAME, Page, ServedPages, chunk, datum_json, menu, write_page

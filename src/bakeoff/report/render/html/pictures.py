@@ -3,9 +3,9 @@
 import base64
 from typing import IO, Any
 
+from bakeoff._kernel.text import visible
 from bakeoff.plan import Case
 from bakeoff.record import Record
-from bakeoff.report.formatting import visible
 from bakeoff.report.render.html.detail import handed_in
 from bakeoff.report.render.html.render import ChunkWriter
 from bakeoff.storage.pictures import Pictures, picture_key

@@ -18,10 +18,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from bakeoff._kernel.files import PRIVATE, write_atomically
+from bakeoff._kernel.text import count_of, visible
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError
 from bakeoff.report.blocks import Datum, Fragment, Phrase, Quote, Report, Section, Table, as_datum, pieces
-from bakeoff.report.formatting import count_of, shown, visible
+from bakeoff.report.formatting import shown
 from bakeoff.report.output_files import PUBLIC, replace_file
 from bakeoff.report.render.html.drawing import draw, forest, interval_words, written
 from bakeoff.storage.run_folder import RunFolder

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 from bakeoff._kernel.files import PRIVATE
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.plan import Case, SubjectSpec
-from bakeoff.record import Answers, Record, Verdict
+from bakeoff.record import Answers, Record
 from bakeoff.report.answer import answer
 from bakeoff.report.blocks import Datum, DoorParts, Mark, Matrix, MatrixCell, Section, mark_of
 from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
 from bakeoff.report.compare.treatments import treatment_effects, treatment_section
-from bakeoff.report.formatting import cost, duration, token_count, utc, visible
+from bakeoff.report.formatting import cost, duration, token_count, utc
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
 from bakeoff.report.render.html.detail import case_detail, record_detail
@@ -26,6 +26,7 @@ from bakeoff.report.render.html.run_data import CellCounts, RunData, Sink, read_
 from bakeoff.report.render.html.run_sections import comparisons, costs, failures, overview, settings, tone_of, tradeoffs
 from bakeoff.report.scores import best_first
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 DRAWN_CELLS = 2_000
 """The number of cells above which a matrix is drawn only where it is visible."""

@@ -7,13 +7,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
-from bakeoff.record import Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Section, Table, TextBlock, Tone, Value, columns
 from bakeoff.report.compare.decisions import describe_comparisons
-from bakeoff.report.formatting import UNKNOWN, cost, shown, token_count, visible
+from bakeoff.report.formatting import UNKNOWN, cost, shown, token_count
 from bakeoff.report.judges.calibration import calibration_table
 from bakeoff.report.render.html.drawing import moment
 from bakeoff.report.render.html.render import NAME
@@ -21,6 +20,7 @@ from bakeoff.report.render.html.run_data import Bill, FailureClass, FailureCount
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.scores import name_datum, tradeoff_plots
 from bakeoff.report.summary import SubjectSummary
+from bakeoff.verdict import Verdict
 
 _LONG_OPTIONS = 20_000
 _TONES: Mapping[Verdict, Tone] = {

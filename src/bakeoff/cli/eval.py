@@ -1,0 +1,64 @@
+"""Carry out `bakeoff eval`: prompts × subjects × scorers, from one file."""
+
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.cli.console import out, warn
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.dry_run import print_dry_run
+from bakeoff.cli.flags import EndingFlags, EvalFlags, EvalRunFlags, NoOpen, SelectionFlags
+from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
+from bakeoff.doors.eval.find import read_suite
+from bakeoff.doors.eval.plan import EvalRequest, build_plan, settings_of
+from bakeoff.doors.eval.schema import schema_text
+from bakeoff.errors import UsageError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+
+app = group_of()
+
+
+@command(app, "eval")
+def run_eval(
+    *,
+    wanted: EvalFlags,
+    flags: EvalRunFlags,
+    selection: SelectionFlags,
+    watch: bool = flag(False, "After every save, run only what changed, until Ctrl-C."),
+    check: bool = flag(False, "Check the file and what it names, and run nothing."),
+    schema: bool = flag(False, "Print the JSON Schema of bakeoff.yaml."),
+    no_open: NoOpen = False,
+    ending: EndingFlags,
+) -> int:
+    """Compare models, commands and functions on your own prompts, as bakeoff.yaml says.
+
+    Example: bakeoff eval bakeoff.yaml
+    """
+    modes = {"--watch": watch, "--check": check, "--schema": schema}
+    if len(chosen := [name for name, given in modes.items() if given]) > 1:
+        raise UsageError(f"{chosen[0]} and {chosen[1]} do different things: use one of them")
+    if schema:
+        out().print(schema_text(), end="", soft_wrap=True, markup=False, highlight=False)
+        return PASSED
+    request = EvalRequest(**wanted.values())
+    if watch:
+        from bakeoff.cli.eval_watch import watch_eval
+
+        return watch_eval(request, flags, selection, ending, opened=not no_open)
+    suite = read_suite(request.path)
+    warn(suite.warnings)
+    plan = selection.applied(build_plan(suite, request))
+    checked = check_plan(plan, run_options(flags, plan))
+    if check:
+        shape = f"{count_of(len(plan.cases), 'case')} × {count_of(len(plan.subjects), 'subject')}"
+        told = f"{visible(str(suite.file))} is fine: {shape} × {count_of(plan.rounds, 'round')}"
+        out().print(told, markup=False, highlight=False)
+        return PASSED
+    if flags.dry_run:
+        print_dry_run(checked, ending, file=str(suite.file))
+        return PASSED
+    return carry_out(checked, ending, opened=not no_open)
+
+
+def run_options(flags: EvalRunFlags, plan: Plan) -> RunOptions:
+    """Return the options of a run: those of the command line, and the limits of the file."""
+    jobs = flags.jobs or settings_of(plan).limits.jobs
+    return EvalRunFlags(**{**vars(flags), "jobs": jobs}).options()

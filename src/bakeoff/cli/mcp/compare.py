@@ -1,0 +1,187 @@
+"""Carry out `bakeoff mcp compare`."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
+from bakeoff._kernel.files import read_file, write_atomically
+from bakeoff._kernel.text import count_of
+from bakeoff.cli.compare import show
+from bakeoff.cli.console import err, say
+from bakeoff.cli.declare import command, group_of
+from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags, VersionFlags
+from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, watch
+from bakeoff.doors.mcp.model_writing import proposed_descriptions
+from bakeoff.doors.mcp.plan import EvaluationRequest
+from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
+from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
+from bakeoff.errors import UsageError
+from bakeoff.mcp.arguments import find_tool
+from bakeoff.mcp.description_patch import description_patch
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+from bakeoff.report.compare.tool_tuning import (
+    PRESENT,
+    ToolsVersion,
+    TuneReport,
+    best_version,
+    confirm,
+    describe_tuning,
+    split_cases,
+    version_plan,
+    versions_of,
+)
+from bakeoff.report.compare.tool_versions import describe_versions
+from bakeoff.report.output_files import refuse_unwritable
+from bakeoff.report.readers import find_source
+from bakeoff.storage.run_folder import RunFolder, new_run_folder
+
+app = group_of()
+
+
+@command(app, "compare")
+def compare(
+    *,
+    baseline: Annotated[
+        str | None, Argument(metavar="BASELINE", help="The earlier run. Default: the last two runs.")
+    ] = None,
+    candidate: Annotated[str | None, Argument(metavar="CANDIDATE", help="The later run.")] = None,
+    wanted: VersionFlags,
+    shown_as: ReportFlags,
+) -> int:
+    """Show what changed in the servers between two runs, and the points that each tool won or lost.
+
+    Exit codes: 0 no regression is shown, 1 a regression is shown, 3 too much is missing to compare.
+
+    Example: bakeoff mcp compare --markdown
+    """
+    if baseline is None:
+        first, second = last_two_runs(wanted.results)
+    elif candidate is None:
+        raise UsageError(f"compare {baseline!r} with what? Name a second run, or none for the last two")
+    else:
+        first, second = find_source(wanted.results, baseline), find_source(wanted.results, candidate)
+    report = compare_servers(first, second)
+    show(report.model_dump_json, describe_versions(report), shown_as)
+    return PASSED if wanted.exit_zero and report.exit_code == FAILED else report.exit_code
+
+
+class _TuneStopped(Exception):
+    """Somebody pressed Ctrl-C."""
+
+
+@command(app, "tune")
+def tune(
+    *,
+    tool: Annotated[str, Argument(metavar="TOOL", help="The tool, as `tool` or `server/tool`.")],
+    wanted: TuneFlags,
+    flags: PlanFlags,
+    shown_as: ReportFlags,
+) -> int:
+    """Try several descriptions of a tool: some cases choose the best, and others confirm that it is better.
+
+    Exit codes: 0 a better description is confirmed or the present one is best, 1 the winner is not confirmed.
+
+    Example: bakeoff mcp tune get_weather --description "Return the weather of a city." --propose 3
+    """
+    if wanted.patch is not None:
+        refuse_unwritable("--patch", wanted.patch)
+    selected = _suite(wanted, flags)
+    plan, settings = selected.plan, selected.door.settings_of(selected.plan)
+    found = find_tool(settings.tools, tool)
+    label = found.label
+    split = split_cases(plan, label, wanted.hold_out)
+    texts = [*(wanted.descriptions or ()), *_from_file(wanted.versions)]
+    if wanted.propose:
+        model = wanted.proposer or plan.subjects[0].name
+        proposed, problems = asyncio.run(
+            proposed_descriptions(found, settings.tools, model, wanted.propose, selected.door.environment_of(plan))
+        )
+        texts += proposed
+        for problem in problems:
+            say(f"warning: {problem}")
+    versions = versions_of(found, texts)
+    try:
+        report = _tuned(
+            selected,
+            label,
+            versions,
+            [
+                version_plan(plan, found, versions, split.training, "training"),
+                version_plan(plan, found, versions, split.held_out, "held out"),
+            ],
+        )
+    except _TuneStopped:
+        return INTERRUPTED
+    patch = None
+    if report.confirmed:
+        patch = description_patch(settings.folder, found.description, report.description_of(report.winner))
+    if wanted.patch and patch and patch.text is not None:
+        write_atomically(wanted.patch, patch.text.encode())
+        say(f"wrote {wanted.patch}; apply it with `git apply {wanted.patch}` in {settings.folder}")
+    elif wanted.patch:
+        say(f"did not write {wanted.patch}: {patch.refused if patch else 'no version is confirmed'}")
+    show(report.model_dump_json, describe_tuning(report, patch), shown_as)
+    return PASSED if report.confirmed or report.winner == PRESENT else FAILED
+
+
+def _suite(wanted: TuneFlags, flags: PlanFlags) -> SelectedSuite:
+    request = EvaluationRequest(path=wanted.path, rounds=wanted.rounds, models=[wanted.model] if wanted.model else [])
+    suites = read_suites(request, flags.options()).suites
+    if len(suites) > 1:
+        names = ", ".join(str(selected.suite.file) for selected in suites)
+        raise UsageError(f"there are {len(suites)} suites: name one with --config: {names}")
+    selected = asyncio.run(prepare(suites[0]))
+    if len(selected.plan.subjects) > 1:
+        first = selected.plan.subjects[0]
+        say(f"with {first.name}, the first of modelsToTest; choose another with --model")
+        selected = replace(selected, plan=selected.plan.with_changes(subjects=(first,)))
+    return selected
+
+
+def _from_file(file: Path | None) -> list[str]:
+    """Return the descriptions in a file, with lines of three dashes between them."""
+    if file is None:
+        return []
+    try:
+        text = read_file(file, pipes=True).decode()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"--versions {file} cannot be read: {reason}") from error
+    parts: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if line.strip() == "---":
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    return ["\n".join(part).strip() for part in parts]
+
+
+def _tuned(selected: SelectedSuite, label: str, versions: tuple[ToolsVersion, ...], plans: list[Plan]) -> TuneReport:
+    training, held_out = plans
+    say(f"{count_of(len(versions), 'description')} on {count_of(len(training.cases), 'case')}, until one is ahead")
+    first, records = _run(selected, training)
+    ranked = best_version(training, versions, records)
+    winner = ranked[0].name
+    report = TuneReport(
+        tool=label, model=selected.plan.subjects[0].name, versions=ranked, winner=winner, training=first.name
+    )
+    if winner == PRESENT:
+        return report
+    say(f"{winner} against the present description on {len(held_out.cases)} other cases")
+    pair = tuple(spec for spec in held_out.subjects if spec.name in (PRESENT, winner))
+    second, records = _run(selected, held_out.with_changes(subjects=pair))
+    compared, ruling = confirm(records, winner)
+    return report.model_copy(update={"held_out": second.name, "comparison": compared, "ruling": ruling})
+
+
+def _run(selected: SelectedSuite, plan: Plan) -> tuple[RunFolder, list[Record]]:
+    checked = check_plan(plan, selected.options, selected.door)
+    folder = new_run_folder(checked.options.results, plan.name)
+    if asyncio.run(watch(checked, replace(checked.options, folder=folder.path), err())):
+        say(f"stopped; finished trials are kept in {folder.path}")
+        raise _TuneStopped
+    return folder, list(folder.latest_records(plan))

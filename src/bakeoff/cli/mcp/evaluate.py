@@ -1,0 +1,187 @@
+"""Carry out `bakeoff mcp evaluate`: every suite of a configuration in turn."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.cli.console import out, print_json, say
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.dry_run import plan_json, print_plan
+from bakeoff.cli.flags import EndingFlags, EvaluationFlags, NoOpen, PlanFlags, SelectionFlags
+from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, EndedRun, check_plan, conclude, run_checked
+from bakeoff.doors.mcp.plan import EvaluationRequest
+from bakeoff.doors.mcp.results.files import McpResults, write_combined
+from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
+from bakeoff.errors import BakeoffError, InfraError, PlanError, UsageError
+from bakeoff.options import RunOptions
+from bakeoff.report.formatting import percent
+from bakeoff.report.output_files import refuse_unwritable
+
+app = group_of()
+
+_WRONG_CONFIGURATION = 2
+_STATES = {None: "not run", PASSED: "passed", FAILED: "failed", UNDECIDED: "undecided", INTERRUPTED: "interrupted"}
+
+
+@command(app, "evaluate")
+def evaluate(
+    *,
+    wanted: EvaluationFlags,
+    flags: PlanFlags,
+    selection: SelectionFlags,
+    html: bool = flag(  # noqa: ARG001 - the page is always written
+        False, "Accepted for older scripts: the page is always written.", hidden=True
+    ),
+    opened: bool = flag(  # noqa: ARG001 - the page is shown anyway
+        False, "Accepted for older scripts: the page is shown anyway.", "--open", hidden=True
+    ),
+    no_open: NoOpen = False,
+    watch: bool = flag(
+        False, "After every save, ask the cases whose tools changed and those that failed, until Ctrl-C."
+    ),
+    ending: EndingFlags,
+) -> int:
+    """Ask every model every prompt, and compare the tools it calls with the expected calls.
+
+    --dry-run checks everything except the servers.
+
+    Example: bakeoff mcp evaluate mcp-testing-framework.yaml --watch
+    """
+    request, options = EvaluationRequest(**wanted.values()), flags.options()
+    if request.report.exists() and not request.report.is_dir():
+        raise UsageError(f"--report {request.report} is a file: name a folder")
+    refuse_unwritable("--report", request.report / "test-report.json")
+    ending.outputs()
+    if watch:
+        from bakeoff.cli.mcp_watch import watch_suites
+
+        return watch_suites(request, flags, selection, ending, opened=not no_open)
+    read = read_suites(request, options)
+    suites = _parted(read.suites, selection)
+    if problems := [problem for selected in suites for problem in selected.plan.problems()]:
+        raise PlanError(problems)  # before any server is started
+    wrong = dict(read.problems)
+    for problem in wrong.values():
+        _tell(problem)
+    if flags.dry_run:
+        _print_plans(suites, options, as_json=ending.as_json)
+        return _WRONG_CONFIGURATION if wrong else PASSED
+    files = [*wrong, *(selected.suite.file for selected in suites)]
+    ended = _run_each(suites, wrong, ending, alone=len(files) == 1)
+    if len(files) > 1 and ending.prints_table:
+        _print_states(files, ended, ending)
+    combined: Iterable[Path] = ()
+    if len(files) > 1 and ended:
+        written = [one.results for one in ended.values() if isinstance(one.results, McpResults)]
+        combined = write_combined(written, [str(file) for file in sorted(files) if file not in ended], request.report)
+    code = conclude(list(ended.values()), ending, opened=not no_open, planned=len(files), more_files=combined)
+    return _WRONG_CONFIGURATION if wrong and code != INTERRUPTED else code
+
+
+def _parted(suites: Sequence[SelectedSuite], selection: SelectionFlags) -> list[SelectedSuite]:
+    """Return the suites with the cases that were asked for, without those that have no case in the shard."""
+    largest = max((len(selected.plan.cases) for selected in suites), default=0)
+    kept: list[SelectedSuite] = []
+    for selected in suites:
+        if selection.has_no_case_of(selected.plan, largest):
+            cases = count_of(len(selected.plan.cases), "case")
+            say(f"{visible(str(selected.suite.file))} is skipped: shard {selection.shard} has none of its {cases}")
+        else:
+            kept.append(replace(selected, plan=selection.applied(selected.plan, largest=largest)))
+    return kept
+
+
+def _run_each(
+    suites: Sequence[SelectedSuite], wrong: dict[Path, str], ending: EndingFlags, *, alone: bool
+) -> dict[Path, EndedRun]:
+    """Run the suites one after the other, until someone stops it. Tables of several stand below their files."""
+    ended: dict[Path, EndedRun] = {}
+    for selected in suites:
+        with _prepared(selected, wrong, alone=alone) as (prepared, runner):
+            if prepared is None:
+                continue
+            checked = check_plan(prepared.plan, prepared.options, prepared.door)
+            if ending.prints_table and not alone:
+                out().print(f"\n{visible(str(selected.suite.file))}")
+            one = ended[selected.suite.file] = run_checked(checked, ending, runner=runner)
+        if one.interrupted:
+            break
+    return ended
+
+
+@contextmanager
+def _prepared(
+    selected: SelectedSuite, wrong: dict[Path, str], *, alone: bool
+) -> Iterator[tuple[SelectedSuite | None, asyncio.Runner]]:
+    """Yield a suite with the tools of its servers, and the event loop in which these run. Print its warnings.
+
+    None stands for a suite whose servers fail. One whose expected calls are impossible is added to `wrong`.
+    """
+    stack = AsyncExitStack()
+    with asyncio.Runner() as runner:
+        try:
+            yield _ask_servers(selected, wrong, runner, stack, alone=alone), runner
+        finally:
+            runner.run(stack.aclose())
+
+
+def _ask_servers(
+    selected: SelectedSuite, wrong: dict[Path, str], runner: asyncio.Runner, stack: AsyncExitStack, *, alone: bool
+) -> SelectedSuite | None:
+    try:
+        prepared = runner.run(prepare(selected, stack))
+    except BakeoffError as error:
+        if alone:
+            raise
+        _tell(str(error))
+        if not isinstance(error, InfraError):
+            wrong[selected.suite.file] = str(error)
+        return None
+    for warning in prepared.door.settings_of(prepared.plan).warnings:
+        say(f"warning: {warning}")
+    return prepared
+
+
+def _print_states(files: Iterable[Path], ended: Mapping[Path, EndedRun], ending: EndingFlags) -> None:
+    """Print what became of each suite, after the tables of all."""
+    honest = EndingFlags(fail_under=ending.fail_under)  # a suite that failed is called so, also with --exit-zero
+    codes = {file: ended[file].exit_code(honest) if file in ended else None for file in sorted(files)}
+    passed = sum(code == PASSED for code in codes.values())
+    out().print(f"\n{passed:,} of {count_of(len(codes), 'suite')} passed:")
+    for file, code in codes.items():
+        out().print(f"  {visible(str(file))}: {_STATES[code]}")
+
+
+def _tell(problem: str) -> None:
+    for line in problem.splitlines():
+        say(f"error: {line}")
+
+
+def _print_plans(suites: Sequence[SelectedSuite], options: RunOptions, *, as_json: bool) -> None:
+    """Print what a run would do; as JSON a list if there are several suites, as without --dry-run."""
+    if not as_json:
+        for selected in suites:
+            _print_rules(selected)
+            print_plan(out(), check_plan(selected.plan, options))
+        out().print("nothing was run")
+        return
+    plans = [
+        {
+            **plan_json(check_plan(selected.plan, options)),
+            "file": str(selected.suite.file),
+            "mode": selected.suite.config.mode,
+        }
+        for selected in suites
+    ]
+    print_json(plans[0] if len(plans) == 1 else plans)
+
+
+def _print_rules(selected: SelectedSuite) -> None:
+    config = selected.suite.config
+    rule = "all cells must pass" if config.suiteRule == "all" else f"{percent(config.threshold)} of cells must pass"
+    file = visible(str(selected.suite.file))
+    out().print(f"{file}: a cell passes at {percent(config.threshold)} of its rounds; {rule}")
+    out().print(f"mode {config.mode}, servers: {visible(', '.join(server.name for server in config.mcpServers))}")

@@ -1,0 +1,322 @@
+"""Find the servers that a command is about: those of a configuration, or some that are named directly."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from typer import Argument
+
+from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import count_of, quoted, visible
+from bakeoff._kernel.yaml import gathered
+from bakeoff.cli.console import can_ask, out, print_json, say
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import AsJson, DirectFlags, ServerFlags, ServerOptions, Yes
+from bakeoff.cli.run_plan import FAILED, PASSED
+from bakeoff.doors.mcp.config import McpSuite, read_suite, suite_environment
+from bakeoff.doors.mcp.servers import hidden_headers, servers_of, suite_with_headers, with_headers
+from bakeoff.doors.mcp.suites import find_configs
+from bakeoff.errors import UsageError
+from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolCallResult, parse_mcp_option
+from bakeoff.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
+from bakeoff.mcp.changes import changes
+from bakeoff.mcp.client_files import client_specs, is_client_file
+from bakeoff.mcp.offers import PROMPT, READ
+from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names, with_variables
+from bakeoff.mcp.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot
+from bakeoff.mcp.tools import is_destructive
+from bakeoff.report.exports.sarif import changes_as_sarif
+from bakeoff.report.formatting import shown
+from bakeoff.report.render.terminal import print_blocks
+from bakeoff.report.tools import change_blocks, changes_as_json, fails, listing_blocks
+from bakeoff.storage.redacted_stream import printed_secrets
+from bakeoff.storage.redaction import Redactor, known_secrets
+
+app = group_of()
+FailOnChange: TypeAlias = Literal["breaking", "risky", "cosmetic", "never"]
+
+
+def direct_servers(servers: DirectFlags) -> list[ServerSpec]:
+    """Return the servers that are named directly, ready to start."""
+    found = [_parse("--command", "stdio", command) for command in servers.commands or ()]
+    found += [_parse("--url", "http", url) for url in servers.urls or ()]
+    if found and (servers.path is not None or servers.only):
+        raise UsageError("--command and --url name a server instead of a configuration: use only one of them")
+    headers, secrets = hidden_headers(servers.headers or ())
+    if names_client_file(servers) and servers.path is not None:
+        environment = {**suite_environment(servers.path.parent), **secrets}
+        known = client_specs(servers.path, environment)
+        found = [spec for spec in known if not servers.only or spec.name in servers.only]
+        if missing := set(servers.only or ()) - {spec.name for spec in found}:
+            names = ", ".join(spec.name for spec in known)
+            raise UsageError(f"{servers.path} has no server {sorted(missing)[0]!r}: there are {names or 'none'}")
+        if not found:
+            raise UsageError(f"{servers.path} names no server that is enabled")
+        return [with_variables(spec, environment) for spec in with_headers(found, headers)]
+    environment = {**suite_environment(Path()), **secrets}
+    return [with_variables(spec, environment) for spec in with_headers(found, headers)] if found and headers else found
+
+
+def names_client_file(servers: DirectFlags) -> bool:
+    """Return True if the path is the file of a client, such as .mcp.json, and no configuration."""
+    return servers.path is not None and is_client_file(servers.path)
+
+
+def read_suites_of(servers: DirectFlags) -> list[McpSuite]:
+    """Return the suites of the configuration, with the headers that were given."""
+    return [suite_with_headers(read_suite(file), servers.headers or ()) for file in find_configs(servers.path)]
+
+
+def one_suite(servers: DirectFlags) -> tuple[Sequence[ServerSpec], McpSuite | None, Mapping[str, str]]:
+    """Return the servers ready to start, the suite that has them, and the variables."""
+    if direct := direct_servers(servers):
+        _, secrets = hidden_headers(servers.headers or ())
+        return with_unique_names(direct), None, {**suite_environment(Path()), **secrets}
+    suites = read_suites_of(servers)
+    if len(suites) > 1:
+        raise UsageError(f"{servers.path} has {len(suites)} suites: name the file of one")
+    suite = suites[0]
+    return servers_of(suite, servers.only or ()), suite, suite.environment
+
+
+def _parse(option: str, kind: str, text: str) -> ServerSpec:
+    kind, text = (kind, text) if not text.startswith(f"{UNSANDBOXED}:") else (UNSANDBOXED, text.partition(":")[2])
+    try:
+        spec = parse_mcp_option(f"{kind}:{text}") if text.strip() else None
+    except UsageError as error:
+        raise UsageError(str(error).replace(f"--mcp '{kind}:", f"{option} '")) from error
+    if spec is None:
+        raise UsageError(f"{option} is empty: name a server")
+    return spec
+
+
+@command(app, "list")
+def list_offers(
+    *,
+    server: Annotated[str | None, Argument(metavar="SERVER", help="Show this server whole. Default: all.")] = None,
+    servers: ServerOptions,
+    as_json: AsJson = False,
+) -> int:
+    """Show what servers offer: tools with their parameters, resources and prompts.
+
+    Example: bakeoff mcp list --command "python server.py"
+    """
+    if server is not None:
+        servers = ServerOptions(**{**vars(servers), "only": [server, *(servers.only or ())]})
+    specs, _, _ = one_suite(servers)
+    snapshot = asyncio.run(take_snapshot(specs))
+    if as_json:
+        print_json(json.loads(snapshot.text()))
+    else:
+        print_blocks(out(), list(listing_blocks(snapshot, whole=server is not None or len(specs) == 1)))
+    return PASSED
+
+
+async def take_snapshot(specs: Sequence[ServerSpec]) -> Snapshot:
+    """Ask servers for everything that they offer. What the configuration exposes as tools is listed as what it is.
+
+    Secrets that servers repeat in their texts are redacted, because a snapshot is meant to be committed.
+    """
+    async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
+        return redactor_of(specs).model(Snapshot.of(hub.servers, await hub.tools(), await hub.offers()))
+
+
+def redactor_of(specs: Sequence[ServerSpec]) -> Redactor:
+    """Return what takes out the secrets of servers and of the environment. From now on, they are not printed either."""
+    own = {f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
+    printed_secrets().learn(own)
+    return Redactor({**known_secrets(), **own})
+
+
+@command(app, "call")
+def call(
+    *,
+    tool: Annotated[str, Argument(metavar="TOOL", help="The name of a tool, or server/name.")],
+    words: Annotated[
+        list[str] | None, Argument(metavar="NAME=VALUE", help="Arguments; a repeated name makes a list.")
+    ] = None,
+    servers: ServerOptions,
+    args: str | None = flag(None, "All arguments as one JSON object; `-` reads stdin.", metavar="JSON"),
+    timeout: float = flag(60.0, "How long to wait for the result.", min=0.1, metavar="SECONDS"),
+    check: bool = flag(True, "Check the arguments against the tool's schema first."),
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> int:
+    """Call one tool and print its result. The exit code is 1 if the tool reports an error.
+
+    Example: bakeoff mcp call get_weather city=Paris --command "python server.py"
+    """
+    if args is not None and words:
+        raise UsageError(f"--args has all arguments: leave out {visible(words[0], 80)}, or --args")
+    specs = one_suite(servers)[0]
+    if tool.rpartition("/")[2].startswith((READ, PROMPT)):
+        specs = [spec.model_copy(update={"expose": ("resources", "prompts")}) for spec in specs]
+    result = asyncio.run(_call(specs, tool, words or [], args, seconds=timeout, check=check, yes=yes))
+    if as_json:
+        print_json(result.model_dump(mode="json"))
+    else:
+        _print(result)
+    return FAILED if result.is_error else PASSED
+
+
+async def _call(
+    specs: Sequence[ServerSpec],
+    wanted: str,
+    words: Sequence[str],
+    args: str | None,
+    *,
+    seconds: float,
+    check: bool,
+    yes: bool,
+) -> ToolCallResult:
+    async with McpHub(specs).open() as hub:
+        tool = find_tool(await hub.tools(), wanted)
+        if args is None:
+            arguments = parse_arguments(words, tool)
+        else:
+            arguments = parse_json_arguments(sys.stdin.read() if args == "-" else args)
+        if check:
+            gathered([*argument_problems(arguments, tool)])
+        if is_destructive(tool) and not yes:
+            await _ask(tool)
+        return redactor_of(specs).model(await hub.call(tool.server, tool.name, arguments, seconds=seconds))
+
+
+async def _ask(tool: ServerTool) -> None:
+    """Ask before a tool is called that may destroy something. Raise `UsageError` unless the answer is yes."""
+    marked = f"{quoted(tool.name, 80)} is marked as destructive by its server"
+    if not can_ask():
+        raise UsageError(f"{marked}: call it with --yes if you mean it")
+    out().print(f"{marked}. Call it? [y/N] ", end="")
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[str] = loop.create_future()
+
+    def read() -> None:
+        if not answer.done():
+            answer.set_result(sys.stdin.readline())
+
+    loop.add_reader(sys.stdin.fileno(), read)  # a question that blocks the loop could not be left with Ctrl-C
+    try:
+        said = await answer
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    if said.strip().lower() not in ("y", "yes"):
+        raise UsageError("nothing was called")
+
+
+def _print(result: ToolCallResult) -> None:
+    if result.is_error:
+        say(f"{quoted(result.tool, 80)} reported an error:")
+    for text in _texts(result):
+        out().print(shown(text), soft_wrap=True)
+
+
+def _texts(result: ToolCallResult) -> Iterator[str]:
+    """Yield the parts of a result for people: texts as they are, other parts by their kind and size."""
+    for part in result.content:
+        if not isinstance(part, dict):
+            continue
+        kind, resource = str(part.get("type")), part.get("resource")
+        if kind == "text":
+            yield str(part.get("text"))
+        elif isinstance(resource, dict) and isinstance(resource.get("text"), str):
+            yield str(resource["text"])
+        elif kind in ("image", "audio"):
+            size = len(str(part.get("data") or "")) * 3 // 4
+            yield f"({kind} of {count_of(size, 'byte')}, {part.get('mimeType')}: use --json to get it)"
+        else:
+            yield json.dumps(part, indent=2, ensure_ascii=False)
+    if not result.content and result.text:
+        yield result.text
+    spelled = [_json(part.get("text")) for part in result.content if isinstance(part, dict)]
+    if result.structured is not None and result.structured not in spelled:
+        wrapped = isinstance(result.structured, dict) and list(result.structured) == ["result"]
+        if not (wrapped and result.text):  # an SDK wraps plain values in this way
+            yield json.dumps(result.structured, indent=2, ensure_ascii=False)
+
+
+def _json(text: object) -> object:
+    try:
+        return json.loads(str(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+_FOR_EVERYONE = 0o644
+
+
+@command(app, "snapshot")
+def snapshot(
+    *,
+    servers: ServerFlags,
+    output: str | None = flag(
+        None,
+        "The file to write; `-` is stdout. Default: mcp-snapshot.json beside the configuration.",
+        "--output",
+        "-o",
+        metavar="FILE",
+    ),
+) -> int:
+    """Write the tools, resources and prompts of servers to a file that can be committed.
+
+    Example: bakeoff mcp snapshot -o mcp-snapshot.json
+    """
+    file = Path(output) if output is not None else _beside_configuration(servers)
+    specs, _, _ = one_suite(servers)
+    taken = asyncio.run(take_snapshot(specs))
+    if output == "-":
+        out().file.write(taken.text())
+        return PASSED
+    taken.write(file)
+    tools = sum(len(server.tools) for server in taken.servers.values())
+    say(f"wrote {file}: {count_of(tools, 'tool')} of {count_of(len(taken.servers), 'server')}")
+    return PASSED
+
+
+@command(app, "diff")
+def diff(
+    *,
+    before: Annotated[
+        Path | None,
+        Argument(metavar="BEFORE", help="A snapshot. Default: mcp-snapshot.json beside the configuration."),
+    ] = None,
+    after: Annotated[
+        Path | None, Argument(metavar="AFTER", help="Another snapshot. Default: what the servers offer now.")
+    ] = None,
+    servers: ServerOptions,
+    as_json: AsJson = False,
+    sarif: Path | None = flag(None, "Also write SARIF, for code hosts.", metavar="FILE"),
+    fail_on: FailOnChange = flag("breaking", "The lowest level of a change that makes the exit code 1."),
+) -> int:
+    """Show what changed since a snapshot: breaking, risky or cosmetic.
+
+    Example: bakeoff mcp diff mcp-snapshot.json --fail-on risky
+    """
+    old = read_snapshot(before or _beside_configuration(servers))
+    if servers.only:
+        kept = {name: server for name, server in old.snapshot.servers.items() if name in servers.only}
+        old = replace(old, snapshot=Snapshot(servers=kept))
+    new = read_snapshot(after).snapshot if after is not None else asyncio.run(take_snapshot(one_suite(servers)[0]))
+    found = changes(old.snapshot, new)
+    if sarif is not None:
+        write_atomically(sarif, (json.dumps(changes_as_sarif(found, old), indent=2) + "\n").encode(), _FOR_EVERYONE)
+        say(f"wrote {sarif}")
+    if as_json:
+        print_json(changes_as_json(found))
+    else:
+        print_blocks(out(), list(change_blocks(found)))
+    if found and after is None and old.file is not None:
+        say(f"`bakeoff mcp snapshot` writes {old.file} anew, to accept the changes")
+    return FAILED if fails(found, fail_on) else PASSED
+
+
+def _beside_configuration(servers: DirectFlags) -> Path:
+    """Return the usual place: beside the configuration, or here if servers are named directly."""
+    if servers.commands or servers.urls or names_client_file(servers):
+        return Path(SNAPSHOT_NAME)
+    config = find_configs(servers.path)[0]
+    return config.parent / SNAPSHOT_NAME

@@ -1,0 +1,268 @@
+"""Carry out `bakeoff mcp lint`, `generate`, `init` and `schema`."""
+
+import asyncio
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import JsonValue
+from typer import Argument
+
+from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.cli.console import out, say
+from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.flags import MIN_COVERAGE, AsJson, ServerFlags
+from bakeoff.cli.init import print_start
+from bakeoff.cli.mcp.servers import direct_servers, names_client_file, one_suite, read_suites_of, redactor_of
+from bakeoff.cli.run_plan import FAILED, PASSED
+from bakeoff.doors.mcp.config import check_config, read_suite, suite_environment
+from bakeoff.doors.mcp.coverage import Coverage, coverage_of
+from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
+from bakeoff.doors.mcp.generate.drafts import DraftRequest, Frame, added_to, cases_text, draft_cases, whole_config
+from bakeoff.doors.mcp.generate.surroundings import Surroundings
+from bakeoff.doors.mcp.model_writing import reworded
+from bakeoff.doors.mcp.results.sections import uncovered_blocks
+from bakeoff.doors.mcp.servers import lint_suite, servers_of, written_servers
+from bakeoff.errors import UsageError
+from bakeoff.mcp import McpHub, ServerSpec, ServerTool
+from bakeoff.mcp.lint.checks import LintResult, lint_servers
+from bakeoff.report.exports.sarif import as_sarif, rules_of
+from bakeoff.report.render.terminal import print_blocks
+from bakeoff.report.tools import lint_blocks
+from bakeoff.storage.redaction import SHORTEST, known_secrets
+
+app = group_of()
+FailOn: TypeAlias = Literal["error", "warning", "never"]
+
+_FOR_EVERYONE = 0o644
+
+
+@command(app, "lint")
+def lint(
+    *,
+    servers: ServerFlags,
+    as_json: AsJson = False,
+    sarif: Path | None = flag(None, "Also write SARIF, for code hosts.", metavar="FILE"),
+    fail_on: FailOn = flag("error", "The lowest level of a finding that makes the exit code 1."),
+    notes: bool = flag(True, "Show notes, the lowest level of findings."),
+) -> int:
+    """Find what makes tools hard for a model to understand or to use. Needs no model.
+
+    Example: bakeoff mcp lint --command "python server.py" --fail-on warning
+    """
+    linted = asyncio.run(_lint(servers))
+    if sarif is not None:
+        write_atomically(sarif, _json(as_sarif(linted)).encode(), _FOR_EVERYONE)
+        say(f"wrote {sarif}")
+    if as_json:
+        out().print(_json([_as_json(one) for one in linted]), end="", soft_wrap=True)
+    else:
+        _print(linted, notes=notes)
+    return FAILED if any(one.report.fails(fail_on) for one in linted) else PASSED
+
+
+async def _lint(servers: ServerFlags) -> list[LintResult]:
+    if direct := direct_servers(servers):
+        return [LintResult(await lint_servers(direct))]
+    return [await lint_suite(suite, servers.only or ()) for suite in read_suites_of(servers)]
+
+
+def _print(linted: Sequence[LintResult], *, notes: bool) -> None:
+    for one in linted:
+        if len(linted) > 1:
+            out().print(f"\n{visible(str(one.file))}", style="bold")
+        print_blocks(out(), list(lint_blocks(one.report, notes=notes)))
+
+
+def _as_json(linted: LintResult) -> dict[str, Any]:
+    report = linted.report
+    findings = [{**finding.model_dump(), "level": finding.level} for finding in report.findings]
+    return {
+        "file": None if linted.file is None else str(linted.file),
+        "servers": report.servers,
+        "tools": report.tools,
+        "findings": findings,
+        "rules": [rule.model_dump() for rule in rules_of(report)],
+        "tokens": [cost.model_dump() for cost in report.costs],
+    }
+
+
+@command(app, "coverage")
+def coverage(
+    *,
+    servers: ServerFlags,
+    as_json: AsJson = False,
+    min_coverage: float | None = MIN_COVERAGE,
+) -> int:
+    """Find the tools, parameters and enum values that no case exercises. Needs no model.
+
+    Example: bakeoff mcp coverage --min-coverage 0.8
+    """
+    if direct_servers(servers):
+        raise UsageError("coverage compares cases with tools: name a configuration instead of a server")
+    found: dict[str, Coverage] = {}
+    for suite in read_suites_of(servers):
+        tools = asyncio.run(_tools(servers_of(suite, servers.only or ())))
+        minimum = suite.config.minCoverage if min_coverage is None else min_coverage
+        found[str(suite.file)] = coverage_of(suite.config.testCases, tools, minimum)
+    if as_json:
+        told = [{"file": file, **each.model_dump(mode="json")} for file, each in found.items()]
+        out().print(_json(told), end="", soft_wrap=True)
+    else:
+        for file, each in found.items():
+            out().print(f"{visible(file)}", style="bold")
+            print_blocks(out(), list(uncovered_blocks(each)))
+    return PASSED if all(each.passed for each in found.values()) else FAILED
+
+
+@command(app, "schema")
+def print_schema() -> int:
+    """Print the JSON Schema of a configuration, for editors.
+
+    Example: bakeoff mcp schema > mcp-testing-framework.schema.json
+    """
+    out().print(published_schema(), end="", soft_wrap=True)
+    return PASSED
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
+
+
+@command(app, "init")
+def init(
+    *,
+    directory: Annotated[Path, Argument(metavar="DIR", help="The folder to write to.")] = Path(),
+    example: str = flag(
+        "getting-started",
+        "Which one: getting-started, several-servers, custom-provider or directory-suite.",
+        metavar="NAME",
+    ),
+    force: bool = flag(False, "Overwrite existing files."),
+) -> int:
+    """Write an example that runs as it is.
+
+    Example: bakeoff mcp init my-evals --example several-servers
+    """
+    from bakeoff.doors.mcp.examples import find_example, write_example
+
+    print_start(write_example(example, directory, force=force), directory, find_example(example).then)
+    return PASSED
+
+
+@command(app, "generate")
+def generate(
+    *,
+    servers: ServerFlags,
+    model: str | None = flag(None, "The model that words the prompts. Default: templates.", metavar="NAME"),
+    per_tool: int = flag(2, "At most this many cases per tool.", min=1, max=10),
+    pairs: int = flag(3, "At most this many cases that tell two similar tools apart.", min=0),
+    negatives: int = flag(3, "At most this many cases that no tool is for.", min=0),
+    output: Path | None = flag(
+        None, "The configuration to add the cases to. Default: stdout.", "--output", "-o", metavar="FILE"
+    ),
+) -> int:
+    """Draft test cases from the schemas of the tools.
+
+    Example: bakeoff mcp generate --command "python server.py" -o mcp-testing-framework.yaml
+    """
+    if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
+        # The configuration to add to also names the servers.
+        servers = ServerFlags(path=output, only=servers.only, headers=servers.headers)
+    target = _Target.of(output)
+    specs, suite, environment = one_suite(servers)
+    tools = asyncio.run(_tools(specs))
+    around = {spec.name: Surroundings.of(spec, Path()) for spec in specs}
+    drafts, problems = draft_cases(tools, DraftRequest(per_tool, pairs, negatives), taken=target.names, around=around)
+    if model is not None:
+        drafts, kept = asyncio.run(reworded(drafts, tools, model, environment))
+        problems += kept
+    drafts = [draft for draft in drafts if draft.prompt not in target.prompts]
+    for problem in problems:
+        say(f"note: {problem}")
+    if not drafts:
+        raise UsageError("nothing to add: the configuration has all these cases already")
+    frame = _frame(servers, specs, model or "local:smollm2", Path() if output is None else output.parent)
+    if output is None:
+        whole = _with_variables(whole_config(drafts, frame), specs)[0] if suite is None else None
+        out().print(whole or cases_text(drafts), end="", soft_wrap=True)
+    elif target.text is not None:
+        target.write(added_to(target.text, drafts, output), suite_environment(output.parent), like=output)
+    else:
+        used = frame if suite is None else Frame.of_file(suite.file, output.parent)
+        text, variables = _with_variables(whole_config(drafts, used), specs)
+        target.write(text, {**environment, **variables}, like=suite.file if suite else None)
+    say(f"{count_of(len(drafts), 'case')} for {count_of(len(tools), 'tool')}: review each before you rely on it")
+    if any(draft.destructive for draft in drafts):
+        say("note: cases of destructive tools have `executeTools: false`, so that nothing is destroyed by accident")
+    return PASSED
+
+
+def _frame(servers: ServerFlags, specs: Sequence[ServerSpec], model: str, folder: Path) -> Frame:
+    """Return the rest of a new configuration in a folder. The file of a client is imported: it may hold secrets."""
+    if servers.path is not None and names_client_file(servers):
+        imported: dict[str, JsonValue] = {"import": os.path.relpath(servers.path.resolve(), folder.resolve())}
+        if servers.only:
+            imported["only"] = [*servers.only]
+        return Frame([model], [imported])
+    return Frame.given(written_servers(specs, servers.headers or ()), [model])
+
+
+async def _tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:
+    """Return the tools of servers, without the keys that their texts repeat."""
+    async with McpHub(specs).open() as hub:
+        return tuple(map(redactor_of(specs).model, await hub.tools()))
+
+
+def _with_variables(text: str, specs: Sequence[ServerSpec]) -> tuple[str, dict[str, str]]:
+    """Return a new configuration with variables in place of keys, and these variables: the file may be committed."""
+    own = {f"{spec.name}_{name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
+    keys = {value: re.sub(r"\W", "_", name).upper() for name, value in own.items() if len(value) >= SHORTEST}
+    keys |= {value: name for name, value in known_secrets().items() if name.isidentifier() and len(value) >= SHORTEST}
+    found: dict[str, str] = {}
+    for value in sorted(keys, key=len, reverse=True):
+        if value in text:
+            text = text.replace(value, f"${{{keys[value]}}}")
+            found[keys[value]] = value
+            if keys[value] not in os.environ:
+                say(f"note: set {keys[value]}, in the environment or in .env: a configuration holds no keys")
+    return redactor_of(specs).text(text), found
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The file that cases are written to, and the cases it has already."""
+
+    file: Path | None
+    text: str | None = None
+    names: tuple[str, ...] = ()
+    prompts: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, file: Path | None) -> "_Target":
+        """Read the file, if there is one."""
+        if file is None or not file.exists():
+            return cls(file)
+        suite = read_suite(file)
+        cases = suite.config.testCases
+        names = tuple(case.name for case in cases if case.name)
+        return cls(file, file.read_bytes().decode(), names, frozenset(case.prompt for case in cases))
+
+    def write(self, text: str, environment: Mapping[str, str], like: Path | None = None) -> None:
+        """Write the text if it is a valid configuration, with the permissions of `like`."""
+        assert self.file is not None
+        self.file.parent.mkdir(parents=True, exist_ok=True)  # a path of an import begins there
+        check_config(text, self.file, environment)
+        mode = _FOR_EVERYONE if like is None else stat.S_IMODE(like.stat().st_mode)
+        write_atomically(self.file, text.encode(), mode)
+        say(f"{'added to' if self.text is not None else 'wrote'} {self.file}")
+        schema = self.file.with_name(SCHEMA_NAME)
+        if self.text is None and not schema.exists():  # the first line of the new file names it
+            write_atomically(schema, published_schema().encode(), _FOR_EVERYONE)
+            say(f"wrote {schema}")

@@ -1,0 +1,238 @@
+"""Carry out `bakeoff run` and `bakeoff verify`: component suites, from flags or from questions."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from bakeoff._kernel.git import commit_of
+from bakeoff._kernel.text import count_of, visible
+from bakeoff._version import __version__
+from bakeoff.cli.console import can_ask, out, say, warn
+from bakeoff.cli.declare import command, group_of
+from bakeoff.cli.dry_run import print_dry_run, print_plan
+from bakeoff.cli.flags import (
+    AsJson,
+    ComponentsFlags,
+    EndingFlags,
+    NoOpen,
+    RequireAudit,
+    Results,
+    RunFlags,
+    RunName,
+    Sandbox,
+    SelectionFlags,
+    SuiteFlags,
+    Trust,
+    VerifyFlags,
+)
+from bakeoff.cli.pages import show, write_pages_of
+from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, check_plan
+from bakeoff.cli.trust import trusted_plan
+from bakeoff.cli.verify import audited
+from bakeoff.doors.components.pictures import take_pictures
+from bakeoff.doors.components.plan import CONTROLS, DOOR, build_plan, case_of, servers_of
+from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.suites import ComponentSuite, FoundSuites, bundled_folder, find_suites
+from bakeoff.engine.resources import sandbox_of
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan
+from bakeoff.storage.run_folder import find_run
+
+app = group_of()
+
+
+@command(app, "run")
+def run_components(
+    *,
+    context: typer.Context,
+    wanted: ComponentsFlags,
+    require_audit: RequireAudit = None,
+    flags: RunFlags,
+    selection: SelectionFlags,
+    no_open: NoOpen = False,
+    ending: EndingFlags,
+) -> int:
+    """Benchmark models on component suites: each writes code, the suite's tests grade it.
+
+    Without --model, in a terminal, it asks for what is missing.
+
+    Example: bakeoff run --model local:smollm2 --model oracle --suite counter
+    """
+    request, options = ComponentsRequest(**wanted.values()), flags.options()
+    if not request.models and can_ask():
+        from bakeoff.cli.wizard import ask_for_run
+
+        sources = {name: context.get_parameter_source(name) for name in context.params}
+        given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+
+        def show(request: ComponentsRequest) -> None:
+            print_plan(out(), check_plan(selection.applied(build_plan(request, _suites_of(request))), options))
+
+        answers = ask_for_run(request, show, jobs=options.jobs, given=given)
+        if answers is None:
+            return INTERRUPTED
+        request, options = answers.request, replace(options, jobs=answers.jobs)
+    if options.max_cost is not None and not request.pricing:
+        raise UsageError("--max-cost needs prices, and --no-pricing leaves them out: use only one of them")
+    found = find_suites(request.suites, request.only)
+    warn(found.warnings)
+    suites = found.suites
+    if require_audit is not None:
+        suites = audited(suites, [case_of(suite, request) for suite in suites], require_audit)
+    plan = selection.applied(build_plan(request, suites))
+    if flags.dry_run:
+        print_dry_run(check_plan(plan, options), ending)
+        return PASSED
+    plan = selection.applied(_with_origin(build_plan(request, gradable_suites(suites)), found))
+    from bakeoff.doors.components.tools import check_servers
+
+    checked = check_plan(plan, options)
+    asyncio.run(check_servers(plan, servers_of(request)))
+    if request.pricing and options.replay != "strict":
+        check_prices(request.models)
+    return carry_out(checked, ending, opened=not no_open)
+
+
+def check_prices(models: Sequence[str]) -> None:
+    """Look up the price of each model before anything is paid for. Raise `UsageError` for one that makes no sense."""
+    from bakeoff.models.gateway import PriceBook
+    from bakeoff.models.providers import parse_model_name
+
+    book = PriceBook(say=say)
+    for model in dict.fromkeys(models):
+        if model.partition(":")[0] not in CONTROLS:
+            name = parse_model_name(model)
+            book.price(name.provider, name.model)
+
+
+def _with_origin(plan: Plan, found: FoundSuites) -> Plan:
+    """Note in the plan where its suites come from, and which were left out."""
+    used = {case.id for case in plan.cases}
+    unfit = [f"suite {suite.name!r} cannot be graded here" for suite in found.suites if suite.name not in used]
+    folder, bundled = found.folder.resolve(), found.folder == bundled_folder()
+    checkout = "bundled" if bundled else visible(folder.name)
+    commit = f"bakeoff {__version__}" if bundled else commit_of(folder)
+    return plan.from_origin(checkout=checkout, commit=commit, left_out=(*found.warnings, *unfit))
+
+
+def _suites_of(request: ComponentsRequest) -> tuple[ComponentSuite, ...]:
+    found = find_suites(request.suites, request.only)
+    warn(found.warnings)
+    return found.suites
+
+
+def gradable_suites(suites: Sequence[ComponentSuite]) -> tuple[ComponentSuite, ...]:
+    """Return the suites that can be graded here: those that need Node or Chromium are left out where it is missing."""
+    suites = _with_browser(suites)
+    need_node = [suite.name for suite in suites if suite.needs_node]
+    if not need_node:
+        return tuple(suites)
+    from bakeoff.toolchains.install import install_vitest
+
+    try:
+        asyncio.run(install_vitest(say))
+    except (InfraError, OSError) as error:
+        problem = (
+            f"left out: {count_of(len(need_node), 'suite')} for which Node is needed ({', '.join(need_node)}): {error}"
+        )
+        if len(need_node) == len(suites):
+            raise UsageError(problem) from error
+        warn([problem])
+        return tuple(suite for suite in suites if not suite.needs_node)
+    return tuple(suites)
+
+
+def _with_browser(suites: Sequence[ComponentSuite]) -> Sequence[ComponentSuite]:
+    """Return the suites that can be graded with the browser that is here, or without any."""
+    need_browser = [suite.name for suite in suites if suite.layout.browser]
+    if not need_browser:
+        return suites
+    from bakeoff.toolchains.vitest import find_chromium
+
+    try:
+        find_chromium()
+    except InfraError as error:
+        problem = f"left out: {', '.join(need_browser)}: {error}"
+        if len(need_browser) == len(suites):
+            raise UsageError(problem) from error
+        warn([problem])
+        return [suite for suite in suites if not suite.layout.browser]
+    return suites
+
+
+@command(app, "verify")
+def verify(
+    *,
+    wanted: SuiteFlags,
+    flags: VerifyFlags,
+    as_json: AsJson = False,
+    watch: Annotated[bool, Option("--watch", help="Check suites again whenever their files change.")] = False,
+) -> int:
+    """Check suites: the reference must pass, an empty and a wrong answer must fail. Exits with 1 if not.
+
+    Example: bakeoff verify --suites tests --watch
+    """
+    request = ComponentsRequest(**wanted.values())
+    folder = find_suites(request.suites, request.only).folder  # a wrong name is an error at once
+    checked: Sequence[ComponentSuite] = ()
+    code = PASSED
+
+    def check_changed(_: object = None) -> int:
+        nonlocal checked, code
+        found = find_suites(request.suites, request.only)
+        warn(found.warnings)
+        changed = [suite for suite in found.suites if suite not in checked]
+        checked = found.suites
+        code = _verified(changed, flags, as_json=as_json) if changed else code
+        return code or int(bool(found.left_out))
+
+    if not watch:
+        return check_changed()
+    from bakeoff.engine.watch import WatchLoop, source_files
+
+    return WatchLoop(lambda: set(source_files(folder, "")), check_changed, say).run()
+
+
+def _verified(suites: Sequence[ComponentSuite], flags: VerifyFlags, *, as_json: bool) -> int:
+    from bakeoff.cli.verify import print_checks
+    from bakeoff.doors.components.verify import verify_suites
+
+    options = flags.options()
+    checks = asyncio.run(verify_suites(gradable_suites(suites), sandbox_of(options), options.jobs))
+    return print_checks(checks, "suite", ("reference", "empty", "wrong"), as_json=as_json)
+
+
+@command(app, "pictures")
+def picture_run(
+    *,
+    run: RunName = "latest",
+    results: Results = Path("results"),
+    sandbox: Sandbox = "auto",
+    no_open: NoOpen = False,
+    trust: Trust = False,
+) -> int:
+    """Take a picture of each component of a run in Chromium, for its page. No score changes.
+
+    Example: bakeoff pictures latest
+    """
+    folder = find_run(results, run)
+    plan = trusted_plan(folder, trust=trust, doing="bakeoff pictures")
+    if plan.door != DOOR:
+        raise UsageError(f"run {folder.name} has no components: pictures are taken of the runs of `bakeoff run`")
+    if folder.is_being_written():
+        raise UsageError(f"run {folder.name} is being written: take its pictures when it has ended")
+    taken = take_pictures(folder, plan, sandbox_of(RunOptions(sandbox=sandbox)), say, again=True)
+    if not taken:
+        say("there is no component that a picture could be taken of")
+        return UNDECIDED
+    for page in (pages := write_pages_of(folder)):
+        say(f"wrote {page}")
+    if not no_open:
+        show(pages[0])
+    return PASSED
