@@ -12,7 +12,7 @@ from bakeoff.doors.eval.find import find_config, read_suite
 from bakeoff.doors.eval.plan import DOOR, EvalRequest, build_plan, settings_of
 from bakeoff.doors.eval.suite import PromptSuite
 from bakeoff.engine.reuse import count_finished, delete_runs, past_runs, reusable_records, start_run
-from bakeoff.engine.watch import Changes, WatchLoop, forget_modules, source_files
+from bakeoff.engine.watch import Changes, WatchLoop, forget_modules, remaining_limits, source_files
 from bakeoff.plan import Plan
 from bakeoff.storage.run_folder import RunFolder
 
@@ -66,7 +66,7 @@ class _EvalWatch:
         self._suite = suite = read_suite(self._request.path)
         warn(suite.warnings)
         plan = self._selection.applied(build_plan(suite, self._request))
-        checked = check_plan(plan, self._session.limited(run_options(self._flags, plan)))
+        checked = check_plan(plan, remaining_limits(run_options(self._flags, plan), self._session.spent))
         if self._last is not None and _is_complete(self._last, plan):
             say("nothing to run: no prompt, subject, case or scorer has changed")
         else:

@@ -19,7 +19,14 @@ from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.doors.mcp.suites import SelectedSuite, find_suites, prepare, read_suites
 from bakeoff.doors.mcp.watch import EarlierRun, Selection, cycle_blocks, select, suite_sources
 from bakeoff.engine.reuse import delete_runs, start_run
-from bakeoff.engine.watch import WRONG_CONFIGURATION, Changes, WatchLoop, forget_modules, report_error
+from bakeoff.engine.watch import (
+    WRONG_CONFIGURATION,
+    Changes,
+    WatchLoop,
+    forget_modules,
+    remaining_limits,
+    report_error,
+)
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.record import Record
@@ -162,7 +169,7 @@ class _McpWatch:
     def _run(self, prepared: SelectedSuite, selection: Selection, page: Path) -> EndedRun:
         plan, door = selection.noted_in(prepared.plan), prepared.door
         settings = settings_of(plan)
-        checked = check_plan(plan, self._session.limited(prepared.options), door)
+        checked = check_plan(plan, remaining_limits(prepared.options, self._session.spent), door)
         folder = start_run(plan, checked.options, selection.carried)
         options = replace(checked.options, folder=folder.path)
         running = watch(checked, options, err(), lambda record: _line(record, selection))

@@ -6,11 +6,9 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
-from bakeoff.engine.watch import remaining_limits
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.models.embedded import EmbeddedServer
 from bakeoff.models.providers import parse_model_name
-from bakeoff.options import RunOptions
 from bakeoff.record import NO_USAGE, Usage
 
 
@@ -30,10 +28,6 @@ class WatchSession:
                 self._loaded.add(name.model)
                 with suppress(BakeoffError):  # the cycle reports it
                     self.runner.run(self._stack.enter_async_context(EmbeddedServer(name.model).open()))
-
-    def limited(self, options: RunOptions) -> RunOptions:
-        """Return options with what the cycles have left of the limits. Raise UsageError if one is used up."""
-        return remaining_limits(options, self.spent)
 
     def close(self) -> None:
         self.runner.run(self._stack.aclose())

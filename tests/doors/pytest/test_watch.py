@@ -11,7 +11,7 @@ import pytest
 
 from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
 from bakeoff.doors.pytest.rows import read_rows
-from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, TestParts, imported_files
+from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, code_digest, imported_files
 from bakeoff.doors.pytest.watch import Cycle, CycleResult, KeptTest, result_file, stale_tests
 from bakeoff.engine.watch import GONE
 from bakeoff.storage.run_folder import run_folders
@@ -24,16 +24,12 @@ __all__ = ["project"]
 
 FILE = '''
 """Evals."""
-import pytest
 from bakeoff import describe_eval, eval_suite
 from app import ask
 
 ROWS = [{"input": "a"}]
 LIMIT = 3
-
-@pytest.fixture(autouse=True)
-def clean():
-    yield
+pytestmark = []
 
 def helper(x):
     return x[:LIMIT]
@@ -42,39 +38,26 @@ def helper(x):
 def test_one(case):
     return helper(ask(case.input))
 
-test_two = describe_eval("two", data=ROWS, task=ask, scorers=[len])
-
-class TestThree:
-    @eval_suite(data=[{"input": "b"}], scorers=[len])
-    def test_it(self, case):
-        return "x"
+test_two = describe_eval("two", data=[{"input": "b"}], task=ask, scorers=[len])
 '''
-TESTS = ("test_one", "test_two", "TestThree")
-
-
-def changed_by(old: str, new: str) -> list[str]:
-    before, after = TestParts(FILE), TestParts(FILE.replace(old, new))
-    return [name for name in TESTS if before.digest(name) != after.digest(name)]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "tests"),
+    ("old", "new", "changed"),
     [
-        ('"a"', '"b"', []),  # rows are compared for themselves
-        ('[{"input": "b"}]', "[]", []),
-        ('"""Evals."""', "# Evals", []),
-        ("LIMIT = 3", "LIMIT = 4", ["test_one"]),
-        ("return x", "return 2 * x", ["test_one"]),
-        ("from app import ask", "from app2 import ask", ["test_one", "test_two"]),
-        ('"two", data', '"three", data', ["test_two"]),
-        ('return "x"', 'return "y"', ["TestThree"]),
-        ("yield", "yield 1", [*TESTS]),
-        ("LIMIT = 3", "LIMIT = 3\nimport os\nos.environ['A'] = '1'", [*TESTS]),
-        ("LIMIT = 3", "LIMIT = 3\nfrom app import *", [*TESTS]),
+        ('"a"', '"b"', False),  # rows are compared for themselves
+        ('[{"input": "b"}]', "[]", False),
+        ("LIMIT = 3", "LIMIT = 3  # a comment", False),
+        ("LIMIT = 3", "LIMIT = 4", True),
+        ("return x", "return 2 * x", True),
+        ("from app import ask", "from app2 import ask", True),
+        ('"two", data', '"three", data', True),
+        ("pytestmark = []", "pytestmark = [1]", True),
+        ("task=ask", "task=len", True),
     ],
 )
-def test_a_change_concerns_the_tests_that_use_it(old: str, new: str, tests: list[str]) -> None:
-    assert changed_by(old, new) == tests
+def test_the_code_of_a_test_file_is_compared_without_rows(old: str, new: str, changed: bool) -> None:
+    assert (code_digest(FILE) != code_digest(FILE.replace(old, new))) is changed
 
 
 TOLD = CycleResult(

@@ -1,4 +1,4 @@
-"""Find out what a test depends on: the parts of its file, the modules it imports, the files that are read.
+"""Find out what a test depends on: the code of its file, the modules it imports, the files that are read.
 
 Where the source does not tell, a test depends on more. Data files belong to the module that reads them, as if they were
 a part of its source: Python reports each file that it opens to an audit hook.
@@ -33,74 +33,27 @@ _LISTINGS = ("os.listdir", "os.scandir")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
-class TestParts:
-    """The statements of a test file, and which of them a test uses."""
+def code_digest(source: str) -> str:
+    """Return a hash of the code of a test file without the data of its suites: each row is compared for itself.
 
-    __test__ = False  # not a test of pytest's
-
-    def __init__(self, source: str) -> None:
-        self._binding: dict[str, list[int]] = {}  # the statements that bind a name
-        self._always: set[int] = set()
-        self._texts: list[str] = []
-        self._uses: list[set[str]] = []
-        for place, statement in enumerate(ast.parse(source).body):
-            _remove_data(statement)
-            self._texts.append(ast.dump(statement))
-            self._uses.append(set(_words(statement)))
-            bound = _bound(statement)
-            for name in bound or ():
-                self._binding.setdefault(name, []).append(place)
-            is_fixture = any("fixture" in ast.dump(each) for each in getattr(statement, "decorator_list", ()))
-            if bound is None or is_fixture or any(map(_is_for_all, bound)):
-                self._always.add(place)
-
-    def digest(self, name: str) -> str:
-        """Return a hash of all that the test or class of this name uses in the file, without the rows of suites."""
-        used: set[int] = set()
-        waiting = {*self._always, *self._binding.get(name, range(len(self._texts)))}
-        while waiting:
-            place = waiting.pop()
-            used.add(place)
-            waiting |= {other for word in self._uses[place] for other in self._binding.get(word, ())} - used
-        return fingerprint(*(self._texts[place] for place in sorted(used)))
-
-
-def _remove_data(statement: ast.stmt) -> None:
-    """Remove `data=…` of suites: each row is compared for itself."""
-    for node in ast.walk(statement):
+    Lists and tables that only this data uses are left out, too. Raise SyntaxError or ValueError for what is not Python.
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
             if called in _SUITES:
                 node.keywords = [keyword for keyword in node.keywords if keyword.arg != "data"]
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    used.add("pytestmark")
+    return fingerprint(*(ast.dump(statement) for statement in tree.body if not _is_unused_data(statement, used)))
 
 
-def _words(statement: ast.AST) -> Iterator[str]:
-    """Yield every name, argument and text: fixtures are asked for by arguments and by texts."""
-    for node in ast.walk(statement):
-        match node:
-            case ast.Name(id=word) | ast.arg(arg=word) | ast.Constant(value=str(word)):
-                yield word
-
-
-def _bound(statement: ast.stmt) -> list[str] | None:
-    """Return the names that a statement does nothing but bind; None if it may do anything else."""
+def _is_unused_data(statement: ast.stmt, used: set[str]) -> bool:
     match statement:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return [name]
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            bound = [(alias.asname or alias.name).partition(".")[0] for alias in names]
-            return None if "*" in bound else bound
-        case ast.Assign(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
-            return [target.id for target in targets if isinstance(target, ast.Name)]
-        case ast.AnnAssign(target=ast.Name(id=name)) | ast.AugAssign(target=ast.Name(id=name)):
-            return [name]
-        case ast.Expr(value=ast.Constant()):
-            return []  # a docstring
-    return None
-
-
-def _is_for_all(name: str) -> bool:
-    return name.startswith(("pytest", "setup_", "teardown_", "setUp", "tearDown"))
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() | ast.Tuple() | ast.Dict()):
+            return name not in used
+    return False
 
 
 @cache

@@ -31,7 +31,7 @@ from bakeoff.doors.pytest.lost import subjects_among
 from bakeoff.doors.pytest.options import WATCH_CYCLE, results_folder
 from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.run_writer import ignore_in_git
-from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, TestParts, imported_files, loaded_files
+from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, code_digest, imported_files, loaded_files
 from bakeoff.engine.reuse import delete_runs
 from bakeoff.engine.watch import GONE, Changes, WatchLoop, source_files
 from bakeoff.plan import SubjectSpec
@@ -47,7 +47,7 @@ _NOT_WATCHED = tuple(str(Path(file).parent) + os.sep for file in (os.__file__, b
 class KeptTest(FrozenModel):
     """The last result of a test."""
 
-    fingerprint: str  # of its row, and of what it uses in its own file
+    fingerprint: str  # of its row, and of the code of its file
     failed: bool = False
     outcomes: tuple[EvalOutcome, ...] = ()
 
@@ -249,12 +249,12 @@ class WatchCycle:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out the tests whose results are kept."""
-        parts = {path: _parts(path) for path in {item.path for item in items}}
+        code = {path: _code_of(path) for path in {item.path for item in items}}
         rows = _times(path for path, by in self._reads.found.items() if ROWS in by)
         selected: list[pytest.Item] = []
         kept: list[pytest.Item] = []
         for item in items:
-            mark = _fingerprint(item, parts[item.path], rows)
+            mark = _fingerprint(item, code[item.path], rows)
             self._known["fingerprints"][item.nodeid] = mark
             (kept if self._cycle.keeps(item.nodeid, str(item.path), mark) else selected).append(item)
         groups = [group for item in kept if isinstance(group := getattr(item, "group", None), Group)]
@@ -351,25 +351,19 @@ class WatchCycle:
             terminalreporter.write_line(f"watch: {words} kept from earlier cycles")
 
 
-def _parts(path: Path) -> TestParts | None:
+def _code_of(path: Path) -> str:
+    """Return a hash of the code of a test file."""
     try:
-        return TestParts(path.read_text(encoding="utf-8"))
+        return code_digest(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):  # not a file of Python: a test of another plugin
-        return None
+        return _times([path])
 
 
-def _fingerprint(item: Any, parts: TestParts | None, rows: str) -> str:
-    """Return a hash of the row of a test and of what it uses in its own file.
+def _fingerprint(item: Any, code: str, rows: str) -> str:
+    """Return a hash of the row of a test and of the code of its file.
 
-    Args:
-        item: The test.
-        parts: The source of its file, if that is Python.
-        rows: A hash of the times of all files that rows are read from, for rows that have no hash of their own.
+    `rows` is a hash of the times of all files that rows are read from, for rows that have no hash of their own.
     """
-    if parts is None:
-        return _times([item.path])
-    inside = [node for node in item.listchain() if isinstance(node, pytest.Class | pytest.Item)]
-    code = parts.digest(inside[0].name.partition("[")[0])
     row = getattr(item, "row", None)
     if row is None:
         return code
