@@ -11,6 +11,8 @@ from ..doors.components.small_suites import ADDER, write_suites
 from ..warm_bakeoff import PROGRAM, Bakeoff
 from .wizard_terminal import CTRL_C, Terminal
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize(
     ("framework", "component"),
@@ -42,7 +44,6 @@ def test_a_new_suite_verifies(bakeoff: Bakeoff) -> None:
     assert "'../up' is no name for a suite" in bakeoff("suite", "new", "../up").stderr
 
 
-@pytest.mark.journey
 def test_an_edited_suite_is_verified_again_until_ctrl_c(tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER)
     environment = {**os.environ, "BAKEOFF_CACHE": str(tmp_path / "cache")}

@@ -4,13 +4,13 @@ from itertools import islice
 
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import say, warn
-from bakeoff.cli.eval import run_options
-from bakeoff.cli.flags import EndingFlags, EvalRunFlags, SelectionFlags
+from bakeoff.cli.eval import EvalRunFlags, run_options
+from bakeoff.cli.flags import EndingFlags, SelectionFlags
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, check_plan, conclude, run_checked
 from bakeoff.cli.watching import WatchSession, open_watch
+from bakeoff.doors.eval.config import PromptSuite
 from bakeoff.doors.eval.find import find_config, read_suite
 from bakeoff.doors.eval.plan import DOOR, EvalRequest, build_plan, settings_of
-from bakeoff.doors.eval.suite import PromptSuite
 from bakeoff.engine.reuse import count_finished, delete_runs, past_runs, reusable_records, start_run
 from bakeoff.engine.watch import Changes, WatchLoop, forget_modules, remaining_limits, source_files
 from bakeoff.plan import Plan

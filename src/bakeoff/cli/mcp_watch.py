@@ -7,7 +7,7 @@ from pathlib import Path
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import err, out, say, warn
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
-from bakeoff.cli.pages import show
+from bakeoff.cli.pages import open_page
 from bakeoff.cli.run_plan import PASSED, EndedRun, check_plan, watch, worst_of
 from bakeoff.cli.watching import WatchSession, open_watch
 from bakeoff.doors import DoorResults, FinishedRun
@@ -128,7 +128,7 @@ class _McpWatch:
                 suite.code = report_error(error, say)
         if self._opened and (pages := [page for page in self._pages() if page.exists()]):
             self._opened = False
-            show(pages[0])
+            open_page(pages[0])
         codes = [suite.code for suite in self._suites.values() if suite.code is not None]
         return WRONG_CONFIGURATION if WRONG_CONFIGURATION in codes else worst_of(codes)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bakeoff.errors import InfraError
 from bakeoff.meter.answer import Kind, ModelAnswer
-from bakeoff.models.usage import reported_counts
+from bakeoff.models.replies import reported_counts
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINES = re.compile(rb"\r\n|\n|\r")
@@ -33,6 +33,7 @@ class EventSplitter:
         self._looked = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the events that are complete with this chunk. Raise `InfraError` for one that is too long."""
         self._pending += chunk
         while found := _END.search(self._pending, max(0, self._looked - _MAX_END_LENGTH)):
             event = bytes(self._pending[: found.end()])

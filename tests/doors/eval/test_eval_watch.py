@@ -16,6 +16,8 @@ from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 from ...cli.wizard_terminal import CTRL_C, Terminal
 from ...warm_bakeoff import PROGRAM, Bakeoff
 
+pytestmark = pytest.mark.full
+
 CONFIG = """\
 subjects: [{name: s, function: own_subject:answer}]
 cases:
@@ -49,7 +51,6 @@ def asked(here: Path) -> list[str]:
     return (here / "asked.txt").read_text().splitlines()
 
 
-@pytest.mark.journey
 def test_only_what_changed_is_asked_and_the_number_of_reused_answers_is_told(here: Path):
     config = here / "bakeoff.yaml"
     with Terminal([str(PROGRAM), "eval", "--watch", "--no-open"], here, {**os.environ, "NO_COLOR": "1"}) as terminal:

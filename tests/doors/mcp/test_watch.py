@@ -146,7 +146,7 @@ def test_sources_are_those_of_the_folder_and_of_the_command_line(tmp_path: Path)
     assert named == {"suite/a.py", "suite/src/b.ts", "elsewhere/server.js"}
 
 
-@pytest.mark.journey
+@pytest.mark.full
 @pytest.mark.usefixtures("nobody")
 def test_watching_asks_what_changed_and_outlives_broken_files(tmp_path: Path) -> None:
     config = write_words(tmp_path, DESCRIPTIONS)

@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
 from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, code_digest, imported_files
 from bakeoff.doors.pytest.watch import Cycle, CycleResult, KeptTest, result_file, stale_tests
 from bakeoff.engine.watch import GONE
+from bakeoff.report.eval_file import read_eval_file
 from bakeoff.storage.run_folder import run_folders
 
 from ...cli.wizard_terminal import CTRL_C, Terminal
 from .small_project import PLUGIN, SmallProject, project
+
+pytestmark = pytest.mark.full
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
@@ -198,7 +200,6 @@ def write_rows(project: SmallProject, expected: str) -> None:
     project.write("\n".join(map(json.dumps, rows)), "rows.jsonl", head="")
 
 
-@pytest.mark.journey
 def test_a_cycle_with_xdist_runs_only_what_is_needed_and_reports_everything(project: SmallProject) -> None:
     write_project(project)
     first, second = project.path / "first.json", project.path / "second.json"
@@ -227,7 +228,6 @@ def test_a_cycle_with_xdist_runs_only_what_is_needed_and_reports_everything(proj
     assert 'data-cycle="2"' in (project.path / "results" / "watch.html").read_text()
 
 
-@pytest.mark.journey
 def test_watching_in_a_terminal(project: SmallProject) -> None:
     write_project(project)
     command = [sys.executable, "-m", "pytest", *PLUGIN, "--eval-watch", "-k", "not other"]

@@ -27,8 +27,7 @@ from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.blocks import Block, Datum, Quote, Table, Value, columns, paragraph
-from bakeoff.report.compare.description import points
-from bakeoff.report.formatting import UNKNOWN, percent
+from bakeoff.report.formatting import UNKNOWN, percent, points
 from bakeoff.report.tools import listed_changes
 from bakeoff.scorers.mcp.calls import SCORER, ExpectedMcpCall
 from bakeoff.storage.run_folder import RunFolder

@@ -29,12 +29,12 @@ from bakeoff.doors.pytest.gather import FINAL, gathering
 from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group
 from bakeoff.doors.pytest.lost import subjects_among
 from bakeoff.doors.pytest.options import WATCH_CYCLE, results_folder
-from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.run_writer import ignore_in_git
 from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, code_digest, imported_files, loaded_files
 from bakeoff.engine.reuse import delete_runs
 from bakeoff.engine.watch import GONE, Changes, WatchLoop, source_files
 from bakeoff.plan import SubjectSpec
+from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import RunFolder
 
 PLUGIN = "bakeoff-watch"

@@ -26,15 +26,15 @@ from bakeoff.report.blocks import (
     columns,
 )
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
-from bakeoff.report.compare.description import VERDICT_TONES, ends, ends_text, points
-from bakeoff.report.formatting import UNKNOWN, percent, sentence
+from bakeoff.report.compare.description import VERDICT_TONES
+from bakeoff.report.formatting import UNKNOWN, percent, points, points_range, sentence
+from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.report.readers import Source
 from bakeoff.scorers.mcp.calls import NO_TOOL, ExpectedMcpCall
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.gates import GateDecision, GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
+from bakeoff.stats.comparison import Comparison, compare, compare_all
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all
 from bakeoff.stats.power import POWER, cases_needed, too_few
-from bakeoff.stats.several import compare_all
 
 _MAX_NAMED = 5  # tools in a sentence
 
@@ -60,9 +60,9 @@ class VersionReport(FrozenModel):
     exit_code: int
     tools: tuple[ToolPoints, ...]
     advice: str | None = None
-    """How many cases would decide."""
+    """The number of cases that would decide, in a sentence."""
     other_changes: tuple[ToolChange, ...] = ()
-    """What changed about tools that no case wants, and about everything that is not a tool."""
+    """Changes of tools that no case wants, and of everything that is not a tool."""
 
 
 def compare_versions(baseline: Source, candidate: Source, changes: Sequence[ToolChange]) -> VersionReport:
@@ -107,6 +107,7 @@ def compare_versions(baseline: Source, candidate: Source, changes: Sequence[Tool
 
 
 def _common_models(before: Plan, after: Plan) -> tuple[str, ...]:
+    """Return the models of both runs. Raise `UsageError` if there are none."""
     ours, theirs = ([spec.name for spec in plan.subjects] for plan in (before, after))
     common = tuple(name for name in ours if name in theirs)
     if not common:
@@ -137,6 +138,7 @@ def _sum(one: Cell, other: Cell) -> Cell:
 
 
 def _losses(arms: Sequence[Arm]) -> Losses:
+    """Return the lost trials of all models together."""
     found = [arm.losses for arm in arms]
     to = next((each.to for each in found if each.lost), "infrastructure")
     return Losses(sum(each.trials for each in found), sum(each.lost for each in found), to)
@@ -152,6 +154,7 @@ def _tools(plan: Plan, cells: Cells) -> list[str]:
 
 
 def _of_tool(plan: Plan, tool: str, cells: tuple[Cells, Cells]) -> tuple[Cells, Cells]:
+    """Return the cells of the cases that want a tool."""
     keys = {_key(case) for case in plan.cases if tool in _wanted(case)}
     before, after = ({key: cell for key, cell in arm.items() if key in keys} for arm in cells)
     return before, after
@@ -166,13 +169,12 @@ def _label(change: ToolChange) -> str:
 
 def _decision(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateDecision:
     """Shut the gate if all tools together regressed, or one of them did."""
-    parts = {"all tools": decide(overall, ruling)}
-    parts |= {one.tool: decide(one.comparison, one.ruling) for one in tools}
-    code = exit_code_of([parts["all tools"].exit_code, *(each.exit_code == 1 for each in parts.values())])
-    worse = [tool for tool, each in parts.items() if each.exit_code == 1 and tool != "all tools"]
-    if worse and parts["all tools"].exit_code != 1:
-        return GateDecision(code, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
-    return GateDecision(code, parts["all tools"].sentence)
+    together = decide_gate(GateEvidence(comparisons=((overall, ruling),)))
+    parts = {one.tool: decide_gate(GateEvidence(comparisons=((one.comparison, one.ruling),))) for one in tools}
+    worse = [tool for tool, decision in parts.items() if decision.state is GateState.FAILED]
+    if worse and together.state is not GateState.FAILED:
+        return GateDecision(GateState.FAILED, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
+    return together
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:
@@ -193,6 +195,7 @@ def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Seque
 
 
 def _points_of(tools: Sequence[ToolPoints]) -> str:
+    """Name some tools with their points."""
     named = [
         f"{visible(one.tool, 100)} ({100 * (one.comparison.difference or 0.0):+.1f} points in "
         f"{count_of(one.comparison.cases, 'case')}, p = {one.ruling.p_value or 0.0:.2g})"
@@ -222,7 +225,7 @@ _LEVEL_TONES: dict[ChangeLevel, Tone] = {"breaking": "fail", "risky": "partial",
 def describe_versions(report: VersionReport) -> Report:
     """Describe the verdict first, then each tool with its points and changes, then the texts that changed."""
     compared = report.comparison
-    around = f"95 %: {ends_text(compared.interval)}" if compared.interval else "interval undefined"
+    around = f"95 %: {points_range(compared.interval)}" if compared.interval else "interval undefined"
     tiles = (
         ("Difference", f"{points(compared.difference)} points", around),
         ("Better · same · worse", f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}", "cases in pairs"),
@@ -270,6 +273,7 @@ def _change_row(change: ToolChange) -> tuple[Value, ...]:
 
 
 def _tools_section(report: VersionReport) -> Section:
+    """Return a table and a plot of all tools, changed ones first."""
     titles = (
         Column("Tool"),
         Column("Changed"),
@@ -289,8 +293,8 @@ def _tools_section(report: VersionReport) -> Section:
             Difference(
                 visible(one.tool, _NAME),
                 one.comparison.difference,
-                ends(one.comparison.interval),
-                ends(one.comparison.inner),
+                one.comparison.interval.ends,
+                one.comparison.inner.ends if one.comparison.inner else None,
                 one.ruling.verdict.value,
                 shown=one.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
             )
@@ -315,7 +319,7 @@ def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
         Datum(Quote(one.tool), tone="strong"),
         Datum(visible(changed, 200), tone=_LEVEL_TONES[worst] if worst else "muted"),
         Datum(points(compared.difference), sort=compared.difference, tone="strong"),
-        Datum(ends_text(compared.interval) if compared.interval else "undefined"),
+        Datum(points_range(compared.interval)),
         Datum(UNKNOWN if ruling.p_value is None else f"{ruling.p_value:.2g}", sort=ruling.p_value),
         Datum(percent(compared.baseline), sort=compared.baseline),
         Datum(percent(compared.candidate), sort=compared.candidate),
