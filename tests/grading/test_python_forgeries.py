@@ -13,7 +13,7 @@ from bakeoff.toolchains.install import pytest_folders
 from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.pytest_runner import OpenPytest
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.full]
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 TESTS = {
     "test_solution.py": """
 import unittest

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from bakeoff.plan import Limits, SubjectSpec
-from bakeoff.record import Record, Usage, Verdict
+from bakeoff.record import Record, Usage
+from bakeoff.verdict import Verdict
 
 from .loopback import Act, Loopback, Received, failure, plan_of
+
+pytestmark = pytest.mark.full
 
 Ask = Callable[..., Awaitable[Record]]
 CarryOut = Callable[..., Awaitable[list[Record]]]

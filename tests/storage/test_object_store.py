@@ -22,12 +22,13 @@ from bakeoff.storage.labels import append_label, read_labels
 from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
 from bakeoff.storage.run_folder import RunFolder, find_run
 from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, store_of, stored_runs, unjoined_pieces
-from bakeoff.storage.store_lease import LeaseLost, StoreLease
-from bakeoff.storage.store_upload import RunUpload, upload_run
+from bakeoff.storage.store_upload import LeaseLost, RunUpload, StoreLease, upload_run
 
 from .s3_server import SECRET, free_port, s3_server
 from .sleeping_run import TRIALS, plan
 from .test_labels import label
+
+pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "s3://bucket/results"

@@ -19,7 +19,7 @@ from bakeoff.toolchains.vitest import OpenVitest
 from .candidates import counter
 from .conftest import RIGHT, SECONDS, below, processes_called
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.full]
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 LIMIT = 3.0
 
 

@@ -11,6 +11,7 @@ from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.pytest_runner import OpenPytest, PytestToolchain
 
+pytestmark = pytest.mark.full
 SECONDS = 60.0
 TEST = """
 from solution import add
@@ -175,7 +176,7 @@ SET_UP = """
 import pytest
 from solution import add
 
-pytestmark = [pytest.mark.parametrize("number", [1, 2]), pytest.mark.full]
+pytestmark = pytest.mark.parametrize("number", [1, 2])
 calls = []
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from bakeoff.toolchains.pytest_runner import PytestToolchain
 from bakeoff.toolchains.validators import validate
 from bakeoff.toolchains.vitest import OpenVitest
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.journey]
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 Kind = Literal["ts", "py"]
 SECONDS = 60.0
 

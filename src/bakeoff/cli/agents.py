@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from rich.text import Text
-from typer import Argument
+from typer import Argument, Option
 
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
-from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import (
-    AgentFiles,
-    AgentFlags,
+    HIDDEN_SEED,
+    HIDDEN_TESTS,
+    ROUNDS,
     AsJson,
     EndingFlags,
-    ExerciseFlags,
     NoOpen,
     ReportFlags,
     RequireAudit,
@@ -37,12 +37,11 @@ from bakeoff.cli.verify import audited
 from bakeoff.doors.agents.agents import agent_statuses, known_agents
 from bakeoff.doors.agents.exercises import Exercise, find_exercises
 from bakeoff.doors.agents.image import CONTAINERFILE, plan_image
-from bakeoff.doors.agents.plan import build_plan, case_of
-from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.plan import ExercisesRequest, build_plan, case_of
 from bakeoff.doors.agents.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
 from bakeoff.doors.agents.results.read import ExerciseResultReader, read_result
 from bakeoff.doors.agents.verify import gradable_exercises
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
@@ -55,7 +54,53 @@ app = group_of(
 )
 image = group_of("Build the image that agents run in with --sandbox docker.", "bakeoff agents image build")
 app.add_typer(image, name="image")
+AgentFiles = Annotated[
+    list[Path] | None,
+    Option("--agent-file", metavar="FILE", help="A YAML file that describes an agent of your own. Repeatable."),
+]
 ContainerEngine: TypeAlias = Literal["docker", "podman"]
+
+
+class ExerciseFlags(Flags):
+    """Which exercises, and how they are tested. The fields are those of `ExercisesRequest`."""
+
+    exercises: Path | None = flag(
+        None, "The checkout of a track, or one exercise. Default: the bundled exercises.", metavar="DIR"
+    )
+    wanted: list[str] | None = flag(None, "Names of exercises, separated by commas, a number, or all.", "--exercise")
+    test_timeout: float = flag(
+        60.0, "The time limit of one run of an exercise's tests.", min=1, max=604_800, metavar="SECONDS"
+    )
+    test_command: str | None = flag(
+        None, "The test command, instead of the track's; its exit code decides.", metavar="COMMAND"
+    )
+    type_check: bool = flag(True, "Fail TypeScript answers with type errors, as the track does.")
+    unskip: bool = flag(True, "Also run the tests that a track marks as skipped.")
+
+
+class AgentFlags(ExerciseFlags):
+    """Which agents, and how they are asked."""
+
+    agents: list[str] | None = flag(None, "An agent, such as claude, oracle, nop or cheat.", "--agent")
+    models: list[str] | None = flag(None, "A model for every agent. Default: the agent's own.", "--model")
+    providers: list[str] | None = flag(None, "A provider for every agent. Default: the agent's own.", "--provider")
+    agent_files: AgentFiles = None
+    treatments: list[str] | None = flag(
+        None,
+        "Lay the files of DIR over the workspace, those in DIR/home over HOME, and compare with and without.",
+        "--with",
+        metavar="NAME=DIR",
+    )
+    rounds: int = ROUNDS
+    hidden_tests: float = HIDDEN_TESTS
+    hidden_seed: int = HIDDEN_SEED
+    timeout: float = flag(300.0, "The time limit of an agent on one exercise.", min=1, max=604_800, metavar="SECONDS")
+    tries: int = flag(1, "Tries at an exercise; a later one sees what the tests said.", min=1, max=5)
+    test_only: bool = flag(False, "Run no agent; only test the files that are there.")
+    custom_instruction: str | None = flag(None, "Text to append to every prompt.", metavar="TEXT")
+    use_login: bool = flag(False, "Give agents the login files from your home folder that their YAML lists.")
+    network: bool = flag(False, "Let metered agents reach more than their provider.")
+    show_progress: bool = flag(False, "Show what agents change while they work.")
 
 
 @command(app, "run")

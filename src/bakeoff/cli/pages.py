@@ -25,8 +25,13 @@ from bakeoff.report.render.html import (
     write_run_page,
     write_source_page,
 )
-from bakeoff.report.render.html.entries import page_is_current, read_entry, write_current_page
-from bakeoff.report.render.html.index_page import INDEX_NAME, LEADERBOARD_NAME
+from bakeoff.report.render.html.index_page import (
+    INDEX_NAME,
+    LEADERBOARD_NAME,
+    page_is_current,
+    read_entry,
+    write_current_page,
+)
 from bakeoff.storage.run_folder import LATEST, RunFolder, run_folders
 from bakeoff.storage.store_copy import fetch_all
 

@@ -14,11 +14,13 @@ from bakeoff._kernel.git import commit_of
 from bakeoff._kernel.text import count_of, visible
 from bakeoff._version import __version__
 from bakeoff.cli.console import can_ask, out, say, warn
-from bakeoff.cli.declare import command, group_of
+from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run, print_plan
 from bakeoff.cli.flags import (
+    HIDDEN_SEED,
+    HIDDEN_TESTS,
+    ROUNDS,
     AsJson,
-    ComponentsFlags,
     EndingFlags,
     NoOpen,
     RequireAudit,
@@ -27,25 +29,56 @@ from bakeoff.cli.flags import (
     RunName,
     Sandbox,
     SelectionFlags,
-    SuiteFlags,
     Trust,
     VerifyFlags,
 )
 from bakeoff.cli.pages import show, write_pages_of
-from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, check_plan
-from bakeoff.cli.trust import trusted_plan
+from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, check_plan, trusted_plan
 from bakeoff.cli.verify import audited
 from bakeoff.doors.components.pictures import take_pictures
-from bakeoff.doors.components.plan import CONTROLS, DOOR, build_plan, case_of, servers_of
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import CONTROLS, DOOR, ComponentsRequest, build_plan, case_of, servers_of
 from bakeoff.doors.components.suites import ComponentSuite, FoundSuites, bundled_folder, find_suites
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.storage.run_folder import find_run
 
 app = group_of()
+
+
+class SuiteFlags(Flags):
+    """Which suites. The fields are those of `ComponentsRequest`."""
+
+    suites: Path | None = flag(
+        None, "The folder of suites. Default: `tests` if it has suites, else the bundled.", metavar="DIR"
+    )
+    only: list[str] | None = flag(None, "Use only this suite.", "--suite")
+
+
+class ComponentsFlags(SuiteFlags):
+    """Which suites and models, and how the models are asked."""
+
+    models: list[str] | None = flag(None, "A model, such as local:smollm2, oracle or nop.", "--model")
+    mcp: list[str] | None = flag(
+        None, "Servers to use: none, http[:URL], stdio[:COMMAND], or several joined by ` + `.", metavar="SERVER"
+    )
+    treatments: list[str] | None = flag(
+        None, "Add the texts of a file or folder to the system prompt, and compare.", "--with", metavar="NAME=PATH"
+    )
+    test_tool: bool = flag(True, "Let models run the tests before they submit.")
+    pricing: bool = flag(True, "Compute what the calls cost.")
+    hide_tests: bool = flag(False, "Leave the tests out of the prompt.")
+    hidden_tests: float = HIDDEN_TESTS
+    hidden_seed: int = HIDDEN_SEED
+    rounds: int = ROUNDS
+    max_steps: int | None = flag(None, "Replies of a model per trial. Default: 10, or 2 for a local model.", min=1)
+    temperature: float | None = flag(
+        None, "The temperature of the models. Default: their own.", min=0, metavar="NUMBER"
+    )
+    seed: int | None = flag(None, "The seed of the first round; later rounds count up.")
+    max_tokens: int | None = flag(None, "The longest reply of a model, in tokens; a run has --max-total-tokens.", min=1)
+    pictures: bool = flag(False, "Take a picture of each component in Chromium, after grading.")
 
 
 @command(app, "run")
@@ -196,7 +229,7 @@ def verify(
 
 def _verified(suites: Sequence[ComponentSuite], flags: VerifyFlags, *, as_json: bool) -> int:
     from bakeoff.cli.verify import print_checks
-    from bakeoff.doors.components.verify import verify_suites
+    from bakeoff.doors.components.door import verify_suites
 
     options = flags.options()
     checks = asyncio.run(verify_suites(gradable_suites(suites), sandbox_of(options), options.jobs))

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypeAlias
@@ -18,13 +18,49 @@ from pydantic import (
     model_validator,
 )
 
+from bakeoff._kernel.environment import filled, variables_in
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import expectation
 from bakeoff.errors import UsageError
-from bakeoff.mcp.arguments import inside_of, secret_arguments
 from bakeoff.plan import Name
 from bakeoff.sandbox.confinement import LAUNCHERS, UserProgram
-from bakeoff.storage.redaction import secrets_in, secrets_inside
+from bakeoff.storage.redaction import SHORTEST, secrets_in, secrets_inside
+
+USER = re.compile(r"(?<=://)[^/?#@]+(?=@)")
+QUERY = re.compile(r"(?<=\?)[^#]+")
+_NAMED = re.compile(r"(-*[\w.-]+)(?:=|:\s*)(?:(?:bearer|basic|token) +)?(.+)", re.IGNORECASE)
+"""An argument with a name: `--api-key=…`, `API_KEY=…` or `Authorization: Bearer …`."""
+
+
+def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each argument of a program with the part of it that is secret by its name, or an empty text."""
+    before = ""
+    for argument in arguments:
+        found = _NAMED.fullmatch(argument)
+        option, value = found.groups() if found else (before if before.startswith("-") else "", argument)
+        name = option.lstrip("-")
+        named = name.lower() == "authorization" or secrets_in({name: value})
+        address = USER.search(argument) or (QUERY.search(argument) if argument.startswith("http") else None)
+        yield argument, value if named and not is_plain(value) else address[0] if address else ""
+        before = argument
+
+
+def inside_of(arguments: Iterable[str]) -> dict[str, str]:
+    """Return the secrets inside of arguments, such as the passwords of URLs, which a program may repeat alone."""
+    found: dict[str, str] = {}
+    for number, argument in enumerate(arguments, start=1):
+        named = _NAMED.fullmatch(argument)
+        values = (argument, named[2]) if named else (argument,)
+        found |= {
+            part: secret for value in values for part, secret in secrets_inside(f"argument {number}", value).items()
+        }
+    return found
+
+
+def is_plain(value: str) -> bool:
+    """Return True for a value that is no key: a path, a number, another option, or too short for one."""
+    return len(value) < SHORTEST or value.isdecimal() or value.startswith(("-", ".", "/", "~")) or "${" in value
+
 
 Transport: TypeAlias = Literal["stdio", "sse", "http"]
 ServerSandbox: TypeAlias = Literal["auto", "bwrap", "process", "none"]
@@ -340,3 +376,39 @@ def _unnamed(text: str, **fields: Any) -> ServerSpec:
     except ValidationError as problem:
         reasons = "; ".join(expectation(error) for error in problem.errors())
         raise UsageError(f"--mcp {text!r}: {reasons}") from problem
+
+
+def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSpec:
+    """Return the server with all variables replaced. Raises UsageError for a variable that is not set."""
+    oauth = spec.oauth.model_dump(mode="json", exclude_none=True) if spec.oauth else {}
+    given = (*spec.env.values(), *spec.headers.values(), *spec.args, spec.url or "", *oauth.values())
+    missing = [name for name in variables_in(given) if name not in environment]
+    if missing:
+        raise UsageError(
+            f"MCP server {spec.name!r} is given ${{{missing[0]}}}, which is not set: "
+            f"set {missing[0]}, in the environment, in .env or in .env.local"
+        )
+
+    dumped = spec.model_dump()
+    given_fields = {name: filled(dumped[name], environment) for name in ("env", "headers", "args", "url")}
+    if oauth:
+        given_fields["oauth"] = filled(oauth, environment)
+    try:
+        # Validated again: a value may not be allowed in a header.
+        return type(spec).model_validate({**dumped, **given_fields})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise UsageError(f"MCP server {spec.name!r}: {expectation(first)}") from None  # the cause would show the value
+
+
+def secrets_of(given: ServerSpec, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the server's secrets: its settings, and the values of variables, which it may repeat on their own."""
+    spec = with_variables(given, environment)
+    named = {f"{spec.name}.{name}": value for name, value in spec.secrets.items()}  # servers may have the same headers
+    inside = variables_in({**given.headers, **secrets_in(given.env)}.values())
+    spelled = {name: environment[name] for name in variables_in((*given.args, given.url or ""))}
+    keys = [secret for _, secret in secret_arguments(spec.args) if secret]
+    among = {name: value for name, value in spelled.items() if any(value in key for key in keys)}
+    filled_in = [text for text, was in zip(spec.args, given.args, strict=True) if text != was]
+    among |= {f"{spec.name}.{name}": value for name, value in inside_of(filled_in).items()}
+    return {**named, **{name: environment[name] for name in inside}, **secrets_in(spelled), **among}

@@ -14,13 +14,16 @@ from typing import Any
 
 import pytest
 
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 from ...fetched import fetch_package
 from .agent_parts import CANARY, PARTS, Part, user_environment
 from .small_tracks import DOUBLE, write_track
 from .speaking_provider import INPUT, OUTPUT, SpeakingProvider
+
+pytestmark = pytest.mark.full
 
 FOLDERS = os.environ.get("BAKEOFF_AGENTS", "")
 FETCHED = {

@@ -16,13 +16,15 @@ from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.examples import EXAMPLES, write_example
 from bakeoff.doors.mcp.expectations import impossible_calls, unknown_tools
-from bakeoff.doors.mcp.lint.report import lint_tools, servers_of
-from bakeoff.doors.mcp.providers import check_models
-from bakeoff.doors.mcp.suites import find_configs
+from bakeoff.doors.mcp.servers import servers_of
+from bakeoff.doors.mcp.suites import check_models, find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerTool
+from bakeoff.mcp.lint.checks import lint_tools
 
 from ...warm_bakeoff import Bakeoff
+
+pytestmark = pytest.mark.full
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

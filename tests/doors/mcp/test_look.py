@@ -12,17 +12,18 @@ import pytest
 import yaml
 from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 
-from bakeoff.doors.mcp.arguments import argument_problems, parse_arguments, parse_json_arguments
 from bakeoff.doors.mcp.config import read_suite
-from bakeoff.doors.mcp.headers import hidden_headers, parse_headers, suite_with_headers, with_headers
 from bakeoff.doors.mcp.plan import EvaluationRequest, build_plan, full_environment, settings_of
-from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
-from bakeoff.doors.mcp.snapshot.files import PlacedSnapshot, ServerEntry, Snapshot, ToolEntry
-from bakeoff.doors.mcp.snapshot.report import change_blocks, changes_as_sarif, fails
+from bakeoff.doors.mcp.servers import hidden_headers, parse_headers, suite_with_headers, with_headers
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
-from bakeoff.mcp.variables import with_variables
+from bakeoff.mcp.arguments import argument_problems, parse_arguments, parse_json_arguments
+from bakeoff.mcp.changes import ToolChange, changes
+from bakeoff.mcp.servers import with_variables
+from bakeoff.mcp.snapshot import PlacedSnapshot, ServerEntry, Snapshot, ToolEntry
 from bakeoff.report.blocks import Code
+from bakeoff.report.exports.sarif import changes_as_sarif
+from bakeoff.report.tools import change_blocks, fails
 from bakeoff.storage.redaction import secrets_in
 
 from ...warm_bakeoff import PROGRAM, Bakeoff

@@ -17,9 +17,9 @@ from pydantic import JsonValue
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.doors.mcp.lint.schemas import allows
-from bakeoff.doors.mcp.snapshot.files import ServerEntry, Snapshot, ToolEntry
 from bakeoff.errors import UsageError
+from bakeoff.mcp.schemas import allows
+from bakeoff.mcp.snapshot import ServerEntry, Snapshot, ToolEntry
 from bakeoff.scorers.matchers import is_matcher
 
 Object = dict[str, JsonValue]

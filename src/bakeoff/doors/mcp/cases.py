@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from bakeoff.doors.mcp.calls import CallRules, EndCheck, ExpectedCall, GradedText, written_calls
+from bakeoff.scorers.mcp.calls import CallRules, EndCheck, ExpectedCall, GradedText, written_calls
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
 """Both names of one key: ours, and that of older files."""

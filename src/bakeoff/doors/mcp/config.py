@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -25,15 +24,16 @@ from pydantic import (
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml import MAX_FILE_SIZE, Key, PlacedYaml, gathered, parse_yaml, read_yaml
-from bakeoff.doors.mcp.calls import ExpectedCall, GradedText
 from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, McpCase, McpTurn, Truth
-from bakeoff.doors.mcp.client_files import is_client_file, with_imports
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
+from bakeoff.mcp.client_files import is_client_file, with_imports
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
 from bakeoff.scorers.matchers import matcher_problems, parameter_problems
+from bakeoff.scorers.mcp.calls import ExpectedCall, GradedText, Mode
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _LOCAL_SECONDS = 600.0  # for one answer of a model on this machine, which may be slow or busy
@@ -46,7 +46,6 @@ _LEFT_TO_SERVERS = ("env", "headers", "args")
 # Types are strict: "10" is not a number, and true is not 1.
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
-Mode = Literal["json", "native", "agent"]
 
 _NO_TOOL_TO_CHECK = "has no meaning if no tool should be called: remove it"
 _EXAMPLES = {
@@ -548,10 +547,3 @@ def expected_calls(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[tuple
     for place, check in enumerate(case.endState):
         if check.query is not None:
             yield ("testCases", at, "endState", place, "query"), check.query
-
-
-def near_names(name: str, known: Iterable[str]) -> str:
-    """Return `: did you mean …?` with similar names, or `: there are …` with all names."""
-    names = sorted(known)
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
-    return f": did you mean {', '.join(map(repr, near))}?" if near else f": there are {', '.join(names[:10]) or 'none'}"

@@ -7,12 +7,13 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.doors.mcp.calls import ExpectedCall, tool_label
 from bakeoff.doors.mcp.cases import McpCase
-from bakeoff.doors.mcp.lint.schemas import Schema, pointed_at
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.schemas import Schema, pointed_at
+from bakeoff.mcp.tools import tool_label
 from bakeoff.report.formatting import percent
 from bakeoff.scorers.matchers import Matcher, is_matcher
+from bakeoff.scorers.mcp.calls import ExpectedCall
 
 _DEEPEST = 8
 _MAX_SHOWN = 3
@@ -89,7 +90,7 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
     uncovered: list[CoverageGap] = []
     for tool in tools:
         own = calls.get((tool.server, tool.name), [])
-        parts = _parameters(tool)
+        parts = tool.parameters
         choices = {name: found for name, part in parts.items() if (found := _choices(part, tool.input_schema))}
         unused = [name for name in parts if not any(_is_used(name, call) for call in own)]
         unnamed = {
@@ -123,12 +124,6 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
         uncovered=tuple(uncovered),
         minimum=minimum,
     )
-
-
-def _parameters(tool: ServerTool) -> dict[str, Schema]:
-    properties = tool.input_schema.get("properties")
-    found = properties.items() if isinstance(properties, dict) else ()
-    return {name: part if isinstance(part, dict) else {} for name, part in found}
 
 
 def _choices(schema: JsonValue | Schema, root: Schema, depth: int = 0) -> list[JsonValue]:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import near_names
 from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN
-from bakeoff.doors.mcp.config import CONFIG_NAME, SuiteConfig, near_names
+from bakeoff.doors.mcp.config import CONFIG_NAME, SuiteConfig
 from bakeoff.errors import UsageError
 from bakeoff.scorers.matchers import Matcher
 

@@ -9,13 +9,15 @@ from collections.abc import Container, Iterable, Iterator
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml import Key
-from bakeoff.doors.mcp.calls import ExpectedCall
-from bakeoff.doors.mcp.config import McpSuite, expected_calls, near_names
-from bakeoff.doors.mcp.lint.schemas import Schema, allows, pointed_at, types_of
+from bakeoff.doors.mcp.config import McpSuite, expected_calls
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.schemas import Schema, allows, pointed_at, types_of
+from bakeoff.mcp.tools import is_destructive
 from bakeoff.scorers.matchers import Matcher, is_matcher
-from bakeoff.scorers.patterns import search
+from bakeoff.scorers.mcp.calls import ExpectedCall
+from bakeoff.scorers.text import search
 
 _Problem = tuple[Key, str]
 _MAX_SHOWN = 10  # values of an enum
@@ -80,11 +82,6 @@ def impossible_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contain
             *_missing_parameters(suite, key, call, schema),
         )
     ]
-
-
-def is_destructive(tool: ServerTool) -> bool:
-    """Return True if a server says that its tool may destroy something."""
-    return tool.annotations.get("destructiveHint") is True and tool.annotations.get("readOnlyHint") is not True
 
 
 def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:

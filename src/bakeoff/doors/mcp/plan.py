@@ -4,17 +4,15 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, JsonValue, PositiveInt, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
-from bakeoff.doors.mcp.calls import ExpectedMcpCall, ExpectedTurn
 from bakeoff.doors.mcp.cases import OF_A_CASE, McpCase, McpTurn
 from bakeoff.doors.mcp.config import (
     CONFIG_NAME,
     McpSuite,
-    Mode,
     ModelSettings,
     ProviderConfig,
     RunSettings,
@@ -24,15 +22,15 @@ from bakeoff.doors.mcp.config import (
     suite_environment,
 )
 from bakeoff.doors.mcp.coverage import Coverage
-from bakeoff.doors.mcp.prompt import PROMPT_VERSION
 from bakeoff.doors.mcp.servers import PLACEHOLDER, split_secrets
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.mcp.prompt import PROMPT_VERSION
 from bakeoff.models.providers import parse_model_name
 from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec, read_options
+from bakeoff.scorers.mcp.calls import SCORER, ExpectedMcpCall, ExpectedTurn, Mode, ScorerOptions
 
 DOOR = "mcp"
-SCORER = "mcp"
 KIND = "mcp-"
 """Starts the kind of every subject; the mode follows."""
 
@@ -98,17 +96,6 @@ class McpPlanSettings(RunSettings):
         """Return what changes the answers of all models besides their options."""
         limited = f"-{fingerprint(self.offered)}" if self.offered else ""
         return f"{PROMPT_VERSION}-{self.tools_hash}-{int(self.sequences)}{limited}"
-
-
-class ScorerOptions(FrozenModel):
-    """Everything that changes the scores of recorded answers."""
-
-    mode: Mode = "json"
-    extra_parameters: Literal["reject", "allow"] = "reject"
-    strict_json: bool = False
-    execute: bool = False
-    scope: Literal["run", "trial"] = "run"
-    judge: str | None = None
 
 
 def scorer_options(plan: Plan) -> ScorerOptions:

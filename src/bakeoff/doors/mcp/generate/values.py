@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from bakeoff.doors.mcp.lint.schemas import allows, pointed_at, without_patterns
+from bakeoff.mcp.schemas import allows, pointed_at, without_patterns
 
 Schema = Mapping[str, JsonValue]
 Suggest = Callable[[str, Schema], Iterable[JsonValue]]

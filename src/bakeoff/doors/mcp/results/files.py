@@ -10,8 +10,7 @@ from bakeoff._kernel.files import PRIVATE, read_file
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors import DoorResults
-from bakeoff.doors.mcp.confusion import confusions
-from bakeoff.doors.mcp.outcome import CallOutcome, State, outcome_of
+from bakeoff.doors.mcp.outcome import CallOutcome, State, confusions, outcome_of
 from bakeoff.doors.mcp.plan import McpPlanSettings, suite_name
 from bakeoff.doors.mcp.results.report import McpReport, ModelNumbers, build_report, cost_of
 from bakeoff.doors.mcp.results.sections import (
@@ -24,7 +23,7 @@ from bakeoff.doors.mcp.results.sections import (
     state_with,
     turn_rates,
 )
-from bakeoff.doors.mcp.versions import compare_with_run_before
+from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record

@@ -10,22 +10,19 @@ from pydantic import Field, JsonValue
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
-from bakeoff.doors.mcp.calls import ExpectedMcpCall, ExpectedTurn, written_calls
-from bakeoff.doors.mcp.config import Mode
-from bakeoff.doors.mcp.confusion import ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp.coverage import Coverage
-from bakeoff.doors.mcp.end_state import EndResult, end_results_in
-from bakeoff.doors.mcp.execution import TurnScore, turns_in
-from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome
+from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp.plan import McpPlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Usage, Verdict
+from bakeoff.record import Record, Usage
 from bakeoff.report.formatting import UNKNOWN, cost
-from bakeoff.report.summary import Comparisons, SubjectSummary, summarise
-from bakeoff.stats.intervals import Interval
+from bakeoff.report.summary import Comparisons, Interval, SubjectSummary, summarise
+from bakeoff.scorers.mcp.calls import ExpectedMcpCall, ExpectedTurn, Mode, TurnScore, turns_in, written_calls
+from bakeoff.scorers.mcp.execution import EndResult, end_results_in
 from bakeoff.stats.rounds import PassK
 from bakeoff.stats.unequal_losses import UnequalLosses
+from bakeoff.verdict import Verdict
 
 
 class TurnDetail(FrozenModel):

@@ -11,13 +11,9 @@ from itertools import zip_longest
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of, part_of, visible
-from bakeoff.doors.mcp.confusion import Confusion, called_in, most_confused, pooled
 from bakeoff.doors.mcp.coverage import Coverage
-from bakeoff.doors.mcp.end_state import EndResult, end_results_in
-from bakeoff.doors.mcp.execution import turns_in
-from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, State
+from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, Confusion, State, called_in, most_confused, pooled
 from bakeoff.doors.mcp.plan import McpPlanSettings, mode_of
-from bakeoff.doors.mcp.prompt import system_prompt
 from bakeoff.doors.mcp.results.report import (
     ModelNumbers,
     expected_output,
@@ -26,16 +22,17 @@ from bakeoff.doors.mcp.results.report import (
     failure_reason,
     response_of,
 )
-from bakeoff.doors.mcp.results.versions import version_sections
-from bakeoff.doors.mcp.versions import VersionReport
+from bakeoff.mcp.prompt import system_prompt
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.blocks import (
     Block,
+    BulletList,
     Code,
     Datum,
     DoorParts,
     Fragment,
+    Phrase,
     Quote,
     Section,
     Table,
@@ -43,8 +40,13 @@ from bakeoff.report.blocks import (
     Tone,
     Value,
     columns,
+    heading,
 )
+from bakeoff.report.compare.tool_versions import VersionReport, version_sections
 from bakeoff.report.formatting import percent
+from bakeoff.scorers.mcp.calls import turns_in
+from bakeoff.scorers.mcp.execution import EndResult, end_results_in
+from bakeoff.verdict import Verdict
 
 _PACKAGE = "bakeoff.doors.mcp"
 _NAME = 120
@@ -341,3 +343,38 @@ def _tools_section(plan: Plan, settings: McpPlanSettings) -> Section:
         text = system_prompt(settings.tools, sequences=settings.sequences)
         blocks.append(Code(text=text[:200_000], language="markdown", title="System prompt"))
     return Section(id="tools", title="Tools", lead=f"Hash: {settings.tools_hash}", blocks=tuple(blocks))
+
+
+_MAX_REASONS = 3
+_MAX_NAMES = 2
+_MAX_REASON_LENGTH = 300
+
+
+def reasons(outcome: CallOutcome) -> Iterator[Block]:
+    """Yield the most frequent reasons of failed rounds, and then of lost rounds."""
+    records = [record for cell in outcome.cells for record in cell.records if record.verdict is not Verdict.PASS]
+    for title, counted in (("Why rounds failed", True), ("Lost rounds, which count neither way", False)):
+        own = [record for record in records if record.verdict.counts is counted]
+        if own:
+            yield heading(title, level=4)
+            yield BulletList(tuple(_most_frequent(own)))
+
+
+def _most_frequent(records: Sequence[Record]) -> Iterator[Phrase]:
+    grouped: dict[str, list[Record]] = {}
+    for record in records:
+        reason = record.failure.message if record.failure is not None else failure_reason(record)
+        grouped.setdefault((reason or "").removeprefix(f"{record.subject}: ")[:_MAX_REASON_LENGTH], []).append(record)
+    by_count = sorted(grouped.items(), key=lambda item: -len(item[1]))
+    for reason, own in by_count[:_MAX_REASONS]:
+        models, cases = ([*dict.fromkeys(getattr(record, name) for record in own)] for name in ("subject", "case"))
+        where = " (", Quote(_names(cases, "case")), "; ", Quote(_names(models, "model")), ")"
+        yield (f"{count_of(len(own), 'round')}: ", Quote(reason), *where)
+    if len(by_count) > _MAX_REASONS:
+        rest = sum(len(own) for _, own in by_count[_MAX_REASONS:])
+        others = count_of(len(by_count) - _MAX_REASONS, "other reason")
+        yield f"{count_of(rest, 'round')}: {others}; the report has all"
+
+
+def _names(names: Sequence[str], kind: str) -> str:
+    return ", ".join(visible(name, 40) for name in names) if len(names) <= _MAX_NAMES else count_of(len(names), kind)
