@@ -14,6 +14,7 @@ from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.pytest_runner import OpenPytest
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 TESTS = {
     "test_solution.py": """
 import unittest

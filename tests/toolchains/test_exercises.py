@@ -18,6 +18,7 @@ from .conftest import SECONDS
 from .exercise_folders import BUNDLED, Exercise, every_exercise, exercise
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 IMPORT = "import { describe, expect, it, jest, test, xit } from '@jest/globals';\n"
 
 

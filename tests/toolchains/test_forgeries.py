@@ -21,6 +21,7 @@ from .conftest import SECONDS
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 
+
 JEST_TEST = """import { expect, it } from '@jest/globals';
 import { double, list } from './double.ts';
 it('doubles', () => { expect(double(4)).toBe(8); });

@@ -20,6 +20,7 @@ from .candidates import counter
 from .conftest import RIGHT, SECONDS, below, processes_called
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 LIMIT = 3.0
 
 

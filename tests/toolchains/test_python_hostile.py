@@ -12,6 +12,7 @@ from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.pytest_runner import OpenPytest, PytestToolchain
 
 pytestmark = pytest.mark.full
+
 SECONDS = 60.0
 TEST = """
 from solution import add
@@ -176,7 +177,9 @@ SET_UP = """
 import pytest
 from solution import add
 
+
 pytestmark = pytest.mark.parametrize("number", [1, 2])
+
 calls = []
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from bakeoff.toolchains.validators import validate
 from bakeoff.toolchains.vitest import OpenVitest
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 Kind = Literal["ts", "py"]
 SECONDS = 60.0
 

@@ -18,6 +18,7 @@ from .candidates import CANDIDATES, COUNTER_TEST, Candidate, counter
 from .conftest import RIGHT, SECONDS, below, processes_called
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 Opening = Callable[..., AbstractAsyncContextManager[OpenVitest]]
 
 FEATURES_TEST = """

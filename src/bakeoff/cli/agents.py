@@ -5,7 +5,7 @@ import json
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -32,21 +32,23 @@ from bakeoff.cli.flags import (
     SelectionFlags,
     VerifyFlags,
 )
-from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
+from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan, show_report
 from bakeoff.cli.verify import audited
-from bakeoff.doors.agents.agents import agent_statuses, known_agents
+from bakeoff.doors.agents.agents import CONTAINERFILE, agent_statuses, known_agents, plan_image
 from bakeoff.doors.agents.exercises import Exercise, find_exercises
-from bakeoff.doors.agents.image import CONTAINERFILE, plan_image
 from bakeoff.doors.agents.plan import ExercisesRequest, build_plan, case_of
-from bakeoff.doors.agents.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
-from bakeoff.doors.agents.results.read import ExerciseResultReader, read_result
+from bakeoff.doors.agents.results.board import (
+    describe_board,
+    leaderboard_json,
+    rank_agents,
+    read_results,
+)
 from bakeoff.doors.agents.verify import gradable_exercises
 from bakeoff.engine.resources import sandbox_of
-from bakeoff.errors import BakeoffError, InfraError, UsageError
+from bakeoff.errors import InfraError, UsageError
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
 from bakeoff.sandbox.process import ProcessSandbox, has_landlock
-from bakeoff.storage.run_folder import RunFolder
 
 app = group_of(
     "Benchmark command-line coding agents on exercises.",
@@ -240,47 +242,12 @@ def show_leaderboard(
     Example: bakeoff agents leaderboard results --html board.html
     """
     shown_as.check()
-    found = [file for file in (_named(files) if files else _found(results)) if _has_readable_run(file)]
+    found = read_results(files or [results], say) if files or results.is_dir() else []
     if not found:
         places = ", ".join(visible(str(path)) for path in files or [results])
         raise UsageError(f"{places} has no result file of agents: name some, or start with `bakeoff agents run`")
     board = rank_agents(found)
-    from bakeoff.cli.compare import show  # its imports take long, and no other command of agents needs them
-
-    show(partial(json.dumps, leaderboard_json(board)), describe_board(board), shown_as)
-
-
-def _has_readable_run(file: AgentResult) -> bool:
-    """Return False and warn if the run folder beside a file is damaged: `bakeoff leaderboard` leaves it out too."""
-    try:
-        if file.run_folder is not None and (file.run_folder / "plan.json").is_file():
-            RunFolder(file.run_folder).read_plan()
-    except BakeoffError as error:
-        say(f"warning: left out: {error}")
-        return False
-    return True
-
-
-def _named(files: Sequence[Path]) -> Iterator[AgentResult]:
-    """Read files, and all the files of folders. A file that was named must be readable."""
-    for path in files:
-        if path.is_dir():
-            yield from _found(path)
-        elif not path.is_file():
-            raise UsageError(f"{visible(str(path))} does not exist: name result files of agents, or folders of them")
-        else:
-            yield AgentResult(path, read_result(path))
-
-
-def _found(folder: Path) -> Iterator[AgentResult]:
-    """Read all result files of a folder except `latest.json`, which is a copy; warn of damaged ones."""
-    reader = ExerciseResultReader()
-    for path in sorted(folder.glob("*.json")):
-        if path.name != "latest.json" and reader.recognises(path):
-            try:
-                yield AgentResult(path, read_result(path))
-            except BakeoffError as error:
-                say(f"warning: left out: {error}")
+    show_report(partial(json.dumps, leaderboard_json(board)), describe_board(board), shown_as)
 
 
 @command(image, "build")

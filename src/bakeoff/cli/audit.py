@@ -14,11 +14,10 @@ from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.cli.agents import gradable
+from bakeoff.cli import agents, run
 from bakeoff.cli.console import err, out, say, warn
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.flags import AsJson, Markdown, VerifyFlags
-from bakeoff.cli.run import gradable_suites
 from bakeoff.cli.run_plan import FAILED, PASSED, UNDECIDED
 from bakeoff.doors.agents import plan as exercises
 from bakeoff.doors.agents.exercises import find_exercises
@@ -122,7 +121,7 @@ def _found(paths: Sequence[Path] | None) -> Iterator[Case]:
 
 def _suite_cases(found: suite_files.FoundSuites) -> Iterator[Case]:
     warn(found.warnings)
-    for suite in gradable_suites(found.suites):
+    for suite in run.gradable(found.suites):
         yield components.case_of(suite)
 
 
@@ -130,7 +129,7 @@ def _exercise_cases(path: Path | None) -> Iterator[Case]:
     request = ExercisesRequest(exercises=path)
     found = find_exercises(path, () if path is None else _ALL)
     warn(found.warnings)
-    for exercise in gradable(found.exercises, request):
+    for exercise in agents.gradable(found.exercises, request):
         yield exercises.case_of(exercise, request)
 
 

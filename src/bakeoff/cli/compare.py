@@ -1,7 +1,6 @@
 """Carry out `bakeoff compare`, `bakeoff selfcheck` and `bakeoff leaderboard`."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +12,7 @@ from bakeoff._kernel.choices import (
     UndecidableRule,
 )
 from bakeoff.bundled.demo import demo_plan
-from bakeoff.cli.console import err, out, say
+from bakeoff.cli.console import err, say
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.flags import (
     MARGIN,
@@ -28,20 +27,16 @@ from bakeoff.cli.flags import (
     Sandbox,
     Trust,
 )
-from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, trusted_plan, watch
+from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, show_report, trusted_plan, watch
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
-from bakeoff.report.blocks import Report
 from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.compare.description import describe_comparison
 from bakeoff.report.compare.design import describe_design
 from bakeoff.report.compare.self_check import check_runs, describe_self_check
-from bakeoff.report.exports.ci import harmless_in_logs, harmless_json
 from bakeoff.report.leaderboard.description import describe_leaderboard
 from bakeoff.report.leaderboard.ranking import SELFCHECK, rank_results, rank_sources
 from bakeoff.report.readers import find_source, known_readers
-from bakeoff.report.render.markdown import to_markdown
-from bakeoff.report.render.terminal import print_blocks
 from bakeoff.stats.power import design_of
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 from bakeoff.storage.store_copy import fetch_all
@@ -110,29 +105,8 @@ def run_compare(
         most_details=wanted.details,
         require_calibrated=wanted.require_calibrated_judge,
     )
-    show(report.model_dump_json, describe_comparison(report), shown_as)
+    show_report(report.model_dump_json, describe_comparison(report), shown_as)
     return PASSED if wanted.exit_zero and report.exit_code == FAILED else report.exit_code
-
-
-def show(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> None:
-    """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
-    shown_as.check()
-    if shown_as.html:
-        from bakeoff.report.render.html import write_report_page  # takes long to import
-
-        say(f"wrote {write_report_page(shown_as.html, report)}")
-    files: tuple[Path, ...] = ()
-    if shown_as.as_json:
-        files = shown_as.write(harmless_json(to_json(indent=2)) + "\n")
-    elif shown_as.markdown:
-        files = shown_as.write(harmless_in_logs(to_markdown(report)))
-    for path in files:
-        say(f"wrote {path}")
-    if shown_as.prints_table:
-        console = out()
-        with console.capture() as printed:  # a page has everything else
-            print_blocks(console, replace(report, sections=()) if shown_as.html else report)
-        console.file.write(harmless_in_logs(printed.get()))
 
 
 @command(app, "leaderboard")
@@ -152,7 +126,7 @@ def run_leaderboard(
     else:
         fetch_all(results, say)
         board = rank_results([find_source(results, str(folder.path)) for folder in run_folders(results)])
-    show(board.model_dump_json, describe_leaderboard(board), shown_as)
+    show_report(board.model_dump_json, describe_leaderboard(board), shown_as)
 
 
 @command(app, "selfcheck")
@@ -178,7 +152,7 @@ def run_selfcheck(*, wanted: SelfCheckFlags, shown_as: ReportFlags) -> int:
         if asyncio.run(watch(checked, replace(checked.options, folder=folder.path), err())):
             return INTERRUPTED
     report = check_runs(folders[0], folders[1], plan.subjects[0].name)
-    show(report.model_dump_json, describe_self_check(report), shown_as)
+    show_report(report.model_dump_json, describe_self_check(report), shown_as)
     return report.exit_code
 
 
@@ -207,4 +181,4 @@ def run_power(
     """
     design = design_of(cases, rounds, score=score)
     others = (design_of(2 * cases, rounds, score=score), design_of(cases, 2 * rounds, score=score))
-    show(design.model_dump_json, describe_design(design, others), shown_as)
+    show_report(design.model_dump_json, describe_design(design, others), shown_as)

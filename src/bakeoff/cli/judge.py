@@ -7,12 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from bakeoff._kernel.text import count_of, part_of, visible
-from bakeoff.cli.compare import show
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.flags import NoOpen, Port, ReportFlags, Results, RunName, Trust
 from bakeoff.cli.pages import open_address
-from bakeoff.cli.run_plan import trusted_plan
+from bakeoff.cli.run_plan import show_report, trusted_plan
 from bakeoff.doors import door_of
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
@@ -135,7 +134,7 @@ def run_judge_audit(*, run: RunName = "latest", wanted: JudgeAuditFlags, shown_a
         say(f"that cost {cost(spent.cost)}")
         source = f"asked {wanted.repeat} times for this audit"
     audit = audit_judge(folder.label, plan, found, scorer, cut=wanted.cut, repeated=repeated, repeated_from=source)
-    show(audit.model_dump_json, describe_judge_audit(audit), shown_as)
+    show_report(audit.model_dump_json, describe_judge_audit(audit), shown_as)
 
 
 def _judge(plan: Plan, scorer: str, times: int) -> Scorer:

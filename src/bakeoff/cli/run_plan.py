@@ -18,9 +18,12 @@ from rich.console import Console
 
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import can_ask, err, out, results_alone_on_stdout, say
-from bakeoff.cli.flags import EndingFlags
+from bakeoff.cli.flags import (
+    EndingFlags,
+    ReportFlags,
+)
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
-from bakeoff.doors import Door, DoorResults, FinishedRun, door_of
+from bakeoff.doors import Door, DoorResults, FinishedRun, door_of, parts_of
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
@@ -30,11 +33,12 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.answer import what_always_failed, what_was_lost_unequally
-from bakeoff.report.blocks import paragraph
+from bakeoff.report.blocks import Report, paragraph
 from bakeoff.report.compare.within_run import describe_comparisons
-from bakeoff.report.exports.ci import CiRun, harmless_in_logs, markdown_of, write_ci_outputs
+from bakeoff.report.exports.ci import CiRun, harmless_in_logs, harmless_json, markdown_of, write_ci_outputs
 from bakeoff.report.formatting import cost
 from bakeoff.report.gates import GateEvidence, GateState, decide_gate
+from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_json
 from bakeoff.report.summary import RunTally, Summary, tallied
@@ -178,12 +182,13 @@ def conclude(
     elif ending.markdown:
         files += ending.write(harmless_in_logs(markdown_of(told)))
     if ending.prints_table or ending.markdown:
-        from bakeoff.cli.pages import show, write_pages_of
+        from bakeoff.cli.pages import open_page
+        from bakeoff.report.render.html.site import write_pages_of
 
         pages = [path for path in files if path.suffix == ".html"]
         for one in runs:
             if one.door.pages:
-                page, index = write_pages_of(one.run.folder)
+                page, index = write_pages_of(one.run.folder, parts=parts_of)
                 files += (page, index)
                 pages.append(page)
         for path in files:
@@ -193,7 +198,7 @@ def conclude(
             if not one.run.summary.complete and not one.interrupted:
                 say(f"some trials have no result; try them again with `{_command('resume', one.run)}`")
         if opened and pages:
-            show(pages[-1])
+            open_page(pages[-1])
     return worst_of([one.exit_code(ending) for one in runs] + [UNDECIDED] * (planned - len(runs)))
 
 
@@ -343,3 +348,24 @@ def warn_of_forgotten_run(folder: RunFolder, plan: Plan) -> None:
     """Say that a run of this process could not be noted as this user's."""
     if why_unknown(folder.path, folder.read_plan_bytes()) is not None and what_runs(plan):
         say("this run could not be noted in your state folder (XDG_STATE_HOME): to resume it, add --trust")
+
+
+def show_report(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> None:
+    """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
+    shown_as.check()
+    if shown_as.html:
+        from bakeoff.report.render.html import write_report_page  # takes long to import
+
+        say(f"wrote {write_report_page(shown_as.html, report)}")
+    files: tuple[Path, ...] = ()
+    if shown_as.as_json:
+        files = shown_as.write(harmless_json(to_json(indent=2)) + "\n")
+    elif shown_as.markdown:
+        files = shown_as.write(harmless_in_logs(to_markdown(report)))
+    for path in files:
+        say(f"wrote {path}")
+    if shown_as.prints_table:
+        console = out()
+        with console.capture() as printed:  # a page has everything else
+            print_blocks(console, replace(report, sections=()) if shown_as.html else report)
+        console.file.write(harmless_in_logs(printed.get()))

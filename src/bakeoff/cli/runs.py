@@ -18,11 +18,11 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Plan, Trial
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
-from bakeoff.report.formatting import as_text, cost, percent
+from bakeoff.report.formatting import as_text, cost
 from bakeoff.report.judges.calibration import Judgements, calibration_table
 from bakeoff.report.readers import Source, find_source, is_log
 from bakeoff.report.reasons import why_not_passed
-from bakeoff.report.render.html.index_page import Unreadable, read_entries
+from bakeoff.report.render.html.index_page import run_overviews
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_facts, summary_json
 from bakeoff.report.summary import CaseVerdicts, RunTally
@@ -46,7 +46,6 @@ app = group_of("List, show, check and delete past runs.", "bakeoff runs show lat
 
 _SHOWN = 20
 _FILES = (".json", ".jsonl", ".eval")  # endings of result files
-_HISTORY = 100  # scores of earlier runs in JSON
 _SPARKS = 10  # scores of earlier runs in the table
 
 
@@ -57,7 +56,7 @@ def list_runs(*, results: Results = Path("results"), as_json: AsJson = False) ->
     Example: bakeoff runs list --json
     """
     fetch_all(results, say)
-    rows = _overviews(results)[::-1]
+    rows = run_overviews(results)[::-1]
     if as_json:
         print_json(rows)
         return
@@ -88,35 +87,6 @@ def _cell(row: dict[str, Any], title: str) -> Words:
     if title == "state" and row.get("damaged"):
         cell = f"{cell}, {count_of(row['damaged'], 'damaged line')}"
     return sparkline(cell[-_SPARKS:]) if title == "history" else Quote(str(cell))
-
-
-def _overviews(results: Path) -> list[dict[str, Any]]:
-    """Return one row for each run, oldest first, each with the earlier best scores of its plan over the same cases."""
-    histories: dict[tuple[str, str], list[float]] = {}
-    rows: list[dict[str, Any]] = []
-    for entry in read_entries(results):
-        if isinstance(entry, Unreadable):
-            blank = dict.fromkeys(("scored", "subjects", "best", "cost"), "")
-            rows.append({"run": entry.run, "state": f"unreadable: {entry.reason}", **blank, "history": []})
-            continue
-        best = max((subject.score for subject in entry.summary.judged if subject.score is not None), default=None)
-        history = histories.setdefault((entry.summary.name, entry.cases), [])
-        if best is not None:
-            history.append(best)
-        summary = entry.summary
-        rows.append(
-            {
-                "run": entry.run,
-                "state": entry.state,
-                "damaged": entry.damaged,
-                "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
-                "subjects": len(summary.subjects),
-                "best": percent(best),
-                "cost": cost(summary.spent.cost),
-                "history": history[-_HISTORY:],
-            }
-        )
-    return rows
 
 
 @command(app, "show")

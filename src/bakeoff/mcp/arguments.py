@@ -83,6 +83,7 @@ def argument_problems(arguments: Mapping[str, JsonValue], tool: ServerTool) -> I
 
 
 def _schema_problems(arguments: Mapping[str, JsonValue], tool: ServerTool) -> list[str]:
+    """Return what a validator says against values, without what `argument_problems` says better."""
     schema = without_patterns(tool.input_schema)
     validator = validator_for(schema, default=Draft202012Validator)(schema)
     try:
@@ -100,6 +101,7 @@ def _schema_problems(arguments: Mapping[str, JsonValue], tool: ServerTool) -> li
 
 
 def _value(name: str, values: Sequence[str], schema: Schema) -> JsonValue:
+    """Return the value of a parameter. Repeated words are the items of a list."""
     types = accepted_types(schema)
     if "array" in types:
         whole = _json(values[0]) if len(values) == 1 else None

@@ -78,15 +78,11 @@ def changes(before: Snapshot, after: Snapshot) -> tuple[ToolChange, ...]:
     found = [change for name in old if name in new for change in _server_changes(name, old[name], new[name])]
     found += [_server(name, "breaking", "removed") for name in old if name not in new]
     found += [_server(name, "risky", "added") for name in new if name not in old]
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(found, key=lambda one: (CHANGE_LEVELS.index(one.level), one.server, one.part, one.name)))
 
 
 def _server(name: str, level: ChangeLevel, event: str) -> ToolChange:
     return ToolChange(level=level, kind=f"server-{event}", server=name, part="server", what=f"the server was {event}")
-
-
-def _order(change: ToolChange) -> tuple[int, str, str, str]:
-    return CHANGE_LEVELS.index(change.level), change.server, change.part, change.name
 
 
 def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) -> Iterator[ToolChange]:
@@ -128,6 +124,7 @@ def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) ->
 
 
 def _hint_changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> str:
+    """Return the hints that changed, in a sentence; empty if none did."""
     names = [hint for hint in sorted({*before, *after}) if before.get(hint) != after.get(hint)]
     shown = [
         f"{quoted(hint, 80)} {json.dumps(before.get(hint))} became {json.dumps(after.get(hint))}" for hint in names
@@ -142,6 +139,7 @@ def _is_more_dangerous(before: Mapping[str, JsonValue], after: Mapping[str, Json
 
 
 def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Iterator[ToolChange]:
+    """Yield the differences of one server: instructions, tools, resources and prompts."""
     for found in text_changes(before.instructions, after.instructions, name="instructions"):
         yield ToolChange(
             level=_OF_INPUT[found.effect],
@@ -162,6 +160,7 @@ def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Ite
 
 
 def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[ToolChange]:
+    """Yield added, removed, renamed and changed tools."""
     renamed = dict(_renamed(before, after))
     for name, tool in before.items():
         if name in after:
@@ -197,6 +196,7 @@ def _renamed(before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) ->
 
 
 def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
+    """Return True if a tool is likely another one under a new name."""
     if one.inputSchema.get("properties") != other.inputSchema.get("properties"):
         return bool(one.description) and one.description == other.description
     if not one.description and not one.inputSchema.get("properties"):

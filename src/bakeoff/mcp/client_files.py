@@ -74,6 +74,7 @@ def read_client_file(file: Path, environment: Mapping[str, str]) -> ClientFile:
 
 
 def _read(file: Path) -> PlacedYaml:
+    """Read a JSON file with comments, and the lines of its parts."""
     try:
         with open_file(file, pipes=True) as opened:
             content = opened.read(_MAX_FILE_SIZE + 1)
@@ -109,6 +110,7 @@ class _ServerEntry:
         self._workspace = folder.parent if folder.name in (".vscode", ".cursor", ".claude") else folder
 
     def server(self, name: str, entry: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """Return a server as a configuration writes it. What is wrong with it is added to `problems`."""
         given = {key: entry[key] for key in _KEYS if entry.get(key) not in (None, {}, [])}
         address = entry.get("serverUrl") or entry.get("httpUrl")  # names of other clients for `url`
         if "url" not in given and address:
@@ -140,6 +142,7 @@ class _ServerEntry:
         self._problem(key, f"has to be {_KINDS.get(key, 'a text')}")  # the value may be a secret
 
     def _converted(self, value: JsonValue, key: str) -> JsonValue:
+        """Return a value with its variables in our form."""
         if isinstance(value, dict):
             return {name: self._converted(inner, key) for name, inner in value.items()}
         if isinstance(value, list):
@@ -169,6 +172,7 @@ class _ServerEntry:
         return self._named(form, form, key)
 
     def _named(self, name: str, form: str, key: str) -> str:
+        """Return a variable, and note a problem if it is malformed or not set."""
         if not _NAME.fullmatch(name):
             self._problem(key, f"${{{form}}} is not a variable that is known here: write ${{NAME}}")
         elif name not in self._environment:
@@ -226,6 +230,7 @@ def with_imports(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYa
 def _imported(
     placed: PlacedYaml, at: int, entry: Mapping[str, JsonValue], environment: Mapping[str, str]
 ) -> Iterator[JsonValue]:
+    """Yield the servers that one `import` names. Raise `UsageError` with the place of the import."""
     key = ("mcpServers", at)
     file, only = entry["import"], entry.get("only")
     if not isinstance(file, str) or not file.strip():

@@ -68,6 +68,7 @@ def description_patch(folder: Path, before: str, after: str) -> DescriptionPatch
 
 
 def _patch(folder: Path, place: _Place, after: str) -> DescriptionPatch:
+    """Return the patch for one place, in the form of `git diff`."""
     name = place.file.relative_to(folder).as_posix()
     if not name.isprintable():
         return DescriptionPatch(None, f"a patch cannot name the file {name!r}")
@@ -79,6 +80,7 @@ def _patch(folder: Path, place: _Place, after: str) -> DescriptionPatch:
 
 
 def _places(file: Path, text: str, before: str) -> Iterator[_Place]:
+    """Yield the strings of a file that are the description: by tokens in Python, by quotes elsewhere."""
     if file.suffix == ".py":
         yield from _python_places(file, text, before)
         return
@@ -105,6 +107,7 @@ def _python_places(file: Path, text: str, before: str) -> Iterator[_Place]:
 
 
 def _sources(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the source files below a folder that are small enough, with their texts. Snapshots are left out."""
     seen = 0
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED and not name.startswith("."))

@@ -42,7 +42,7 @@ class LoginRefused(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class LoginRequest:
-    """How to log in. `show` gets the address that a person has to open."""
+    """The settings of a login. `show` gets the address that a person has to open."""
 
     show: Callable[[str], None]
     scope: str | None = None

@@ -1,4 +1,4 @@
-"""Offer the resources and prompts of a server as tools, as clients do, so that models can choose them."""
+"""List the resources and prompts of a server, and offer them as tools, as clients do, for models to choose."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
@@ -45,7 +45,7 @@ class ServerPrompt(FrozenModel):
 
 
 class Offers(FrozenModel):
-    """What a server offers besides its tools."""
+    """The instructions, resources and prompts of a server."""
 
     server: str
     instructions: str = ""
@@ -87,6 +87,7 @@ async def list_offers(client: Client, server: str, limits: HubLimits) -> Offers:
 
 
 async def _pages(get: Callable[[str | None], Awaitable[Page]], what: str, limits: HubLimits) -> list[Page]:
+    """Read all pages of a list. Raise `ToolRefused` if it has too many, or repeats itself."""
     pages: list[Page] = []
     seen: set[str] = set()
     cursor: str | None = None
@@ -107,6 +108,7 @@ async def _pages(get: Callable[[str | None], Awaitable[Page]], what: str, limits
 
 
 def _check(items: Sequence[FrozenModel], keys: Sequence[Any], what: str, limits: HubLimits) -> None:
+    """Raise `ToolRefused` for a list that is too long, too large, or has the same entry twice."""
     if len(items) > limits.tools:
         raise ToolRefused(f"it lists more than {limits.tools:,} {what}s")
     if sum(len(item.model_dump_json()) for item in items) > limits.list_bytes:
@@ -169,6 +171,7 @@ _MARK = "bakeoffExposes"
 
 
 def _reader(offers: Offers) -> ServerTool:
+    """Return the tool that reads resources; its description lists them."""
     listed = [
         f"- {each.uri}{f' ({each.mime_type})' if each.mime_type else ''}: "
         f"{' '.join((each.description or each.title or each.name).split())[:_LONGEST]}"
@@ -190,6 +193,7 @@ def _reader(offers: Offers) -> ServerTool:
 
 
 def _prompt_tool(prompt: ServerPrompt) -> ServerTool:
+    """Return the tool that gets one prompt."""
     return ServerTool(
         server=prompt.server,
         name=f"{PROMPT}{prompt.name}",

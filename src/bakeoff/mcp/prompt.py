@@ -1,8 +1,11 @@
 """Build the system prompt of `json` mode: the rules, every tool of every server, and the form of the reply."""
 
 import json
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from itertools import chain, count, groupby
+from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -11,36 +14,12 @@ from bakeoff.mcp import ServerTool
 PROMPT_VERSION = "2"
 """Part of every attempt key: another prompt may lead to other replies."""
 
-_RULES = """\
-You choose tools. Below are MCP servers and the tools that each of them offers, with a description and the JSON Schema \
-of its parameters. Read what the user asks for, and reply with the call that serves it best.
-
-# Rules
-- Reply with JSON and nothing else: no explanation, no Markdown, no code fence.
-- Use the names of servers and tools exactly as they are written here.
-- Give the parameters that the request calls for, with the names and types of the tool's schema. Leave out what the \
-user did not ask for and the schema does not require.
-- Convert units and formats where the schema asks for others than the user gave.
-- If no tool serves the request, reply with null."""
-
-_ONE = """\
-# Form of the reply
-A JSON object with these three keys:
-{example}"""
-
-_SEVERAL = """
-Where a request takes several calls, reply with a JSON array of such objects, in the order of making them."""
-
-_EXAMPLES = """\
-# Examples
-Were there a server {server} with the tools find_book(title, limit) and reserve_book(id):
-"Look for two editions of Emma." is replied to with {one}
-"Thank you, that is all." is replied to with null"""
-
-_EXAMPLE_OF_SEVERAL = """
-"Reserve book 7, then book 12." is replied to with {several}"""
-
 _KEPT_KEYWORDS = ("type", "properties", "required", "items", "enum", "const", "anyOf", "minItems", "maxItems")
+
+
+@cache
+def _texts() -> dict[str, str]:
+    return tomllib.loads(Path(__file__).with_name("prompt.toml").read_text("utf-8"))
 
 
 def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
@@ -49,8 +28,10 @@ def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
         "\n\n".join([f"## Server: {server}", *map(_describe, offered)])
         for server, offered in groupby(tools, key=lambda tool: tool.server)
     ]
-    parts = [_RULES, "# Servers and tools", *servers]
-    parts.append(_ONE.format(example=_example(tools)) + (_SEVERAL if sequences else ""))
+    parts = [_texts()["rules"], "# Servers and tools", *servers]
+    parts.append(
+        _texts()["reply"].format(example=_example(tools)) + (_texts()["reply_with_several"] if sequences else "")
+    )
     parts.append(_examples({tool.server for tool in tools}, sequences=sequences))
     return "\n\n".join(parts) + "\n"
 
@@ -86,11 +67,11 @@ def _examples(servers: Collection[str], *, sequences: bool) -> str:
     def call(tool: str, **parameters: JsonValue) -> dict[str, JsonValue]:
         return {"serverName": server, "toolName": tool, "parameters": parameters}
 
-    text = _EXAMPLES.format(server=server, one=json.dumps(call("find_book", title="Emma", limit=2)))
+    text = _texts()["examples"].format(server=server, one=json.dumps(call("find_book", title="Emma", limit=2)))
     if not sequences:
         return text
     several = [call("reserve_book", id=number) for number in (7, 12)]
-    return text + _EXAMPLE_OF_SEVERAL.format(several=json.dumps(several))
+    return text + _texts()["example_of_several"].format(several=json.dumps(several))
 
 
 def reply_schema(tools: Sequence[ServerTool], *, sequences: bool) -> dict[str, JsonValue]:

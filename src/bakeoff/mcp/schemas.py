@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from jsonschema.exceptions import UnknownType  # type: ignore[import-untyped]
@@ -125,8 +126,8 @@ def accepted_types(schema: Schema) -> list[str]:
 
 
 Effect = Literal["changes", "narrows", "widens", "adds", "told", "untold"]
-"""What a change does: values mean something else, fewer are accepted, more are accepted, there is a new optional part,
-models are told something else about the same values, or nothing that models see."""
+"""The effect of a change: values mean something else, fewer are accepted, more are accepted, there is a new optional
+part, models are told something else about the same values, or nothing that models see."""
 
 _Trail = tuple[tuple[str | None, str | None], ...]
 _DEEPEST = 30  # schemas may refer to themselves
@@ -196,7 +197,9 @@ class _SchemaComparison:
         yield from _type_change(old, new, place)
         yield from _choices(old, new, place)
         yield from _limits(old, new, place)
-        yield from _constraints(old, new, place)
+        for keyword in _CONSTRAINTS:
+            if old.get(keyword) != new.get(keyword):
+                yield _constraint(keyword, old.get(keyword), new.get(keyword), place)
         yield from self._items(old, new, place, trail)
         yield from self._properties(old, new, place, trail)
         yield from self._others(old, new, place, trail)
@@ -302,7 +305,7 @@ def _paired(
         return [], [], [(before[0], after[0])]
     gone, added = list(before), list(after)
     pairs: list[tuple[Schema, Schema]] = []
-    for likeness in (_identity, _shape, _types):
+    for likeness in (partial(json.dumps, sort_keys=True), _shape, _types):
         for one in list(gone):
             other = next((each for each in added if likeness(each) == likeness(one)), None)
             if other is not None:
@@ -319,6 +322,7 @@ def _paired(
 
 
 def _texts(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
+    """Yield changed descriptions, titles, defaults and examples."""
     yield from text_changes(str(old.get("description") or ""), str(new.get("description") or ""), place)
     if old.get("title") != new.get("title"):
         yield SchemaChange("title-changed", "untold", place, "its title changed")
@@ -347,6 +351,7 @@ def _words(text: str) -> list[str]:
 
 
 def _type_change(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
+    """Yield the types that a value may no longer, or also, have."""
     one, other = {*_types(old)}, {*_types(new)}
     if one == other:
         return
@@ -357,6 +362,7 @@ def _type_change(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]
 
 
 def _choices(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
+    """Yield the choices of an enum that were removed or added."""
     one, other = _enum(old), _enum(new)
     if one is None and other is not None:
         yield SchemaChange("values-removed", "narrows", place, f"it accepted any value, and now only {_listed(other)}")
@@ -375,6 +381,7 @@ def _has(values: Sequence[JsonValue], value: JsonValue) -> bool:
 
 
 def _limits(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
+    """Yield the bounds that became tighter or wider."""
     for keyword in (*_LOWEST, *_HIGHEST):
         one, other = old.get(keyword), new.get(keyword)
         if one == other and type(one) is type(other):
@@ -385,13 +392,6 @@ def _limits(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
             tighter = other is not None
         what = f"{keyword}: {_json(old, keyword)} became {_json(new, keyword)}"
         yield _limit(place, what, tighter=tighter)
-
-
-def _constraints(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
-    for keyword in _CONSTRAINTS:
-        one, other = old.get(keyword), new.get(keyword)
-        if one != other:
-            yield _constraint(keyword, one, other, place)
 
 
 def _constraint(keyword: str, old: JsonValue, new: JsonValue, place: str) -> SchemaChange:
@@ -450,10 +450,6 @@ def _enum(schema: Schema) -> list[JsonValue] | None:
     return [schema["const"]] if "const" in schema else None
 
 
-def _identity(schema: Schema) -> Any:
-    return json.dumps(schema, sort_keys=True)
-
-
 def _shape(schema: Schema) -> Any:
     """Return what tells objects among alternatives apart: constant properties, or else all names."""
     parts = _named_parts(schema)
@@ -483,14 +479,11 @@ def _named(schema: Schema) -> str:
         return _listed(choices)
     given = schema.get("type")
     if isinstance(given, str):
-        return f"a list of {_inner_type(schema)}" if given == "array" else given
+        items = schema.get("items")
+        inner = items.get("type") if isinstance(items, dict) else None
+        listed = f"{inner}s" if isinstance(inner, str) else "values"
+        return f"a list of {listed}" if given == "array" else given
     return "an object" if "properties" in schema else "any value"
-
-
-def _inner_type(schema: Schema) -> str:
-    items = schema.get("items")
-    inner = items.get("type") if isinstance(items, dict) else None
-    return f"{inner}s" if isinstance(inner, str) else "values"
 
 
 def _listed(values: Sequence[JsonValue]) -> str:

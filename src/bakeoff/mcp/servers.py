@@ -1,4 +1,4 @@
-"""Describe an MCP server as data: a program that talks over its standard streams, or an address."""
+"""Describe an MCP server as data: a program or an address, its secrets, and the variables in its settings."""
 
 import re
 import shlex
@@ -119,7 +119,7 @@ def is_safe_endpoint(url: str) -> bool:
 
 
 class OAuth(FrozenModel):
-    """How to get a token for a server without a person. The logins of people need no settings."""
+    """The settings that get a token for a server without a person. The logins of people need none."""
 
     tokenFile: Path | None = Field(default=None, description="a file with the token, or JSON with access_token")
     clientId: str | None = Field(default=None, min_length=1, description="of the client credentials grant")
@@ -142,7 +142,7 @@ class OAuth(FrozenModel):
 
 
 class ElicitationAnswer(FrozenModel):
-    """What a person would answer to a question of a server."""
+    """The answer to questions of a server to a person, by a text that they contain."""
 
     match: str = Field(default="", description="a part of the question, in any case; empty: every question")
     action: Literal["accept", "decline", "cancel"] = "accept"
@@ -158,7 +158,7 @@ class ElicitationAnswer(FrozenModel):
 
 
 class SamplingAnswer(FrozenModel):
-    """What a model would answer to a server that asks for text."""
+    """The answer to requests of a server to a model, by a text that they contain."""
 
     match: str = Field(default="", description="a part of what the server asks; empty: everything")
     reply: str
@@ -206,6 +206,7 @@ class ServerSpec(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _infer_transport(cls, data: Any) -> Any:
+        """Fill in the transport from `command` or `url`, and accept its other spellings."""
         if not isinstance(data, dict):
             return data
         given = data.get("transport")
@@ -248,6 +249,7 @@ class ServerSpec(FrozenModel):
 
     @model_validator(mode="after")
     def _check_transport(self) -> "ServerSpec":
+        """Refuse settings that do not belong to the transport."""
         if (self.command is None) == (self.url is None):
             given = "both `command` and `url`" if self.command else "neither `command` nor `url`"
             raise ValueError(f"server {self.name!r} has {given}: give one of them")

@@ -306,6 +306,10 @@ class ServerSession:
         return outcome.peer.remark() if isinstance(outcome, Connection) else ""
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> ToolCallResult:
+        """Call a tool, and wait for a server that is being restarted.
+
+        Raise `ToolTimeout` after `seconds`, and `InfraError` if the server fails.
+        """
         try:
             # A model may write values that JSON cannot carry. Sent unchanged, they would break the connection.
             json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
@@ -383,6 +387,7 @@ class ServerSession:
         return ToolCallResult(server=self.spec.name, tool=tool, text=error.message, is_error=True, code=error.code)
 
     async def _describe_death(self, connection: Connection, tool: str) -> str:
+        """Return why a server ended during a call, once that is known."""
         if self._stopping:
             return f"{self._server} was closed while {tool!r} was being called"
         with contextlib.suppress(TimeoutError):

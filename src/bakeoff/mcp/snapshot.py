@@ -1,4 +1,4 @@
-"""Describe what servers offer as one file that is the same for the same servers, and read such a file."""
+"""Write what servers offer to a file that is the same for the same servers, read it, and serve its tools."""
 
 import asyncio
 import json
@@ -102,7 +102,11 @@ class Snapshot(FrozenModel):
         """Return the file: sorted, without empty values, and with escapes for characters that cannot be seen."""
         dumped = {"format": self.format, **self.model_dump(exclude_defaults=True)}
         written = json.dumps(dumped, indent=2, sort_keys=True, ensure_ascii=False)
-        return _HIDDEN.sub(lambda found: _escaped(found[0]), written) + "\n"
+        # A review must show characters that cannot be seen.
+        return (
+            _HIDDEN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], written)
+            + "\n"
+        )
 
     def write(self, file: Path) -> None:
         write_atomically(file, self.text().encode(), _FOR_EVERYONE)
@@ -149,6 +153,8 @@ def read_snapshot(file: Path) -> PlacedSnapshot:
 
 
 def _entry(offer: Offers) -> ServerEntry:
+    """Return what a server offers besides its tools as an entry of a snapshot."""
+
     def entries(*, template: bool) -> dict[str, ResourceEntry]:
         return {
             each.uri: ResourceEntry(
@@ -176,14 +182,14 @@ def _entry(offer: Offers) -> ServerEntry:
     )
 
 
-def _escaped(char: str) -> str:
-    """Return a character that can be seen unchanged, and others as JSON escapes: a review must show them."""
-    return char if char.isprintable() else json.dumps(char)[1:-1]
-
-
 def serve_snapshot(file: Path, name: str | None = None) -> None:
     """Serve one server of a snapshot until the client goes away. Without a name, the snapshot must have one server."""
-    servers = _read(file).servers
+    try:
+        servers = Snapshot.model_validate_json(read_file(file, pipes=True)).servers
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise UsageError(f"{file} is not a snapshot of MCP servers: write one with `bakeoff mcp snapshot`") from error
     if name is None and len(servers) != 1:
         raise UsageError(f"{file} has {len(servers)} servers: name one of {', '.join(servers) or 'none'}")
     if name is not None and name not in servers:
@@ -192,16 +198,8 @@ def serve_snapshot(file: Path, name: str | None = None) -> None:
     asyncio.run(_serve(chosen, servers[chosen]))
 
 
-def _read(file: Path) -> Snapshot:
-    try:
-        return Snapshot.model_validate_json(read_file(file, pipes=True))
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        raise UsageError(f"{file} is not a snapshot of MCP servers: write one with `bakeoff mcp snapshot`") from error
-
-
 async def _serve(name: str, entry: ServerEntry) -> None:
+    """Answer requests over the standard streams until the client closes them."""
     from mcp.server.lowlevel import Server
     from mcp.server.stdio import stdio_server
     from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool

@@ -1,4 +1,4 @@
-"""Read a server's tool list and tool results within limits, check them, and fingerprint the list."""
+"""Describe tools, and read tool lists and results of a server within limits."""
 
 import asyncio
 import json
@@ -142,6 +142,7 @@ async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[Se
 
 
 def _tool_from_wire(server: str, wire: WireTool, limits: HubLimits) -> ServerTool:
+    """Convert a tool of the SDK. Raise `ToolRefused` if its name or a schema exceeds a limit."""
     name, longest = wire.name, limits.name_length
     if len(name) > longest:
         raise ToolRefused(
@@ -181,6 +182,7 @@ def is_deeper(value: Any, most: int) -> bool:
 
 
 def _check_schemas(tools: Iterable[ServerTool]) -> None:
+    """Raise `ToolRefused` for a schema that is not valid, or that does not describe an object."""
     for tool in tools:
         if tool.input_schema.get("type") != "object":
             raise ToolRefused(f"the input schema of its tool {tool.name!r} is not of type object")

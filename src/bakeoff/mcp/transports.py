@@ -1,4 +1,4 @@
-"""Run a server as a program: its process tree, its messages, and the last lines of its stderr.
+"""Connect to a server at an address, or run it as a program: its process tree, messages and last lines of stderr.
 
 The SDK's own stdio client kills a server's children only if the server itself does not exit in time, and it reads
 lines of any length. Here the tree runs below the sandbox's supervisor, which kills all of it when we close the control
@@ -341,6 +341,7 @@ class StdioServer:
             pass
 
     def _parse(self, line: bytes) -> SessionMessage | None:
+        """Return a message, or None for a line that is none. An unreadable answer becomes an error for its caller."""
         if not line.strip():
             return None
         try:
@@ -376,6 +377,7 @@ class StdioServer:
             self._stderr.feed(chunk)
 
     def _ending(self) -> str | None:
+        """Return how the program ended, or None if it did not end by itself."""
         if "problem" in self._report:
             return visible(str(self._report["problem"]))
         code = self._report.get("exit_code")

@@ -137,6 +137,7 @@ def _folded(text: str) -> list[str]:
 
 
 def changes_as_json(found: Sequence[ToolChange]) -> dict[str, Any]:
+    """Return the changes and their counts by level as data."""
     counts = Counter(change.level for change in found)
     return {
         "changes": [change.model_dump(mode="json", exclude_none=True) for change in found],
@@ -185,6 +186,7 @@ def _offer_counts(server: ServerEntry) -> str:
 
 
 def _whole_tool(name: str, tool: ToolEntry) -> Iterator[Block]:
+    """Describe a tool with its hints, its whole description and its parameters."""
     hints = [text for (hint, value), text in _HINTS.items() if tool.annotations.get(hint) is value]
     title = visible(name, 80) + (f" ({', '.join(hints)})" if hints else "")
     yield from _text(title, tool.description or "no description")
@@ -213,6 +215,7 @@ def _text(title: str, text: str) -> Iterator[Block]:
 
 
 def _others(server: ServerEntry) -> Iterator[Block]:
+    """Describe the resources and prompts of a server."""
     resources = [*server.resources.items(), *server.resourceTemplates.items()]
     if resources:
         yield Table(
@@ -243,6 +246,7 @@ def _arguments(prompt: SnapshotPrompt) -> str:
 
 
 def _type(schema: Schema) -> str:
+    """Return the types or choices of a parameter, and its default."""
     choices = schema.get("enum")
     if isinstance(choices, list):
         kinds = " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)

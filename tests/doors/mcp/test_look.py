@@ -151,6 +151,7 @@ def kitchen(bakeoff: Bakeoff, tmp_path: Path, nobody: None) -> Path:
     return Path("kitchen.py")
 
 
+@pytest.mark.full
 def test_a_server_is_listed_called_and_compared_with_its_snapshot(bakeoff: Bakeoff, kitchen: Path) -> None:
     listed = bakeoff("mcp", "list")
     assert listed.returncode == 0, listed.stderr
@@ -182,6 +183,7 @@ def test_a_server_is_listed_called_and_compared_with_its_snapshot(bakeoff: Bakeo
         assert location["logicalLocations"][0]["fullyQualifiedName"].split("/")[1].split(":")[0] in line
 
 
+@pytest.mark.full
 def test_hostile_texts_of_a_server_are_shown_safely(bakeoff: Bakeoff, nobody: None) -> None:
     Path("evil.py").write_text(
         "from mcp.server import MCPServer\n"
@@ -271,6 +273,7 @@ def test_snapshots_and_calls_show_no_secret_that_a_server_repeats(bakeoff: Bakeo
         assert "canary" not in done.stdout
 
 
+@pytest.mark.full
 def test_the_hooks_for_pre_commit_are_commands_that_exist() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     for hook in hooks:

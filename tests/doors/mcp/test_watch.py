@@ -37,8 +37,6 @@ from ...cli.wizard_terminal import CTRL_C, Terminal
 from ...warm_bakeoff import PROGRAM, Bakeoff
 from .reader import BETTER, DESCRIPTIONS, PROMPTS, write_words
 
-pytestmark = pytest.mark.full
-
 RESULTS = Path("results")
 GOOD = {**DESCRIPTIONS, "remove": BETTER}
 ALL = sum(map(len, PROMPTS.values()))
@@ -163,6 +161,7 @@ def test_changed_modules_of_a_suite_are_forgotten(tmp_path: Path, monkeypatch: p
     assert {"watched_one", "watched_two"}.isdisjoint(sys.modules)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("nobody")
 def test_watching_asks_what_changed_and_outlives_broken_files(tmp_path: Path) -> None:
     config = write_words(tmp_path, DESCRIPTIONS)

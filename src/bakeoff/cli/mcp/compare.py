@@ -9,11 +9,10 @@ from typer import Argument
 
 from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.text import count_of
-from bakeoff.cli.compare import show
 from bakeoff.cli.console import err, say
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.flags import CONFIG, ExitZero, PlanFlags, ReportFlags, Results
-from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, watch
+from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, show_report, watch
 from bakeoff.doors.mcp.model_writing import proposed_descriptions
 from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
@@ -80,7 +79,7 @@ def compare(
     else:
         first, second = find_source(results, baseline), find_source(results, candidate)
     report = compare_servers(first, second)
-    show(report.model_dump_json, describe_versions(report), shown_as)
+    show_report(report.model_dump_json, describe_versions(report), shown_as)
     return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
 
 
@@ -139,7 +138,7 @@ def tune(
         say(f"wrote {wanted.patch}; apply it with `git apply {wanted.patch}` in {settings.folder}")
     elif wanted.patch:
         say(f"did not write {wanted.patch}: {patch.refused if patch else 'no version is confirmed'}")
-    show(report.model_dump_json, describe_tuning(report, patch), shown_as)
+    show_report(report.model_dump_json, describe_tuning(report, patch), shown_as)
     return PASSED if report.confirmed or report.winner == PRESENT else FAILED
 
 

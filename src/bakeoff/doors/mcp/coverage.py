@@ -20,7 +20,7 @@ _MAX_SHOWN = 3
 
 
 class ToolCoverage(FrozenModel):
-    """How many of something are exercised."""
+    """A count of things, and how many of them cases exercise."""
 
     covered: int
     total: int
@@ -70,6 +70,7 @@ class Coverage(FrozenModel):
 
 
 def _gaps(of: CoverageGap) -> Iterator[str]:
+    """Yield each gap of a tool in a few words."""
     label = visible(tool_label(of.server, of.tool), 80)
     if of.noCase:
         yield label
@@ -94,7 +95,11 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
         choices = {name: found for name, part in parts.items() if (found := _choices(part, tool.input_schema))}
         unused = [name for name in parts if not any(_is_used(name, call) for call in own)]
         unnamed = {
-            name: tuple(value for value in values if not any(_is_named(value, name, call) for call in own))
+            name: tuple(
+                value
+                for value in values
+                if not any(_is_used(name, call) and value in _values(call.parameters[name]) for call in own)
+            )
             for name, values in choices.items()
         }
         unnamed = {name: values for name, values in unnamed.items() if values}
@@ -147,10 +152,6 @@ def _is_used(name: str, call: ExpectedCall) -> bool:
         return False
     expected = call.parameters[name]
     return not (is_matcher(expected) and Matcher.model_validate(expected).optional)
-
-
-def _is_named(value: JsonValue, name: str, call: ExpectedCall) -> bool:
-    return _is_used(name, call) and value in _values(call.parameters[name])
 
 
 def _values(expected: JsonValue) -> Iterable[JsonValue]:

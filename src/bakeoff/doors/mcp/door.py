@@ -38,6 +38,7 @@ class McpDoor(Door):
         self._settings, self._environment, self._running = settings, environment, running
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
+        """Return the registry with the models and the scorer of this plan. Servers that run already are used."""
         # Imported here, because the SDKs take a second to load.
         from bakeoff.doors.mcp.subjects import SuiteModel, call_scorer
 
@@ -73,6 +74,7 @@ class McpDoor(Door):
         )
 
     def page_parts(self, run: "RunData") -> "DoorParts":
+        """Return the sections that a run page gets from this door; none without a run folder."""
         from bakeoff.doors.mcp.outcome import confusions, outcome_of
         from bakeoff.doors.mcp.results.sections import page_parts
         from bakeoff.doors.mcp.runs import compare_with_run_before
@@ -99,11 +101,13 @@ class McpDoor(Door):
         return case_places(Path(self.settings_of(plan).file))
 
     def settings_of(self, plan: Plan) -> McpPlanSettings:
+        """Return the settings of the plan, read once."""
         if self._settings is None:
             self._settings = settings_of(plan)
         return self._settings
 
     def environment_of(self, plan: Plan) -> Mapping[str, str]:
+        """Return the variables and secrets of the suite, read once."""
         if self._environment is None:
             self._environment = environment_of(plan, self.settings_of(plan))
         return self._environment

@@ -15,7 +15,7 @@ from bakeoff.doors.mcp.config import McpSuite, expected_calls
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.schemas import Schema, allows, pointed_at, types_of
 from bakeoff.mcp.tools import is_destructive
-from bakeoff.scorers.matchers import Matcher, is_matcher
+from bakeoff.scorers.matchers import Matcher, has_matcher, is_matcher
 from bakeoff.scorers.mcp.calls import ExpectedCall
 from bakeoff.scorers.text import search
 
@@ -107,6 +107,7 @@ def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contai
 
 
 def _selected_calls(suite: McpSuite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedCall]]:
+    """Yield the expected calls of the selected cases with their places."""
     for at, case in enumerate(suite.config.testCases):
         if only is None or at + 1 in only:
             yield from expected_calls(suite.lines, at, case)
@@ -131,6 +132,7 @@ def _expects_error(suite: McpSuite, key: Key) -> bool:
 
 
 def _object_problems(expected: dict[str, JsonValue], schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
+    """Yield parameters that the schema does not have, and values that it does not allow."""
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     open_ended = schema.get("additionalProperties") not in (None, False) or "patternProperties" in schema
@@ -162,11 +164,12 @@ def _problems(
     elif isinstance(expected, list) and isinstance(items := schema.get("items"), dict) and "array" in types_of(schema):
         for at, item in enumerate(expected):
             yield from _problems(item, items, root, (*place, at))
-    elif not _has_matcher(expected) and allows(schema, expected, root) is False:
+    elif not has_matcher(expected) and allows(schema, expected, root) is False:
         yield place, f"{expected!r} is not possible: {_allowed(schema)}"
 
 
 def _matcher_problems(matcher: Matcher, schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
+    """Yield what no value that the schema allows can match, for each kind of matcher."""
     kinds = set(types_of(schema))
     if matcher.is_open:
         return
@@ -203,12 +206,6 @@ def _is_a_choice(matcher: Matcher, schema: Schema) -> bool:
     if not matcher.caseInsensitive or not isinstance(choices, list):
         return False
     return str(matcher.value).casefold() in [str(choice).casefold() for choice in choices]
-
-
-def _has_matcher(expected: JsonValue) -> bool:
-    if isinstance(expected, dict):
-        return is_matcher(expected) or any(map(_has_matcher, expected.values()))
-    return isinstance(expected, list) and any(map(_has_matcher, expected))
 
 
 def _allowed(schema: Schema) -> str:

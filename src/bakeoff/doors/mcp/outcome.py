@@ -1,4 +1,4 @@
-"""Decide which cells (one case with one model) pass, and whether the suite passes."""
+"""Decide which cells (one case with one model) pass, and count which tools were confused."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -152,18 +152,15 @@ def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
     for record in records:
         if record.verdict.counts:
             turns = turns_in(record)
-            asked = _labels(expected[record.case].turns[: len(turns)]) if turns else wanted[record.case]
+            # Only of the turns that were asked: a turn that fails ends the conversation.
+            reached = expected[record.case].turns[: len(turns)]
+            asked = [call.tool for turn in reached for call in turn.calls or ()] if turns else wanted[record.case]
             rounds[record.subject].append(_pairs(asked, record))
     labels = sorted({label for labels in wanted.values() for label in labels})
     if not all(wanted.values()):
         labels.append(NO_TOOL)
     order = {label: at for at, label in enumerate(labels)}
     return tuple(_confusion(model, found, order) for model, found in rounds.items())
-
-
-def _labels(turns: Sequence[ExpectedMcpCall]) -> list[str]:
-    """Return the wanted tools of the turns that were asked: a turn that fails ends the conversation."""
-    return [call.tool for turn in turns for call in turn.calls or ()]
 
 
 def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Mapping[str, int]) -> Confusion:
@@ -221,6 +218,7 @@ def called_in(record: Record) -> list[Call]:
 
 
 def _pairs(wanted: Sequence[str], record: Record) -> list[Pair]:
+    """Return the wanted tools of a round, each with what was called in its place."""
     if not record.scores:
         return [(name, NO_ANSWER) for name in wanted or [NO_TOOL]]
     if record.scores[0].metadata.get("failure_class") == UNREADABLE:

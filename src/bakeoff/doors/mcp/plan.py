@@ -59,7 +59,7 @@ class EvaluationRequest(FrozenModel):
 
 
 class McpPlanSettings(RunSettings):
-    """What a plan keeps besides its cases, subjects, scorers and rounds.
+    """The part of a plan besides its cases, subjects, scorers and rounds.
 
     A run can be resumed, rescored and shown from its plan alone. Only secrets are read from the configuration again.
     """
@@ -103,6 +103,7 @@ def scorer_options(plan: Plan) -> ScorerOptions:
 
 
 def settings_of(plan: Plan) -> McpPlanSettings:
+    """Return the settings that `build_plan` stored. Raise `UsageError` for a plan of another door or version."""
     try:
         return McpPlanSettings.model_validate(plan.settings)
     except ValidationError as error:
@@ -230,6 +231,7 @@ def _case(number: int, case: McpCase, config: SuiteConfig, seconds: float) -> Ca
 
 
 def _expectation(part: McpTurn) -> dict[str, Any]:
+    """Return what a turn expects, by the field names of `ExpectedMcpCall`."""
     return {
         "calls": part.expectedOutput,
         "results": part.expectedResults,
@@ -258,6 +260,7 @@ def _options(model: str, config: SuiteConfig) -> dict[str, JsonValue]:
 
 
 def _judge(model: str, providers: Mapping[str, ProviderConfig]) -> SubjectSpec:
+    """Return the judge as a subject that always answers in the same way."""
     options: dict[str, JsonValue] = {"model": model, "temperature": 0, "max_tokens": 1024, "timeout": 60}
     return SubjectSpec(kind="model", name="judge", options={**options, **_provider_options(model, providers)})
 
@@ -313,10 +316,12 @@ def _settings_from(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:
+    """Return a case of a plan as the configuration had it."""
     expected = ExpectedMcpCall.model_validate(case.expected)
     number = case.id.partition(". ")[0]
     unnamed = number.isdecimal() and case.id == case_id(int(number), None, case.prompt)
-    several = [_turn(turn, turn.prompt) for turn in expected.turns] if case.prompt != _first_prompt(expected) else []
+    first = expected.turns[0].prompt if expected.turns else None
+    several = [_turn(turn, turn.prompt) for turn in expected.turns] if case.prompt != first else []
     return McpCase.model_validate(
         {
             **({"turns": several} if several else _turn(expected, case.prompt)),
@@ -330,10 +335,6 @@ def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:
             "tags": tuple(case.tags.values()),
         }
     )
-
-
-def _first_prompt(expected: ExpectedMcpCall) -> str | None:
-    return expected.turns[0].prompt if expected.turns else None
 
 
 def _turn(expected: ExpectedMcpCall, prompt: str) -> dict[str, Any]:

@@ -74,6 +74,7 @@ class _McpRun(NamedTuple):
 
 
 def _mcp_runs(folders: Iterable[RunFolder], *, skip_damaged: bool = True) -> Iterator[_McpRun]:
+    """Yield the runs of evaluations. Damaged ones are skipped, or raise `UsageError`."""
     for folder in folders:
         try:
             plan = folder.read_plan()

@@ -1,4 +1,4 @@
-"""Take the secrets out of a suite's servers and providers for the plan, and put them back to start the servers."""
+"""Prepare the servers of a suite: keep secrets out of plans, fill them in again, add headers, and lint."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -162,6 +162,7 @@ def hidden_headers(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]
 
 
 def _with_headers(spec: ServerSpec, headers: Mapping[str, str]) -> ServerSpec:
+    """Return a server with these headers. Raise `UsageError` without the values, which may be secret."""
     replaced = {name.lower() for name in headers}
     kept = {name: value for name, value in spec.headers.items() if name.lower() not in replaced}
     try:

@@ -1,4 +1,4 @@
-"""The models under test: in JSON mode, in native function calling, or as agents that call the tools."""
+"""Ask the models under test: in JSON mode, in native function calling, or as agents; in one turn or several."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -89,6 +89,7 @@ class SuiteModel:
     def from_spec(
         cls, spec: SubjectSpec, plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str]
     ) -> "SuiteModel":
+        """Return the model that a plan names, in the mode of its kind, with the tools of the suite."""
         model = cls._without_turns(spec, settings, environment)
         read = {case.id: ExpectedMcpCall.model_validate(case.expected) for case in plan.cases}
         model = replace(model, unexecuted=frozenset(id for id, expected in read.items() if expected.execute is False))
@@ -105,6 +106,7 @@ class SuiteModel:
     def _without_turns(
         cls, spec: SubjectSpec, settings: McpPlanSettings, environment: Mapping[str, str]
     ) -> "SuiteModel":
+        """Return the model for cases of one turn."""
         options = read_options(spec, SuiteModelOptions)
         mode, servers = spec.kind.removeprefix(KIND), settings.servers
         # In every mode: secrets that servers receive may come back in their descriptions and results.
@@ -161,6 +163,7 @@ class SuiteModel:
         return await self.for_case(task.case_id)._attempt(task)
 
     async def _attempt(self, task: Task) -> Transcript:
+        """Ask the model about one case, with real tools only if it is an agent that may execute them."""
         expected = self.turns.get(task.case_id)
         if self.mode == "agent":
             executes = task.case_id not in self.unexecuted
@@ -181,17 +184,15 @@ class SuiteModel:
         """Yield the tools of function calling. Only agents call real ones."""
         for name, tool in self.offered.items():
             if hub is None or self.mode != "agent":
-                yield _inert_tool(name, tool, NOT_SHOWN if self.mode == "agent" else None)
-            elif self._may_run(tool):
+                yield _stand_in(name, tool, NOT_SHOWN if self.mode == "agent" else None)
+            elif self.may_destroy or not is_destructive(tool):
                 yield _real_tool(name, tool, hub, task.clock)
             else:
-                yield _refused_tool(name, tool)
-
-    def _may_run(self, tool: ServerTool) -> bool:
-        return self.may_destroy or not is_destructive(tool)
+                yield _stand_in(name, tool, refused=True)
 
     @asynccontextmanager
     async def _opened(self, hub: McpHub | None, task: Task) -> AsyncIterator[OpenHub | None]:
+        """Yield the servers of the run, or start some for this trial alone."""
         if hub is None:
             yield None
             return
@@ -204,6 +205,7 @@ class SuiteModel:
             yield opened
 
     def _annotated(self, transcript: Transcript) -> Transcript:
+        """Note in a transcript that replies were constrained. Function calling ends after one answer on purpose."""
         if not self.constrained and self.mode != "native":
             return transcript
         metadata: dict[str, JsonValue] = {**transcript.metadata, **({"constrained": True} if self.constrained else {})}
@@ -270,25 +272,19 @@ def _with(model: ModelSubject, changes: Mapping[str, object]) -> ModelSubject:
     return replace(model, options=model.options.model_copy(update=dict(changes)))
 
 
-def _inert_tool(name: str, tool: ServerTool, answer: str | None) -> Tool:
-    """Return a tool that does nothing when it is called: only the model's request is wanted."""
+def _stand_in(name: str, tool: ServerTool, answer: str | None = None, *, refused: bool = False) -> Tool:
+    """Return a tool that executes nothing: each call gets this answer, or is refused because the tool may destroy."""
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
+        if refused:
+            raise ToolError(NOT_EXECUTED)
         return answer
 
     return Tool(name, tool.description, tool.input_schema, call)
 
 
-def _refused_tool(name: str, tool: ServerTool) -> Tool:
-    """Return a tool that is not executed, because it may destroy something and nobody allowed that."""
-
-    async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
-        raise ToolError(NOT_EXECUTED)
-
-    return Tool(name, tool.description, tool.input_schema, call)
-
-
 def _real_tool(name: str, tool: ServerTool, hub: OpenHub, clock: Clock) -> Tool:
+    """Return a tool that calls the server. Its time is not the model's, and a late answer is an error for the model."""
     real = hub.as_tool(tool)
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
@@ -360,6 +356,7 @@ class TurnConversation:
         return transcript.model_copy(update={"metadata": {**transcript.metadata, **told}})
 
     async def _execute(self, turn: ExpectedMcpCall, calls: Sequence[Call], steps: Sequence[Step]) -> list[ExecutedCall]:
+        """Return the results of the calls of a turn. Agents have made them already."""
         if self.hub is None or not calls:
             return []
         if self.rules.reader.mode == "agent":
@@ -466,6 +463,7 @@ def lost_keywords(schema: JsonValue, sent: JsonValue) -> set[str]:
 
 
 def _keywords(schema: JsonValue) -> Iterator[str]:
+    """Yield the keywords of a schema and of all schemas inside it."""
     if isinstance(schema, list):
         for item in schema:
             yield from _keywords(item)

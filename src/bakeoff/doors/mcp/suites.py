@@ -1,4 +1,4 @@
-"""Find the suites that were asked for, check them, and prepare their plans, all before a model is called."""
+"""Find and check suites and their providers, and prepare their plans, all before a model is called."""
 
 import os
 import re
@@ -83,10 +83,16 @@ def find_suites(path: Path | None) -> tuple[Path, ...]:
 
 
 def _suites_below(folder: Path) -> list[Path]:
-    return sorted(file for file in _yaml_files(folder) if _has_cases(file))
+    """Return the YAML files with `testCases` below a folder, without hidden and installed ones."""
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
+        found += [file for name in files if name.endswith(_ENDINGS) and _has_cases(file := Path(place, name))]
+    return sorted(found)
 
 
 def _nearest(start: Path) -> Path:
+    """Return the configuration in this folder or the nearest one above."""
     here = start.resolve()
     for folder in (here, *here.parents):
         file = folder / CONFIG_NAME
@@ -97,13 +103,8 @@ def _nearest(start: Path) -> Path:
     )
 
 
-def _yaml_files(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
-        yield from (Path(place, name) for name in files if name.endswith(_ENDINGS))
-
-
 def _has_cases(file: Path) -> bool:
+    """Return True if a file has the key `testCases`, without parsing it."""
     try:
         with open_file(file, pipes=True) as opened:
             return _CASES.search(opened.read(_BYTES_SEARCHED)) is not None
@@ -322,6 +323,7 @@ def check_models(suite: McpSuite, models: Container[str] | None = None, *, offli
 
 
 def _provider(name: str, config: ProviderConfig, folder: Path) -> Provider:
+    """Return the provider that a configuration adds: an address, or an imported class."""
     if config.target is None:
         assert config.base_url is not None, "the configuration is checked: a provider has one of the two"
         return compatible(name, config.base_url, config.key_variable)

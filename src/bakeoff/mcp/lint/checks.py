@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,18 +31,15 @@ _MAX_COMPARED = 400  # tools; each is compared with each
 _MAX_PAIRS = 50
 _COMPARED = 600  # characters of a description
 
-# The names that providers accept, from their documentation and their errors.
-PROVIDER_NAMES = {
-    "OpenAI": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
-    "Anthropic": re.compile(r"[a-zA-Z0-9_-]{1,64}"),
-    "Google": re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}"),
-}
+PROVIDERS = tomllib.loads(Path(__file__).with_name("providers.toml").read_text("utf-8"))
+"""What providers accept, and what they add to a request."""
 
 
 def naming_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
+    """Find names that providers refuse or that clash, poor descriptions, and tools that are too alike."""
     first: dict[str, ServerTool] = {}
     for tool in tools:
-        refusing = [who for who, names in PROVIDER_NAMES.items() if not names.fullmatch(tool.name)]
+        refusing = [who for who, names in PROVIDERS["names"].items() if not re.fullmatch(names, tool.name)]
         if refusing:
             length = f" ({len(tool.name)} characters)" if len(tool.name) > 64 else ""
             listed = " and ".join(", ".join(part) for part in (refusing[:-1], refusing[-1:]) if part)
@@ -82,6 +80,7 @@ class _Text:
 
 
 def _likeness(one: _Text, other: _Text) -> LintFinding | None:
+    """Return a finding if two tools are hard to tell apart."""
     if not one.description or not other.description:
         return None
     named = f"{quoted(one.tool.name, 80)} of {quoted(one.tool.server, 80)}"
@@ -113,8 +112,6 @@ def _words(text: str) -> set[str]:
 _EXPENSIVE_TOOL = 1_000
 _EXPENSIVE_LIST = 20_000
 _MAX_TOOLS = 128  # in one request, at OpenAI
-_PREAMBLE = {"OpenAI": 0, "Anthropic": 346, "Google": 0, "json mode": 0}
-"""Tokens that a provider documents to add if a request has any tools."""
 
 
 class ToolListCost(FrozenModel):
@@ -127,12 +124,13 @@ class ToolListCost(FrozenModel):
 
 
 def costs_of(tools: Sequence[ServerTool]) -> tuple[ToolListCost, ...]:
+    """Return the tokens of each server's tools at each provider."""
     servers = dict.fromkeys(tool.server for tool in tools)
     return tuple(
         ToolListCost(server=server, provider=provider, tools=len(own), tokens=tokens(own, provider))
         for server in servers
         for own in [[tool for tool in tools if tool.server == server]]
-        for provider in _PREAMBLE
+        for provider in PROVIDERS["preamble"]
     )
 
 
@@ -142,10 +140,11 @@ def tokens(tools: Sequence[ServerTool], provider: str) -> int:
         text = len(system_prompt(tools, sequences=False)) if tools else 0
     else:
         text = sum(len(json.dumps(_wire(tool, provider), ensure_ascii=False)) for tool in tools)
-    return text // CHARS_PER_TOKEN + (_PREAMBLE[provider] if tools else 0)
+    return text // CHARS_PER_TOKEN + (int(PROVIDERS["preamble"][provider]) if tools else 0)
 
 
 def cost_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
+    """Find tools and lists that use many tokens, and more tools than a request may have."""
     for tool in tools:
         count = tokens([tool], "OpenAI")
         if count > _EXPENSIVE_TOOL:
@@ -163,6 +162,7 @@ def cost_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
 
 
 def _wire(tool: ServerTool, provider: str) -> dict[str, object]:
+    """Return a tool in the form of a provider's requests."""
     about = {"name": tool.name, "description": tool.description}
     if provider == "OpenAI":
         return {"type": "function", "function": {**about, "parameters": tool.input_schema}}
@@ -178,19 +178,9 @@ _BOUNDS = ("maxLength", "enum", "const", "format", "pattern")
 _UNTYPED = ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref")
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
-# Keywords that Google's function declarations support. All others are dropped, references, or refused.
-_GOOGLE_KEYWORDS = frozenset(
-    re.findall(
-        r"[$\w]+",
-        """type format title description nullable default example examples enum items prefixItems minItems maxItems
-        properties required minProperties maxProperties minimum maximum minLength maxLength pattern anyOf
-        propertyOrdering $id $comment $defs definitions""",
-    )
-)
-_GOOGLE_FORMATS = ("enum", "date-time", "int32", "int64", "float", "double")
-
 
 def schema_findings(tool: ServerTool) -> Iterator[LintFinding]:
+    """Find what providers refuse or drop in a schema, and what makes parameters hard to fill in."""
     parts = list(parts_of(tool))
     choices = [keyword for keyword in _AT_TOP if keyword in tool.input_schema]
     if choices:
@@ -274,7 +264,7 @@ def _keywords(tool: ServerTool, parts: list[SchemaPart]) -> Iterator[LintFinding
     used = {keyword for part in parts for keyword in part.schema}
     if references := sorted(used & set(_REFERENCES)):
         yield LintFinding.of(tool, "schema-reference", f"its schema uses {_quoted(references)}")
-    refused = sorted(used - _GOOGLE_KEYWORDS - set(_DROPPED) - set(_REFERENCES))
+    refused = sorted(used - set(PROVIDERS["google"]["keywords"].split()) - set(_DROPPED) - set(_REFERENCES))
     refused += sorted({value for part in parts for value in _refused_values(part.schema)})
     if refused:
         yield LintFinding.of(tool, "schema-keyword-refused", f"Google refuses {_quoted(refused)} in its schema")
@@ -285,7 +275,7 @@ def _refused_values(schema: Schema) -> Iterator[str]:
     if isinstance(schema.get("type"), list):
         yield "a list of types"
     text = schema.get("format")
-    if isinstance(text, str) and text not in _GOOGLE_FORMATS:
+    if isinstance(text, str) and text not in PROVIDERS["google"]["formats"].split():
         yield f"format: {text}"
     choices = schema.get("enum")
     if isinstance(choices, list) and not all(isinstance(choice, str) for choice in choices):
@@ -330,9 +320,14 @@ def lint_tools(
     ]
     found += [LintFinding(rule="stdout-text", server=name, what=remark) for name, remark in (remarks or {}).items()]
     found += naming_findings(tools)
+    servers_of: dict[str, set[str]] = {}
+    for tool in tools:
+        servers_of.setdefault(tool.name, set()).add(tool.server)
     for tool in tools:
         found += schema_findings(tool)
-        found += hostile_findings(tool, _names_elsewhere(tools, tool.server))
+        # Plain words such as `search` say nothing about another server.
+        elsewhere = [name for name, own in servers_of.items() if tool.server not in own and not name.isalnum()]
+        found += hostile_findings(tool, sorted(elsewhere))
     found += dropped_findings(tools)
     found += cost_findings(tools)
     found.sort(
@@ -341,37 +336,23 @@ def lint_tools(
     return LintReport(servers=tuple(servers), tools=len(tools), findings=tuple(found), costs=costs_of(tools))
 
 
-def _names_elsewhere(tools: Sequence[ServerTool], server: str) -> list[str]:
-    """Return the names that only tools of other servers have, and that are no plain words."""
-    own = {tool.name for tool in tools if tool.server == server}
-    return sorted({tool.name for tool in tools if tool.name not in own and not tool.name.isalnum()})
-
-
 async def lint_servers(specs: Sequence[ServerSpec]) -> LintReport:
     """Lint the tools of servers. A server that does not start becomes a finding."""
     specs = with_unique_names(specs)
     listed = await asyncio.gather(*map(_list_tools, specs))
-    tools = [tool for one in listed for tool in one.tools]
-    unusable = {spec.name: one.problem for spec, one in zip(specs, listed, strict=True) if one.problem}
-    remarks = {name: remark for one in listed for name, remark in one.remarks.items()}
+    tools = [tool for own, _, _ in listed for tool in own]
+    unusable = {spec.name: problem for spec, (_, _, problem) in zip(specs, listed, strict=True) if problem}
+    remarks = {name: remark for _, own, _ in listed for name, remark in own.items()}
     return lint_tools(tools, [spec.name for spec in specs], unusable, remarks)
 
 
-@dataclass(frozen=True, slots=True)
-class _ListedFindings:
-    """The tools of a server, or why it has none."""
-
-    tools: tuple[ServerTool, ...] = ()
-    remarks: Mapping[str, str] = field(default_factory=dict)
-    problem: str = ""
-
-
-async def _list_tools(spec: ServerSpec) -> _ListedFindings:
+async def _list_tools(spec: ServerSpec) -> tuple[tuple[ServerTool, ...], Mapping[str, str], str]:
+    """Return the tools of a server, its remarks, and the reason if it cannot be used."""
     try:
         async with McpHub([spec]).open() as hub:
-            return _ListedFindings(await hub.tools(), hub.remarks())
+            return await hub.tools(), hub.remarks(), ""
     except (InfraError, OSError) as error:
-        return _ListedFindings(problem=str(error))
+        return (), {}, str(error)
 
 
 @dataclass(frozen=True, slots=True)

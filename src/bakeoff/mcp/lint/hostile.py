@@ -59,7 +59,8 @@ def hostile_findings(tool: ServerTool, others: Sequence[str] = ()) -> Iterator[L
 
     `others` are names of tools that only other servers have.
     """
-    for place, text in _texts(tool):
+    schemas = (*_inside(tool.input_schema, ""), *_inside(tool.output_schema or {}, "result"))
+    for place, text in (("", tool.title), ("", tool.description), *schemas):
         hidden = [char for at, char in enumerate(text) if _is_hidden(text, at)]
         if hidden:
             names = ", ".join(dict.fromkeys(f"U+{ord(char):04X}" for char in hidden[:50]))[:80]
@@ -103,6 +104,7 @@ def _readings(plain: str) -> Iterator[tuple[str, str]]:
 
 
 def _decoded(text: str) -> Iterator[str]:
+    """Yield the texts that Base64 or hexadecimal parts of a text contain."""
     for found in re.findall(r"[A-Za-z0-9+/_-]{24,}={0,2}", text)[:20]:
         try:
             if re.fullmatch(r"(?:[0-9a-fA-F]{2}){12,}", found):
@@ -111,13 +113,6 @@ def _decoded(text: str) -> Iterator[str]:
                 yield base64.b64decode(found.replace("-", "+").replace("_", "/") + "=" * (-len(found) % 4)).decode()
         except (binascii.Error, ValueError):
             continue
-
-
-def _texts(tool: ServerTool) -> Iterator[tuple[str, str]]:
-    yield "", tool.title
-    yield "", tool.description
-    yield from _inside(tool.input_schema, "")
-    yield from _inside(tool.output_schema or {}, "result")
 
 
 def _inside(value: JsonValue, place: str) -> Iterator[tuple[str, str]]:
@@ -140,6 +135,7 @@ def _parameter(place: str) -> str:
 
 
 def _is_hidden(text: str, at: int) -> bool:
+    """Return True for a character that people cannot see. Joiners inside other scripts and emoji are part of words."""
     char = text[at]
     if char in "\n\r\t" or char.isprintable():
         return char in "\u3164\u115f\u1160\u2800\u00ad"  # printable, and blank

@@ -111,6 +111,7 @@ def version_plan(
 
 
 def _subject(model: SubjectSpec, label: str, version: ToolsVersion) -> SubjectSpec:
+    """Return the model as a subject that is told one version of the description."""
     if version.name == PRESENT:
         return model.model_copy(update={"name": PRESENT})
     told = {**model.options, "descriptions": {label: version.description}}
@@ -196,6 +197,7 @@ def describe_tuning(report: TuneReport, patch: DescriptionPatch | None) -> Repor
 
 
 def _verdict(report: TuneReport) -> tuple[str, Tone, str]:
+    """Return the badge, its tone and the headline."""
     if report.winner == PRESENT:
         return "Kept", "pass", "No version did better than the present description on the training cases: keep it."
     assert report.ruling is not None
@@ -206,6 +208,7 @@ def _verdict(report: TuneReport) -> tuple[str, Tone, str]:
 
 
 def _change(report: TuneReport, patch: DescriptionPatch | None) -> tuple[Block, ...]:
+    """Return the patch, or a comparison of both texts if there is none."""
     if patch is not None and patch.text is not None:
         return (Code(patch.text, "diff", "Patch", folded=False),)
     before, after = report.description_of(PRESENT), report.description_of(report.winner)

@@ -60,9 +60,9 @@ class VersionReport(FrozenModel):
     exit_code: int
     tools: tuple[ToolPoints, ...]
     advice: str | None = None
-    """How many cases would decide."""
+    """The number of cases that would decide, in a sentence."""
     other_changes: tuple[ToolChange, ...] = ()
-    """What changed about tools that no case wants, and about everything that is not a tool."""
+    """Changes of tools that no case wants, and of everything that is not a tool."""
 
 
 def compare_versions(baseline: Source, candidate: Source, changes: Sequence[ToolChange]) -> VersionReport:
@@ -107,6 +107,7 @@ def compare_versions(baseline: Source, candidate: Source, changes: Sequence[Tool
 
 
 def _common_models(before: Plan, after: Plan) -> tuple[str, ...]:
+    """Return the models of both runs. Raise `UsageError` if there are none."""
     ours, theirs = ([spec.name for spec in plan.subjects] for plan in (before, after))
     common = tuple(name for name in ours if name in theirs)
     if not common:
@@ -137,6 +138,7 @@ def _sum(one: Cell, other: Cell) -> Cell:
 
 
 def _losses(arms: Sequence[Arm]) -> Losses:
+    """Return the lost trials of all models together."""
     found = [arm.losses for arm in arms]
     to = next((each.to for each in found if each.lost), "infrastructure")
     return Losses(sum(each.trials for each in found), sum(each.lost for each in found), to)
@@ -152,6 +154,7 @@ def _tools(plan: Plan, cells: Cells) -> list[str]:
 
 
 def _of_tool(plan: Plan, tool: str, cells: tuple[Cells, Cells]) -> tuple[Cells, Cells]:
+    """Return the cells of the cases that want a tool."""
     keys = {_key(case) for case in plan.cases if tool in _wanted(case)}
     before, after = ({key: cell for key, cell in arm.items() if key in keys} for arm in cells)
     return before, after
@@ -192,6 +195,7 @@ def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Seque
 
 
 def _points_of(tools: Sequence[ToolPoints]) -> str:
+    """Name some tools with their points."""
     named = [
         f"{visible(one.tool, 100)} ({100 * (one.comparison.difference or 0.0):+.1f} points in "
         f"{count_of(one.comparison.cases, 'case')}, p = {one.ruling.p_value or 0.0:.2g})"
@@ -269,6 +273,7 @@ def _change_row(change: ToolChange) -> tuple[Value, ...]:
 
 
 def _tools_section(report: VersionReport) -> Section:
+    """Return a table and a plot of all tools, changed ones first."""
     titles = (
         Column("Tool"),
         Column("Changed"),

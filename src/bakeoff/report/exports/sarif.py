@@ -61,6 +61,7 @@ def _plain(text: str) -> str:
 
 
 def _location(result: SarifResult) -> dict[str, Any]:
+    """Return where a result is: the tool or parameter, and the line of the file that names its server."""
     kind, name = next((kind, visible(name)) for kind, name in reversed(result.names) if name)
     place = visible(result.place, _LONGEST)
     location: dict[str, Any] = {"logicalLocations": [{"name": name, "fullyQualifiedName": place, "kind": kind}]}
@@ -139,6 +140,7 @@ def changes_as_sarif(found: Sequence[ToolChange], before: PlacedSnapshot) -> dic
 
 
 def _line_key(change: ToolChange) -> tuple[str, ...]:
+    """Return the key of the snapshot's entry that a change is about."""
     section = {
         "tool": "tools",
         "prompt": "prompts",

@@ -1,4 +1,4 @@
-"""Read the tool calls of a model's reply."""
+"""Describe calls, what a case expects of them, and their results, and read the calls of a model's reply."""
 
 import json
 import re
@@ -29,7 +29,7 @@ TURNS = "turns"
 
 
 ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
-"""How a reply contains its call. Reports count every form but `bare` in `json` mode: not every client accepts it."""
+"""The form in which a reply contains its call. Reports count all but `bare`: clients may refuse the others."""
 
 GradedText = Literal["answer", "result", "both"]
 """Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
@@ -62,7 +62,7 @@ class ExpectedCall(Call):
 
 
 class CallRules(FrozenModel):
-    """How the calls of a round may differ from the expected ones. A configuration has the same keys in a case."""
+    """The ways in which the calls of a round may differ from the expected ones, with the keys of a configuration."""
 
     order: Literal["exact", "any"] = Field(default="exact", description="whether the calls must come in this order")
     extraCalls: Literal["forbid", "allow"] = Field(default="forbid", description="whether other calls may be made too")
@@ -118,7 +118,7 @@ class EndCheck(FrozenModel):
 
 
 class ExpectedMcpCall(FrozenModel):
-    """What a case expects, as the plan contains it. No model sees this."""
+    """The expectation of a case, as the plan contains it. No model sees this."""
 
     calls: tuple[ExpectedCall, ...] | None
     results: JsonValue = None
@@ -192,6 +192,7 @@ def read_reply(text: str, *, strict: bool = False) -> ModelReply:
 
 
 def _read_lenient(text: str) -> ModelReply:
+    """Find the call in a reply with other text: in code fences, or else anywhere in the text."""
     fenced: list[JsonValue] = []
     for block in _FENCE.findall(text):
         try:
@@ -213,6 +214,7 @@ def _read_lenient(text: str) -> ModelReply:
 
 
 def _reply_with(value: JsonValue, form: ReplyForm) -> ModelReply:
+    """Return the calls of a parsed reply. The first wrong one is its problem."""
     if value is None or value == []:
         return ModelReply(form=form)
     calls: list[Call] = []
@@ -272,7 +274,7 @@ UNKNOWN_SERVER = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class ReplyReader:
-    """How models of a suite write their calls."""
+    """Read the calls of a reply in the mode of a suite."""
 
     mode: Mode
     tools: tuple[ServerTool, ...]
@@ -288,6 +290,7 @@ class ReplyReader:
         return read_reply(text, strict=self.strict)
 
     def native(self, called: Sequence[ToolCall]) -> ModelReply:
+        """Read the calls of function calling. A tool that was not offered ends the reply with a problem."""
         offered = offered_names(self.tools)
         calls: list[Call] = []
         for call in called:

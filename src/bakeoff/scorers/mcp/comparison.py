@@ -32,6 +32,7 @@ async def call_differences(expected: ExpectedMcpCall, actual: Sequence[Call], *,
 async def _differences(
     wanted: Sequence[ExpectedCall], actual: Sequence[Call], rules: CallRules, *, extra_allowed: bool
 ) -> list[str]:
+    """Compare the calls with one expectation, by its rules about order and other calls."""
     others = rules.extraCalls == "allow"
     if not wanted and actual:
         return [] if others else [f"no tool should be called, but {_labels(actual)} was"]
@@ -52,6 +53,7 @@ async def _differences(
 
 
 async def _one_by_one(wanted: Sequence[ExpectedCall], actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
+    """Compare each call with the expected one in its place."""
     if len(wanted) != len(actual):
         made = count_of(len(actual), "call was", "calls were")
         return [f"{made} made ({_labels(actual)}), expected {len(wanted)} ({_labels(wanted)})"]
@@ -63,6 +65,7 @@ async def _one_by_one(wanted: Sequence[ExpectedCall], actual: Sequence[Call], *,
 
 
 async def _problems(want: ExpectedCall, call: Call, *, extra_allowed: bool) -> list[str]:
+    """Return how one call differs: in its tool, or else in its parameters."""
     problems = [
         f"{key} is {getattr(call, key)!r}, expected {getattr(want, key)!r}"
         for key in ("serverName", "toolName")

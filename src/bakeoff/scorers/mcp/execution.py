@@ -1,4 +1,4 @@
-"""Execute the calls of a model, and keep their results: of a round, or of each of its turns."""
+"""Execute the calls of a model, read the turns of a conversation, and check the end state of a case."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -113,6 +113,7 @@ class EndStateRunner:
         return [await self._observe(check, hub) for check in checks if check.function is None]
 
     async def _observe(self, check: EndCheck, hub: OpenHub) -> EndResult:
+        """Run one command or query, and compare what it gives."""
         executed = await execute_calls(hub, [check.query]) if check.query is not None else [await self._command(check)]
         [done] = executed
         if done.is_error:
@@ -148,6 +149,7 @@ class EndStateRunner:
         return ExecutedCall(tool=check.label, text=f"{how}{said and f': {said}'}", is_error=True)
 
     async def _call(self, check: EndCheck, state: EndState) -> EndResult:
+        """Call one function. It returns True, False, a reason or nothing, or it asserts."""
         from bakeoff._kernel.threads import call
 
         function = check_function(check, self.folder)
@@ -202,7 +204,7 @@ def end_results_in(record: Record) -> list[EndResult]:
 
 
 class TurnTrace(FrozenModel):
-    """What happened in one turn: its steps in the transcript, and the results of its calls."""
+    """One turn of a conversation: its number of steps in the transcript, and the results of its calls."""
 
     steps: int
     executed: tuple[ExecutedCall, ...] = ()
@@ -222,7 +224,7 @@ class ReadTurn:
 
 @dataclass(frozen=True, slots=True)
 class TurnRules:
-    """How the turns of a suite are read and compared."""
+    """Read and compare the turns of a suite's cases."""
 
     reader: ReplyReader
     checks: EndStateRunner
@@ -235,6 +237,7 @@ class TurnRules:
         return self.destructive.difference(expected)
 
     async def call_problems(self, turn: ExpectedMcpCall, reply: ModelReply) -> list[str]:
+        """Return why a reply has no readable calls, or how its calls differ from the expected ones."""
         if reply.problem:
             return [reply.problem]
         return await call_differences(turn, reply.calls, extra_allowed=self.extra_allowed)

@@ -128,6 +128,7 @@ class CallGrader:
         return str(output or "").strip()[:_LONGEST]
 
     async def _ask(self, expected: ExpectedMcpCall, sections: Mapping[str, str], given: ScoreInput) -> CallGrade:
+        """Ask the judge which of two statements is true. Raise `GraderError` if it chooses none."""
         criteria = _CRITERIA.format(
             answer=_ANSWERS[expected.graded],
             expected=_EXPECTED if "expected text" in sections else "",
@@ -188,6 +189,7 @@ class CallScorer:
         return Needs(resources=(*shared, *{access.key: access for access in asked}.values()))
 
     def check(self, case: Case) -> str | None:
+        """Return why a case cannot be scored, or None."""
         try:
             self._expected(case)
         except GraderError as error:
@@ -210,13 +212,14 @@ class CallScorer:
         else:
             found = [await self._one_turn(expected, given)]
         reply, executed = whole_reply(found), [each for turn in found for each in turn.executed]
-        problems = [f"{_place(expected, found)}{problem}" for problem in found[-1].problems]
+        place = f"turn {len(found)} of {len(expected.turns)}: " if len(expected.turns) > 1 else ""
+        problems = [f"{place}{problem}" for problem in found[-1].problems]
         problems += limit_problems(expected.rules, given)
         made = TurnScore(called=reply.calls, executed=tuple(executed))
         ended = await self._end_state(expected, made, given, problems)
         problems += [f"end state: {each.check}: {each.reason}" for each in ended if not each.passed]
         grade = None
-        grader = self._grader(given)
+        grader = self.graders.get(given.asking.subject) if given.asking is not None else None
         if not problems and expected.grading is not None and grader is not None and executed:
             grade = await grader(expected, reply.calls, executed, given)
             if not grade.passed:
@@ -224,7 +227,7 @@ class CallScorer:
         return Score(
             name=self.name,
             value=0.0 if problems else 1.0,
-            reason=_reason(problems),
+            reason="; ".join(problems[:_MAX_REASONS])[:_MAX_REASON_LENGTH],
             metadata={**_details(expected, found, grade, problems), **({END_STATE: dumped(ended)} if ended else {})},
         )
 
@@ -254,10 +257,8 @@ class CallScorer:
     def _accesses(self) -> list[ProviderAccess]:
         return [access for each in self.graders.values() for access in each.accesses]
 
-    def _grader(self, given: ScoreInput) -> CallGrader | None:
-        return self.graders.get(given.asking.subject) if given.asking is not None else None
-
     def _expected(self, case: Case) -> ExpectedMcpCall:
+        """Return what a case expects, parsed once. Raise `GraderError` for a case of another door."""
         if case.score_digest not in self._read:
             try:
                 self._read[case.score_digest] = ExpectedMcpCall.model_validate(case.expected)
@@ -300,17 +301,10 @@ def whole_reply(found: Sequence[ReadTurn]) -> ModelReply:
     return ModelReply(tuple(call for turn in found for call in turn.reply.calls), last.form, last.problem)
 
 
-def _reason(problems: Sequence[str]) -> str:
-    return "; ".join(problems[:_MAX_REASONS])[:_MAX_REASON_LENGTH]
-
-
-def _place(expected: ExpectedMcpCall, found: Sequence[ReadTurn]) -> str:
-    return f"turn {len(found)} of {len(expected.turns)}: " if len(expected.turns) > 1 else ""
-
-
 def _details(
     expected: ExpectedMcpCall, found: Sequence[ReadTurn], grade: CallGrade | None, problems: Sequence[str]
 ) -> dict[str, JsonValue]:
+    """Return the metadata of a score, which reports and pages read."""
     reply, executed = whole_reply(found), [each for turn in found for each in turn.executed]
     details: dict[str, JsonValue] = {
         "called": [call.model_dump(mode="json") for call in reply.calls],

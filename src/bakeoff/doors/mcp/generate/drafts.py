@@ -1,4 +1,4 @@
-"""Draft cases from tools: requests for calls that match the schemas, confusable pairs, and what no tool is for."""
+"""Draft cases from tools, and write them as YAML: alone, as a whole configuration, or added to an existing one."""
 
 import os
 import re
@@ -29,7 +29,7 @@ from bakeoff.doors.mcp.generate.wording import (
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.mcp.tools import is_destructive
-from bakeoff.scorers.matchers import is_matcher
+from bakeoff.scorers.matchers import has_matcher
 
 _MAX_NUMBER = 10**18  # some YAML readers change larger numbers, or read them as texts
 _ALIKE = 0.5  # the share of common words in two names that makes tools confusable
@@ -48,6 +48,7 @@ class Draft(FrozenModel):
     destructive: bool = False
 
     def as_case(self) -> dict[str, JsonValue]:
+        """Return the draft as a configuration writes a case."""
         case: dict[str, JsonValue] = {"name": self.name, "prompt": self.prompt}
         if self.tool is None:
             case["expectedOutput"] = None
@@ -60,7 +61,7 @@ class Draft(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """How many drafts are wanted."""
+    """The number of drafts for each tool, for confusable pairs, and for requests that no tool is for."""
 
     per_tool: int = 2
     pairs: int = 3
@@ -72,7 +73,7 @@ _USUAL = DraftRequest()
 
 @dataclass(frozen=True, slots=True)
 class _DraftContext:
-    """What all drafts of a suite share."""
+    """The names, prompts and surroundings that all drafts of a suite share."""
 
     prefixes: frozenset[str]
     around: Mapping[str, Surroundings]
@@ -103,11 +104,13 @@ class _DraftContext:
             )
 
     def new_prompt(self, tool: ServerTool, values: Mapping[str, JsonValue], *, rest: bool) -> str:
+        """Return a request for the values that no other draft has. With `rest`, the model chooses further values."""
         prompt = request_for(tool, values, self.prefixes, self.prompts, rest=rest)
         self.prompts.add(prompt)
         return prompt
 
     def new_name(self, text: str) -> str:
+        """Return a name for a case that is not taken yet."""
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", text)[:60]
         name = next(name for number in count(1) if (name := f"{plain}-{number}") not in self.names)
         self.names.add(name)
@@ -172,6 +175,7 @@ def _plain(made: Mapping[str, GeneratedValue]) -> dict[str, GeneratedValue]:
 
 
 def _is_plain(value: JsonValue) -> bool:
+    """Return True if a value survives YAML, terminals and the expansion of variables unchanged."""
     if isinstance(value, str):
         return value.isprintable() and "${" not in value and len(value) <= 1_000
     if isinstance(value, int | float):
@@ -184,14 +188,10 @@ def _is_plain(value: JsonValue) -> bool:
 
 
 def _expected(made: GeneratedValue) -> JsonValue:
+    """Return the expectation of a value: anything if it is unsure, literally if it looks like a matcher."""
     if not made.sure:
         return {"any": True}
-    return {"value": made.value, "exact": True} if _has_matcher(made.value) else made.value
-
-
-def _has_matcher(value: JsonValue) -> bool:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return is_matcher(value) or any(map(_has_matcher, inner))
+    return {"value": made.value, "exact": True} if has_matcher(made.value) else made.value
 
 
 def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, GeneratedValue]) -> dict[str, JsonValue]:
@@ -200,7 +200,7 @@ def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, GeneratedValue
     found: dict[str, JsonValue] = {}
     for name, part in properties.items() if isinstance(properties, dict) else ():
         default = part.get("default") if isinstance(part, dict) else None
-        if name not in made and default is not None and _is_plain(default) and not _has_matcher(default):
+        if name not in made and default is not None and _is_plain(default) and not has_matcher(default):
             found[name] = {"value": default, "optional": True}
     return found
 
@@ -369,6 +369,7 @@ def _end_of_line(text: str, last: yaml.Token) -> int:
 
 
 def _only_adds(text: str, drafts: Sequence[Draft], made: str, file: Path) -> bool:
+    """Return True if the new text means the old configuration with the drafts after its cases."""
     before, after = parse_yaml(text, file).value, parse_yaml(made, file).value
     assert isinstance(before, dict), "the file has cases"
     cases = before["testCases"]

@@ -1,4 +1,4 @@
-"""Find out what a server works on: files, a repository, tables. Drafts name these, so that their calls can run."""
+"""Suggest values for drafts: files, tables and branches of a server, examples in descriptions, usual values."""
 
 import re
 import sqlite3
@@ -88,6 +88,7 @@ class Surroundings:
             yield self._statement(about)
 
     def _of_repository(self, name: str) -> Iterator[JsonValue]:
+        """Yield values of parameters of Git tools."""
         if name in _REPOSITORY and self.repository is not None:
             yield self.repository
         elif name in ("files", "paths") and self.tracked:
@@ -98,6 +99,7 @@ class Surroundings:
             yield "all"
 
     def _paths(self, words: Sequence[str], about: set[str]) -> Iterator[JsonValue]:
+        """Yield paths: new ones for tools that make files, existing ones for the others."""
         place = f"{self.folder.rstrip('/')}/" if self.folder else ""
         makes, last = bool(about & group("makes")) or words[0] in ("destination", "output", "target"), words[-1]
         if last in ("directory", "folder", "dir", "cwd") or (last == "path" and about & group("in-folders")):
@@ -113,6 +115,7 @@ class Surroundings:
             yield (self.files[-1] if changes else self.files[0]) if self.files else "notes/todo.txt"
 
     def _statement(self, about: set[str]) -> str:
+        """Return an SQL statement for what a tool does, by the words of its name."""
         if "create" in about:
             return "CREATE TABLE guests (id INTEGER PRIMARY KEY, name TEXT)"
         if about & {"write", "insert", "update", "execute"}:
@@ -155,6 +158,7 @@ def _word(file: Path) -> str | None:
 
 
 def _branch(repository: Path) -> str:
+    """Return the branch that a repository is on, or `main`."""
     with suppress(OSError, UnicodeDecodeError):
         head = (repository / ".git" / "HEAD").read_text().strip()
         if head.startswith("ref: refs/heads/"):
@@ -177,11 +181,6 @@ def _table(file: Path) -> tuple[str, str] | None:
     return None
 
 
-_FORMATS: dict[str, list[JsonValue]] = {
-    "date": ["2026-03-04", "2026-03-11"],
-    "date-time": ["2026-03-04T10:30:00Z", "2026-03-11T10:30:00Z"],
-    "time": ["10:30:00Z", "11:45:00Z"],
-}
 _EXAMPLES = re.compile(
     r"(?:\be\.g\.|\bfor example|\bsuch as|\blike\b)[:,]?\s*((?:[\"'`][^\"'`\n]{1,60}[\"'`][,\s]*(?:or |and )?)+)",
     re.IGNORECASE,
@@ -198,7 +197,7 @@ def suggestions(tool: ServerTool, around: Surroundings) -> Suggest:
         yield from _examples(str(schema.get("description", "")), schema)
         late = bool(group("late") & set(name_words(name)[:-1]))
         form = str(schema.get("format", "date" if "YYYY-MM-DD" in str(schema.get("description")) else ""))
-        kind = _FORMATS.get(form, [])
+        kind: list[JsonValue] = wording()["formats"].get(form, []) if form in ("date", "date-time", "time") else []
         usual: list[JsonValue] = entry_for(name, wording()["values"]) or []
         known = kind or ([] if "format" in schema else usual)
         yield from reversed(known) if late and len(known) > 1 else known
@@ -212,12 +211,10 @@ def _examples(description: str, schema: Mapping[str, JsonValue]) -> Iterator[Jso
         return
     for found in _LISTED.finditer(description):
         yield found[1]
+    pairs = (("(", ")"), ("{", "}"), ("[", "]"))  # an open one is a part of an example that contains quotes itself
     for found in _EXAMPLES.finditer(description):
-        yield from (text for text in _QUOTED.findall(found[1]) if _is_whole(text))
-
-
-def _is_whole(text: str) -> bool:
-    """Return True unless a text is a part of an example that contains quotes itself."""
-    return (
-        text.isprintable() and "${" not in text and all(text.count(a) == text.count(b) for a, b in ("()", "{}", "[]"))
-    )
+        yield from (
+            text
+            for text in _QUOTED.findall(found[1])
+            if text.isprintable() and "${" not in text and all(text.count(a) == text.count(b) for a, b in pairs)
+        )

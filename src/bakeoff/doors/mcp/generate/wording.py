@@ -1,4 +1,4 @@
-"""Word a request for a call without the words of the tool's description. `wording.toml` has the phrases."""
+"""Word a request for a call from the phrases of `wording.toml`, without giving the tool away."""
 
 import json
 import re
@@ -40,7 +40,9 @@ def leaks(prompt: str, tool: ServerTool, values: Mapping[str, JsonValue]) -> lis
     found = [f"shares {' '.join(gram)!r} with the description" for gram in sorted(grams(own) & grams(tool.description))]
     if len(name_words(tool.name)) > 1 and spells(own, tool.name):
         found.append(f"spells the name {tool.name!r}")
-    return found + [f"spells the parameter {name!r}" for name in values if _is_telling(name) and spells(own, name)]
+    return found + [
+        f"spells the parameter {name!r}" for name in values if len(name_words(name)) > 1 and spells(own, name)
+    ]
 
 
 def spells(prompt: str, name: str) -> bool:
@@ -48,11 +50,6 @@ def spells(prompt: str, name: str) -> bool:
     words = " ".join(name_words(name))
     said = " ".join(re.findall(r"[a-z0-9]+", prompt.casefold()))
     return name.casefold() in re.findall(r"[\w-]+", prompt.casefold()) or (bool(words) and f" {words} " in f" {said} ")
-
-
-def _is_telling(name: str) -> bool:
-    """Return True for names that nobody would say: several words, or one that is no English word of its own."""
-    return len(name_words(name)) > 1
 
 
 def _texts(values: Iterable[JsonValue]) -> Iterator[str]:
@@ -235,6 +232,7 @@ def _said(values: Mapping[str, JsonValue], own: Sequence[str] = ()) -> list[str]
 
 
 def _phrase(name: str, value: JsonValue, own: Sequence[str]) -> str:
+    """Return how a person says one value. `^` goes beside the noun, `|` after the sentence, `:` at its end."""
     words = name_words(name)
     if isinstance(value, bool):
         said = wording()["switches"].get(" ".join(words))
@@ -303,6 +301,7 @@ def _joined(phrases: Sequence[str]) -> str:
 
 
 def _assembled(opening: str, beside: bool, values: Mapping[str, JsonValue], tool: ServerTool) -> str:
+    """Return a request: the opening, the phrases of the values that it does not name, and the punctuation."""
     rest, text = dict(values), opening
     for name in values:
         place = f"{{{'_'.join(name_words(name))}}}"

@@ -119,6 +119,7 @@ def own_stamp(place: Path, stamp: str, run: str) -> str:
 
 
 def _belongs_to(file: Path, run: str) -> bool:
+    """Return True if a report was written by this run."""
     try:
         written = parse_json(read_file(file))
         return bool(written["bakeoff"]["run"] == run)
@@ -156,6 +157,7 @@ def describe(report: McpReport, outcome: CallOutcome) -> Iterator[Block]:
 
 
 def _model(numbers: ModelNumbers) -> tuple[Words, ...]:
+    """Return the row of one model."""
     bounds, latency = numbers.interval, numbers.latency
     return (
         Quote(numbers.model),
@@ -171,6 +173,7 @@ def _model(numbers: ModelNumbers) -> tuple[Words, ...]:
 
 
 def _failures(report: McpReport) -> Iterator[Block]:
+    """Yield a list of what did not pass, with rounds of the same reason together."""
     found: list[tuple[Words, ...]] = []
     for name, case in zip(report.bakeoff.cases, report.results, strict=True):
         for result in case.modelResults:
