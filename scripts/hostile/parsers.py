@@ -23,13 +23,11 @@ from bakeoff.doors.eval.sources import rows_of_file
 from bakeoff.doors.mcp.bfcl import import_bfcl
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.servers import parse_headers
-from bakeoff.doors.pytest.reporting.eval_file import parse_eval_file
 from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.grading.audit import read_audit
 from bakeoff.grading.syntax import parse as parse_source
 from bakeoff.grading.written_tests import find_tests
-from bakeoff.logs.formats import FORMATS
-from bakeoff.logs.reader import Choices, ForeignLogReader
+from bakeoff.logs.reader import FORMATS, Choices, ForeignLogReader
 from bakeoff.mcp.arguments import parse_json_arguments
 from bakeoff.mcp.client_files import read_client_file
 from bakeoff.mcp.servers import parse_mcp_option
@@ -41,6 +39,7 @@ from bakeoff.models.prices import parse_gateway_pricing
 from bakeoff.models.providers import parse_model_name
 from bakeoff.replay.http import HttpRecording
 from bakeoff.replay.store import Key, Store
+from bakeoff.report.eval_file import parse_eval_file
 from bakeoff.report.readers import Source
 from bakeoff.scorers.judging import read_answer, read_choice
 from bakeoff.scorers.mcp.calls import read_reply

@@ -12,7 +12,7 @@ from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains import OpenPytest, TestRun
 from bakeoff.toolchains.install import pytest_folders
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 TESTS = {
     "test_solution.py": """
 import unittest

@@ -11,8 +11,7 @@ from bakeoff._kernel.choices import ExportFormat
 from bakeoff.cli.export import run_export
 from bakeoff.doors import parts_of
 from bakeoff.errors import UsageError
-from bakeoff.logs.importing import import_log
-from bakeoff.logs.reader import IMPORTED, Choices
+from bakeoff.logs.reader import IMPORTED, Choices, import_log
 from bakeoff.report.judges.labelling import draw
 from bakeoff.report.readers import open_source
 from bakeoff.report.view.app import Pages
@@ -20,6 +19,8 @@ from bakeoff.storage.run_folder import RunFolder
 
 from ..warm_bakeoff import Bakeoff
 from .fixtures import ALL, Logged
+
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from bakeoff.mcp.offers import Offers, ServerResource, exposed_tools
 
 from .conftest import SERVERS, Opening
 
+pytestmark = pytest.mark.full
+
 Asking = Callable[..., ServerSpec]
 
 

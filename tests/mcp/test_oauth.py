@@ -23,6 +23,8 @@ from bakeoff.mcp.servers import is_safe_endpoint
 from ..warm_bakeoff import Bakeoff
 from .conftest import SERVERS, Opening
 
+pytestmark = pytest.mark.full
+
 Guarded = Callable[..., ServerSpec]
 
 

@@ -20,6 +20,8 @@ from bakeoff.storage.run_folder import RunFolder
 from ..warm_bakeoff import Bakeoff
 from .runs import Values, plan_of, record_of, run_of, write_run
 
+pytestmark = pytest.mark.full
+
 BAKEOFF = Path(sys.executable).parent / "bakeoff"
 
 

@@ -33,6 +33,8 @@ from bakeoff.sandbox.mounts import blocking_folder
 from bakeoff.sandbox.process import has_landlock
 from bakeoff.sandbox.supervisor_client import kernel_means, make_order, supervise
 
+pytestmark = pytest.mark.full
+
 SANDBOXES = ("process", "bwrap", "docker")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation" / "sandbox.md"
 HOME_OF_ROOT = Path("~root").expanduser()

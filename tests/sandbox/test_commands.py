@@ -27,6 +27,8 @@ from bakeoff.sandbox.places import LEASES, lease_user, take_lease
 from bakeoff.sandbox.supervisor.kernel import children_of
 from bakeoff.sandbox.supervisor_client import open_pipes
 
+pytestmark = pytest.mark.full
+
 SANDBOXES = ("process", "bwrap", "docker")
 every_sandbox = pytest.mark.parametrize("sandbox_kind", SANDBOXES)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a user of its own for every place")

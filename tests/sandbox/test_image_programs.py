@@ -18,6 +18,8 @@ from bakeoff.toolchains.vitest import chromium_in
 
 from ..doors.agents.small_tracks import DOUBLE, write_track
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def image(sandbox_on: Callable[[str], Sandbox]) -> DockerSandbox:

@@ -16,7 +16,7 @@ from bakeoff.toolchains.tracks import PYTHON, TYPESCRIPT, graded_track
 from .conftest import SECONDS
 from .exercise_folders import BUNDLED, Exercise, every_exercise, exercise
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 IMPORT = "import { describe, expect, it, jest, test, xit } from '@jest/globals';\n"
 
 

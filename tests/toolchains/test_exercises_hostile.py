@@ -17,7 +17,7 @@ from bakeoff.toolchains.tracks import PYTHON, TYPESCRIPT
 
 from .conftest import SECONDS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 LIMIT = 3.0
 TEST = """import { expect, it, xit } from '@jest/globals';
 import { double, list } from './double.ts';

@@ -18,7 +18,7 @@ from bakeoff.toolchains import ExerciseToolchain, VitestToolchain
 from .candidates import COUNTER_TEST, counter
 from .conftest import SECONDS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 
 JEST_TEST = """import { expect, it } from '@jest/globals';
 import { double, list } from './double.ts';
@@ -177,7 +177,6 @@ async def test_a_forger_fails_in_a_whole_test_runner(grader: Grader, kind: str, 
     assert not grade.passed, grade
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name", "answer"), [each for each in FORGERIES if (f"whole {each[0]}", each[1]) not in WHOLE]
 )

@@ -13,6 +13,8 @@ from bakeoff.toolchains import BrowserToolchain, OpenBrowser, VitestToolchain
 
 from .conftest import SECONDS
 
+pytestmark = pytest.mark.full
+
 LIBRARIES = {"react": "@testing-library/react", "vue": "@testing-library/vue"}
 
 

@@ -19,7 +19,7 @@ from bakeoff.toolchains.outcome import RunStop
 from .candidates import counter
 from .conftest import RIGHT, SECONDS, below, processes_called
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 LIMIT = 3.0
 
 

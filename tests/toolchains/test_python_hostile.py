@@ -174,7 +174,7 @@ SET_UP = """
 import pytest
 from solution import add
 
-pytestmark = pytest.mark.parametrize("number", [1, 2])
+pytestmark = [pytest.mark.full, pytest.mark.parametrize("number", [1, 2])]
 calls = []
 
 @pytest.fixture(autouse=True)

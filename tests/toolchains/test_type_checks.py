@@ -11,6 +11,8 @@ from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.exercises import TypeChecker
 from bakeoff.toolchains.install import install_jest, quiet
 
+pytestmark = pytest.mark.full
+
 FILES = {
     "double.ts": "export const double = (x: number): number => 2 * x\n",
     "double.test.ts": (

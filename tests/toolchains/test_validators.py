@@ -8,7 +8,7 @@ from bakeoff.errors import GraderError
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains import OpenVitest, PytestToolchain, ValidationOutcome, validate
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
 Kind = Literal["ts", "py"]
 SECONDS = 60.0
 

@@ -12,7 +12,7 @@ from bakeoff._kernel.text import visible
 from bakeoff._kernel.watch import WAITING, FileStates, FileWatch, forget_modules
 from bakeoff.cli.console import err, out, say
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
-from bakeoff.cli.pages import show
+from bakeoff.cli.pages import open_page
 from bakeoff.cli.run_plan import PASSED, UNDECIDED, EndedRun, check_plan, watch, worst_of
 from bakeoff.cli.warm_models import WarmModels, warm_models
 from bakeoff.doors import DoorResults, FinishedRun
@@ -112,7 +112,7 @@ class _McpWatch:
             shown = f" Page: {', '.join(visible(os.path.relpath(page), 200) for page in pages)}" if pages else ""
             if self._opened and pages:
                 self._opened = False
-                show(pages[0])
+                open_page(pages[0])
             say(f"{WAITING}{shown}")
             changed = sorted(self._watch.wait())
             names = [visible(os.path.relpath(path), 100) for path in changed]

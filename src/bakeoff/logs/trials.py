@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
-from bakeoff._kernel.files import read_file
+from bakeoff._kernel.files import open_file, read_file
 from bakeoff._kernel.json import as_json, clean_text, parse_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
@@ -170,3 +170,46 @@ def broken(message: object, detail: object = "", kind: str = "", *, otherwise: s
         message=text or "the log does not say why",
         detail=text_of(as_json(detail)),
     )
+
+
+_HEAD = 1 << 16
+# A string without an end is one token up to the end: read again from each of its quotes, it would take minutes.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|[{}\[\]]')
+
+
+def first_bytes(path: Path) -> bytes:
+    """Return the beginning of a file."""
+    with open_file(path) as file:
+        return file.read(_HEAD)
+
+
+def outer_keys(head: bytes) -> tuple[set[str], set[str]]:
+    """Return the keys of the first JSON object of a file, and those of the objects in it, as far as `head` has them."""
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    keys: tuple[set[str], set[str]] = (set(), set())
+    depth = 0
+    for found in _TOKEN.finditer(text) if text.startswith("{") else ():
+        if found[0] in "{[":
+            depth += 1
+        elif found[0] in "}]":
+            depth -= 1
+            if depth == 0:
+                break
+        elif depth in (1, 2) and text[found.end() : found.end() + 20].lstrip().startswith(":"):
+            keys[depth - 1].add(found[0][1:-1])
+    return keys
+
+
+def child_folders(folder: Path) -> list[Path]:
+    """Return the folders in a folder by name."""
+    return sorted(each for each in folder.iterdir() if not each.is_symlink() and each.is_dir())
+
+
+def file_in(folder: Path, *names: str) -> Path | None:
+    """Return a file below a folder, or None if there is none or a link leads to it."""
+    path = folder
+    for name in names:
+        path = path / name
+        if path.is_symlink():
+            return None
+    return path if path.is_file() else None

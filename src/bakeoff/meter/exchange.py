@@ -27,7 +27,7 @@ from bakeoff.meter.upstreams import (
 from bakeoff.meter.wire_formats import EventSplitter, data_in, data_of, object_of, objects_of
 from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.models.rate_limit import ProviderBusy
-from bakeoff.models.request_size import is_refused_for_size
+from bakeoff.models.replies import is_refused_for_size
 from bakeoff.record import Step, Usage
 from bakeoff.replay.http import HttpAnswer
 from bakeoff.replay.metered import RecordedExchange

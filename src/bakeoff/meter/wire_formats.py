@@ -11,7 +11,7 @@ from typing import Any
 
 from bakeoff.errors import InfraError
 from bakeoff.meter.answer import Kind, ModelAnswer
-from bakeoff.models.usage import reported_counts
+from bakeoff.models.replies import reported_counts
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINES = re.compile(rb"\r\n|\n|\r")

@@ -39,11 +39,10 @@ from bakeoff.models.access import OpenProvider
 from bakeoff.models.prices import Price, cost_of
 from bakeoff.models.providers import ModelName
 from bakeoff.models.rate_limit import ProviderBusy
-from bakeoff.models.request_size import is_refused_for_size
+from bakeoff.models.replies import is_refused_for_size
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
-from bakeoff.replay.model_calls import model_call_key
-from bakeoff.replay.store import Key, Recording, Store
+from bakeoff.replay.store import Key, Recording, Store, model_call_key
 
 _OPENTELEMETRY_NAMES = {
     "google": "gcp.gemini",

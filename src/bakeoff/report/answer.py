@@ -105,7 +105,10 @@ def what_is_missing(summary: Summary) -> str:
 
 
 def what_was_lost_unequally(found: Sequence[UnequalLosses]) -> str:
-    """Name the clearest of the pairs that lost unequal shares of their trials; nothing if there are none."""
+    """Name the clearest of the pairs that lost unequal shares of their trials; nothing if there are none.
+
+    A subject that loses the trials that it cannot solve has too good a score.
+    """
     if not found:
         return ""
     first = found[0]

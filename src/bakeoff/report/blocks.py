@@ -319,7 +319,10 @@ def columns(*titles: str) -> tuple[Column, ...]:
 
 
 def text_blocks(content: Report | Blocks) -> list[Block]:
-    """Return the flat list of blocks that terminals and Markdown show, with headings for sections."""
+    """Return the flat list of blocks that terminals and Markdown show, with headings for sections.
+
+    Plots, fragments, and sections and columns that are for pages only are left out.
+    """
     if not isinstance(content, Report):
         return list(_flat(content, level=3))
     badge = (f"{content.badge}: ",) if content.badge else ()
@@ -399,7 +402,10 @@ def sparkline(shares: Sequence[float]) -> str:
 
 
 def frontier(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    """Return the same points, marking those that no other beats in both y (higher) and x (lower)."""
+    """Return the same points, marking those that no other beats in both y (higher) and x (lower).
+
+    These are the efficient subjects: no other scored as much for less.
+    """
     # A score of 0 is never efficient, however little it costs.
     candidates = [point for point in points if point.y > 0]
 

@@ -18,8 +18,8 @@ from bakeoff.report.blocks import (
     mark_of,
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points, span
+from bakeoff.report.run_records import Range
 from bakeoff.report.summary import SubjectSummary
-from bakeoff.report.usage_intervals import Range
 from bakeoff.stats.intervals import Interval
 
 BOUND_NOTE = "* was given the hidden answers on purpose."

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bakeoff._kernel.json import as_json
-from bakeoff.models.usage import Reply, reported_counts
+from bakeoff.models.replies import Reply, reported_counts
 from bakeoff.record import NO_USAGE, ToolCall, Usage
 from bakeoff.sdk_results.plain_data import (
+    TaskResult,
     arguments_in,
     as_dict,
     dicts,
@@ -21,7 +22,6 @@ from bakeoff.sdk_results.plain_data import (
     plain_data,
     text_in,
 )
-from bakeoff.sdk_results.task_result import TaskResult
 
 _MAX_TOKENS = 10**12  # a larger count is an error of the SDK
 _LANGCHAIN = ("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "FunctionMessage", "ChatMessage")

@@ -322,7 +322,11 @@ class Design(FrozenModel):
 
 
 def design_of(cases: int, rounds: int, *, score: float = 0.5) -> Design:
-    """Return what two subjects with about this score can be told apart by; see `Noise.guessed` for the rest."""
+    """Return what two subjects with about this score can be told apart by, before a run.
+
+    The noise is guessed (`Noise.guessed`): half of the variance of a round lies between cases, and the subjects agree
+    on which cases are hard with a correlation of one half.
+    """
     noise = Noise.guessed(score=score)
     whole = score * (1 - score)
     return Design(

@@ -28,7 +28,7 @@ from itertools import accumulate, count
 from pathlib import Path
 from typing import BinaryIO
 
-from bakeoff._kernel.files import PRIVATE, lock_file, open_file, sync_folder, write_atomically
+from bakeoff._kernel.files import PRIVATE, lock_file, open_file, sync_folder
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal_lines import (
     DAMAGE_NOTE,
@@ -213,13 +213,6 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
         return self.begin + end_of_lines(self.tail.fileno())
 
     @property
-    def compressed(self) -> list[tuple[int, Segment]]:
-        """Return the compressed segments, each with the offset at which it begins."""
-        begins = accumulate((part.size for part in self._parts), initial=0)
-        pairs = zip(begins, self._parts, strict=False)
-        return [(begin, part.segment) for begin, part in pairs if isinstance(part, _CompressedSegment)]
-
-    @property
     def unreadable(self) -> list[str]:
         """Return which segments could not be opened, each with the reason. Later, their lines may be read."""
         return [part.text for part in self._parts if isinstance(part, _Note) and part.now]
@@ -399,29 +392,6 @@ def _keep_damaged(path: Path, folder: Path) -> None:
     names = (folder / (DAMAGED_SEGMENTS.replace("*", f"{number:03d}") + end) for number in count(1))
     path.rename(next(name for name in names if not os.path.lexists(name)))
     sync_folder(folder)
-
-
-def take_segment(journal: Path, data: bytes, begin: int, size: int) -> bytes | None:
-    """Add a compressed segment that another machine made, if the journal ends where it begins.
-
-    Return its plain lines instead if `journal.jsonl` already has some of them. Raise RunFolderError if it is damaged.
-    The caller keeps other processes from doing the same.
-    """
-    place = _make_place(journal.parent)
-    new = journal.parent / f".fetched-{os.urandom(8).hex()}.jsonl.zst"  # a writer removes `.new-*` among the segments
-    try:
-        write_atomically(new, data, PRIVATE)
-        segment = read_segment(new)
-        if segment.size != size or segment.damaged():
-            raise RunFolderError("it is damaged")
-        with open_journal(journal) as local:
-            if local.begin == local.size == begin:
-                new.rename(segment_path(journal.parent, _next_number(journal.parent)))
-                sync_folder(place)
-                return None
-        return segment.unpack()
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _next_number(folder: Path) -> int:

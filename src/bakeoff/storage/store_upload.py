@@ -29,10 +29,8 @@ from bakeoff.errors import RunFolderError
 from bakeoff.storage.labels import append_missing
 from bakeoff.storage.object_store import ObjectStore, StoreError
 from bakeoff.storage.run_folder import MAX_PLAN_SIZE
-from bakeoff.storage.segment_file import Segment
 from bakeoff.storage.segments import JOURNAL, OpenJournal, open_journal
 from bakeoff.storage.store_copy import (
-    MAX_PIECE_SIZE,
     JournalPiece,
     changing_files,
     fetch_files,
@@ -195,9 +193,6 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._content: dict[str, bytes] = {}  # of the small files that may change
         self._searched: int | None = None  # how much of the journal was searched for blobs
         self._last = JournalPiece(0, 0, 0)  # the piece of the journal that still grows
-        self._before = 0  # how much of the journal the store had
-        self._begins: set[int] = set()  # where pieces begin
-        self._segments: set[int] = set()  # where pieces begin that are segments
 
     def __enter__(self) -> "RunUpload":
         self._lease = StoreLease.acquire(self._store, self._run, lease_seconds(self._interval))
@@ -221,14 +216,11 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._content = self._stored_content()
         end = 0 if self._whole else self._journal_end()
         pieces = [piece for piece in journal_pieces(self._stored) if piece.begin < end]
-        self._segments = {piece.begin for piece in pieces if piece.segment}
         last = pieces[-1] if pieces else JournalPiece(0, 0, 0)
         if last.segment:
             self._last = JournalPiece(last.end, self._lease.number, 0)
         else:  # written again under this lease, once there are further lines: its writer may still be at it
             self._last = JournalPiece(last.begin, self._lease.number, last.size if last.end == end else 0)
-        self._begins = {piece.begin for piece in pieces} | {self._last.begin}
-        self._before = last.end
         self._upload()
 
     def _stored_content(self) -> dict[str, bytes]:
@@ -334,29 +326,12 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             return 0
 
     def _put_journal(self, end: int) -> None:
-        if end:
+        """Upload the piece that has grown, then further ones."""
+        if end > self._last.end:
             with open_journal(self._folder / JOURNAL) as journal:
-                for begin, segment in journal.compressed:
-                    fits = begin + segment.size <= end and segment.size <= MAX_PIECE_SIZE
-                    if fits and begin in self._begins - self._segments:
-                        self._put_segment(journal, begin, segment, end)
                 self._put_pieces(journal, end)
 
-    def _put_segment(self, journal: OpenJournal, begin: int, segment: Segment, end: int) -> None:
-        """Upload a segment as it is. Readers use it in place of the pieces that had its lines before."""
-        piece = JournalPiece(begin, self._lease.number, segment.size, segment=True)
-        if max(self._before, self._last.end) > piece.end:  # lines behind it must be found behind it, too
-            self._last = JournalPiece(piece.end, self._lease.number, 0)
-            self._put_pieces(journal, end)
-        self._lease.check()
-        self._store.write(f"{self._run}/{piece.name}", read_file(segment.path, MAX_PIECE_SIZE))
-        self._segments.add(begin)
-        self._begins.add(piece.end)
-        if self._last.begin < piece.end:
-            self._last = JournalPiece(piece.end, self._lease.number, 0)
-
     def _put_pieces(self, journal: OpenJournal, end: int) -> None:
-        """Upload the piece that has grown, then further ones."""
         while end > self._last.end:
             begin, lease, size, _ = self._last
             if size >= PIECE_BYTES:
@@ -366,5 +341,4 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             self._stop_if_lost()
             piece = JournalPiece(begin, lease, len(data))
             self._store.write(f"{self._run}/{piece.name}", data)
-            self._begins.add(begin)
             self._last = piece

@@ -17,6 +17,8 @@ from bakeoff.errors import UsageError
 
 from ...warm_bakeoff import Bakeoff
 
+pytestmark = pytest.mark.full
+
 NO_ENGINE = {"PATH": "/nowhere"}
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.agents.results.write import result_files
+from bakeoff.doors.components.plan import ComponentsRequest
 from bakeoff.doors.components.plan import build_plan as build_components_plan
-from bakeoff.doors.components.request import ComponentsRequest
 from bakeoff.doors.components.suites import find_suites
 from bakeoff.doors.treatments import read_treatments
 from bakeoff.engine.registry import default_registry

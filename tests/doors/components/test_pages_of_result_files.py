@@ -15,6 +15,8 @@ from bakeoff.report.render.html.run_page import write_run_page
 from ...report.runs import plan_of, record_of, write_run
 from ...warm_bakeoff import Bakeoff
 
+pytestmark = pytest.mark.full
+
 DATA = Path(__file__).parent / "data"
 
 

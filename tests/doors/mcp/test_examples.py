@@ -24,6 +24,8 @@ from bakeoff.mcp.lint.checks import lint_tools
 
 from ...warm_bakeoff import Bakeoff
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize("name", examples())
 def test_an_example_is_a_configuration_of_which_editors_know_the_schema(tmp_path: Path, name: str):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
 from bakeoff._kernel.yaml import parse_yaml
-from bakeoff.cli.flags import ServerFlags
+from bakeoff.cli.mcp.servers import ServerFlags
 from bakeoff.cli.mcp.tools import generate
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.config import read_suite

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 from rich.console import Console
 
-from bakeoff.cli.flags import ServerFlags
+from bakeoff.cli.mcp.servers import ServerFlags
 from bakeoff.cli.mcp.tools import lint as lint_command
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool

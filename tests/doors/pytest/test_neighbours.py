@@ -82,7 +82,7 @@ def test_pytest_asyncio_in_either_mode(project: SmallProject, mode: str) -> None
     project.write(EVALS)
     project.write(
         """
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.full, pytest.mark.asyncio]
 
 @pytest.fixture(scope="module")
 def shared(): return 1
@@ -175,9 +175,9 @@ async def test_it(case):
         file.write(case.input)
     return "wrong" if case.input in "bd" else f"<{case.input}>"
 """)
-    assert project.run_apart().counts() == {"passed": 2, "failed": 2}
+    assert project.run(cached=True).counts() == {"passed": 2, "failed": 2}
     (project.path / "ran.txt").unlink()
-    assert project.run_apart("--lf").counts() == {"failed": 2}
+    assert project.run("--lf", cached=True).counts() == {"failed": 2}
     assert (project.path / "ran.txt").read_text() == "bd"
 
 
@@ -251,9 +251,8 @@ def pytest_unconfigure():
         "bakeoff.doors.pytest.gather",
         "bakeoff.doors.pytest.options",
         "bakeoff.doors.pytest.plugin",
-        "bakeoff.doors.pytest.reporting",
-        "bakeoff.doors.pytest.reporting.hooks",
-        "bakeoff.doors.pytest.reporting.redacting",
+        "bakeoff.doors.pytest.report_texts",
+        "bakeoff.doors.pytest.reports",
         "bakeoff.errors",
     ]
     assert not (project.path / "results").exists()

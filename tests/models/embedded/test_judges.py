@@ -26,6 +26,8 @@ from bakeoff.scorers import (
 )
 from bakeoff.scorers.judge import FACTUALITY, USUAL_CHOICES
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 
 

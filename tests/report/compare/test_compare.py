@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.compare import run_compare
-from bakeoff.cli.flags import CompareFlags, ReportFlags
+from bakeoff.cli.compare import CompareFlags, run_compare
+from bakeoff.cli.flags import ReportFlags
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Score

@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Page
 
 from bakeoff.plan import ScorerSpec
@@ -28,6 +29,8 @@ from ...warm_bakeoff import Bakeoff
 from ..render.html.browser import Chromium, until
 from ..render.html.generator import as_line, line_of, plan_of, records_of, write_lines, write_run
 from .conftest import Viewer, viewing
+
+pytestmark = pytest.mark.full
 
 KILLED_RUN = Path(__file__).parents[2] / "engine" / "programs" / "killed_run.py"
 

@@ -8,8 +8,8 @@ from typer import Argument
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import NoOpen, Port, ServerOptions
-from bakeoff.cli.mcp.servers import one_suite
+from bakeoff.cli.flags import NoOpen, Port
+from bakeoff.cli.mcp.servers import ServerOptions, one_suite
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec

@@ -17,9 +17,16 @@ from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import MIN_COVERAGE, AsJson, ServerFlags
+from bakeoff.cli.flags import MIN_COVERAGE, AsJson
 from bakeoff.cli.init import print_start
-from bakeoff.cli.mcp.servers import direct_servers, names_client_file, one_suite, read_suites_of, redactor_of
+from bakeoff.cli.mcp.servers import (
+    ServerFlags,
+    direct_servers,
+    names_client_file,
+    one_suite,
+    read_suites_of,
+    redactor_of,
+)
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp.config import check_config, read_suite, suite_environment
 from bakeoff.doors.mcp.coverage import Coverage, coverage_of

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.agents.exercises import Exercise
-from bakeoff.doors.agents.plan import case_of
-from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.plan import ExercisesRequest, case_of
 from bakeoff.engine.resources import open_resources
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.grading.audit import VerificationCheck, WrongAnswer, verify_cases

@@ -10,8 +10,7 @@ from pydantic import Field, PositiveInt, ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml import gathered
-from bakeoff.doors.eval.config import LimitsConfig
-from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
+from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, printable
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import TemplateProblem
 from bakeoff.plan import CLUSTER_TAG, Case, Limits, PassRule, Plan

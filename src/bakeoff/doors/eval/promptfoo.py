@@ -9,11 +9,9 @@ from typing import Any
 
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml import Key, PlacedYaml, gathered, parse_yaml
-from bakeoff.doors.eval.config import LimitsConfig, path_in
-from bakeoff.doors.eval.promptfoo_asserts import Assertions, csv_assertion, number_in
-from bakeoff.doors.eval.promptfoo_providers import provider_subject
+from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, path_in, printable
+from bakeoff.doors.eval.promptfoo_parts import Assertions, csv_assertion, number_in, provider_subject
 from bakeoff.doors.eval.sources import DataRow, find_files, read_text, rows_of_file
-from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.plan import SubjectSpec

@@ -20,9 +20,12 @@ from bakeoff.doors.eval.config import (
     SOURCES,
     CaseEntry,
     EvalConfig,
+    PromptCase,
     PromptEntry,
+    PromptSuite,
+    SuitePrompt,
+    printable,
 )
-from bakeoff.doors.eval.scorers import ScorerReader
 from bakeoff.doors.eval.sources import (
     MAX_CASES,
     DataRow,
@@ -32,8 +35,7 @@ from bakeoff.doors.eval.sources import (
     read_text,
     rows_of_file,
 )
-from bakeoff.doors.eval.subjects import subject_specs
-from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
+from bakeoff.doors.eval.subjects import ScorerReader, subject_specs
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_model_name, known_providers

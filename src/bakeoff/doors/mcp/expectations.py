@@ -17,7 +17,7 @@ from bakeoff.mcp.schemas import Schema, allows, pointed_at, types_of
 from bakeoff.mcp.tools import is_destructive
 from bakeoff.scorers.matchers import Matcher, has_matcher, is_matcher
 from bakeoff.scorers.mcp.calls import ExpectedCall
-from bakeoff.scorers.patterns import search
+from bakeoff.scorers.text import search
 
 _Problem = tuple[Key, str]
 _MAX_SHOWN = 10  # values of an enum

@@ -28,7 +28,7 @@ from bakeoff.doors.mcp.servers import hub_of, suite_with_headers
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.mcp import RunningHub, ServerTool
 from bakeoff.mcp.tools import is_destructive
-from bakeoff.models.check import what_is_missing
+from bakeoff.models.access import what_is_missing
 from bakeoff.models.providers import Provider, check_factory, compatible, known_model_name, known_providers
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan

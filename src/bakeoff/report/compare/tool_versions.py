@@ -28,11 +28,12 @@ from bakeoff.report.blocks import (
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
 from bakeoff.report.compare.description import VERDICT_TONES
 from bakeoff.report.formatting import UNKNOWN, percent, points, points_range, sentence
+from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.report.readers import Source
 from bakeoff.scorers.mcp.calls import NO_TOOL, ExpectedMcpCall
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare, compare_all
-from bakeoff.stats.gates import GateDecision, GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all
 from bakeoff.stats.power import POWER, cases_needed, too_few
 
 _MAX_NAMED = 5  # tools in a sentence
@@ -168,13 +169,12 @@ def _label(change: ToolChange) -> str:
 
 def _decision(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateDecision:
     """Shut the gate if all tools together regressed, or one of them did."""
-    parts = {"all tools": decide(overall, ruling)}
-    parts |= {one.tool: decide(one.comparison, one.ruling) for one in tools}
-    code = exit_code_of([parts["all tools"].exit_code, *(each.exit_code == 1 for each in parts.values())])
-    worse = [tool for tool, each in parts.items() if each.exit_code == 1 and tool != "all tools"]
-    if worse and parts["all tools"].exit_code != 1:
-        return GateDecision(code, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
-    return GateDecision(code, parts["all tools"].sentence)
+    together = decide_gate(GateEvidence(comparisons=((overall, ruling),)))
+    parts = {one.tool: decide_gate(GateEvidence(comparisons=((one.comparison, one.ruling),))) for one in tools}
+    worse = [tool for tool, decision in parts.items() if decision.state is GateState.FAILED]
+    if worse and together.state is not GateState.FAILED:
+        return GateDecision(GateState.FAILED, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
+    return together
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:

@@ -56,7 +56,10 @@ def annotations(records: RunRecords, places: Mapping[str, tuple[str, int]] | Non
 
 
 def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str, str] = os.environ) -> None:
-    """Append a summary to the file that GitHub names, or else write it to stdout."""
+    """Append a summary to the file that GitHub names in the environment, or else write it to stdout.
+
+    Raises `UsageError` if that file cannot be written.
+    """
     text = to_markdown(blocks, _MAX_SUMMARY_LENGTH)
     place = environment.get(SUMMARY_FILE)
     if not place:

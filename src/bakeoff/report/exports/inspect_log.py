@@ -36,7 +36,10 @@ Json = dict[str, Any]
 
 
 def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, run_records: RunRecords, path: Path) -> None:
-    """Write the log sample by sample; the summaries are collected in a temporary file."""
+    """Write the log of one subject sample by sample, so that memory holds one sample.
+
+    Summaries, which Inspect reads first, are collected in a temporary file.
+    """
     [summary] = (one for one in run_records.summary.subjects if one.subject == subject.name)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log, tempfile.TemporaryFile() as summaries:
         span = _write_samples(plan, subject, run_records, log, summaries)

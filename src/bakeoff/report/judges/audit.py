@@ -92,7 +92,17 @@ def audit_judge(
     repeated: Mapping[str, Sequence[float]] | None = None,
     repeated_from: str = "",
 ) -> JudgeAudit:
-    """Audit one judge. `repeated` has its scores of the same answer, asked several times, by attempt key."""
+    """Audit one judge of a run against the labels of people.
+
+    Args:
+        run: the name of the run.
+        plan: of the run.
+        found: the judged trials with their labels.
+        scorer: the name of the judge.
+        cut: the score from which on it passes an answer; that of the plan by default.
+        repeated: its scores of the same answer, asked several times, by attempt key.
+        repeated_from: where these come from, or why there are none.
+    """
     cut = usual_cut(plan) if cut is None else cut
     judged = found.of(scorer)
     labelled = found.labels.of_scorer(scorer)

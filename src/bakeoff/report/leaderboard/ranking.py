@@ -15,8 +15,8 @@ from bakeoff.plan import Origin
 from bakeoff.report.compare.comparison import FileName, case_keys, countable
 from bakeoff.report.formatting import UNKNOWN
 from bakeoff.report.readers import Source
+from bakeoff.report.run_records import CostAndTime, CostsAndTimes, Range
 from bakeoff.report.summary import RunTally, SubjectSummary, losses_of
-from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes, Range
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
@@ -106,12 +106,18 @@ class _Candidate:
 
 
 def rank_sources(sources: Iterable[Source]) -> Leaderboard:
-    """Rank the latest result of each subject, by name, without controls."""
+    """Rank the latest complete result of each subject, by name, without controls.
+
+    Each set of cases has a board of its own. Raises `NothingToRank` if no other subject has a scored trial.
+    """
     return _rank([found for source in sources for found in _read(source)])
 
 
 def rank_results(sources: Iterable[Source]) -> Leaderboard:
-    """Rank a whole results folder: skip damaged runs and self-checks."""
+    """Rank a whole results folder as `rank_sources` does, without self-checks.
+
+    Runs that cannot be read are listed in the result instead of raising.
+    """
     runs: list[_Candidate] = []
     problems: list[str] = []
     selfchecks = 0

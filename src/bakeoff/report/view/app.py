@@ -116,7 +116,14 @@ class Pages:
 
 
 def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -> Guard:
-    """Return the application behind its guard."""
+    """Return the application behind its guard. Pages are made in a temporary folder that ends with it.
+
+    Args:
+        results: the folder whose runs are shown.
+        port: that the server listens on, which is part of its name.
+        token: that a request must carry.
+        parts: makes what doors add to the page of a run.
+    """
     until_end = ExitStack()
     pages = Pages(results, until_end.enter_context(temporary_folder("bakeoff-view-")), parts)
 
@@ -167,7 +174,11 @@ def serve(results: Path, port: int, ready: Callable[[str], None], *, parts: Part
 
 
 def serve_app(make: Make, port: int, ready: Callable[[str], None]) -> None:
-    """Serve an application on a loopback socket until Ctrl-C, or until it stops the server itself."""
+    """Serve an application on a loopback socket until Ctrl-C, or until it stops the server itself.
+
+    Port 0 takes a free one. `ready` receives the address, with its token, once it answers. Raises `UsageError` if the
+    port is taken.
+    """
     with _listen(port) as listening:
         bound: int = listening.getsockname()[1]
         token = secrets.token_urlsafe(24)

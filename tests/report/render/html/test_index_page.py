@@ -25,6 +25,8 @@ from bakeoff.storage.run_folder import RunFolder
 from .browser import Chromium, opened
 from .generator import line_of, plan_of, records_of, write_lines, write_run
 
+pytestmark = pytest.mark.full
+
 
 def test_rows_are_searched_and_filtered(chromium: Chromium, index_page: Path) -> None:
     async def look(page: Page) -> list[str]:

@@ -14,8 +14,9 @@ from typing import Any
 
 from bakeoff._kernel.text import free_name, visible
 from bakeoff.doors.agents.results.model import AgentsResult, ExerciseResult, added_costs, safe_name
-from bakeoff.doors.agents.results.read import plan_of, records_of
+from bakeoff.doors.agents.results.read import ExerciseResultReader, plan_of, read_result, records_of
 from bakeoff.doors.result_files import HiddenTests, seconds_of
+from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Origin
 from bakeoff.record import Record
 from bakeoff.report.blocks import (
@@ -42,6 +43,7 @@ from bakeoff.report.leaderboard.description import (
 from bakeoff.report.leaderboard.ranking import LeaderboardEntry, rank_sources
 from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
 from bakeoff.report.scores import SHARE_COLUMNS, interval_datum, score_plots
+from bakeoff.storage.run_folder import RunFolder
 
 _NOT_METERED = "not metered"
 _NAME = 120
@@ -406,3 +408,35 @@ def _cell(result: ExerciseResult | None) -> MatrixCell | None:
     tone: Tone = "pass" if solved == tries else "partial" if solved else "fail"
     why = result.agent_error or result.test_error or ""
     return MatrixCell(f"{solved}/{tries}", solved / tries, tone, "" if solved == tries else visible(why, 300))
+
+
+def read_results(places: Sequence[Path], say: Callable[[str], None]) -> list[AgentResult]:
+    """Read result files, and those of folders. A file that is named itself must be readable.
+
+    Other files that are damaged, and all whose run folder is, are left out with a warning to `say`.
+    """
+    found: list[AgentResult] = []
+    for place in places:
+        if not place.exists():
+            raise UsageError(f"{visible(str(place))} does not exist: name result files of agents, or folders of them")
+        for path in sorted(place.glob("*.json")) if place.is_dir() else [place]:
+            # `latest.json` is a copy.
+            if place.is_dir() and (path.name == "latest.json" or not ExerciseResultReader().recognises(path)):
+                continue
+            try:
+                found.append(AgentResult(path, read_result(path)))
+            except BakeoffError as error:
+                if path == place:
+                    raise
+                say(f"warning: left out: {error}")
+    return [file for file in found if _has_readable_run(file, say)]
+
+
+def _has_readable_run(file: AgentResult, say: Callable[[str], None]) -> bool:
+    try:
+        if file.run_folder is not None and (file.run_folder / "plan.json").is_file():
+            RunFolder(file.run_folder).read_plan()
+    except BakeoffError as error:
+        say(f"warning: left out: {error}")
+        return False
+    return True

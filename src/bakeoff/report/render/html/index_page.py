@@ -24,6 +24,7 @@ from bakeoff._version import __version__
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock, mark_of
+from bakeoff.report.formatting import cost, percent
 from bakeoff.report.leaderboard.description import describe_leaderboard
 from bakeoff.report.leaderboard.ranking import rank_results
 from bakeoff.report.output_files import PUBLIC
@@ -363,3 +364,35 @@ def write_leaderboard(results: Path, path: Path, *, served: ServedPages | None =
     """Rank the subjects of every readable run, and write the page."""
     board = rank_results(Source(folder.path, RunFolderReader()) for folder in run_folders(results))
     return write_report_page(path, describe_leaderboard(board), served=served)
+
+
+_MAX_HISTORY = 100  # scores of earlier runs that are returned
+
+
+def run_overviews(results: Path) -> list[dict[str, Any]]:
+    """Return one row for each run, oldest first, each with the earlier best scores of its plan over the same cases."""
+    histories: dict[tuple[str, str], list[float]] = {}
+    rows: list[dict[str, Any]] = []
+    for entry in read_entries(results):
+        if isinstance(entry, Unreadable):
+            blank = dict.fromkeys(("scored", "subjects", "best", "cost"), "")
+            rows.append({"run": entry.run, "state": f"unreadable: {entry.reason}", **blank, "history": []})
+            continue
+        best = max((subject.score for subject in entry.summary.judged if subject.score is not None), default=None)
+        history = histories.setdefault((entry.summary.name, entry.cases), [])
+        if best is not None:
+            history.append(best)
+        summary = entry.summary
+        rows.append(
+            {
+                "run": entry.run,
+                "state": entry.state,
+                "damaged": entry.damaged,
+                "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
+                "subjects": len(summary.subjects),
+                "best": percent(best),
+                "cost": cost(summary.spent.cost),
+                "history": history[-_MAX_HISTORY:],
+            }
+        )
+    return rows

@@ -16,15 +16,15 @@ from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.text import visible
 from bakeoff.errors import RunFolderError
-from bakeoff.models.cache_simulation import simulate
+from bakeoff.models.estimate import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record
 from bakeoff.report.judges.calibration import NO_LABELS, Judgements
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import failure_class, failure_message, normalised
+from bakeoff.report.run_records import CostsAndTimes
 from bakeoff.report.summary import RunTally, Summary, is_control
-from bakeoff.report.usage_intervals import CostsAndTimes
 from bakeoff.stats.cells import Cell
 from bakeoff.storage.journal import Entry, JournalMark
 from bakeoff.storage.journal_lines import Damage, note_damage

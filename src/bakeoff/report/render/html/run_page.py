@@ -125,9 +125,19 @@ def write_run_page(
     served: ServedPages | None = None,
     cycle: int | None = None,
 ) -> Path:
-    """Write a run's page, by default beside its journal. Doors add parts made from the same data.
+    """Write a run's page and return its path, by default beside its journal.
 
-    A page with a `cycle` loads itself again after the next one (`write_cycle`).
+    The folder may be of a run that is still going on, damaged or hostile.
+
+    Args:
+        folder: the run.
+        path: where to write it.
+        parts: makes the sections that a door adds, from the same data.
+        served: the addresses of a server, if the page is not a file of its own.
+        cycle: the number of a watch; the page loads itself again after the next one (`write_cycle`).
+
+    Raises:
+        RunFolderError: the run cannot be shown; the message says why.
     """
     path = path or folder.path / PAGE_NAME
     return _write(folder, lambda sink: read_run(folder, sink), path, parts, served, cycle=cycle)
