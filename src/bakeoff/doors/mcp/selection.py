@@ -21,7 +21,7 @@ from bakeoff.mcp.snapshot import Snapshot
 from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import NO_USAGE, Record
-from bakeoff.scorers.mcp.calls import SCORER, ExpectedMcpCall
+from bakeoff.scorers.mcp.calls import SCORER, CaseExpectation
 from bakeoff.storage.run_folder import RunFolder
 
 NEW = "new"
@@ -185,11 +185,11 @@ class _SelectionRule:
         same_rules = (self.plan.scorers, self.plan.threshold) == (before.scorers, before.threshold)
         if not same_rules or case.score_digest != self.cases[case.id].score_digest:
             return False
-        expected = ExpectedMcpCall.model_validate(case.expected)
+        expected = CaseExpectation.model_validate(case.expected)
         return mode_of(self.plan) == "agent" or expected.grading is not None or not _executes(self.plan, expected)
 
 
-def _executes(plan: Plan, expected: ExpectedMcpCall) -> bool:
+def _executes(plan: Plan, expected: CaseExpectation) -> bool:
     if expected.execute is not None:
         return expected.execute
     return expected.results is not None or any(

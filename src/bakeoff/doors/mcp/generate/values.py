@@ -154,7 +154,11 @@ class Maker:
     def _of_type(self, kind: str, schema: Schema, name: str, depth: int) -> GeneratedValue:
         match kind:
             case "object":
-                return self._object(schema, depth)
+                parts, required = _properties(schema)
+                names = list(parts) if required is None else required
+                made = {name: self._made(parts.get(name), name, depth + 1) for name in names}
+                value: JsonValue = {name: each.value for name, each in made.items()}
+                return GeneratedValue(value, all(each.sure for each in made.values()))
             case "array":
                 return self._array(schema, name, depth)
             case "integer" | "number":
@@ -165,13 +169,6 @@ class Maker:
                 return GeneratedValue(None)
             case _:
                 return _text(schema)
-
-    def _object(self, schema: Schema, depth: int) -> GeneratedValue:
-        parts, required = _properties(schema)
-        names = list(parts) if required is None else required
-        made = {name: self._made(parts.get(name), name, depth + 1) for name in names}
-        value: dict[str, JsonValue] = {name: each.value for name, each in made.items()}
-        return GeneratedValue(value, all(each.sure for each in made.values()))
 
     def _array(self, schema: Schema, name: str, depth: int) -> GeneratedValue:
         """Return a list with as many items as the schema requires, at least one."""
