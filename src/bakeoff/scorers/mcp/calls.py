@@ -27,9 +27,8 @@ UNREADABLE = "unreadable reply"
 TURNS = "turns"
 """The key in the metadata of transcripts and scores for what happened in each turn of a case."""
 
-
 ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
-"""The form of the call in a reply. Reports count all but `bare` in `json` mode: clients may refuse them."""
+"""The form in which a reply contains its call. Reports count all but `bare`: clients may refuse the others."""
 
 GradedText = Literal["answer", "result", "both"]
 """Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
