@@ -12,9 +12,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from bakeoff.doors.mcp.generate.wording import wording
-from bakeoff.mcp.schemas import allows, pointed_at, without_patterns
+from bakeoff.mcp.schemas import Schema, allows, pointed_at, without_patterns
 
-Schema = Mapping[str, JsonValue]
 Suggest = Callable[[str, Schema], Iterable[JsonValue]]
 """Returns likely values for a parameter, by its name and schema. Those that the schema does not allow are not used."""
 
