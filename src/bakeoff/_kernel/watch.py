@@ -88,7 +88,7 @@ def _hash(content: bytes) -> str:
 
 
 def is_watched(name: str) -> bool:
-    """Tell whether a file or folder of this name can be a user's: not hidden, a backup, a cache or a library."""
+    """Return True if a file or folder of this name can be a user's: not hidden, a backup, a cache or a library."""
     return not name.startswith((".", "#")) and not name.endswith("~") and name not in _NOT_OURS
 
 
