@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from bakeoff.doors.agents.exercises import bundled_folder, find_exercises
-from bakeoff.doors.agents.plan import case_of
-from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.plan import ExercisesRequest, case_of
 from bakeoff.engine.resources import open_resources
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.grades import grade_answer

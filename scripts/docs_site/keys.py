@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from scripts.docs_site.markdown import code, table
 
 from bakeoff import Case, Plan, Record
-from bakeoff.doors.components.suite_layout import Layout
+from bakeoff.doors.components.suites import Layout
 
 Schema = Mapping[str, Any]
 _PACKAGE = Path(str(resources.files("bakeoff")))

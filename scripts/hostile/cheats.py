@@ -17,8 +17,8 @@ from scripts.hostile.rows import Findings, Outcome, Row
 
 from bakeoff.doors.agents.exercises import bundled_folder as bundled_exercises
 from bakeoff.doors.agents.exercises import find_exercises
+from bakeoff.doors.agents.plan import ExercisesRequest
 from bakeoff.doors.agents.plan import case_of as exercise_case
-from bakeoff.doors.agents.request import ExercisesRequest
 from bakeoff.doors.agents.scoring import accepted_files
 from bakeoff.doors.components.plan import case_of as component_case
 from bakeoff.doors.components.suites import bundled_folder as bundled_suites

@@ -15,17 +15,19 @@ from typing import Any
 import pytest
 
 from bakeoff._kernel.model import fingerprint
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import ComponentsRequest
 
 from ..warm_bakeoff import PROGRAM
 from .wizard_terminal import CTRL_C, CTRL_D, CTRL_L, CTRL_U, DOWN, ENTER, ESC, PAGE_DOWN, TAB, Terminal
+
+pytestmark = pytest.mark.full
 
 ASK = """
 import sys
 from pathlib import Path
 from bakeoff.cli.answers import answers_file
 from bakeoff.cli.wizard import ask_for_run
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import ComponentsRequest
 
 times, *given = sys.argv[1:]
 for number in range(int(times)):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.cli.answers import LastAnswers, answers_file, recall, remember
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import ComponentsRequest
 
 
 @pytest.fixture(autouse=True)

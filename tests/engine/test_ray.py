@@ -48,7 +48,7 @@ from bakeoff.record import NO_USAGE
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray uses what Python deprecates
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore")]  # Ray uses what Python deprecates
 EXACT = ScorerSpec(kind="exact")
 Options = Callable[..., RunOptions]
 

@@ -11,8 +11,7 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
 from bakeoff.report.summary import Summary, summarise
-from bakeoff.stats.decisions import random_order
-from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.stats.sequential import SequentialDecision, random_order
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.verdict import Verdict
 

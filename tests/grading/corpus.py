@@ -7,8 +7,8 @@ from typing import Literal
 
 from bakeoff.bundled import __file__ as bundled
 from bakeoff.doors.agents.exercises import find_exercises
+from bakeoff.doors.agents.plan import ExercisesRequest
 from bakeoff.doors.agents.plan import case_of as case_of_exercise
-from bakeoff.doors.agents.request import ExercisesRequest
 from bakeoff.doors.components.plan import case_of as case_of_suite
 from bakeoff.doors.components.suites import discover
 from bakeoff.grading.cases import GradedCase, graded_case

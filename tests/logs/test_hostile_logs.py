@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from bakeoff.errors import BakeoffError, RunFolderError, UsageError
-from bakeoff.logs.archives import Archive
-from bakeoff.logs.heads import outer_keys
-from bakeoff.logs.importing import import_log
-from bakeoff.logs.reader import Choices, ForeignLogReader
+from bakeoff.logs.inspect_logs import Archive
+from bakeoff.logs.reader import Choices, ForeignLogReader, import_log
+from bakeoff.logs.trials import outer_keys
 from bakeoff.record import Record
 from bakeoff.report.readers import Source, open_source
 

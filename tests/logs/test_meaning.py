@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.logs.importing import import_log
-from bakeoff.logs.reader import Choices, ForeignLogReader
+from bakeoff.logs.reader import Choices, ForeignLogReader, import_log
 from bakeoff.plan import Plan
 from bakeoff.record import TESTS, Reasoning, Record, Text, ToolCall
 from bakeoff.report.exports.inspect_log import write_inspect_log

@@ -18,6 +18,8 @@ from bakeoff.verdict import Verdict
 from ..models.loopback import Act, Loopback, failure, plan_of
 from .conftest import CANARY, QUICK
 
+pytestmark = pytest.mark.full
+
 Ask = Callable[..., Awaitable[Record]]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.models.cache_simulation import simulate, simulate_suites
+from bakeoff.models.estimate import simulate, simulate_suites
 from bakeoff.models.prices import Price, Tier
 from bakeoff.record import Usage
 

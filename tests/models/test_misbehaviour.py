@@ -13,6 +13,8 @@ from bakeoff.verdict import Verdict
 
 from .loopback import Act, Loopback, Received, failure, plan_of
 
+pytestmark = pytest.mark.full
+
 Ask = Callable[..., Awaitable[Record]]
 CarryOut = Callable[..., Awaitable[list[Record]]]
 MakeSpec = Callable[..., SubjectSpec]

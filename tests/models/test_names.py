@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import PlanError, UsageError
-from bakeoff.models.check import what_is_missing
+from bakeoff.models.access import what_is_missing
 from bakeoff.models.providers import (
     BUILT_IN,
     ModelName,

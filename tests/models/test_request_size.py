@@ -2,7 +2,7 @@
 
 import pytest
 
-from bakeoff.models.request_size import is_refused_for_size
+from bakeoff.models.replies import is_refused_for_size
 
 BUSY = (
     "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000. Try again in 2s."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bakeoff.models.usage import Reply, reported_counts
+from bakeoff.models.replies import Reply, reported_counts
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from bakeoff.record import ToolCall, Usage
 from bakeoff.sdk_results import recognise
+from bakeoff.sdk_results.plain_data import TaskResult
 from bakeoff.sdk_results.readers import is_agents_run
-from bakeoff.sdk_results.task_result import TaskResult
 
 
 def found_in(value: Any) -> TaskResult:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, computed_field
 
 from bakeoff.record import ToolCall, Usage
 from bakeoff.sdk_results import recognise
-from bakeoff.sdk_results.task_result import TaskResult
+from bakeoff.sdk_results.plain_data import TaskResult
 
 Made = Mapping[str, Any]
 

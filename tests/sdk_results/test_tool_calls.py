@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from bakeoff.record import Step, ToolCall
-from bakeoff.sdk_results.task_result import TaskResult
+from bakeoff.sdk_results.plain_data import TaskResult
 
 MOMENT = 1_700_000_000.0
 

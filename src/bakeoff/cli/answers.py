@@ -14,7 +14,7 @@ from pydantic.types import StringConstraints
 
 from bakeoff._kernel.files import open_file, write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff.doors.components.request import JOINED, ComponentsRequest
+from bakeoff.doors.components.plan import JOINED, ComponentsRequest
 from bakeoff.errors import UsageError
 from bakeoff.storage.redaction import Redactor, known_secrets, secrets_in
 

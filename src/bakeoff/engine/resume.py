@@ -8,7 +8,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.stats.decisions import PairDecisions, random_order
+from bakeoff.stats.sequential import PairDecisions, random_order
 from bakeoff.storage.journal import SpentTokens, record_at
 from bakeoff.storage.journal_lines import Damage, note_damage
 from bakeoff.storage.run_folder import RunFolder

@@ -15,7 +15,7 @@ from bakeoff.options import RunOptions
 from bakeoff.record import NO_USAGE, Usage
 
 if TYPE_CHECKING:
-    from bakeoff.stats.decisions import PairDecisions
+    from bakeoff.stats.sequential import PairDecisions
 
 
 @dataclass(slots=True)

@@ -6,8 +6,6 @@ from typing import Any
 
 from bakeoff._kernel.json import as_json
 from bakeoff.logs.atif import AtifTrajectory, agent_subject
-from bakeoff.logs.folders import child_folders, file_in
-from bakeoff.logs.heads import first_bytes, outer_keys
 from bakeoff.logs.trials import (
     Amount,
     Count,
@@ -16,7 +14,11 @@ from bakeoff.logs.trials import (
     LoggedTrial,
     broken,
     check,
+    child_folders,
+    file_in,
+    first_bytes,
     name_of,
+    outer_keys,
     read_json,
     score_of,
     seconds_between,

@@ -2,10 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +18,94 @@ from pydantic import JsonValue, ValidationError
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import visible
+from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.logs.formats import FORMATS, detect, known_formats
-from bakeoff.logs.trials import RECORDED, ForeignLog, LoggedTrial, name_of, text_of
+from bakeoff.logs.trials import (
+    RECORDED,
+    ForeignLog,
+    LoggedTrial,
+    child_folders,
+    file_in,
+    first_bytes,
+    name_of,
+    outer_keys,
+    text_of,
+)
+from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
-from bakeoff.record import Phase, Record, Score
-from bakeoff.report.readers import Circumstances, Description
+from bakeoff.record import NO_USAGE, Phase, Record, Score
+from bakeoff.report.readers import Circumstances, Description, Source
 from bakeoff.storage.redaction import Redactor, known_secrets
+from bakeoff.storage.run_folder import RunFolder, new_run_folder
+from bakeoff.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of logs. The module that reads it is imported when it is needed."""
+
+    what: str
+    home: str  # module:function
+
+    def read(self, path: Path) -> ForeignLog:
+        """Read a log, or raise an error that says what is wrong in it."""
+        module, _, name = self.home.partition(":")
+        made: Callable[[Path], ForeignLog] = getattr(import_module(f"bakeoff.logs.{module}"), name)
+        return made(path)
+
+
+FORMATS = {
+    "inspect": Format("Inspect logs, .eval", "inspect_logs:read_archive"),
+    "inspect-json": Format("Inspect logs, .json", "inspect_logs:read_json_log"),
+    "harbor": Format("Harbor job and trial folders", "harbor:read_job"),
+    "atif": Format("ATIF trajectories, .json", "atif:read_trajectory"),
+    "promptfoo": Format("promptfoo output, .json", "promptfoo:read_output"),
+    "promptfoo-lines": Format("promptfoo output, .jsonl", "promptfoo:read_lines"),
+    "deepeval": Format("DeepEval test runs, .json", "deepeval:read_test_run"),
+    "pydantic-evals": Format("pydantic-evals reports, .json", "pydantic_evals:read_report"),
+    "swebench": Format("SWE-bench reports, .json, or a folder of them", "swebench:read_report"),
+}
+
+
+def known_formats() -> str:
+    """Return the list of formats for messages."""
+    return ", ".join(f"{name} ({each.what})" for name, each in FORMATS.items())
+
+
+def detect(path: Path) -> str | None:
+    """Return the name of the format of a file or folder by its content, or None if it is not known."""
+    if path.is_dir():
+        return _format_of_folder(path)
+    if not path.is_file():
+        return None
+    head = first_bytes(path)
+    if head.startswith(b"PK\x03\x04"):
+        return "inspect" if any(word in head for word in (b"_journal/", b"header.json", b"samples/")) else None
+    keys, first = outer_keys(head)
+    return next((name for name, is_it in _BY_KEYS.items() if is_it(keys, first, head)), None)
+
+
+def _format_of_folder(folder: Path) -> str | None:
+    from bakeoff.logs.harbor import trial_folders
+
+    if trial_folders(folder):
+        return "harbor"
+    reports = (file_in(each, "report.json") for each in child_folders(folder))
+    return "swebench" if any(report and detect(report) == "swebench" for report in reports) else None
+
+
+_Test = Callable[[set[str], set[str], bytes], bool]
+# Given the outer keys as far as the first bytes have them, those of the first object inside, and these bytes.
+_BY_KEYS: dict[str, _Test] = {
+    "atif": lambda keys, _, head: "schema_version" in keys and b'"ATIF-v' in head,
+    "inspect-json": lambda keys, _, __: "eval" in keys and bool(keys & {"version", "status"}),
+    "promptfoo": lambda keys, _, __: {"evalId", "results"} <= keys or {"results", "config"} <= keys,
+    "promptfoo-lines": lambda keys, _, __: {"promptIdx", "testIdx", "success"} <= keys,
+    "deepeval": lambda keys, _, head: bool(keys & {"testCases", "testRunData"}) and b'"metricsData"' in head,
+    "pydantic-evals": lambda keys, _, head: {"name", "cases"} <= keys and b'"evaluator_failures"' in head,
+    "swebench": lambda keys, inner, _: "resolved_ids" in keys or {"patch_is_None", "resolved"} <= inner,
+}
+
 
 DOOR = "imported"
 IMPORTED = "imported"
@@ -70,6 +155,7 @@ class LogFile:
 
     @cached_property
     def log(self) -> ForeignLog:
+        """Return the log, read by its format. Raise UsageError if the format is not known."""
         name = self.choices.format or detect(self.path)
         if name is None:
             state = "is not a log of a known format" if self.path.exists() else "does not exist"
@@ -98,6 +184,7 @@ class LogFile:
 
     @property
     def plan(self) -> Plan:
+        """Return the plan that the log implies: its cases, subjects and scorers."""
         return self._survey[0]
 
     @property
@@ -151,6 +238,7 @@ class LogFile:
 
     @cached_property
     def source(self) -> LogSource:
+        """Return where the run comes from, for its plan and its page."""
         return LogSource(
             tool=self.log.tool,
             version=self.log.version,
@@ -282,6 +370,40 @@ class ForeignLogReader:
         return self.open(path).records()
 
     def open(self, path: Path) -> LogFile:
+        """Return the log at a path. The last one is kept, because a path is described and then read."""
         if self._last is None or self._last.path != path:
             self._last = LogFile(path, self._choices)
         return self._last
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRun:
+    """The run that was made of a log, and how many trials of it have each verdict."""
+
+    folder: RunFolder
+    plan: Plan
+    verdicts: Counter[Verdict]
+
+
+def import_log(path: Path, results: Path, choices: Choices) -> ImportedRun:
+    """Write the plan and records of a log to a new run folder. A log that cannot be read to its end leaves none."""
+    reader = ForeignLogReader(choices)
+    source = Source(path, reader)
+    plan = source.plan
+    began, ended = reader.open(path).span or (time.time(), time.time())
+    folder = new_run_folder(results, plan.name)
+    facts = plan.settings[IMPORTED]
+    total, verdicts = NO_USAGE, Counter[Verdict]()
+    try:
+        with RunJournal(folder, RunOptions().redactor()) as journal:
+            journal.start(plan, made_here=False, time=began, imported=facts, imported_at=time.time())
+            for record in source.records():
+                journal.append(record)
+                total += record.spent
+                verdicts[record.verdict] += 1
+            journal.add_usage("", total, total)
+            journal.end("imported", time=ended)
+    except BaseException:
+        shutil.rmtree(folder.path, ignore_errors=True)  # it may have no plan yet, so it is no run to `delete`
+        raise
+    return ImportedRun(folder, plan, verdicts)

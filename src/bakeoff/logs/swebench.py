@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import RunFolderError
-from bakeoff.logs.folders import child_folders, file_in
 from bakeoff.logs.trials import (
     RECORDED,
     ForeignLog,
@@ -13,6 +12,8 @@ from bakeoff.logs.trials import (
     LoggedTrial,
     broken,
     check,
+    child_folders,
+    file_in,
     name_of,
     read_json,
     read_text,

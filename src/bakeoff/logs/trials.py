@@ -8,9 +8,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from bakeoff._kernel.files import read_file
+from bakeoff._kernel.files import open_file, read_file
 from bakeoff._kernel.json import as_json, clean_text, parse_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
@@ -115,7 +115,7 @@ def name_of(text: object, otherwise: str = "unnamed") -> str:
     return found if found.strip() else otherwise
 
 
-def text_of(value: JsonValue) -> str:
+def text_of(value: object) -> str:
     """Return a text as it is, None as an empty text, and other data as JSON."""
     from bakeoff.report.formatting import as_text
 
@@ -155,12 +155,12 @@ def score_of(name: object, value: object, reason: object = "", **metadata: Any) 
         number = None
         metadata = {"value": as_json(value), **metadata}
     known = {key: as_json(item) for key, item in metadata.items() if item is not None}
-    return Score(name=name_of(name, "score"), value=number, reason=text_of(as_json(reason)), metadata=known)
+    return Score(name=name_of(name, "score"), value=number, reason=text_of(reason), metadata=known)
 
 
 def broken(message: object, detail: object = "", kind: str = "", *, otherwise: str = "Error") -> Failure:
     """Return the failure of a trial that ended with an exception: never the subject's fault."""
-    text = text_of(as_json(message)).strip()
+    text = text_of(message).strip()
     if shown := _REPR.fullmatch(text):
         kind, text = kind or shown[1], shown[3]
     found = _EXCEPTION.match(kind or text)
@@ -168,5 +168,48 @@ def broken(message: object, detail: object = "", kind: str = "", *, otherwise: s
         kind="infra",
         type=found[1] if found else visible(kind, 60) or otherwise,
         message=text or "the log does not say why",
-        detail=text_of(as_json(detail)),
+        detail=text_of(detail),
     )
+
+
+_HEAD = 1 << 16
+# A string without an end is one token up to the end: read again from each of its quotes, it would take minutes.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|[{}\[\]]')
+
+
+def first_bytes(path: Path) -> bytes:
+    """Return the beginning of a file."""
+    with open_file(path) as file:
+        return file.read(_HEAD)
+
+
+def outer_keys(head: bytes) -> tuple[set[str], set[str]]:
+    """Return the keys of the first JSON object of a file, and those of the objects in it, as far as `head` has them."""
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    keys: tuple[set[str], set[str]] = (set(), set())
+    depth = 0
+    for found in _TOKEN.finditer(text) if text.startswith("{") else ():
+        if found[0] in "{[":
+            depth += 1
+        elif found[0] in "}]":
+            depth -= 1
+            if depth == 0:
+                break
+        elif depth in (1, 2) and text[found.end() : found.end() + 20].lstrip().startswith(":"):
+            keys[depth - 1].add(found[0][1:-1])
+    return keys
+
+
+def child_folders(folder: Path) -> list[Path]:
+    """Return the folders in a folder by name."""
+    return sorted(each for each in folder.iterdir() if not each.is_symlink() and each.is_dir())
+
+
+def file_in(folder: Path, *names: str) -> Path | None:
+    """Return a file below a folder, or None if there is none or a link leads to it."""
+    path = folder
+    for name in names:
+        path = path / name
+        if path.is_symlink():
+            return None
+    return path if path.is_file() else None

@@ -1,15 +1,23 @@
 """HTTP clients for providers, and the pydantic-ai models that speak their APIs."""
 
 import ipaddress
+import json
 import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.request import getproxies
 
 import httpx2
+from openai.types import CompletionUsage, chat
+from openai.types.chat import ChatCompletionChunk
+from pydantic import ValidationError
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models import Model
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
+from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.providers import Provider as Dialect
 from pydantic_ai.providers import infer_provider_class
+from pydantic_ai.usage import RequestUsage
 
 from bakeoff.errors import UsageError
 from bakeoff.models.providers import GATEWAY, Provider
@@ -17,6 +25,7 @@ from bakeoff.replay.http import RECORDED_ELSEWHERE
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
 
 _CONNECT_SECONDS = 15.0
 _NO_KEY = "none"  # the SDKs require a value, and local servers ignore it
@@ -91,14 +100,14 @@ _MODULES = {"anthropic": "pydantic_ai.models.anthropic", "google": "pydantic_ai.
 def preload(provider: Provider) -> None:
     """Import the SDK of a provider, which takes seconds, before anyone waits for an answer."""
     if provider.wire not in ("scripted", "custom"):
-        import_module(_MODULES.get(provider.wire, "bakeoff.models.openai_chat"))
+        import_module(_MODULES.get(provider.wire, "bakeoff.models.clients"))
 
 
 def _openai(provider: Provider, model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:
     from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIResponsesModel
 
-    from bakeoff.models.openai_chat import REQUIRE_FINISH_REASON, ChatModel
+    from bakeoff.models.clients import REQUIRE_FINISH_REASON, ChatModel
 
     key = endpoint.api_key or _NO_KEY
     sdk = AsyncOpenAI(base_url=endpoint.base_url, api_key=key, http_client=client, max_retries=0)
@@ -131,3 +140,53 @@ def _google(model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model
     key, once = endpoint.api_key or _NO_KEY, HttpRetryOptions(attempts=1)
     dialect = GoogleProvider(api_key=key, base_url=endpoint.base_url, http_client=client, retry_options=once)
     return GoogleModel(model, provider=dialect)
+
+
+REQUIRE_FINISH_REASON = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+"""A stream without a finish reason was cut off. Half an answer must not be scored as a whole one."""
+
+
+class _Stream(OpenAIStreamedResponse):
+    def _map_usage(self, response: ChatCompletionChunk) -> RequestUsage:
+        response.usage = _valid_usage(response.usage)
+        return super()._map_usage(response)
+
+
+class ChatModel(OpenAIChatModel):
+    """Ignore a usage that makes no sense, and refuse an answer without choices."""
+
+    @property
+    def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
+        return _Stream
+
+    def _validate_completion(self, response: chat.ChatCompletion) -> Any:
+        if not response.choices:
+            raise UnexpectedModelBehavior(_without_choices(response))
+        response.usage = _valid_usage(response.usage)
+        return super()._validate_completion(response)
+
+
+def _without_choices(response: chat.ChatCompletion) -> str:
+    """Say what the provider sent instead of an answer: its own error first, and nothing that is empty."""
+    sent = response.model_dump(mode="json", exclude_none=True, warnings=False)
+    error = sent.pop("error", None)
+    found = error.get("message") if isinstance(error, dict) else error
+    code = error.get("code") if isinstance(error, dict) else None
+    said = f"{found} (code {code})" if found and code is not None else found
+    rest = {name: value for name, value in sent.items() if value}
+    what = f"an answer without choices{f': {json.dumps(rest)[:500]}' if rest else ''}"
+    return f"{str(said)[:500]}: {what}" if said else what
+
+
+def _valid_usage(usage: CompletionUsage | None) -> CompletionUsage | None:
+    """Return the usage with its total, which some servers leave out, or None if the counts are invalid."""
+    if usage is None:
+        return None
+    given = usage.model_dump(warnings=False)
+    counts = [given.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    if not all(isinstance(count, int) and count >= 0 for count in counts):
+        return None
+    try:
+        return CompletionUsage.model_validate({**given, "total_tokens": sum(counts)})
+    except ValidationError:
+        return None

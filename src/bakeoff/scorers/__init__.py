@@ -10,33 +10,29 @@ from bakeoff._kernel.imports import lazy_imports
 from bakeoff.scorers.registry import scorer_kinds
 
 if TYPE_CHECKING:
+    from bakeoff.scorers.adapters import *  # noqa: F403
     from bakeoff.scorers.asking import *  # noqa: F403
     from bakeoff.scorers.checks import *  # noqa: F403
     from bakeoff.scorers.command import *  # noqa: F403
-    from bakeoff.scorers.conversations import *  # noqa: F403
-    from bakeoff.scorers.function import *  # noqa: F403
+    from bakeoff.scorers.fixed_questions import *  # noqa: F403
     from bakeoff.scorers.json_match import *  # noqa: F403
     from bakeoff.scorers.judge import *  # noqa: F403
     from bakeoff.scorers.measures import *  # noqa: F403
-    from bakeoff.scorers.preference import *  # noqa: F403
-    from bakeoff.scorers.rag import *  # noqa: F403
     from bakeoff.scorers.rubric import *  # noqa: F403
     from bakeoff.scorers.semantic import *  # noqa: F403
-    from bakeoff.scorers.spans import *  # noqa: F403
     from bakeoff.scorers.text import *  # noqa: F403
     from bakeoff.scorers.tool_calls import *  # noqa: F403
-    from bakeoff.scorers.trajectory import *  # noqa: F403
     from bakeoff.scorers.values import *  # noqa: F403
 
 _HELPERS = {
     "ask_judge": "asking",
     "Check": "checks",
     "Criterion": "rubric",
-    "function_scorer": "function",
+    "function_scorer": "adapters",
     "Fuzzy": "values",
-    "select_best": "preference",
-    "Span": "spans",
-    "spans_of": "spans",
+    "select_best": "judge",
+    "Span": "measures",
+    "spans_of": "measures",
 }
 _HOMES = {each.name: each.module for each in scorer_kinds().values()}
 _HOMES |= {name: f"{__name__}.{module}" for name, module in _HELPERS.items()}

@@ -1,25 +1,31 @@
-"""Use evaluators of pydantic-evals, metrics of DeepEval and scorers of autoevals as scorers.
+"""Score with code of others: a function of the user, or the evaluators of other packages.
 
-They are recognised by the names of their classes, and their packages are imported only when one is used. An error that
-they raise is recorded as the grader's failure.
+Evaluators of pydantic-evals, metrics of DeepEval and scorers of autoevals are recognised by the names of their classes,
+and their packages are imported only when one is used. An error that they raise is recorded as the grader's failure.
 """
 
+import asyncio
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import FunctionType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
+from bakeoff._kernel.imports import import_target, revision_of, target_of
 from bakeoff._kernel.json import as_json
+from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
-from bakeoff.protocols import Scored, ScoreInput
+from bakeoff.plan import ScorerSpec, describe, read_options
+from bakeoff.protocols import Needs, Scored, ScoreInput
 from bakeoff.record import Score, ToolCall, Usage
+from bakeoff.scorers.configurable import ConfigurableScorer
+from bakeoff.scorers.registry import scorer
 
 _Function = Callable[[ScoreInput], Any]
 _OURS = "bakeoff.scorers."  # modules of scorers that need no adapter
@@ -88,6 +94,7 @@ class PydanticEvaluator:
 
     @property
     def name(self) -> str:
+        """Return the name that pydantic-evals gives to the evaluation."""
         return str(self.evaluator.get_default_evaluation_name())
 
     async def __call__(self, given: ScoreInput) -> Scored:
@@ -138,6 +145,7 @@ class DeepEvalMetric:
 
     @property
     def name(self) -> str:
+        """Return the metric's own name, or else the name of its class."""
         name = getattr(self.metric, "__name__", None)
         return name if isinstance(name, str) else type(self.metric).__name__
 
@@ -217,6 +225,7 @@ class AutoevalsScorer:
 
     @property
     def name(self) -> str:
+        """Return the name that autoevals gives to the scorer."""
         return str(self.scorer._name())
 
     async def __call__(self, given: ScoreInput) -> Scored:
@@ -255,3 +264,48 @@ def _share(name: str, value: float) -> float:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else to_json(as_json(value)).decode()
+
+
+class FunctionScorerOptions(FrozenModel):
+    """The options of the kind `function` in a plan: the function as `module:function`."""
+
+    target: str
+
+
+@scorer("function", main="target")
+@dataclass(frozen=True, slots=True)
+class Function(ConfigurableScorer):
+    """A callable `(ScoreInput) -> Score | float | bool | None`, sync or async."""
+
+    function: Callable[[ScoreInput], Scored | Awaitable[Scored]]
+    name: str
+    needs: ClassVar[Needs] = Needs()  # it may ask a judge, whose usage is counted apart
+
+    @classmethod
+    def from_spec(cls, spec: ScorerSpec) -> Self:
+        """Import the function that a plan names. Raise UsageError if that fails."""
+        target = read_options(spec, FunctionScorerOptions).target
+        return cls(import_target(target, describe(spec)), target.rpartition(":")[2])
+
+    @classmethod
+    def options_model(cls) -> type[FrozenModel]:
+        return FunctionScorerOptions
+
+    def __post_init__(self) -> None:
+        """Check nothing: in Python, a function is given instead of the options of a plan."""
+
+    async def __call__(self, given: ScoreInput) -> Scored:
+        # In a task of its own: a function may cancel its task, and this one has a trial to finish.
+        return await asyncio.create_task(self._scored(given))
+
+    async def _scored(self, given: ScoreInput) -> Scored:
+        try:
+            scored: Scored = await call(self.function, given)
+        except SystemExit as error:
+            raise GraderError(f"called sys.exit({error.code!r})") from error
+        return scored
+
+
+def function_scorer(function: Callable[[ScoreInput], Scored | Awaitable[Scored]]) -> ScorerSpec:
+    """Return the spec of a function that can be imported by name."""
+    return ScorerSpec(kind="function", options={"target": target_of(function)}, revision=revision_of(function))

@@ -14,9 +14,8 @@ from bakeoff.errors import GraderError
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
-from bakeoff.scorers.patterns import is_found
 from bakeoff.scorers.registry import scorer
-from bakeoff.scorers.text import as_text
+from bakeoff.scorers.text import as_text, is_found
 
 _SECONDS = 10.0  # for one search for a pattern
 _MAX_STARTS = 1000  # places of an output at which JSON is looked for

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_valida
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.yaml import Key
-from bakeoff.scorers.patterns import is_found
+from bakeoff.scorers.text import is_found
 
 _SEARCH_SECONDS = 5.0
 _MAX_SHOWN_LENGTH = 200
@@ -75,7 +75,14 @@ _KEYS = frozenset(Matcher.model_fields)
 
 
 def is_matcher(expected: JsonValue) -> bool:
+    """Return whether a value is an object that says how to compare, and not one to compare with."""
     return isinstance(expected, dict) and bool(expected) and expected.keys() <= _KEYS and expected.keys() != {"value"}
+
+
+def has_matcher(expected: JsonValue) -> bool:
+    """Return True if a value, or any value inside it, is a matcher."""
+    inner = expected.values() if isinstance(expected, dict) else expected if isinstance(expected, list) else ()
+    return is_matcher(expected) or any(map(has_matcher, inner))
 
 
 def matcher_problems(expected: JsonValue, place: Key = ()) -> list[tuple[Key, str]]:

@@ -1,13 +1,20 @@
-"""Score the time and the cost of an answer: `latency` and `cost`."""
+"""Score what was measured during an attempt: `latency`, `cost`, and the OpenTelemetry `spans` of an application."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar
 
-from pydantic import JsonValue, NonNegativeFloat, PositiveFloat
+from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveFloat
 
-from bakeoff.protocols import ScoreInput
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.tracing import SPANS, SpanCollection, can_collect
+from bakeoff.errors import GraderError, UsageError
+from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.registry import scorer
+from bakeoff.scorers.values import a_few
 
 
 @scorer("latency", main="max_ms")
@@ -45,3 +52,79 @@ class Cost(ConfigurableScorer):
 def _within(name: str, reason: str, *, within: bool, measured: dict[str, JsonValue]) -> Score:
     metadata = {"rationale": reason, **measured}
     return Score(name=name, value=float(within), reason="" if within else reason, metadata=metadata)
+
+
+class Span(FrozenModel):
+    """One finished span of an application."""
+
+    name: str
+    id: str
+    parent: str | None = None
+    started: float = Field(description="seconds since the epoch")
+    ms: float
+    error: str | None = None
+    attributes: dict[str, JsonValue] = {}
+
+
+def spans_of(given: ScoreInput) -> tuple[Span, ...]:
+    """Return the spans that the application made for a case, in the order of their starts.
+
+    They are collected for suites with a scorer `Spans`; raises GraderError where they were not.
+    """
+    return tuple(Span.model_validate(span) for span in _collected(given)["spans"])
+
+
+def _collected(given: ScoreInput) -> dict[str, Any]:
+    found: Any = given.transcript.metadata.get(SPANS)
+    if not isinstance(found, dict):
+        raise GraderError(f"case {given.case.id!r}: no spans were collected: add a scorer `Spans` to the suite")
+    return found
+
+
+@scorer("spans")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spans(ConfigurableScorer):
+    """Scores 1 when the spans that the application made for a case are as they should be.
+
+    `calls_of` says, by name or pattern such as `execute_tool *`, how many spans there must be, or the least and the
+    most. A case without any span is a `grader` error, unless `max_spans` is 0.
+    """
+
+    calls_of: Mapping[str, NonNegativeInt | tuple[NonNegativeInt, NonNegativeInt]] | None = None
+    max_spans: NonNegativeInt | None = None
+    no_error_spans: bool = True
+    name: str = "spans"
+    needs: ClassVar[Needs] = Needs(resources=(SpanCollection(),))
+
+    def __post_init__(self) -> None:
+        ConfigurableScorer.__post_init__(self)
+        for pattern, wanted in (self.calls_of or {}).items():
+            if not isinstance(wanted, int) and wanted[0] > wanted[1]:
+                raise UsageError(f"scorer {self.name!r}: calls_of {pattern!r}: {wanted[0]} to {wanted[1]} is no range")
+        if not can_collect():
+            raise UsageError(f"scorer {self.name!r}: OpenTelemetry is not installed: pip install 'bakeoff[otel]'")
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        spans, count = spans_of(given), int(_collected(given)["count"])
+        if not count and self.max_spans != 0:
+            raise GraderError(
+                f"case {given.case.id!r}: the application made no spans: instrument it with OpenTelemetry; spans of "
+                "other processes are not seen"
+            )
+        too_many = self.max_spans is not None and count > self.max_spans
+        problems = [f"{count} spans, at most {self.max_spans} allowed"] if too_many else []
+        counted = (_count_problem(spans, name, wanted) for name, wanted in (self.calls_of or {}).items())
+        problems += filter(None, counted)
+        failed = [f"{span.name} ({span.error})" for span in spans if span.error is not None]
+        problems += [f"failed: {a_few(failed)}"] if failed and self.no_error_spans else []
+        reason = "; ".join(problems) or f"{count} spans"
+        told: dict[str, JsonValue] = {"rationale": reason, "spans": count}
+        return Score(name=self.name, value=float(not problems), reason=reason, metadata=told)
+
+
+def _count_problem(spans: tuple[Span, ...], pattern: str, wanted: int | tuple[int, int]) -> str | None:
+    least, most = (wanted, wanted) if isinstance(wanted, int) else wanted
+    made = sum(fnmatchcase(span.name, pattern) for span in spans)
+    if least <= made <= most:
+        return None
+    return f"{made} spans {pattern!r}, not {least if least == most else f'{least} to {most}'}"

@@ -20,7 +20,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import in_our_words
 from bakeoff.errors import GraderError, TrialError, UsageError
 from bakeoff.scorers.configurable import NAMED_FUNCTION
-from bakeoff.scorers.patterns import search
+from bakeoff.scorers.text import search
 
 Match: TypeAlias = Annotated[Literal["strict", "fuzzy"] | Callable[[Any, Any], Any], NAMED_FUNCTION]
 """How to compare: a name, or a function of the expected and the actual value."""
@@ -227,6 +227,7 @@ def _refusal(function: Callable[..., Any], place: str, actual: Any, *values: Any
 
 
 def name_of(function: Callable[..., Any]) -> str:
+    """Return the name of a function, or of the class of another callable."""
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
 
 

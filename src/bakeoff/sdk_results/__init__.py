@@ -15,8 +15,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
 
-from bakeoff.sdk_results.foreign import foreign_class
-from bakeoff.sdk_results.plain_data import as_dict, has_class, is_a, plain_data
+from bakeoff.sdk_results.plain_data import TaskResult, as_dict, has_class, is_a, plain_data
 from bakeoff.sdk_results.readers import (
     ResultBuilder,
     is_agents_run,
@@ -35,8 +34,7 @@ from bakeoff.sdk_results.readers import (
     read_response,
     read_vercel,
 )
-from bakeoff.sdk_results.task_result import TaskResult
-from bakeoff.sdk_results.unknown import unknown_part
+from bakeoff.sdk_results.unknown_parts import foreign_class, unknown_part
 
 __all__ = ["foreign_class", "recognise", "unknown_part"]
 

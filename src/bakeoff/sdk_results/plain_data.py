@@ -2,13 +2,17 @@
 
 import base64
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue, model_validator
 from pydantic_core import from_json
+
+from bakeoff._kernel.json import as_json
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 
 _DEEPEST = 40
 _MOST = 200_000  # values in one object
@@ -25,6 +29,7 @@ def classes_of(value: Any) -> tuple[type, ...]:
 
 
 def named_in(classes: tuple[type, ...], package: str, *names: str) -> bool:
+    """Return whether one of the classes has one of the names and comes from the package or a module in it."""
     return any(
         base.__name__.partition("[")[0] in names and f"{base.__module__}.".startswith(f"{package}.") for base in classes
     )
@@ -133,3 +138,46 @@ def _part_text(part: Any) -> str | None:
         return part
     spoken = isinstance(part, dict) and part.get("type", "text") in ("text", "output_text") and not part.get("thought")
     return part["text"] if spoken and isinstance(part.get("text"), str) else None
+
+
+_OPTIONAL = ("tool_calls", "usage", "metadata")
+
+
+class TaskResult(FrozenModel):
+    """An answer with its tool calls and usage. `result` may be any object; a record keeps its JSON."""
+
+    result: Any = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = NO_USAGE
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            result: Any = None,
+            tool_calls: Sequence[ToolCall | Mapping[str, Any]] | None = None,
+            usage: Usage | None = None,
+            metadata: Mapping[str, Any] | None = None,
+        ) -> None: ...
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_given(cls, data: Any) -> Any:
+        """Accept JavaScript's name of the tool calls, None for what was not measured, and any metadata."""
+        if not isinstance(data, dict):
+            return data
+        if "toolCalls" in data and "tool_calls" not in data:
+            data = {("tool_calls" if name == "toolCalls" else name): value for name, value in data.items()}
+        given = {name: value for name, value in data.items() if value is not None or name not in _OPTIONAL}
+        return {**given, "metadata": as_json(given["metadata"])} if "metadata" in given else given
+
+    def transcript(self) -> Transcript:
+        """Return the result as the transcript of a trial."""
+        return Transcript(
+            output=as_json(self.result),
+            steps=(Step(parts=self.tool_calls),) if self.tool_calls else (),
+            usage=self.usage,
+            metadata=self.metadata,
+        )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bakeoff.errors import InfraError
-from bakeoff.models.request_size import is_refused_for_size
+from bakeoff.models.replies import is_refused_for_size
 from bakeoff.sdk_results.plain_data import classes_of
 
 _PACKAGES = frozenset(

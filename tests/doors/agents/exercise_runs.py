@@ -5,8 +5,7 @@ from typing import Any
 
 from bakeoff.doors import door_of
 from bakeoff.doors.agents.exercises import find_exercises
-from bakeoff.doors.agents.plan import build_plan
-from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.plan import ExercisesRequest, build_plan
 from bakeoff.engine.run import run
 from bakeoff.grading.cases import GradedCase
 from bakeoff.options import RunOptions

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.agents.exercises import STANDARD, Exercise, find_exercises
-from bakeoff.doors.agents.plan import case_of
-from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.plan import ExercisesRequest, case_of
 from bakeoff.errors import UsageError
 from bakeoff.grading.cases import graded_case
 

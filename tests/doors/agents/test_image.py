@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bakeoff.doors.agents.agents import known_agents
-from bakeoff.doors.agents.image import CONTAINERFILE, plan_image
+from bakeoff.doors.agents.agents import CONTAINERFILE, known_agents, plan_image
 from bakeoff.errors import UsageError
 
 from ...warm_bakeoff import Bakeoff
+
+pytestmark = pytest.mark.full
 
 NO_ENGINE = {"PATH": "/nowhere"}
 

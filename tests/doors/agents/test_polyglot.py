@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.agents.exercises import find_exercises
-from bakeoff.doors.agents.plan import case_of
-from bakeoff.doors.agents.request import ExercisesRequest
+from bakeoff.doors.agents.plan import ExercisesRequest, case_of
 from bakeoff.doors.agents.verify import gradable_exercises
 from bakeoff.errors import UsageError
 from bakeoff.plan import HIDDEN
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.commands import CommandRunner, tools_of
-from bakeoff.toolchains.skips import undo_disabled
-from bakeoff.toolchains.tracks import JAVA, RUST
+from bakeoff.toolchains.tracks import JAVA, RUST, undo_disabled
 
 from .small_tracks import DOUBLE, Files, write_files
 

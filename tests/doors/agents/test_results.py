@@ -326,7 +326,7 @@ def test_an_unfinished_result_has_no_rank_beside_complete_ones() -> None:
 def test_unfinished_results_are_ranked_among_themselves_where_no_other_is_there() -> None:
     files = [unfinished("a", 8, 9, 40), unfinished("b", 0, 9, 40)]
     board = rank_agents(AgentResult(Path("results") / f"{n}.json", file) for n, file in enumerate(files))
-    assert [(one.key, one.standing.best, one.entry.ranked) for one in board] == [
+    assert [(one.key, one.entry.standing.best, one.entry.ranked) for one in board] == [
         ("a-default", 1, True),
         ("b-default", 2, True),
     ]

@@ -17,7 +17,7 @@ from bakeoff.verdict import Verdict
 from .exercise_runs import CANARY, SOLVE, carried_out, outcome, planned, said, tried
 from .small_tracks import agent_file, bytes_of, overwrite, write_track
 
-pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("in_a_folder_of_its_own")]
 
 
 async def test_the_oracle_solves_everything_and_nop_nothing(track: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bakeoff.verdict import Verdict
 from .exercise_runs import carried_out, outcome, planned, tried, typescript_case
 from .small_tracks import DOUBLE, overwrite
 
-pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("in_a_folder_of_its_own")]
 
 
 HONEST = {

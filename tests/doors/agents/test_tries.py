@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.doors.agents.tries import tries_section
+from bakeoff.doors.agents.scoring import tries_section
 from bakeoff.record import Record
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.subjects.agent_run import AgentRun, agent_run_in, joined, patch_in

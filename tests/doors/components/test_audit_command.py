@@ -5,7 +5,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from .small_suites import ADDER, write_suites
+
+pytestmark = pytest.mark.full
 
 Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
 QUICK = ("--rounds", "1", "--mutants", "6", "--cheats", "1")

@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from bakeoff._kernel.json import CleanJson
-from bakeoff.doors.components.plan import case_of
-from bakeoff.doors.components.request import ComponentsRequest, command_line
+from bakeoff.doors.components.plan import ComponentsRequest, case_of, command_line
 from bakeoff.doors.components.results.steps import TEST_COMPONENT
 from bakeoff.doors.components.suites import discover
 from bakeoff.doors.components.tools import component_tools
@@ -18,6 +19,8 @@ from bakeoff.options import RunOptions
 from bakeoff.record import TestShares
 
 from .small_suites import ADDER
+
+pytestmark = pytest.mark.full
 
 NUMBERS = range(1, 7)
 TESTS = "from adder import add\n" + "".join(

@@ -9,11 +9,13 @@ from bakeoff.doors.components.sections import components_sections
 from bakeoff.plan import Case, Grading
 from bakeoff.report.blocks import DoorParts
 from bakeoff.report.render.html import read_file_entries
-from bakeoff.report.render.html.entries import IndexEntry, Unreadable
+from bakeoff.report.render.html.index_page import IndexEntry, Unreadable
 from bakeoff.report.render.html.run_page import write_run_page
 
 from ...report.runs import plan_of, record_of, write_run
 from ...warm_bakeoff import Bakeoff
+
+pytestmark = pytest.mark.full
 
 DATA = Path(__file__).parent / "data"
 

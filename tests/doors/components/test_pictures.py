@@ -4,11 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Page
 
 from ...report.render.html.browser import Chromium
 from ...warm_bakeoff import Bakeoff
 from .small_suites import calling, scripted, write_suites
+
+pytestmark = pytest.mark.full
 
 CARD = {
     "prompt.md": "A card with a greeting.\n",

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.doors.components.plan import build_plan
-from bakeoff.doors.components.request import ComponentsRequest, command_line
-from bakeoff.doors.components.suite_layout import Layout
-from bakeoff.doors.components.suites import ComponentSuite
+from bakeoff.doors.components.plan import ComponentsRequest, build_plan, command_line
+from bakeoff.doors.components.suites import ComponentSuite, Layout
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 

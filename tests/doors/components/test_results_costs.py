@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.components.costs import bill_of
+from bakeoff.doors.components.results.write import bill_of
 from bakeoff.models.prices import Price, format_cost, format_mtok_cost, split_costs
 from bakeoff.record import Record, Step, Transcript, Usage
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bakeoff.doors.components.results.names import (
+from bakeoff.doors.components.results.model import (
     sanitize_model_name,
     stamp_in,
     timestamped_name,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.components.results.model import ComponentsResult
+from bakeoff.doors.components.results.model import ComponentsResult, StepResult
 from bakeoff.doors.components.results.read import (
     ResultFileReader,
     parse_result,
@@ -14,10 +14,9 @@ from bakeoff.doors.components.results.read import (
     read_result,
     records_of,
 )
-from bakeoff.doors.components.results.write import result_files, result_of
+from bakeoff.doors.components.results.steps import read_step
 from bakeoff.errors import RunFolderError
-from bakeoff.plan import Plan
-from bakeoff.record import Reasoning, Record, Text, ToolCall
+from bakeoff.record import Part, Reasoning, Record, Text, ToolCall
 from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.leaderboard.ranking import rank_sources
 from bakeoff.report.readers import Source, open_source
@@ -36,15 +35,9 @@ def source_of(path: Path) -> Source:
     return open_source(path, (ResultFileReader(),))
 
 
-def again(plan: Plan, records: list[Record]) -> Any:
-    """The file that these records make, as other programs see it."""
-    [(_, result)] = result_files(plan, records)
-    return json.loads(result.to_json())
-
-
 def read_again(path: Path) -> Any:
-    source = source_of(path)
-    return again(source.plan, list(source.records()))
+    """The file as it was understood, as other programs see it."""
+    return json.loads(read_result(path).to_json())
 
 
 def expected_of(form: str) -> Any:
@@ -74,15 +67,16 @@ def as_run(source: Source, folder: Path) -> RunFolder:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_file_that_was_read_is_written_equal_in_every_field(form: str) -> None:
+def test_a_file_is_read_in_every_field(form: str) -> None:
     assert read_again(DATA / f"{form}.json") == expected_of(form)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_was_read_survives_a_run_folder(form: str, tmp_path: Path) -> None:
-    run = as_run(source_of(DATA / f"{form}.json"), tmp_path / "run")
-    plan = run.read_plan()
-    assert again(plan, list(run.latest_records(plan))) == expected_of(form)
+    source = source_of(DATA / f"{form}.json")
+    run = as_run(source, tmp_path / "run")
+    kept = {record.case: record for record in run.latest_records(run.read_plan())}
+    assert kept == {record.case: record for record in source.records()}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -98,18 +92,6 @@ def test_no_copy_of_the_file_is_kept_beside_the_records() -> None:
     kept = first.model_dump_json() + source.plan.model_dump_json()
     for once in ("State first, then a handler.", "3 of 4 failed", "# Counter Component Task"):
         assert kept.count(once) == 1
-
-
-def test_what_changes_in_the_records_changes_in_the_file() -> None:
-    source = source_of(DATA / "seed.json")
-    first, second = source.records()
-    assert first.transcript is not None
-    step = first.transcript.steps[0].model_copy(update={"parts": (Text(text="changed"),)})
-    transcript = first.transcript.model_copy(update={"steps": (step,), "metadata": {}})
-    changed = first.model_copy(update={"transcript": transcript, "artefacts": {"Component.svelte": "new"}})
-    test = again(source.plan, [changed, second])["tests"][0]
-    assert [step["content"] for step in test["steps"]] == [[{"type": "text", "text": "changed"}]]
-    assert test["resultWriteContent"] == "new"
 
 
 def test_steps_become_parts_in_which_a_call_holds_its_result() -> None:
@@ -242,7 +224,7 @@ def test_a_file_without_a_time_has_the_one_in_its_name(tmp_path: Path) -> None:
     assert record.started == 1725186030.0
 
 
-def test_results_in_a_strange_order_or_without_a_call_keep_their_places() -> None:
+def test_results_in_a_strange_order_or_without_a_call_become_calls() -> None:
     content: list[Any] = [
         {"type": "tool-result", "toolCallId": "z", "toolName": "late", "output": 1},
         {"type": "tool-call", "toolCallId": "a", "toolName": "t", "input": {"n": 1}},
@@ -250,33 +232,26 @@ def test_results_in_a_strange_order_or_without_a_call_keep_their_places() -> Non
         {"type": "text", "text": "between"},
         {"type": "tool-call", "toolCallId": "b", "toolName": "t", "input": {"n": 2}},
         {"type": "tool-call", "toolCallId": "b", "toolName": "t", "input": {"n": 3}},
-        {"type": "tool-result", "toolCallId": "b", "toolName": "t", "input": {"n": 2}, "output": []},
         {"type": "tool-result", "toolCallId": "b", "toolName": "t", "input": {"n": 3}, "output": {}},
     ]
-    assert blocks_again(content) == content
+    assert parts_of(content) == (
+        ToolCall(name="late", id="z", result=1),
+        ToolCall(name="t", id="a", arguments={"n": 1}),
+        Text(text="between"),
+        ToolCall(name="t", id="b", arguments={"n": 2}),
+        ToolCall(name="t", id="b", arguments={"n": 3}, result={}),
+    )
 
 
-def test_a_tool_that_threw_is_kept_as_what_the_model_was_told() -> None:
+def test_a_tool_that_threw_has_an_error_and_blocks_of_an_unknown_kind_are_passed_over() -> None:
     call = {"type": "tool-call", "toolCallId": "a", "toolName": "t", "input": {}}
-    told = {**call, "type": "tool-result", "output": {"error": "no such file"}}
-    assert blocks_again([call, {**call, "type": "tool-error", "error": "no such file"}]) == [call, told]
-    assert blocks_again([call, told]) == [call, told]
-
-
-def test_blocks_of_an_unknown_kind_and_unknown_fields_are_passed_over() -> None:
     source = {"type": "source", "sourceType": "url", "url": "https://example.org"}
-    text = {"type": "text", "text": "hi", "providerMetadata": {"x": 1}}
-    assert blocks_again([source, text]) == [{"type": "text", "text": "hi"}]
+    error = {**call, "type": "tool-error", "error": "no such file"}
+    assert parts_of([source, call, error]) == (ToolCall(name="t", id="a", arguments={}, error="no such file"),)
 
 
-def blocks_again(content: list[Any]) -> list[Any]:
-    step = {"content": content, "finishReason": "stop", "usage": {}, "warnings": [], "response": {}}
-    raw = {"tests": [{"testName": "t", "steps": [step]}], "metadata": {"model": "m"}}
-    result = parse_result(json.dumps(raw).encode(), "test")
-    plan = plan_of(result, "test")
-    written = result_of(plan, "m", 0, records_of(result, plan))
-    blocks: list[Any] = json.loads(written.to_json())["tests"][0]["steps"][0]["content"]
-    return blocks
+def parts_of(content: list[Any]) -> tuple[Part, ...]:
+    return read_step(StepResult.model_validate({"content": content})).parts
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -366,7 +341,7 @@ def test_a_file_beyond_all_measure_is_refused_unread(tmp_path: Path) -> None:
         _ = source_of(file).plan
 
 
-def test_a_file_without_tests_is_read_shown_and_written_again(tmp_path: Path) -> None:
+def test_a_file_without_tests_is_read_and_shown(tmp_path: Path) -> None:
     file = tmp_path / "result.json"
     file.write_text('{"tests": [], "metadata": {"model": "m"}}')
     assert read_again(file) == {"tests": [], "metadata": {"model": "m"}}

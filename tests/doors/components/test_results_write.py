@@ -9,7 +9,7 @@ import pytest
 
 from bakeoff.doors.components.results.model import percentage
 from bakeoff.doors.components.results.read import plan_of, read_result, records_of
-from bakeoff.doors.components.results.steps import write_own_step
+from bakeoff.doors.components.results.steps import write_step
 from bakeoff.doors.components.results.write import result_files, result_of
 from bakeoff.errors import UsageError
 from bakeoff.models.prices import Price
@@ -122,7 +122,7 @@ def written(plan: Plan, *records: Record, subject: str = MODEL, round_: int = 0)
 )
 def test_what_a_server_returned_is_written_in_the_form_of_its_protocol(result: Any, output: Any) -> None:
     call = ToolCall(name="search", id="1", arguments={}, result=result)
-    [_, written_result] = write_own_step(Step(parts=(call,))).model_dump(mode="json")["content"]
+    [_, written_result] = write_step(Step(parts=(call,))).model_dump(mode="json")["content"]
     assert written_result["output"] == output
 
 
@@ -349,12 +349,7 @@ def test_a_server_that_is_none_is_a_sentence() -> None:
         result_of(plan, MODEL, 0, [])
 
 
-def test_an_unknown_subject_is_a_sentence() -> None:
-    with pytest.raises(UsageError, match="plan 'components' has no subject 'nobody'"):
-        result_of(plan_with(), "nobody", 0, [])
-
-
-def test_a_file_of_ours_is_read_back_with_its_verdicts_and_written_the_same(tmp_path: Path) -> None:
+def test_a_file_of_ours_is_read_back_with_its_verdicts(tmp_path: Path) -> None:
     plan = plan_with(agent(mcp=["stdio", "http"]), rounds=3)
     slow = lost(plan, "timer", "timeout", round_=1)
     records = [
@@ -370,17 +365,14 @@ def test_a_file_of_ours_is_read_back_with_its_verdicts_and_written_the_same(tmp_
     again = list(records_of(read, plan_of(read, "again")))
     assert [one.verdict for one in again] == [Verdict.PASS, Verdict.TIMEOUT, Verdict.INFRA]
     assert [one.seconds for one in again] == [one.seconds for one in records]
-    assert list(result_files(plan_of(read, "again"), again)) == [(name, result)]
 
 
 @pytest.mark.parametrize("kind", ["infra", "budget", "grader", "timeout"])
 def test_whose_doing_it_was_is_known_after_reading_a_file_of_ours(kind: str) -> None:
     plan = plan_with()
     result = result_of(plan, MODEL, 0, [lost(plan, "timer", kind)])
-    imported = plan_of(result, "again")
-    [again] = records_of(result, imported)
+    [again] = records_of(result, plan_of(result, "again"))
     assert again.verdict == kind
-    assert result_of(imported, MODEL, 0, [again]) == result
 
 
 def test_hostile_names_of_tools_do_not_keep_a_file_from_being_written() -> None:

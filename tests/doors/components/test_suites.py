@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.doors.components.plan import build_prompt, case_of
-from bakeoff.doors.components.request import ComponentsRequest
+from bakeoff.doors.components.plan import ComponentsRequest, build_prompt, case_of
 from bakeoff.doors.components.suites import ComponentSuite, bundled_folder, discover, find_suites
 from bakeoff.errors import UsageError
 from bakeoff.grading.cases import graded_case

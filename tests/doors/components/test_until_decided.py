@@ -8,6 +8,8 @@ import pytest
 from ...warm_bakeoff import Bakeoff
 from .small_suites import ADDER, calling, scripted, write_suites
 
+pytestmark = pytest.mark.full
+
 SUITES = 12
 
 

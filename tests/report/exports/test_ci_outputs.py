@@ -18,8 +18,14 @@ from bakeoff.record import Record, Score, Transcript
 from bakeoff.report.blocks import paragraph
 from bakeoff.report.exports import ci
 from bakeoff.report.exports.badges import badge, run_badge, score_badge
-from bakeoff.report.exports.ci import CiOutputs, CiRun, write_ci_outputs
-from bakeoff.report.exports.github import MAX_ANNOTATIONS, annotations, write_step_summary
+from bakeoff.report.exports.ci import (
+    MAX_ANNOTATIONS,
+    CiOutputs,
+    CiRun,
+    annotations,
+    write_ci_outputs,
+    write_step_summary,
+)
 from bakeoff.report.exports.junit import status_of, write_junit
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords

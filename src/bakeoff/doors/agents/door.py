@@ -1,25 +1,30 @@
-"""The exercises door, for the commands that serve all doors."""
+"""The agents door: its subjects and scorers, its page, the progress it shows, and its result files."""
 
+import asyncio
+import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import visible
 from bakeoff.doors import Door, DoorResults, FinishedRun, RunState
 from bakeoff.doors.agents.attacks import ExerciseCheat
 from bakeoff.doors.agents.plan import TEST_ONLY
-from bakeoff.doors.agents.progress import show_changes
-from bakeoff.doors.agents.scoring import EXERCISE, score_exercise
-from bakeoff.doors.agents.tries import tries_section, try_tools
+from bakeoff.doors.agents.scoring import EXERCISE, score_exercise, tries_section, try_tools
+from bakeoff.doors.case_section import cases_section, named
 from bakeoff.engine.registry import Registry, default_registry, no_tools
 from bakeoff.engine.resources import sandbox_of
-from bakeoff.grading.cases import graded_case
+from bakeoff.errors import InfraError
+from bakeoff.grading.cases import build_test_scorer, graded_case
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
-from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
+from bakeoff.plan import Case, Plan
+from bakeoff.report.blocks import Column, Datum, Section, Value, columns
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
-from bakeoff.toolchains.agent_packages import packages_of
+from bakeoff.subjects.folder_changes import Tree, patch_of, read_tree
+from bakeoff.toolchains.commands import packages_of
 
 if TYPE_CHECKING:
     from bakeoff.report.blocks import DoorParts
@@ -32,6 +37,7 @@ class AgentsDoor(Door):
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:
+        """Add command-line agents, the scorer `exercise` and the cheats of exercises to the usual ones."""
         sandbox = sandbox_of(options, plan)
         toolchains = toolchains_for(plan.cases, sandbox, options.jobs)
         resources = (References("bakeoff agents verify --exercise"), *toolchains)
@@ -56,7 +62,8 @@ class AgentsDoor(Door):
         )
 
     def page_parts(self, run: "RunData") -> "DoorParts":
-        from bakeoff.doors.agents.sections import exercises_sections
+        """Add the tries and the table of exercises."""
+        from bakeoff.doors.agents.door import exercises_sections
         from bakeoff.report.blocks import DoorParts
 
         records = run.folder.latest_records(run.plan) if run.folder is not None else ()
@@ -86,3 +93,55 @@ def _state_of_tests(run: FinishedRun) -> RunState | None:
         return None
     failed = any(subject.failed for subject in run.summary.subjects)
     return "failed" if failed else "passed" if run.summary.complete else "undecided"
+
+
+_SECONDS = 1.0
+_LINES = 40  # of one diff; the record has the whole patch
+
+
+async def show_changes(name: str, folder: Path, before: Tree) -> None:
+    """Print the changes in a folder every second until cancelled, each as a diff to the state before."""
+    last = before
+    try:
+        while True:
+            await asyncio.sleep(_SECONDS)
+            last = await _look(name, folder, last)
+    except asyncio.CancelledError:
+        await _look(name, folder, last)
+        raise
+
+
+async def _look(name: str, folder: Path, last: Tree) -> Tree:
+    try:
+        now = await asyncio.to_thread(read_tree, folder)
+    except (InfraError, OSError):  # it may be gone, or change while it is read
+        return last
+    if patch := patch_of(last.files, now.files):
+        sys.stderr.write(format_diff(name, patch))
+        sys.stderr.flush()
+    return now
+
+
+def format_diff(name: str, patch: str) -> str:
+    """Return a diff for the terminal. Control characters are shown, never emitted."""
+    lines = patch.splitlines()
+    more = [f"… and {len(lines) - _LINES} more lines"] if len(lines) > _LINES else []
+    shown = [f"--- {name} ---", *lines[:_LINES], *more]
+    return "".join(f"{visible(line.expandtabs(4), 300)}\n" for line in shown)
+
+
+def exercises_sections(run: "RunData") -> tuple[Section, ...]:
+    """Return the table of exercises, with their instructions."""
+
+    def cells(case: Case) -> tuple[Value, ...]:
+        tried = [by_case[case.id] for by_case in run.cells.values() if case.id in by_case]
+        solved = sum(cell.total == cell.rounds for cell in tried)
+        texts = named(case.tags.get("track", ""), ", ".join(case.reference), ", ".join(case.hidden))
+        return (*texts, Datum(f"{solved} of {len(tried)}", sort=solved / len(tried) if tried else None))
+
+    titles = (
+        *columns("Track", "Solution", "Tests"),
+        Column("Solved by", align="end", help="agents that solved it in every round, of those that were scored"),
+    )
+    section = cases_section(run, "exercises", titles, cells, prompt="instructions")
+    return (section,) if section else ()

@@ -1,23 +1,28 @@
-"""Score attempts at exercises: the scorer `exercise`, its outcome, and the class of a failure."""
+"""Score attempts at exercises: the scorer `exercise`, the class of a failure, and the tool for further tries."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.text import count_of, shorten
+from bakeoff._kernel.text import count_of, part_of, shorten
 from bakeoff.doors.agents.tampering import find_tampering, listed
-from bakeoff.grading.cases import GradedCase
+from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.grades import Grade, first_line, grade_answer, share_metadata
-from bakeoff.protocols import ScoreInput
-from bakeoff.record import Failure, Score
+from bakeoff.grading.runners import run_tests, type_errors
+from bakeoff.plan import Case, Plan
+from bakeoff.protocols import ScoreInput, Tool
+from bakeoff.record import Failure, Record, Score
+from bakeoff.report.blocks import Column, Datum, Quote, Section, Table, Value
 from bakeoff.subjects.agent_run import AgentRun, agent_run_in, patch_in
+from bakeoff.subjects.command_agent import TESTS_TOOL
 from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.tracks import is_protected_name
+from bakeoff.verdict import Verdict
 
 EXERCISE = "exercise"
 FAILURE_CLASS = "failure_class"
@@ -175,3 +180,63 @@ def _first_failure(run: TestRun, failed: Counter[str]) -> str:
         if test.name in failed and test.state == "failed":
             return f"{test.name}: {test.message}"
     return "no test ran" if not run.tests else f"not passed: {', '.join(list(failed)[:5])}"
+
+
+_MAX_FAILURES = 20
+_LONGEST = 6000  # characters that an agent is shown
+
+
+def try_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:
+    """Return the tool that tests what an agent left. Of hidden tests it says nothing."""
+    graded = graded_case(case).shown
+
+    async def test(arguments: Mapping[str, JsonValue]) -> JsonValue:
+        given = arguments.get("files")
+        answer = accepted_files(graded, given if isinstance(given, dict) else {})  # type: ignore[arg-type]  # texts
+        run = await run_tests(graded, answer, resources)
+        types = await type_errors(graded, answer, resources)
+        return None if run.ok and types is None else _output(run, types)
+
+    return (Tool(TESTS_TOOL, "Test the files of an answer.", {"type": "object"}, test),)
+
+
+def _output(run: TestRun, types: str | None) -> str:
+    failed = [f"{test.name}: {test.message}".strip() for test in run.tests if test.state == "failed"]
+    passed = sum(test.state == "passed" for test in run.tests)
+    counts = f"{part_of(passed, len(run.tests), 'test')} passed."
+    said = [counts, *filter(None, (types, run.error)), *failed[:_MAX_FAILURES]]
+    return "\n\n".join(said)[:_LONGEST]
+
+
+def tries_section(plan: Plan, records: Iterable[Record]) -> Section | None:
+    """Say how many trials each agent solved at each try; None if the plan allows one try only."""
+    most = max((_tries_of(spec.options) for spec in plan.subjects), default=1)
+    if most < 2:
+        return None
+    solved: dict[str, list[int]] = {spec.name: [0] * most for spec in plan.subjects if _tries_of(spec.options) > 1}
+    scored = dict.fromkeys(solved, 0)
+    for record in records:
+        if record.subject in solved and record.verdict.counts and record.transcript is not None:
+            scored[record.subject] += 1
+            if record.verdict is Verdict.PASS:
+                used = agent_run_in(record.transcript).tries
+                solved[record.subject][min(max(used, 1), most) - 1] += 1
+    titles = (Column("Subject"), *(Column(f"By try {number}", align="end") for number in range(1, most + 1)))
+    rows: tuple[tuple[Value, ...], ...] = tuple(
+        (Quote(name), *(_share(sum(counts[: number + 1]), scored[name]) for number in range(most)))
+        for name, counts in solved.items()
+    )
+    note = (
+        "A later try sees what the tests said of the one before. Scores count every exercise that the last try solved."
+    )
+    return Section("tries", "Tries", (Table(titles, rows, "Trials solved, by try", (note,)),))
+
+
+def _tries_of(options: Mapping[str, Any]) -> int:
+    found = options.get("tries", 1)
+    return found if isinstance(found, int) else 1
+
+
+def _share(solved: int, scored: int) -> Datum:
+    share = solved / scored if scored else None
+    return Datum("–" if share is None else f"{100 * share:.1f} % ({solved}/{scored})", sort=share)

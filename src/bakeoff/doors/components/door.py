@@ -1,34 +1,41 @@
 """The components door, for the commands that serve all doors."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import count_of
 from bakeoff.doors import Door, DoorResults, FinishedRun
-from bakeoff.doors.components.plan import IN_TURN
-from bakeoff.doors.components.request import PICTURES
+from bakeoff.doors.components.plan import IN_TURN, PICTURES, case_of
 from bakeoff.doors.components.scoring import SUITE, score_component
+from bakeoff.doors.components.suites import ComponentSuite
 from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
-from bakeoff.engine.resources import sandbox_of
-from bakeoff.errors import RunFolderError
+from bakeoff.engine.resources import open_resources, sandbox_of
+from bakeoff.errors import InfraError, RunFolderError, UsageError
 from bakeoff.grading.attacks import HostileSolution, all_attacks, attack_on, solution_in_turn
-from bakeoff.grading.cases import graded_case
+from bakeoff.grading.audit import VerificationCheck, WrongAnswer, verify_cases
+from bakeoff.grading.cases import build_test_scorer, graded_case
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
-from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
+from bakeoff.protocols import Sandbox
 from bakeoff.record import BROKEN, Record
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.controls import Attack, Submission
+from bakeoff.toolchains.install import Say, install_vitest
+from bakeoff.toolchains.vitest import find_chromium
 from bakeoff.verdict import Verdict
 
 if TYPE_CHECKING:
+    from bakeoff.doors.components.results.model import ComponentsResult
     from bakeoff.report.blocks import DoorParts
+    from bakeoff.report.readers import Circumstances, Description
     from bakeoff.report.render.html.run_data import RunData
 
 
@@ -51,6 +58,7 @@ class ComponentsDoor(Door):
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:
+        """Add the scorer `suite`, the tools of suites and the hostile solutions to the usual ones."""
         tools = partial(component_tools, test_tool=plan.settings.get("test_tool", True) is True)
         toolchains = toolchains_for(plan.cases, sandbox_of(options), options.jobs)
         resources = (References("bakeoff verify --suite"), *toolchains)
@@ -58,6 +66,7 @@ class ComponentsDoor(Door):
         return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(_cheats())
 
     def page_parts(self, run: "RunData") -> "DoorParts":
+        """Add the table of suites, the comparison of MCP servers, and the totals of an imported file."""
         from bakeoff.doors.components.sections import components_sections
         from bakeoff.report.blocks import DoorParts
 
@@ -89,23 +98,54 @@ class ComponentsDoor(Door):
             take_pictures(run.folder, run.plan, sandbox_of(run.options), say)
 
     def finish(self, run: FinishedRun) -> DoorResults:
-        """Write one result file for each subject and round, each with its page."""
-        from bakeoff.doors.components.results.read import ResultFileReader
+        """Write one result file for each subject and round, each with its page. Both are computed from records."""
         from bakeoff.doors.components.results.write import ResultOrigin, result_files
         from bakeoff.report.readers import Source
         from bakeoff.report.render.html import write_source_page
 
         folder, records = run.folder, list(run.records())
         written: list[Path] = []
-        for name, result in result_files(
-            run.plan, records, _sizes(records), ResultOrigin(folder.label, _began(folder))
-        ):
+        origin = ResultOrigin(folder.label, _began(folder))
+        for name, result in result_files(run.plan, records, _sizes(records), origin):
             path = _free_path(run.options.results, name, folder.label, written)
             write_atomically(path, result.to_json())
-            source = Source(path, ResultFileReader())
-            page = write_source_page(source, path.with_suffix(".html"), parts=self.page_parts)
+            part = _RecordsOfFile(run.plan, records, result)
+            page = write_source_page(Source(path, part), path.with_suffix(".html"), parts=self.page_parts)
             written += (path, page)
         return DoorResults(tuple(written))
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordsOfFile:
+    """Give the page of a result file the records of its subject and round, as a run of their own."""
+
+    plan: Plan
+    records: Sequence[Record]
+    result: "ComponentsResult"
+    what: ClassVar[str] = "records of a run"
+
+    def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the signature of a reader
+        return True
+
+    def describe(self, path: Path) -> "Description":
+        from bakeoff.report.readers import Description
+
+        subjects = tuple(spec for spec in self.plan.subjects if self._is_of_file(spec.name))
+        return Description(name=path.name, plan=self.plan.model_copy(update={"subjects": subjects, "rounds": 1}))
+
+    def circumstances(self, path: Path) -> "Circumstances":  # noqa: ARG002
+        from bakeoff.report.readers import Circumstances
+
+        return Circumstances()
+
+    def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
+        for record in self.records:
+            if self._is_of_file(record.subject, record.round):
+                yield record.model_copy(update={"round": 0})
+
+    def _is_of_file(self, subject: str, round_: int | None = None) -> bool:
+        of = self.result.bakeoff
+        return of is not None and subject == of.subject and round_ in (None, of.round - 1)
 
 
 def _free_path(results: Path, name: str, run: str, written: Collection[Path]) -> Path:
@@ -126,7 +166,7 @@ def _free_path(results: Path, name: str, run: str, written: Collection[Path]) ->
 
 def _began(folder: RunFolder) -> str | None:
     """Return when the run began, however often it was resumed: from its name, or else from its oldest record."""
-    from bakeoff.doors.components.results.names import stamp_in
+    from bakeoff.doors.components.results.model import stamp_in
     from bakeoff.doors.result_files import timestamp_of
 
     if (stamp := stamp_in(folder.name)) is not None:
@@ -144,3 +184,49 @@ def _sizes(records: Sequence[Record]) -> dict[str, int]:
             if isinstance(found, dict) and isinstance(total := found.get("numTests"), int):
                 sizes[record.case] = total
     return sizes
+
+
+async def verify_suites(
+    suites: Sequence[ComponentSuite], sandbox: Callable[[], Sandbox], jobs: int
+) -> list[VerificationCheck]:
+    """Check suites, several at a time."""
+    cases = [case_of(suite) for suite in suites]
+    async with open_resources(
+        [References("bakeoff verify --suite"), *toolchains_for(cases, sandbox, jobs)]
+    ) as resources:
+        return await verify_cases(
+            list(zip(cases, map(list, map(_wrong_answers, suites)), strict=True)), resources, jobs
+        )
+
+
+def _wrong_answers(suite: ComponentSuite) -> Iterator[WrongAnswer]:
+    file = suite.component_file
+    yield WrongAnswer("empty", {file: ""}, "an empty answer passes: its tests measure nothing")
+    if suite.wrong is not None:
+        yield WrongAnswer("wrong", {file: suite.wrong}, "the wrong answer passes: no test finds what is wrong with it")
+
+
+async def gradable_suites(
+    suites: Sequence[ComponentSuite], say: Say
+) -> tuple[tuple[ComponentSuite, ...], tuple[str, ...]]:
+    """Return the suites that can be graded here, and a sentence about those that need Node or a browser in vain.
+
+    Raise `UsageError` if none can be graded. The first time takes a while, as packages are installed.
+    """
+    fit, warnings = list(suites), []
+    if need_browser := [suite.name for suite in fit if suite.layout.browser]:
+        try:
+            find_chromium()
+        except InfraError as error:
+            warnings.append(f"left out: {', '.join(need_browser)}: {error}")
+            fit = [suite for suite in fit if not suite.layout.browser]
+    if need_node := [suite.name for suite in fit if suite.needs_node]:
+        try:
+            await install_vitest(say)
+        except (InfraError, OSError) as error:
+            needed = f"{count_of(len(need_node), 'suite')} for which Node is needed ({', '.join(need_node)})"
+            warnings.append(f"left out: {needed}: {error}")
+            fit = [suite for suite in fit if not suite.needs_node]
+    if warnings and not fit:
+        raise UsageError("\n".join(warnings))
+    return tuple(fit), tuple(warnings)

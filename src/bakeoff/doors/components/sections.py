@@ -1,6 +1,7 @@
 """Show the suites, and what each MCP server changed, on the run pages of this door.
 
-Every run page already has the cost with its cache simulation, the matrix of suites, and all transcripts.
+Every run page already has the cost with its cache simulation, the matrix of suites, and all transcripts. The page of a
+result file also shows the totals that the file states. They are never recomputed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,19 +9,21 @@ from typing import TYPE_CHECKING
 
 from bakeoff._kernel.text import visible
 from bakeoff.doors.case_section import NAME, cases_section, named
-from bakeoff.doors.components.request import JOINED
-from bakeoff.doors.components.sections_files import file_section
-from bakeoff.plan import Case, SubjectSpec
+from bakeoff.doors.components.plan import JOINED
+from bakeoff.doors.components.results.steps import RecordedSubject
+from bakeoff.doors.result_files import RECORDED
+from bakeoff.models.prices import format_cost, format_mtok_cost
+from bakeoff.plan import Case, SubjectSpec, read_options
 from bakeoff.report.blocks import Column, Datum, Section, Table, Tone, Value, columns
-from bakeoff.report.formatting import UNKNOWN, cost, percent
-from bakeoff.stats.cells import CaseKey, Cells
-from bakeoff.stats.comparison import compare
+from bakeoff.report.compare.within_run import compare_subjects
+from bakeoff.report.formatting import UNKNOWN, cost, percent, points
 
 if TYPE_CHECKING:
     from bakeoff.report.render.html.run_data import RunData
 
 
 def components_sections(run: "RunData") -> tuple[Section, ...]:
+    """Return the sections that this door adds to the page of a run or a result file."""
     made = (file_section(run), _servers_section(run), _suites_section(run))
     return tuple(section for section in made if section is not None)
 
@@ -59,7 +62,7 @@ def _servers_section(run: "RunData") -> Section | None:
 
 
 def _servers_row(run: "RunData", without: SubjectSpec, with_: SubjectSpec) -> tuple[Value, ...]:
-    found = compare(_cells(run, without), _cells(run, with_))
+    found = compare_subjects(run.cells.__getitem__, without.name, with_.name)
     spent = {subject.subject: subject.spent.cost for subject in run.summary.subjects}
     low, high = (found.interval.low, found.interval.high) if found.interval else (0.0, 0.0)
     # Only a difference that the interval shows has a colour.
@@ -69,18 +72,12 @@ def _servers_row(run: "RunData", without: SubjectSpec, with_: SubjectSpec) -> tu
         visible(with_.name.removeprefix(without.name).removeprefix(JOINED), NAME),
         Datum(percent(found.baseline), sort=found.baseline),
         Datum(percent(found.candidate), sort=found.candidate),
-        Datum(
-            UNKNOWN if found.difference is None else f"{100 * found.difference:+.1f}", sort=found.difference, tone=tone
-        ),
-        f"{100 * low:+.1f} … {100 * high:+.1f}" if found.interval else "undefined",
+        Datum(points(found.difference), sort=found.difference, tone=tone),
+        f"{points(low)} … {points(high)}" if found.interval else "undefined",
         UNKNOWN if found.p_value is None else f"{found.p_value:.3f}",
         f"{found.wins} / {found.ties} / {found.losses}",
         f"{cost(spent.get(without.name))} → {cost(spent.get(with_.name))}",
     )
-
-
-def _cells(run: "RunData", spec: SubjectSpec) -> Cells:
-    return {CaseKey(case): cell for case, cell in run.cells[spec.name].items()}
 
 
 def _suites_section(run: "RunData") -> Section | None:
@@ -97,3 +94,50 @@ def _suites_section(run: "RunData") -> Section | None:
 def _suite_cells(case: Case) -> tuple[Value, ...]:
     tests, validator = (case.grading.tests, case.grading.validator) if case.grading else ((), None)
     return tuple(named(", ".join(case.reference), case.tags.get("runner", ""), ", ".join(tests), validator or ""))
+
+
+def file_section(run: "RunData") -> Section | None:
+    """Return the section of an imported file; None for a run of our own, whose cost section has more."""
+    subjects = [read_options(spec, RecordedSubject) for spec in run.plan.subjects if spec.kind == RECORDED]
+    if not subjects:
+        return None
+    titles = (
+        *columns("Model", "MCP"),
+        Column("Unit tests", align="end", help="passed of all"),
+        *columns("Score>", "Cost>", "Per MTok in / out / cached>"),
+        Column("With a cache", align="end", help="simulated by the program that wrote the file"),
+        *columns("Saving>", "Cache hits>", "Cache writes>"),
+    )
+    table = Table(titles, tuple(map(_row, subjects)), "Totals that the file states")
+    return Section("file", "Cost summary", (table,))
+
+
+def _row(subject: RecordedSubject) -> tuple[Value, ...]:
+    units, spent, cached = subject.unit_test_totals, subject.total_cost, subject.cache_simulation
+    saving = spent.total_cost - cached.simulated_cost_with_cache if spent and cached else None
+    return (
+        Datum(text=visible(subject.model, NAME), tone="strong"),
+        _servers(subject),
+        f"{units.passed:,} / {units.total:,}" if units else UNKNOWN,
+        Datum(text=f"{units.share:g}", sort=units.share) if units else None,
+        Datum(text=format_cost(spent.total_cost), sort=spent.total_cost) if spent else None,
+        _rates(subject),
+        Datum(text=format_cost(cached.simulated_cost_with_cache)) if cached else None,
+        UNKNOWN if saving is None else f"{'−' if saving < 0 else ''}{format_cost(abs(saving))}",
+        cached.cache_hits if cached else None,
+        cached.cache_write_tokens if cached else None,
+    )
+
+
+def _servers(subject: RecordedSubject) -> Datum:
+    if not subject.mcp_enabled:
+        return Datum(text="none", tone="muted")
+    how = f" ({subject.mcp_transport_type})" if subject.mcp_transport_type else ""
+    return Datum(text=visible(f"{subject.mcp_server_url or 'enabled'}{how}", NAME), tone="pass")
+
+
+def _rates(subject: RecordedSubject) -> str:
+    if (price := subject.pricing) is None:
+        return UNKNOWN
+    rates = (price.input_cost_per_m_tok, price.output_cost_per_m_tok, price.cache_read_cost_per_m_tok)
+    return " / ".join(UNKNOWN if rate is None else format_mtok_cost(rate) for rate in rates)

@@ -10,13 +10,11 @@ from pydantic import Field, PositiveInt, ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml import gathered
-from bakeoff.doors.eval.config import LimitsConfig
-from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
-from bakeoff.doors.eval.templates import TemplateProblem
+from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, printable
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case, Limits, PassRule, Plan
+from bakeoff.models.prompt_templates import TemplateProblem
+from bakeoff.plan import CLUSTER_TAG, Case, Limits, PassRule, Plan
 from bakeoff.protocols import Checking, Scorer, SelectiveScorer
-from bakeoff.stats.cells import CLUSTER_TAG
 
 DOOR = "eval"
 PROMPT_TAG = "prompt"
@@ -50,6 +48,7 @@ class EvalPlanSettings(FrozenModel):
 
 
 def settings_of(plan: Plan) -> EvalPlanSettings:
+    """Return what a plan keeps of the configuration besides its cases and subjects."""
     try:
         return EvalPlanSettings.model_validate(plan.settings)
     except ValidationError as error:

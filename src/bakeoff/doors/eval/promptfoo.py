@@ -9,13 +9,11 @@ from typing import Any
 
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml import Key, PlacedYaml, gathered, parse_yaml
-from bakeoff.doors.eval.config import LimitsConfig, path_in
-from bakeoff.doors.eval.promptfoo_asserts import Assertions, csv_assertion, number_in
-from bakeoff.doors.eval.promptfoo_providers import provider_subject
+from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, path_in, printable
+from bakeoff.doors.eval.promptfoo_parts import Assertions, csv_assertion, number_in, provider_subject
 from bakeoff.doors.eval.sources import DataRow, find_files, read_text, rows_of_file
-from bakeoff.doors.eval.suite import PromptCase, PromptSuite, SuitePrompt, printable
-from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
 from bakeoff.errors import UsageError
+from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.plan import SubjectSpec
 
 _KNOWN = ("description", "prompts", "providers", "targets", "tests", "defaultTest", "scenarios", "evaluateOptions")
@@ -54,9 +52,11 @@ class Notes:
     warnings: list[str] = field(default_factory=list)
 
     def problem(self, key: Key, what: str) -> None:
+        """Note something that keeps the file from being used."""
         self.problems.append(self.placed.problem(key, what))
 
     def warn(self, key: Key, what: str) -> None:
+        """Note something that is left out."""
         self.warnings.append(self.placed.problem(key, what))
 
     def unused(self, key: Key, value: Any, known: tuple[str, ...]) -> None:

@@ -6,7 +6,9 @@ Reading ignores fields that are not in the table. What bakeoff adds to the forma
 """
 
 import math
+import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -24,7 +26,15 @@ from pydantic import (
 )
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.result_files import END_OF_TIME, MAX_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
+from bakeoff.doors.result_files import (
+    END_OF_TIME,
+    MAX_NUMBER,
+    CamelObject,
+    HiddenTests,
+    Moment,
+    seconds_of,
+    written_shortest,
+)
 from bakeoff.plan import Name
 from bakeoff.record import UnitTests
 from bakeoff.verdict import Verdict
@@ -148,6 +158,8 @@ class StepUsage(FileObject):
 
 
 class StepResult(FileObject):
+    """One answer of the model. `usage` is missing where the provider reported none."""
+
     content: tuple[Block, ...] = Field(default=(), max_length=_MOST)
     finish_reason: Short = "unknown"
     usage: StepUsage | None = None
@@ -156,11 +168,15 @@ class StepResult(FileObject):
 
 
 class FailedTest(FileObject):
+    """A test that did not pass, with the first error that it gave."""
+
     full_name: str
     error_message: str = ""
 
 
 class Validation(FileObject):
+    """The result of the suite's validator, which looks at the code itself."""
+
     valid: StrictBool
     errors: tuple[str, ...] = ()
 
@@ -264,6 +280,8 @@ class SimulatedCache(FileObject):
 
 
 class UnitTestTotals(FileObject):
+    """The tests of all suites that were graded. `score` is the percentage that passed."""
+
     total: Count
     passed: Count
     failed: Count
@@ -276,6 +294,8 @@ class UnitTestTotals(FileObject):
 
 
 class ComponentsMetadata(FileObject):
+    """The subject, its prices and its totals. `timestamp` is when the run began."""
+
     written_as_null = frozenset({"mcp_server_url", "mcp_transport_type", "timestamp"})
 
     mcp_enabled: StrictBool = False
@@ -387,3 +407,40 @@ def totals_of(tests: Iterable[ComponentResult]) -> UnitTestTotals:
 def percentage(passed: int, total: int) -> int:
     """Return the percentage, with halves rounded up as in JavaScript's Math.round."""
     return (200 * passed + total) // (2 * total) if total else 0
+
+
+_UNSAFE = re.compile(r"[^a-zA-Z0-9.]")
+_STAMP = re.compile(r"(?:result-)?(\d{4}-\d{2}-\d{2})[-T](\d{2})-(\d{2})-(\d{2})(?!\d)")  # files have -, runs have T
+_LONGEST = 100  # of a model or of servers; file systems allow 255 bytes for a whole name
+
+
+def sanitize_model_name(model: str) -> str:
+    """Return a model's name as part of a file name."""
+    return _UNSAFE.sub("-", model)[:_LONGEST]
+
+
+def timestamped_name(
+    timestamp: str | None, model: str | None = None, servers: Iterable[str] = (), round_: int | None = None
+) -> str:
+    """Return `result-YYYY-MM-DD-HH-MM-SS-<model>[-mcp-<name>][-r<round>].json`; rounds count from 1."""
+    moment = datetime.fromtimestamp(seconds_of(timestamp) if timestamp else 0, UTC)
+    parts = [f"result-{moment:%Y-%m-%d-%H-%M-%S}"]
+    parts += [sanitize_model_name(model)] if model else []
+    named = sanitize_model_name("-".join(servers))
+    parts += [f"mcp-{named}"] if named else []
+    parts += [f"r{round_}"] if round_ is not None else []
+    return "-".join(parts) + ".json"
+
+
+def stamp_in(name: str) -> str | None:
+    """Return the time in the name of a result file, or of a run folder: when the run began."""
+    found = _STAMP.match(name)
+    if found is None:
+        return None
+    day, clock = found[1], ":".join(found.groups()[1:])
+    stamp = f"{day}T{clock}.000Z"
+    try:
+        seconds_of(stamp)
+    except ValueError:
+        return None
+    return stamp

@@ -9,22 +9,20 @@ from pydantic import ValidationError
 
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.text import visible
-from bakeoff.doors.components.results.imported import (
-    NOTES,
-    SUITE,
-    VERIFICATION,
-    RecordedSubject,
-    TranscriptNotes,
-)
 from bakeoff.doors.components.results.model import (
     ComponentResult,
     ComponentsAdditions,
     ComponentsMetadata,
     ComponentsResult,
     TrialFacts,
+    stamp_in,
 )
-from bakeoff.doors.components.results.names import stamp_in
-from bakeoff.doors.components.results.steps import read_step
+from bakeoff.doors.components.results.steps import (
+    SUITE,
+    VERIFICATION,
+    RecordedSubject,
+    read_step,
+)
 from bakeoff.doors.result_files import RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, UNIT_TESTS, Failure, Phase, Record, Score, Transcript
@@ -139,7 +137,8 @@ class _Import:
     cost: float | None
 
     def record(self, threshold: float | None) -> Record:
-        transcript = _transcript(self.test)
+        steps = tuple(map(read_step, self.test.steps))
+        transcript = Transcript(steps=steps, usage=sum((step.usage for step in steps), NO_USAGE))
         facts, written = self.facts, self.test.result_write_content
         return Record(
             case=self.trial.case.id,
@@ -196,17 +195,6 @@ class _Import:
         if self.test.steps and self.test.result_write_content is None:
             return (Score(name=SUITE, value=0.0, reason="nothing was handed in"),)
         return (Score(name=SUITE, reason="the file has no verification"),)
-
-
-def _transcript(test: ComponentResult) -> Transcript:
-    read = [read_step(step) for step in test.steps]
-    absent = tuple(name for name in ComponentResult.model_fields if name not in test.model_fields_set)
-    notes = TranscriptNotes(absent=absent, steps=tuple(notes for _, notes in read))
-    return Transcript(
-        steps=tuple(step for step, _ in read),
-        usage=sum((step.usage for step, _ in read), NO_USAGE),
-        metadata={NOTES: notes.model_dump(mode="json", exclude_defaults=True)} if read or absent else {},
-    )
 
 
 def _shares(result: ComponentsResult) -> list[float | None]:

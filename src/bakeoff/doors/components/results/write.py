@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeVar
 
 from pydantic import ValidationError
 
 from bakeoff._kernel.text import expectation
 from bakeoff._version import __version__
-from bakeoff.doors.components.costs import bill_of
-from bakeoff.doors.components.results.imported import SUITE, VERIFICATION, RecordedSubject, notes_in
 from bakeoff.doors.components.results.model import (
     ComponentResult,
     ComponentsAdditions,
@@ -20,16 +20,78 @@ from bakeoff.doors.components.results.model import (
     TotalCost,
     TrialFacts,
     Verification,
+    timestamped_name,
     totals_of,
 )
-from bakeoff.doors.components.results.names import timestamped_name
-from bakeoff.doors.components.results.steps import extract_result_write_content, write_own_step, write_step
-from bakeoff.doors.result_files import RECORDED, hidden_tests_of, replayed_in, timestamp_of, unique_names
+from bakeoff.doors.components.results.steps import (
+    SUITE,
+    VERIFICATION,
+    extract_result_write_content,
+    write_step,
+)
+from bakeoff.doors.result_files import hidden_tests_of, replayed_in, timestamp_of, unique_names
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
-from bakeoff.record import NO_USAGE, Record, Transcript, Usage
+from bakeoff.models.estimate import CacheSimulation, simulate_suites
+from bakeoff.models.prices import Costs, Price, split_costs
+from bakeoff.plan import Case, Plan, SubjectSpec, describe
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.verdict import Verdict
+
+Sums = TypeVar("Sums", Costs, CacheSimulation)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteCosts:
+    """The cost of one subject in one round. `price` is the last one that applied."""
+
+    price: Price
+    costs: Costs
+    cached: CacheSimulation
+
+
+def _price_of(record: Record) -> Price | None:
+    """Return the price of the model's tokens when the trial ran."""
+    found = record.transcript.metadata.get("price") if record.transcript else None
+    if found is None:
+        return None
+    try:
+        return Price.model_validate(found)
+    except ValidationError:  # a subject of the user may put anything there
+        return None
+
+
+def bill_of(records: Iterable[Record]) -> SuiteCosts | None:
+    """Return the bill of all suites, or None if nothing has a price. A resumed run may have several prices."""
+    suites: dict[str, tuple[Price, list[list[Usage]]]] = {}
+    for record in records:
+        price = _price_of(record)
+        used = [step.usage for step in record.transcript.steps] if record.transcript else []
+        if price is None or not any(usage.tokens for usage in used):
+            continue  # a provider that counts nothing leaves the cost unknown
+        _, steps = suites.setdefault(price.model_dump_json(), (price, []))
+        steps.append(used)
+    if not suites:
+        return None
+    return SuiteCosts(
+        price=next(reversed(suites.values()))[0],
+        costs=_added(
+            Costs,
+            [
+                costs
+                for price, steps in suites.values()
+                if (costs := split_costs((usage for suite in steps for usage in suite), price))
+            ],
+        ),
+        cached=_added(CacheSimulation, [simulate_suites(steps, price) for price, steps in suites.values()]),
+    )
+
+
+def _added(kind: type[Sums], parts: Sequence[Sums]) -> Sums:
+    """Add field by field, in decimals, so that the sum has no invented digits."""
+    sums = {name: sum(Decimal(str(getattr(part, name))) for part in parts) for name in kind.model_fields}
+    return kind.model_validate(sums)
+
 
 Sizes = Mapping[str, int]
 """The number of tests of each suite, for trials that were never graded."""
@@ -49,16 +111,13 @@ UNKNOWN_ORIGIN = ResultOrigin()
 def result_files(
     plan: Plan, records: Iterable[Record], sizes: Sizes | None = None, origin: ResultOrigin = UNKNOWN_ORIGIN
 ) -> Iterator[tuple[str, ComponentsResult]]:
-    """Return a result file, with its name, for each subject and round that has records, and for imported subjects."""
-    gathered: dict[tuple[int, str], list[Record]] = {
-        (0, spec.name): [] for spec in plan.subjects if spec.kind == RECORDED
-    }
+    """Yield a result file, with its name, for each subject and round that has records."""
+    gathered: dict[tuple[int, str], list[Record]] = {}
     for record in records:
         gathered.setdefault((record.round, record.subject), []).append(record)
-    subjects = [spec.name for spec in plan.subjects]
-    order = sorted(gathered, key=lambda key: (key[0], subjects.index(key[1])))
-    made = [result_of(plan, subject, round_, gathered[round_, subject], sizes, origin) for round_, subject in order]
-    yield from zip(unique_names(file_name(result) for result in made), made, strict=True)
+    order = [(round_, spec.name) for round_ in range(plan.rounds) for spec in plan.subjects]
+    made = [result_of(plan, key[1], key[0], gathered[key], sizes, origin) for key in order if key in gathered]
+    yield from zip(unique_names(map(file_name, made)), made, strict=True)
 
 
 def file_name(result: ComponentsResult) -> str:
@@ -80,13 +139,9 @@ def result_of(
     origin: ResultOrigin = UNKNOWN_ORIGIN,
 ) -> ComponentsResult:
     """Return the results of one subject in one round, counted from 0. Records of others are ignored."""
-    spec = next((spec for spec in plan.subjects if spec.name == subject), None)
-    if spec is None:
-        raise UsageError(f"plan {plan.name!r} has no subject {subject!r}")
+    spec = next(spec for spec in plan.subjects if spec.name == subject)
     found = {record.case: record for record in records if record.subject == subject and record.round == round_}
     pairs = [(case, found[case.id]) for case in plan.cases if case.id in found]
-    if spec.kind == RECORDED:
-        return _recorded(read_options(spec, RecordedSubject), pairs)
     tests = tuple(_suite(case, record, sizes or {}) for case, record in pairs)
     ours = [record for _, record in pairs]
     servers = _servers(spec)
@@ -112,37 +167,12 @@ def result_of(
     return ComponentsResult(tests=tests, metadata=metadata, bakeoff=additions)
 
 
-def _recorded(subject: RecordedSubject, pairs: Sequence[tuple[Case, Record]]) -> ComponentsResult:
-    """Write an imported file as it was read, without computing or adding any total."""
-    had = ComponentsMetadata.model_fields.keys() & subject.model_fields_set
-    metadata = ComponentsMetadata(**{name: getattr(subject, name) for name in had})
-    added = subject.bakeoff
-    if added is not None:
-        added = added.model_copy(update={"trials": tuple(_facts(record) for _, record in pairs)})
-    return ComponentsResult.known(
-        tests=tuple(_recorded_suite(*pair) for pair in pairs), metadata=metadata, bakeoff=added
-    )
-
-
-def _recorded_suite(case: Case, record: Record) -> ComponentResult:
-    transcript = record.transcript or Transcript()
-    notes = notes_in(transcript)
-    fields = {
-        "test_name": case.id,
-        "prompt": case.prompt,
-        "steps": tuple(write_step(step, notes.of(place)) for place, step in enumerate(transcript.steps)),
-        "result_write_content": next(iter(record.artefacts.values()), None),
-        "verification": verification_of(record),
-    }
-    return ComponentResult(**{name: value for name, value in fields.items() if name not in notes.absent})
-
-
 def _suite(case: Case, record: Record, sizes: Sizes) -> ComponentResult:
     steps = record.transcript.steps if record.transcript else ()
     return ComponentResult(
         test_name=case.id,
         prompt=case.prompt,
-        steps=tuple(map(write_own_step, steps)),
+        steps=tuple(map(write_step, steps)),
         result_write_content=_submitted(case, record),
         verification=verification_of(record) or _never_graded(record, sizes),
     )

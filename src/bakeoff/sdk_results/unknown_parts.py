@@ -1,0 +1,124 @@
+"""Find what is no plain data in what an application returned: unknown objects, and those of other packages."""
+
+import dataclasses
+import inspect
+import json
+import sys
+from collections.abc import Iterator
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from bakeoff._kernel.text import visible
+from bakeoff.sdk_results.plain_data import fields_of, is_a
+
+_DEEPEST = 100  # levels; JSON is read to about twice that
+_MOST = 1_000_000  # values that are looked at
+_SIMPLE = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, bytes, bytearray, PurePath)
+
+
+class UnknownPart(NamedTuple):
+    """A part of a value that is no data."""
+
+    what: str
+    place: str  # such as `['answers'][0]`; empty for the value itself
+
+
+def unknown_part(value: Any) -> UnknownPart | None:
+    """Return the first part of plain lists and dicts that is no data, or None."""
+    waiting = [iter([("", value)])]
+    for _ in range(_MOST):
+        if not waiting:
+            return None
+        place, one = next(waiting[-1], ("", _END))
+        if one is _END:
+            waiting.pop()
+        elif (problem := _problem(one)) is not None:
+            return UnknownPart(problem, place)
+        elif (inside := _inside(place, one)) is not None:
+            if len(waiting) > _DEEPEST:
+                return UnknownPart(
+                    f"lists that are nested more than {_DEEPEST} levels deep, or that hold themselves", ""
+                )
+            waiting.append(inside)
+    return None
+
+
+_END: Any = object()
+
+
+def _problem(one: Any) -> str | None:
+    if is_a(one, dict):
+        return _problem_of_keys(one)
+    simple = one is None or is_a(one, *_SIMPLE, list, tuple, set, frozenset, BaseModel)
+    if simple or dataclasses.is_dataclass(type(one)):
+        return None
+    if inspect.iscoroutine(one):
+        one.close()  # nobody will await it any more
+        return "a coroutine that was not awaited"
+    kind = type(one)
+    return f"an object of {kind.__module__}.{kind.__qualname__}"
+
+
+def _problem_of_keys(one: dict[Any, Any]) -> str | None:
+    texts: dict[str, Any] = {}
+    for key in one:
+        if key is not None and not is_a(key, *_SIMPLE, tuple):
+            return f"a key of {type(key).__module__}.{type(key).__qualname__}"
+        first = texts.setdefault(str(key), key)
+        if first is not key:
+            return f"the keys {visible(repr(first), 60)} and {visible(repr(key), 60)}, which are one in JSON,"
+    return None
+
+
+def _inside(place: str, one: Any) -> Iterator[tuple[str, Any]] | None:
+    if is_a(one, dict):
+        return ((f"{place}[{visible(repr(key), 60)}]", item) for key, item in one.items())
+    if is_a(one, list, tuple, set, frozenset):
+        return ((f"{place}[{number}]", item) for number, item in enumerate(one))
+    return None
+
+
+_DEEPEST_FOREIGN = 6
+_MOST_FOREIGN = 10_000  # values that are looked at
+_INSTALLED = ("site-packages", "dist-packages")  # names of folders
+
+
+def foreign_class(value: Any) -> type | None:
+    """Return the class of the first model or dataclass in a value that an installed package defines, or None."""
+    left = _MOST_FOREIGN
+    waiting = [(value, 0)]
+    while waiting and left > 0:
+        left -= 1
+        one, depth = waiting.pop()
+        kind = type(one)
+        own = dataclasses.is_dataclass(kind) or is_a(one, BaseModel)
+        if own and _is_foreign(kind.__module__):
+            return kind
+        if depth < _DEEPEST_FOREIGN:
+            inside = one.values() if kind is dict else one if kind in (list, tuple) else fields_of(one).values()
+            waiting += [(each, depth + 1) for each in inside]
+    return None
+
+
+@lru_cache(maxsize=256)
+def _is_foreign(module: str) -> bool:
+    """Tell whether a module is of an installed package other than bakeoff, and not installed from a local folder."""
+    package = module.partition(".")[0]
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if package == "bakeoff" or not file or not any(name in Path(file).parts for name in _INSTALLED):
+        return False
+    return not any(map(_is_local, metadata.packages_distributions().get(package, ())))
+
+
+def _is_local(distribution: str) -> bool:
+    """Tell whether a distribution was installed from a folder, as projects install themselves."""
+    origin = metadata.distribution(distribution).read_text("direct_url.json")
+    return origin is not None and "dir_info" in json.loads(origin)
