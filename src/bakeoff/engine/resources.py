@@ -94,6 +94,7 @@ class SharedResources:
 
     @property
     def used(self) -> bool:
+        """Return True if a resource was asked for."""
         return self._opener is not None
 
     @classmethod
