@@ -443,6 +443,7 @@ def three_in_ten() -> Callable[[Received], Act]:
     return act
 
 
+@pytest.mark.full
 async def test_500_calls_of_which_three_in_ten_are_refused_lose_nothing(
     provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec
 ) -> None:

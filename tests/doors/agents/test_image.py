@@ -16,6 +16,8 @@ from bakeoff.errors import UsageError
 
 from ...warm_bakeoff import Bakeoff
 
+pytestmark = pytest.mark.full
+
 NO_ENGINE = {"PATH": "/nowhere"}
 
 
@@ -146,6 +148,7 @@ def test_a_python_agent_gets_an_environment_of_its_own_and_its_program_is_on_the
 
 BACKEND = """
 import zipfile
+
 
 
 def build_wheel(folder, settings=None, metadata=None):

@@ -22,6 +22,8 @@ from .agent_parts import CANARY, PARTS, Part, user_environment
 from .small_tracks import DOUBLE, write_track
 from .speaking_provider import INPUT, OUTPUT, SpeakingProvider
 
+pytestmark = pytest.mark.full
+
 FOLDERS = os.environ.get("BAKEOFF_AGENTS", "")
 FETCHED = {
     "claude": "@anthropic-ai/claude-code@2.1.197",

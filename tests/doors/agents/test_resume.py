@@ -50,6 +50,8 @@ METERED = {
     "meter": {"openai": {"env": {"OPENAI_BASE_URL": "{meterUrl}", "OPENAI_API_KEY": "{meterToken}"}}},
 }
 
+pytestmark = pytest.mark.full
+
 
 @dataclass
 class HaltingProvider:

@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from .small_suites import ADDER, write_suites
 
 Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -24,6 +26,7 @@ TRACK = {
 }
 
 
+@pytest.mark.full
 def test_an_audit_certifies_suites_and_a_run_can_require_it(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER, weak=WEAK)
     done = bakeoff("audit", *QUICK)  # as `run` and `verify` do, it finds the suites in `tests`
@@ -48,6 +51,7 @@ def test_an_audit_certifies_suites_and_a_run_can_require_it(bakeoff: Bakeoff, tm
     assert "adder is left out: it has changed since its audit" in done.stderr
 
 
+@pytest.mark.full
 def test_a_stub_that_passes_fails_its_audit(bakeoff: Bakeoff, tmp_path: Path) -> None:
     for name, text in TRACK.items():
         path = tmp_path / "track" / name

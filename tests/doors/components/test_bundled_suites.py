@@ -10,7 +10,7 @@ from ...warm_bakeoff import Bakeoff
 SUITES = ("profile-loader", "locale-price", "python-intervals", "react-breadcrumbs", "vue-pager", "typescript-slugs")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_bundled_suites_of_every_kind_are_fit_for_use(bakeoff: Bakeoff, needs_program: Callable[[str], str]) -> None:
     needs_program("node")
     named = [word for name in SUITES for word in ("--suite", name)]

@@ -34,6 +34,7 @@ def test_every_form_of_a_result_file_is_in_the_index(results: Path) -> None:
     assert [subject.score for subject in seed.summary.subjects] == [0.5]
 
 
+@pytest.mark.full
 def test_a_file_computed_from_a_run_that_is_here_is_not_there_twice(results: Path, bakeoff: Bakeoff) -> None:
     done = bakeoff("run", "--model", "oracle", "--suite", "python-intervals", "--results", str(results), "--no-open")
     assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Page
 
 from ...report.render.html.browser import Chromium
@@ -45,6 +46,7 @@ async def look(page: Page) -> list[Any]:
     return found
 
 
+@pytest.mark.full
 def test_components_are_pictured_side_by_side_and_a_broken_one_says_why(
     bakeoff: Bakeoff, tmp_path: Path, needs_program: Callable[[str], str]
 ) -> None:
