@@ -20,8 +20,9 @@ from tests.doors.agents.agent_parts import PARTS, Part, user_environment
 from tests.doors.agents.small_tracks import DOUBLE, write_track
 from tests.doors.agents.speaking_provider import INPUT, OUTPUT, SpeakingProvider
 
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 SANDBOXES = ("bwrap", "process")
 HEAD = ("agent", "version", "`--model`", "models asked", "tokens", "cost", "`bwrap`", "`process`")

@@ -7,21 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bakeoff.record import (
-    LOST,
-    Failure,
-    Phase,
-    Reasoning,
-    Record,
-    Score,
-    Step,
-    Text,
-    ToolCall,
-    Transcript,
-    Usage,
-    Verdict,
-    reaches,
-)
+from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
+from bakeoff.verdict import LOST, Verdict, reaches
 
 RIGHT, HALF, WRONG = (Score(name=str(value), value=value) for value in (1.0, 0.5, 0.0))
 SILENT = Score(name="silent", reason="unscored")

@@ -2,7 +2,7 @@
 
 from scripts.docs_site.markdown import table
 
-from bakeoff.doors.mcp.lint.rules import LEVELS, RULES
+from bakeoff.mcp.lint import LEVELS, RULES
 
 
 def rule_reference() -> str:

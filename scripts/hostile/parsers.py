@@ -20,40 +20,38 @@ from bakeoff.doors.components.suites import find_suites
 from bakeoff.doors.eval.find import read_suite as read_eval
 from bakeoff.doors.eval.plan import build_plan
 from bakeoff.doors.eval.sources import rows_of_file
-from bakeoff.doors.mcp.arguments import parse_json_arguments
 from bakeoff.doors.mcp.bfcl import import_bfcl
-from bakeoff.doors.mcp.calls import read_reply
-from bakeoff.doors.mcp.client_files import read_client_file
 from bakeoff.doors.mcp.config import read_suite
-from bakeoff.doors.mcp.headers import parse_headers
-from bakeoff.doors.mcp.snapshot.files import read_snapshot
-from bakeoff.doors.pytest.reporting.eval_file import parse_eval_file
+from bakeoff.doors.mcp.servers import parse_headers
 from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.grading.audit import read_audit
 from bakeoff.grading.syntax import parse as parse_source
 from bakeoff.grading.written_tests import find_tests
 from bakeoff.logs.reader import FORMATS, Choices, ForeignLogReader
+from bakeoff.mcp.arguments import parse_json_arguments
+from bakeoff.mcp.client_files import read_client_file
 from bakeoff.mcp.servers import parse_mcp_option
+from bakeoff.mcp.snapshot import read_snapshot
 from bakeoff.meter.answer import ModelAnswer
-from bakeoff.meter.sse import EventSplitter, data_of, object_of
-from bakeoff.meter.wire_formats import CHAT, GEMINI, MESSAGES, RESPONSES
+from bakeoff.meter.wire_formats import CHAT, GEMINI, MESSAGES, RESPONSES, EventSplitter, data_of, object_of
 from bakeoff.models.in_process import read_script as read_model_script
 from bakeoff.models.prices import parse_gateway_pricing
 from bakeoff.models.providers import parse_model_name
 from bakeoff.replay.http import HttpRecording
 from bakeoff.replay.store import Key, Store
+from bakeoff.report.eval_file import parse_eval_file
 from bakeoff.report.readers import Source
 from bakeoff.scorers.judging import read_answer, read_choice
+from bakeoff.scorers.mcp.calls import read_reply
 from bakeoff.sdk_results import recognise
 from bakeoff.storage.journal import read_journal, read_journal_backwards
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.segment_file import compress_segment
 from bakeoff.storage.segments import JOURNAL, SEGMENTS, segment_path
-from bakeoff.subjects.scripted import read_script
-from bakeoff.toolchains.command_reports import json_object
-from bakeoff.toolchains.junit import read_junit
-from bakeoff.toolchains.pictures import read_picture
+from bakeoff.subjects.controls import read_script
+from bakeoff.toolchains.command_reports import json_object, read_junit
+from bakeoff.toolchains.vitest import read_picture
 
 _PROJECT = Path(__file__).resolve().parents[2]
 _BUNDLED = _PROJECT / "src" / "bakeoff" / "bundled"

@@ -16,7 +16,6 @@ _KINDS = {
     "forward.py": "meter",
     "embedded.serve": "embedded model",
     "bakeoff view": "viewer",
-    "isolation import serve": "isolated task",
     "exec(eval(sys.stdin.readline()))": "pytest worker",
     "-m pytest": "pytest",
     "bin/bakeoff": "bakeoff",

@@ -59,12 +59,6 @@ from bakeoff.scorers import Contains
 def test_echo(case: EvalCase) -> str:
     time.sleep(0.03)
     return f"It is {case.input}."
-
-
-@eval_suite(data=[{"input": "x", "expected": "x"}], scorers=[Contains()], isolate=True)
-def test_isolated(case: EvalCase) -> str:
-    time.sleep(4)
-    return case.input
 """
 _AGENT = """
 name: sleeper
@@ -164,7 +158,7 @@ EVALS = Workload(
     "pytest",
     (sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "test_evals.py"),
     _pytest,
-    ("pytest", "pytest worker", "isolated task"),
+    ("pytest", "pytest worker"),
     resumes=False,
 )
 EMBEDDED = Workload("embedded model", _EVALUATE, _embedded, ("bakeoff", "embedded model"))

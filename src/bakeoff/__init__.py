@@ -10,12 +10,9 @@ from bakeoff._version import __version__
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp.api import evaluate_mcp, evaluate_mcp_async
-    from bakeoff.doors.pytest.logs import log_input, log_output, log_score
-    from bakeoff.doors.pytest.outcome import EvalOutcome
+    from bakeoff.doors.pytest.in_tests import EvalRun, RunEval, ToEval, log_input, log_output, log_score
     from bakeoff.doors.pytest.rows import EvalCase
-    from bakeoff.doors.pytest.run_eval import EvalRun, RunEval
     from bakeoff.doors.pytest.suite import describe_eval, eval_suite
-    from bakeoff.doors.pytest.to_eval import ToEval
     from bakeoff.engine.registry import Registry, default_registry
     from bakeoff.engine.run import run
     from bakeoff.engine.run_control import RunControl
@@ -24,37 +21,38 @@ if TYPE_CHECKING:
     from bakeoff.options import RunOptions
     from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec, UntilDecided
     from bakeoff.protocols import Needs, Resource, ScoreInput, Scorer, Subject, Task, Tool
-    from bakeoff.record import Record, Score, Step, ToolCall, Transcript, Usage, Verdict
+    from bakeoff.record import Record, Score, Step, ToolCall, Transcript, Usage
     from bakeoff.replay.tools import replayable
+    from bakeoff.report.outcomes import EvalOutcome
     from bakeoff.report.summary import Summary, summarise
     from bakeoff.scorers import function_scorer
     from bakeoff.sdk_results.plain_data import TaskResult
     from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder
     from bakeoff.subjects.function import function_subject
+    from bakeoff.verdict import Verdict
 
 _HOMES = {
     "bakeoff.engine.registry": ("Registry", "default_registry"),
     "bakeoff.engine.run_control": ("RunControl",),
     "bakeoff.doors.mcp.api": ("evaluate_mcp", "evaluate_mcp_async"),
-    "bakeoff.doors.pytest.logs": ("log_input", "log_output", "log_score"),
-    "bakeoff.doors.pytest.outcome": ("EvalOutcome",),
+    "bakeoff.doors.pytest.in_tests": ("EvalRun", "RunEval", "ToEval", "log_input", "log_output", "log_score"),
     "bakeoff.doors.pytest.rows": ("EvalCase",),
-    "bakeoff.doors.pytest.run_eval": ("EvalRun", "RunEval"),
     "bakeoff.doors.pytest.suite": ("describe_eval", "eval_suite"),
-    "bakeoff.doors.pytest.to_eval": ("ToEval",),
     "bakeoff.engine.run": ("run",),
     "bakeoff.errors": ("BakeoffError", "GraderError", "InfraError", "PlanError", "SubjectError", "UsageError"),
     "bakeoff.models.providers": ("register_provider",),
     "bakeoff.options": ("RunOptions",),
     "bakeoff.plan": ("Case", "Limits", "Plan", "ScorerSpec", "SubjectSpec", "UntilDecided"),
     "bakeoff.protocols": ("Needs", "Resource", "ScoreInput", "Scorer", "Subject", "Task", "Tool"),
-    "bakeoff.record": ("Record", "Score", "Step", "ToolCall", "Transcript", "Usage", "Verdict"),
+    "bakeoff.record": ("Record", "Score", "Step", "ToolCall", "Transcript", "Usage"),
+    "bakeoff.report.outcomes": ("EvalOutcome",),
     "bakeoff.report.summary": ("Summary", "summarise"),
     "bakeoff.storage.run_folder": ("RunFolder", "find_run", "new_run_folder"),
     "bakeoff.scorers": ("function_scorer",),
     "bakeoff.subjects.function": ("function_subject",),
     "bakeoff.sdk_results.plain_data": ("TaskResult",),
     "bakeoff.replay.tools": ("replayable",),
+    "bakeoff.verdict": ("Verdict",),
 }
 
 __all__ = [

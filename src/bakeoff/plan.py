@@ -16,6 +16,9 @@ from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, in_our_words
 from bakeoff.errors import UsageError
 
+CLUSTER_TAG = "cluster"
+"""The case tag that names the cluster of a case: cases of one cluster are not independent of each other."""
+
 Options = TypeVar("Options", bound=BaseModel)
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.yaml import ConfigError, parse_yaml, read_yaml
-from bakeoff.doors.mcp.client_files import read_client_file
-from bakeoff.doors.mcp.snapshot.files import read_snapshot
-from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
 from bakeoff.errors import BakeoffError
+from bakeoff.mcp.client_files import read_client_file
+from bakeoff.mcp.snapshot import read_snapshot
 from bakeoff.models.in_process import read_script
 from bakeoff.replay.store import Key, Recording, Store
+from bakeoff.report.eval_file import read_eval_file
 from bakeoff.report.readers import open_source
 from bakeoff.storage.journal import read_journal
 from bakeoff.storage.labels import read_labels

@@ -14,6 +14,8 @@ import pytest
 
 from bakeoff._kernel.tracing import OFF
 
+pytestmark = pytest.mark.full
+
 PROGRAM = """
 import asyncio, json, sys
 from bakeoff.engine.registry import Registry, default_registry

@@ -10,6 +10,8 @@ import pytest
 
 from ..warm_bakeoff import Bakeoff
 
+pytestmark = pytest.mark.full
+
 
 def test_the_demo_exits_0_and_prints_every_denominator(demo: "subprocess.CompletedProcess[str]") -> None:
     assert demo.returncode == 0, demo.stderr

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.dry_run import usage_before
 from bakeoff.engine.run import run
+from bakeoff.models.estimate import usage_before
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Usage

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 BAKEOFF = Path(sys.executable).parent / "bakeoff"
 SLOW = textwrap.dedent("""\
     import asyncio, sys

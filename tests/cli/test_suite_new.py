@@ -12,6 +12,8 @@ from ..doors.components.small_suites import ADDER, write_suites
 from ..warm_bakeoff import PROGRAM, Bakeoff
 from .wizard_terminal import CTRL_C, Terminal
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize(
     ("framework", "component"),

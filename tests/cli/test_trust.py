@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.trust import what_runs
+from bakeoff.engine.trust import what_runs
 from bakeoff.plan import Case, Grading, Plan, ScorerSpec, SubjectSpec
 from bakeoff.storage.made_here import MAX_KEPT, state_folder
 

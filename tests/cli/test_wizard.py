@@ -20,6 +20,8 @@ from bakeoff.doors.components.plan import ComponentsRequest
 from ..warm_bakeoff import PROGRAM
 from .wizard_terminal import CTRL_C, CTRL_D, CTRL_L, CTRL_U, DOWN, ENTER, ESC, PAGE_DOWN, TAB, Terminal
 
+pytestmark = pytest.mark.full
+
 ASK = """
 import sys
 from pathlib import Path

@@ -15,6 +15,8 @@ from tests.canaries.world import Output
 
 from ..warm_bakeoff import WarmBakeoff
 
+pytestmark = pytest.mark.full
+
 SINKS = {
     "run": {"journal.jsonl", "report.html", "run.csv", "junit.xml", "summary.md", "spans", "stderr of run --model"},
     "agents": {"journal.jsonl", "report.html", "agents.csv", "latest.json", "stdout of agents leaderboard"},

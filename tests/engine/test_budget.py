@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.engine.budget import Budget
+from bakeoff.engine.run_control import Budget
 from bakeoff.options import RunOptions
 from bakeoff.record import Usage
 

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from bakeoff.cli.trust import what_runs
 from bakeoff.engine.registry import default_registry
+from bakeoff.engine.trust import what_runs
 from bakeoff.errors import PlanError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ScoreInput

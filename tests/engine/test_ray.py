@@ -37,19 +37,18 @@ from bakeoff import (
     run,
     summarise,
 )
-from bakeoff.engine.budget import Budget
 from bakeoff.engine.executors.ray_driver import RayRunner
-from bakeoff.engine.executors.ray_messages import NodeFailed, Order
-from bakeoff.engine.executors.ray_order import make_order
+from bakeoff.engine.executors.ray_messages import NodeFailed, Order, make_order
 from bakeoff.engine.executors.ray_worker import Worker
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
+from bakeoff.engine.run_control import Budget
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.record import NO_USAGE
 
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray uses what Python deprecates
+pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore")]  # Ray uses what Python deprecates
 EXACT = ScorerSpec(kind="exact")
 Options = Callable[..., RunOptions]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bakeoff.cli.flags import MergeFlags, SelectionFlags
-from bakeoff.cli.merge import run_merge
+from bakeoff.cli.flags import SelectionFlags
+from bakeoff.cli.merge import MergeFlags, run_merge
 from bakeoff.engine.merging import merge_shards, read_shards
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl

@@ -10,11 +10,10 @@ from bakeoff.engine.resume import read_progress, trials_left
 from bakeoff.engine.run_control import RunControl
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
-from bakeoff.record import Verdict
 from bakeoff.report.summary import Summary, summarise
-from bakeoff.stats.decisions import random_order
-from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.stats.sequential import SequentialDecision, random_order
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 from .probes import CarryOut, Probe, end_reason, folder_of, registry_of
 from .programs import decided_run

@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from bakeoff.engine.resources import open_resources
 from bakeoff.grading.attacks import (
     FAMILIES,
@@ -23,6 +25,8 @@ from bakeoff.grading.references import OpenReferences, reference_of
 from bakeoff.grading.runners import run_tests, toolchains_for
 from bakeoff.plan import Case, Grading
 from bakeoff.sandbox import choose_sandbox
+
+pytestmark = pytest.mark.full
 
 TEST = "from solution import add\n\n\n" + "\n\n".join(
     f"def test_{a}_and_{b}():\n    assert add({a}, {b}) == {a + b}\n"

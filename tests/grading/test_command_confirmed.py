@@ -14,7 +14,8 @@ from bakeoff.grading.runners import toolchain_for
 from bakeoff.plan import Case, Grading
 from bakeoff.sandbox import choose_sandbox
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 TEST = """from double import double
 
 def test_doubles():

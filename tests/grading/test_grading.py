@@ -39,7 +39,7 @@ def graded(run: TestRun, reference: ReferenceRun | None, **settings: Any) -> Gra
     return compare_runs(graded_case(case(**settings)), reference, run)
 
 
-@pytest.mark.parametrize("door", ["components", "exercises"])
+@pytest.mark.parametrize("door", ["components", "agents"])
 def test_a_plan_of_an_older_version_is_refused_with_the_way_out(door: str, tmp_path: Path) -> None:
     old = Case(id="counter", prompt="?", tags={"runner": "pytest", "test": "test_a.py", "seconds": "30"})
     plan = Plan(

@@ -5,6 +5,8 @@ import pytest
 from .against_plain import compare_with_plain
 from .corpus import Solution, made_up_cases, solutions_of
 
+pytestmark = pytest.mark.full
+
 SAMPLE = {
     "python passphrase": ("generous", "strict", "constant"),
     "typescript space-age": ("rough", "nonsense"),

@@ -21,6 +21,8 @@ from bakeoff.storage.run_folder import RunFolder
 from ..warm_bakeoff import Bakeoff
 from .fixtures import ALL, Logged
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def environment(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:

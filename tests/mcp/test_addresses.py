@@ -6,7 +6,7 @@ import pytest
 
 from bakeoff.errors import InfraError
 from bakeoff.mcp import ServerSpec
-from bakeoff.mcp.http import name_first_event
+from bakeoff.mcp.transports import name_first_event
 
 from .conftest import Opening, free_port, loopback_server
 

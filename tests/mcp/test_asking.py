@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from bakeoff.mcp import ServerSpec
-from bakeoff.mcp.exposed import exposed_tools
-from bakeoff.mcp.offers import Offers, ServerResource
+from bakeoff.mcp.offers import Offers, ServerResource, exposed_tools
 
 from .conftest import SERVERS, Opening
+
+pytestmark = pytest.mark.full
 
 Asking = Callable[..., ServerSpec]
 

@@ -16,6 +16,8 @@ from bakeoff.sandbox.process import has_landlock
 
 from .conftest import SERVERS, Opening, Raw
 
+pytestmark = pytest.mark.full
+
 CANARY = f"canary-{os.getpid()}-9c2e41"  # of this worker: others run processes with keys at the same time
 RUNGS = ("bwrap", "process")
 CHANGES = ("new", "project/new", "project/suite/new", "project/suite/data.txt", ".bashrc", ".ssh/id_ed25519")

@@ -13,6 +13,8 @@ from bakeoff.mcp import OpenHub
 
 from .conftest import Opening, Raw
 
+pytestmark = pytest.mark.full
+
 
 async def refusal(opened: Opening, *specs: object, **limits: float) -> str:
     with pytest.raises(InfraError) as caught:

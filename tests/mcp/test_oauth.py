@@ -17,11 +17,13 @@ import pytest
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.login import LoginRefused, LoginRequest, log_in
+from bakeoff.mcp.oauth import TokenStore
 from bakeoff.mcp.servers import is_safe_endpoint
-from bakeoff.mcp.tokens import TokenStore
 
 from ..warm_bakeoff import Bakeoff
 from .conftest import SERVERS, Opening
+
+pytestmark = pytest.mark.full
 
 Guarded = Callable[..., ServerSpec]
 

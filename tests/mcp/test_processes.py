@@ -14,6 +14,8 @@ from bakeoff.mcp import HubLimits, McpHub
 
 from .conftest import SERVERS, Opening, Raw
 
+pytestmark = pytest.mark.full
+
 
 def alive(pid: int) -> bool:
     try:

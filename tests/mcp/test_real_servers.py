@@ -8,6 +8,8 @@ from bakeoff.mcp import OpenHub, ServerSpec
 
 from .conftest import Opening
 
+pytestmark = pytest.mark.full
+
 SOME_TOOLS = {"echo", "get-sum", "get-structured-content", "get-tiny-image", "get-resource-reference"}
 
 

@@ -21,6 +21,8 @@ from ..sandbox.conftest import docker_engine, place, sandbox_on
 from ..sandbox.docker_engine import docker
 from .conftest import CANARY, Opening, Visit
 
+pytestmark = pytest.mark.full
+
 __all__ = ["docker_engine", "place", "sandbox_on"]  # fixtures, found by their names
 
 AGENT = """

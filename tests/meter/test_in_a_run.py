@@ -12,10 +12,13 @@ from bakeoff.engine.registry import default_registry
 from bakeoff.meter import METER, Meter, OpenMeter, Upstream
 from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Needs, Task
-from bakeoff.record import Record, Transcript, Verdict
+from bakeoff.record import Record, Transcript
+from bakeoff.verdict import Verdict
 
 from ..models.loopback import Act, Loopback, failure, plan_of
 from .conftest import CANARY, QUICK
+
+pytestmark = pytest.mark.full
 
 Ask = Callable[..., Awaitable[Record]]
 

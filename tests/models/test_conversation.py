@@ -10,7 +10,8 @@ from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.errors import InfraError, ToolError
 from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Tool
-from bakeoff.record import Reasoning, Record, Text, ToolCall, Usage, Verdict
+from bakeoff.record import Reasoning, Record, Text, ToolCall, Usage
+from bakeoff.verdict import Verdict
 
 from .loopback import Act, Loopback, failure, plan_of
 

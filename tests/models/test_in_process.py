@@ -17,7 +17,8 @@ from bakeoff.errors import PlanError
 from bakeoff.models.providers import Factory, register_provider
 from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Tool
-from bakeoff.record import Reasoning, Record, Usage, Verdict
+from bakeoff.record import Reasoning, Record, Usage
+from bakeoff.verdict import Verdict
 
 from .loopback import PRICE, plan_of
 

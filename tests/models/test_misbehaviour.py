@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from bakeoff.plan import Limits, SubjectSpec
-from bakeoff.record import Record, Usage, Verdict
+from bakeoff.record import Record, Usage
+from bakeoff.verdict import Verdict
 
 from .loopback import Act, Loopback, Received, failure, plan_of
+
+pytestmark = pytest.mark.full
 
 Ask = Callable[..., Awaitable[Record]]
 CarryOut = Callable[..., Awaitable[list[Record]]]
@@ -443,7 +446,6 @@ def three_in_ten() -> Callable[[Received], Act]:
     return act
 
 
-@pytest.mark.full
 async def test_500_calls_of_which_three_in_ten_are_refused_lose_nothing(
     provider: Loopback, carry_out: CarryOut, model_spec: MakeSpec
 ) -> None:

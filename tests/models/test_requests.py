@@ -14,7 +14,8 @@ from bakeoff.engine.registry import default_registry
 from bakeoff.models.clients import is_loopback
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Tool
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
+from bakeoff.verdict import Verdict
 
 from .loopback import KEY, PRICE, Act, Loopback, Received, plan_of
 

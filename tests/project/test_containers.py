@@ -12,6 +12,8 @@ from sysconfig import get_path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 LINES = re.sub(r"\\\n\s*", "", (ROOT / "Containerfile").read_text("utf-8")).splitlines()
 COPIED = [line.split()[1:-1] for line in LINES if line.startswith("COPY ") and "--from" not in line]
@@ -37,7 +39,6 @@ def test_a_command_of_the_image_has_no_mistake_that_shellcheck_knows(command: st
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.slow
 def test_what_is_copied_into_the_image_is_enough_to_install_bakeoff(tmp_path: Path) -> None:
     image = tmp_path / "bakeoff"
     image.mkdir()

@@ -264,7 +264,12 @@ def check_python(block: Block, runner: Runner) -> None:
 CHECKS = {"console": check_console, "bash": check_bash, "python": check_python}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example[0].place)
+def ring_of(example: tuple[Block, ...]) -> pytest.MarkDecorator:
+    """Return the mark of an example: README's are a journey of `make test`."""
+    return pytest.mark.journey if example[0].place.startswith("README.md") else pytest.mark.full
+
+
+@pytest.mark.parametrize("example", [pytest.param(each, id=each[0].place, marks=ring_of(each)) for each in EXAMPLES])
 def test_the_example_does_what_the_page_says(example: tuple[Block, ...], runner: Runner) -> None:
     for block in example:
         CHECKS[block.language](block, runner)

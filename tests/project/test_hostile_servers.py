@@ -5,8 +5,9 @@ import asyncio
 import pytest
 from scripts.hostile.servers import SERVERS, attack, serving
 
+pytestmark = pytest.mark.full
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize("name", SERVERS)
 def test_no_request_breaks_a_server_or_keeps_it_from_others(name: str) -> None:
     with serving(name) as server:

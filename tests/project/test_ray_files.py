@@ -12,6 +12,8 @@ from uuid import uuid4
 import pytest
 import yaml
 
+pytestmark = pytest.mark.full
+
 FILES = Path(__file__).parents[2] / "docs" / "how-to" / "ray"
 
 
@@ -43,7 +45,6 @@ def test_the_command_of_the_job_is_one_that_bakeoff_knows(tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
 def test_the_script_starts_a_cluster_and_runs_on_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])

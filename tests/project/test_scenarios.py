@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "how-to" / "evals"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "index.md")

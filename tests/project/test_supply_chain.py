@@ -12,6 +12,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 PIN = re.compile(r"(?m)^([a-z0-9-]+)(?:\[[^\]]*\])?==(\S+)(?: ; ([^\\]+))? \\\n((?:    --hash=\S+(?: \\)?\n)+)")
 
@@ -69,7 +71,6 @@ def installing(python: Path, folder: Path, *words: str) -> subprocess.CompletedP
     return subprocess.run(command, env={**kept, **offline}, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.slow
 def test_what_was_exchanged_in_the_registry_stops_the_setup_and_is_named(
     tmp_path: Path, empty_environment: Path
 ) -> None:

@@ -17,6 +17,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = """
 from bakeoff import TaskResult, ToolCall, describe_eval, eval_suite
@@ -103,7 +105,6 @@ def _run(command: list[str], **given: str) -> "subprocess.CompletedProcess[str]"
     return done
 
 
-@pytest.mark.slow
 def test_the_wheel_holds_every_file_of_the_package(wheel_names: set[str]) -> None:
     source = ROOT / "src"
     package = {
@@ -115,14 +116,12 @@ def test_the_wheel_holds_every_file_of_the_package(wheel_names: set[str]) -> Non
     assert package - wheel_names == set()
 
 
-@pytest.mark.slow
 def test_the_same_sources_give_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path)]
     _run(build, cwd=str(ROOT))
     assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
 
 
-@pytest.mark.slow
 def test_the_source_distribution_gives_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     _run([sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(tmp_path)], cwd=str(ROOT))
     [source] = tmp_path.glob("bakeoff-*.tar.gz")
@@ -139,7 +138,6 @@ def test_the_source_distribution_gives_the_same_wheel(wheel: Path, tmp_path: Pat
     assert (unpacked / "SECURITY.md").is_file()
 
 
-@pytest.mark.slow
 def test_the_bill_of_materials_lists_what_the_wheel_needs_and_is_always_the_same(wheel: Path) -> None:
     made = wheel.with_suffix(".cdx.json")
     texts = []
@@ -160,17 +158,14 @@ def test_the_bill_of_materials_lists_what_the_wheel_needs_and_is_always_the_same
     assert {needed for each in bill["dependencies"] for needed in each["dependsOn"]} <= references
 
 
-@pytest.mark.slow
 def test_the_wheel_carries_the_licence(wheel_names: set[str]) -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel_names)
 
 
-@pytest.mark.slow
 def test_the_wheel_holds_nothing_else(wheel_names: set[str]) -> None:
     assert [name for name in wheel_names if not name.startswith(("bakeoff/", "bakeoff-"))] == []
 
 
-@pytest.mark.slow
 def test_where_only_the_wheel_was_installed_the_first_eval_runs_as_it_is_written(fresh: Path, tmp_path: Path) -> None:
     (tmp_path / "test_example.py").write_text(EXAMPLE)
     shown = _run([str(fresh / "python"), "-m", "pytest", "-W", "error"], cwd=str(tmp_path)).stdout
@@ -180,7 +175,6 @@ def test_where_only_the_wheel_was_installed_the_first_eval_runs_as_it_is_written
     assert "4/4" in listed
 
 
-@pytest.mark.slow
 def test_nothing_of_the_development_tools_is_in_the_fresh_environment(fresh: Path) -> None:
     tools = ("xdist", "pytest_asyncio", "hypothesis", "pydantic_evals")
     code = f"import importlib.util; print([name for name in {tools} if importlib.util.find_spec(name)])"

@@ -18,6 +18,8 @@ import yaml
 
 from ..fetched import fetch_package
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
 WORKFLOWS = sorted((ROOT / "examples" / "workflows").glob("*.yml"))

@@ -28,6 +28,8 @@ from .sdk_calls import (
     recordings,
 )
 
+pytestmark = pytest.mark.full
+
 
 def test_a_strict_miss_names_the_key_and_what_changed_against_the_nearest_recording(
     provider: Loopback, replay: Replay

@@ -13,8 +13,7 @@ from bakeoff.protocols import Task
 from bakeoff.replay.application import ApplicationCall, ReplayRound
 from bakeoff.replay.http import HttpRecording
 from bakeoff.replay.metered import RecordedExchange, exchange_key
-from bakeoff.replay.model_calls import model_call_key
-from bakeoff.replay.store import Store
+from bakeoff.replay.store import Store, model_call_key
 from bakeoff.replay.tools import ToolRecording
 from bakeoff.storage.redaction import Redactor
 

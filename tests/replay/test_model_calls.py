@@ -12,9 +12,12 @@ from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.errors import PlanError
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.protocols import Tool
-from bakeoff.record import Record, Usage, Verdict
+from bakeoff.record import Record, Usage
+from bakeoff.verdict import Verdict
 
 from ..models.loopback import KEY, Act, Loopback, Received, plan_of
+
+pytestmark = pytest.mark.full
 
 CarryOut = Callable[..., Awaitable[list[Record]]]
 MakeSpec = Callable[..., SubjectSpec]

@@ -1,9 +1,6 @@
 """`@replayable`: local tools are called once, and replayed as answers of models are."""
 
 import asyncio
-import subprocess
-import sys
-import textwrap
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +14,6 @@ from pydantic import BaseModel
 from bakeoff import replayable
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.replay.application import ReplayRound
-from bakeoff.replay.process import replaying_as_inherited
 
 from .conftest import SECRET, Replay
 
@@ -258,38 +254,6 @@ def test_threads_may_record_the_same_at_the_same_time(replay: Replay, recordings
     with replay("auto"), ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(ask, range(8))) == [1] * 4 + [2] * 4
     assert len(recordings()) == 2
-
-
-def test_a_process_that_was_started_meanwhile_joins_in(replay: Replay, tmp_path: Path) -> None:
-    program = tmp_path / "tool.py"
-    program.write_text(
-        textwrap.dedent(
-            """
-            from bakeoff.replay.process import replaying_as_inherited
-            from bakeoff import replayable
-
-            @replayable
-            def shout(word: str) -> str:
-                print("called")
-                return word.upper()
-
-            with replaying_as_inherited():
-                print(shout("hi"))
-            """
-        )
-    )
-
-    def run() -> str:
-        return subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout
-
-    with replay("auto"):
-        assert (run(), run()) == ("called\nHI\n", "HI\n")
-    assert run() == "called\nHI\n"
-
-
-def test_nothing_is_handed_on_where_nothing_is_on() -> None:
-    with replaying_as_inherited():
-        assert add(1) == 2
 
 
 class Missing(LookupError):

@@ -10,11 +10,10 @@ import pytest
 from bakeoff.plan import Case, Plan
 from bakeoff.record import BROKEN, UNIT_TESTS, Failure, Phase, Record, Score, Usage
 from bakeoff.report.answer import answer, what_is_missing
-from bakeoff.report.by_tag import scores_by_tag, useful_tags
+from bakeoff.report.compare.within_run import scores_by_tag, useful_tags
 from bakeoff.report.render.html.run_page import write_run_page
 from bakeoff.report.summary import Comparisons, RunTally, tallied
-from bakeoff.stats.decisions import PairDecision
-from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.stats.sequential import PairDecision, SequentialDecision
 
 from .runs import lost, plan_of, record_of, write_run
 

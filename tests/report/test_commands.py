@@ -13,12 +13,14 @@ import pandas
 import pytest
 
 from bakeoff.record import Phase, Usage
-from bakeoff.report.render.html.entries import read_entry
+from bakeoff.report.render.html.index_page import read_entry
 from bakeoff.report.view.app import Pages
 from bakeoff.storage.run_folder import RunFolder
 
 from ..warm_bakeoff import Bakeoff
 from .runs import Values, plan_of, record_of, run_of, write_run
+
+pytestmark = pytest.mark.full
 
 BAKEOFF = Path(sys.executable).parent / "bakeoff"
 

@@ -14,11 +14,11 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from bakeoff._kernel.choices import ExportFormat
-from bakeoff.cli.export import FORMATS, ExportRequest
 from bakeoff.errors import BakeoffError
 from bakeoff.report.blocks import Block, Report
 from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.compare.description import describe_comparison
+from bakeoff.report.exports.formats import FORMATS, ExportRequest
 from bakeoff.report.leaderboard.description import describe_leaderboard
 from bakeoff.report.leaderboard.ranking import rank_sources
 from bakeoff.report.readers import Source, open_source

@@ -24,8 +24,10 @@ from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import choose_sandbox, inside, open_place, put_files
 from bakeoff.sandbox.places import LEASES, lease_user, take_lease
-from bakeoff.sandbox.supervisor.processes import children_of
+from bakeoff.sandbox.supervisor.kernel import children_of
 from bakeoff.sandbox.supervisor_client import open_pipes
+
+pytestmark = pytest.mark.full
 
 SANDBOXES = ("process", "bwrap", "docker")
 every_sandbox = pytest.mark.parametrize("sandbox_kind", SANDBOXES)

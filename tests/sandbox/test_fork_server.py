@@ -15,8 +15,10 @@ import pytest
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox import choose_sandbox, open_place
 from bakeoff.sandbox.supervisor.cgroups import PREFIX, sweep_groups
-from bakeoff.sandbox.supervisor.processes import children_of
+from bakeoff.sandbox.supervisor.kernel import children_of
 from bakeoff.sandbox.supervisor_client import SupervisorLost, kernel_means, make_order, supervise, supervise_now
+
+pytestmark = pytest.mark.journey
 
 SandboxOn = Callable[[str], Sandbox]
 DAEMON = """

@@ -14,9 +14,11 @@ from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.subjects.agent_definition import AgentDefinition
 from bakeoff.subjects.agent_program import is_installed, version_of
 from bakeoff.subjects.command_agent import CommandAgent
-from bakeoff.toolchains.browser import chromium_in
+from bakeoff.toolchains.vitest import chromium_in
 
 from ..doors.agents.small_tracks import DOUBLE, write_track
+
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from bakeoff.sandbox.places import (
     take_lease,
 )
 
+pytestmark = pytest.mark.full
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: users are leased by root only")
 
 

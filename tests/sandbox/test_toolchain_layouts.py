@@ -18,8 +18,9 @@ from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.bubblewrap import find_bubblewrap, visible_roots
-from bakeoff.sandbox.installations import check_shown, installation
-from bakeoff.sandbox.programs import program_path, program_roots
+from bakeoff.sandbox.programs import check_shown, installation, program_path, program_roots
+
+pytestmark = pytest.mark.full
 
 SCRIPT = Path(__file__).with_name("layouts.py")
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
-from bakeoff.record import Round, Verdict
-from bakeoff.stats.decisions import PairDecisions, random_order
-from bakeoff.stats.sequential import SequentialDecision, SequentialTest
+from bakeoff.stats.sequential import PairDecisions, SequentialDecision, SequentialTest, random_order
+from bakeoff.verdict import Round, Verdict
 
 Random = np.random.Generator
 

@@ -15,17 +15,15 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from bakeoff.stats.bootstrap import BayesianBootstrap
 from bakeoff.stats.cells import CaseKey, Cell, Cells, cells_of, moments_of_means
-from bakeoff.stats.comparison import compare, newcombe, unpaired_test
-from bakeoff.stats.intervals import rule_of_three, student_t, wilson
-from bakeoff.stats.permutation import mcnemar_exact, sign_flip_p_values, sign_flip_test, tail_bounds
+from bakeoff.stats.comparison import compare, holm, newcombe, unpaired_test
+from bakeoff.stats.differences import mcnemar_exact, sign_flip_p_values, sign_flip_test, tail_bounds
+from bakeoff.stats.intervals import BayesianBootstrap, rule_of_three, student_t, wilson
 from bakeoff.stats.power import Noise, minimum_detectable
-from bakeoff.stats.several import holm
 
 from .simulation import Array
 
-pytestmark = pytest.mark.unwatched
+pytestmark = [pytest.mark.full, pytest.mark.unwatched]
 
 
 @pytest.fixture(scope="module", autouse=True)

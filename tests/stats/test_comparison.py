@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.differences import sign_flip_test
 from bakeoff.stats.intervals import TOO_SMALL
-from bakeoff.stats.permutation import sign_flip_test
 
 quick = settings(max_examples=60, deadline=None)
 arm = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=6, max_size=6)

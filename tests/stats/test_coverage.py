@@ -13,7 +13,7 @@ from bakeoff.stats.intervals import Interval, interval_of, score_interval, stude
 from .simulation import REQUIRED, Array, Coverage, Setting, chances, coverage, moments_of_rows
 from .simulation_small import CLUSTERS, clustered, clustered_apart, pass_k
 
-pytestmark = pytest.mark.unwatched
+pytestmark = [pytest.mark.full, pytest.mark.unwatched]
 
 LOW, HIGH = 0.92, 0.98
 DRAWS = 1_200  # the standard error of a coverage near 95 % is then 0.6 points

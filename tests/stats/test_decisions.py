@@ -6,9 +6,8 @@ from itertools import pairwise
 import pytest
 
 from bakeoff.plan import Case, PassRule, Plan, ScorerSpec, SubjectSpec, UntilDecided
-from bakeoff.record import Round, Verdict
-from bakeoff.stats.decisions import PairDecisions, random_order
-from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.stats.sequential import PairDecisions, SequentialDecision, random_order
+from bakeoff.verdict import Round, Verdict
 
 from .simulation_sequential import plan_of
 

@@ -18,7 +18,7 @@ from bakeoff.stats.intervals import TOO_SMALL, Interval, normal_quantile, wilson
 from .simulation import cells_from_passes
 from .simulation_differences import EDGE, INNER, SPREAD, Apart, changes_of_rows, measured
 
-pytestmark = pytest.mark.unwatched
+pytestmark = [pytest.mark.full, pytest.mark.unwatched]
 
 LOW = 0.92
 MAX_WRONG = 0.057  # of sums that are exact

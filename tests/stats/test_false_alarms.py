@@ -12,7 +12,7 @@ from .simulation import cells_from_passes
 from .simulation_pairs import false_alarms, found_at_the_detectable, identical_pairs
 from .simulation_small import SKEWED, skewed_apart
 
-pytestmark = pytest.mark.unwatched
+pytestmark = [pytest.mark.full, pytest.mark.unwatched]
 
 PAIRS = 2_000
 MOST = 0.05 + 3 * (0.05 * 0.95 / PAIRS) ** 0.5

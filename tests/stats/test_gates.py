@@ -1,13 +1,15 @@
 """What a gate says, and when it refuses to say anything."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bakeoff.report.gates import ComparisonRule, GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.gates import GateVerdict, Losses, decide, exit_code_of, judge, judge_all, refusal_of
-from bakeoff.stats.several import holm
+from bakeoff.stats.comparison import Comparison, compare, holm
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all, refusal_of
 
 unhurried = settings(deadline=None)  # the first call imports scipy
 
@@ -69,7 +71,7 @@ def test_a_margin_that_rules_out_a_loss_decides_the_regression_gate_and_no_other
     ruling = judge(better, margin=0.05)
     assert ruling.verdict is GateVerdict.UNDECIDABLE
     found = decide(better, ruling, margin=0.05, undecidable="fail")
-    assert found == (0, "the gate is open: not worse by more than 5 points")
+    assert found == (GateState.PASSED, "the gate is open: not worse by more than 5 points")
     assert decide(better, ruling, margin=0.05, undecidable="fail", gate="verdict").exit_code == 1
 
 
@@ -133,16 +135,21 @@ def test_one_undefined_comparison_does_not_disturb_the_others() -> None:
     assert rulings["empty"].sentence == nothing
 
 
+def decide(comparison: Comparison, ruling: GateJudgement, **rule: Any) -> GateDecision:
+    return decide_gate(GateEvidence(comparisons=((comparison, ruling),), rule=ComparisonRule(**rule)))
+
+
 def test_a_gate_fails_for_a_regression_before_it_refuses() -> None:
     up, down, unknown = against(100, 130), against(130, 100), against(100, 101)
     lost = (NONE_LOST, Losses(100, 50))
-    refused, shut, open_ = (
-        decide(compared, ruling).exit_code
-        for compared, ruling in ((up, judge(up, losses=lost)), (down, judge(down)), (unknown, judge(unknown)))
-    )
-    assert exit_code_of([refused, shut, open_]) == 1
-    assert exit_code_of([refused, open_]) == 3
-    assert exit_code_of([open_]) == exit_code_of([]) == 0
+    refused, failed, passed = ((up, judge(up, losses=lost)), (down, judge(down)), (unknown, judge(unknown)))
+
+    def state(*comparisons: tuple[Comparison, GateJudgement]) -> GateState:
+        return decide_gate(GateEvidence(comparisons=comparisons)).state
+
+    assert state(refused, failed, passed) is GateState.FAILED
+    assert state(refused, passed) is GateState.UNDECIDED
+    assert state(passed) is state() is GateState.PASSED
 
 
 @unhurried

@@ -1,15 +1,13 @@
 """Leaderboards that rank no more than the data do."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import compare
-from bakeoff.stats.differences import change_of
 from bakeoff.stats.gates import GateVerdict, judge
-from bakeoff.stats.ranking import change_of_array, leaderboard, tied_groups
+from bakeoff.stats.ranking import leaderboard, tied_groups
 
 from .simulation import Array, cells_from_passes
 
@@ -128,16 +126,6 @@ def test_cases_of_one_cluster_are_one_word_on_a_board_too() -> None:
     assert {row.groups for row in leaderboard({"a": tagged(39), "b": plain})} == {(1,)}
     assert {row.groups for row in leaderboard({"a": tagged(40), "b": tagged(0)})} == {(1,), (2,)}  # a reversal
     assert [row.groups for row in leaderboard({"a": passes(40, 40), "b": plain})] == [(1,), (2,)]
-
-
-def test_the_quick_change_is_the_slow_one() -> None:
-    random = np.random.default_rng(16)
-    differences, units = random.normal(0, 0.3, 50).round(1), random.integers(0, 20, 50)
-    quick = change_of_array(differences, units, single=False)
-    slow = change_of(differences.tolist(), [str(unit) for unit in units], single=False)
-    assert (quick.gained, quick.lost, quick.changed) == pytest.approx((slow.gained, slow.lost, slow.changed))
-    assert quick.moments.variance == pytest.approx(slow.moments.variance)
-    assert (quick.moments.units, quick.moments.cases) == (slow.moments.units, slow.moments.cases)
 
 
 def test_twenty_equal_subjects_are_one_group_nearly_always() -> None:

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.comparison import Comparison, compare, compare_all, holm, holm_levels
 from bakeoff.stats.gates import judge_all
 from bakeoff.stats.intervals import ALPHA
-from bakeoff.stats.several import compare_all, holm, holm_levels
 
 from .simulation import cells_from_passes
 

@@ -22,11 +22,11 @@ from bakeoff.storage.labels import append_label, read_labels
 from bakeoff.storage.object_store import ObjectStore, StoreError, parse_address
 from bakeoff.storage.run_folder import RunFolder, find_run
 from bakeoff.storage.store_copy import fetch_run, journal_pieces, results_folder, store_of, stored_runs, unjoined_pieces
-from bakeoff.storage.store_lease import LeaseLost, StoreLease
-from bakeoff.storage.store_upload import RunUpload, upload_run
+from bakeoff.storage.store_upload import LeaseLost, RunUpload, StoreLease, upload_run
 
+from ..warm_bakeoff import WarmBakeoff
 from .s3_server import SECRET, free_port, s3_server
-from .sleeping_run import TRIALS, plan
+from .sleeping_run import INTERVAL, TRIALS, plan
 from .test_labels import label
 
 ROOT = Path(__file__).parents[2]
@@ -48,13 +48,17 @@ def store(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     return ObjectStore(f"{ADDRESS}/{tmp_path.name}")
 
 
+async def finished(results: Path, folder: Path | None = None) -> tuple[list[str], RunControl]:
+    """Run or resume the trials in this process. Return the cases that were run, and the control."""
+    control = RunControl()
+    options = RunOptions(results=results, folder=folder, jobs=2, upload_interval=INTERVAL)
+    return [record.case async for record in run(plan(), options, control=control)], control
+
+
 def start(store: ObjectStore, state: Path, *more: str) -> "subprocess.Popen[str]":
-    return start_in(store.address, state, *more)
-
-
-def start_in(results: str, state: Path, *more: str) -> "subprocess.Popen[str]":
+    """Run the trials in a process of its own, which can be killed."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.storage.sleeping_run", results, *more],
+        [sys.executable, "-m", "tests.storage.sleeping_run", store.address, *more],
         cwd=ROOT,
         env={**os.environ, "XDG_STATE_HOME": str(state)},
         stdout=subprocess.PIPE,
@@ -66,6 +70,7 @@ def records_in(folder: RunFolder) -> list[Record]:
     return [entry for entry in folder.entries() if isinstance(entry, Record)]
 
 
+@pytest.mark.full
 def test_a_killed_run_is_resumed_from_the_store_on_another_machine(store: ObjectStore, tmp_path: Path) -> None:
     first = start(store, tmp_path / "first")
     assert first.stdout is not None
@@ -97,7 +102,10 @@ def test_a_killed_run_is_resumed_from_the_store_on_another_machine(store: Object
     assert not any(SECRET in file.read_text() for file in tmp_path.rglob("*") if file.is_file())
 
 
-def test_a_store_that_fails_during_a_run_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.full
+def test_a_store_that_fails_during_a_run_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_bakeoff: WarmBakeoff
+) -> None:
     port = free_port()
     store = ObjectStore("s3://bucket/results")
     with s3_server("bucket", port) as environment:
@@ -113,16 +121,18 @@ def test_a_store_that_fails_during_a_run_loses_nothing(tmp_path: Path, monkeypat
     (path,) = results_folder(Path(store.address)).glob("runs/*")
     assert len(records_in(RunFolder(path))) == TRIALS
     with s3_server("bucket", port):  # it has forgotten everything
-        done = subprocess.run([sys.executable, "-m", "bakeoff", "runs", "upload", str(path)], check=False)
-        assert done.returncode == 0
+        assert warm_bakeoff.run("runs", "upload", str(path), cwd=tmp_path, env=os.environ).returncode == 0
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
         fetched = find_run(results_folder(Path(store.address)), "latest")
         assert fetched.journal_file.read_bytes() == (path / "journal.jsonl").read_bytes()
         assert len(records_in(fetched)) == TRIALS, "the blobs were uploaded too"
-        for words in (["runs", "check", f"{store.address}/runs/{path.name}"], ["export", "--results", store.address]):
-            done = subprocess.run([sys.executable, "-m", "bakeoff", *words], stdout=subprocess.PIPE, check=False)
-            assert done.returncode == 0, words
-        assert done.stdout.count(b"\n") == TRIALS + 1
+        checked = warm_bakeoff.run(
+            *("runs", "check", f"{store.address}/runs/{path.name}"), cwd=tmp_path, env=os.environ
+        )
+        assert checked.returncode == 0
+        done = warm_bakeoff.run("export", "--results", store.address, cwd=tmp_path, env=os.environ)
+        assert done.returncode == 0
+        assert done.stdout.count("\n") == TRIALS + 1
 
 
 def test_two_writers_cannot_take_one_run(store: ObjectStore) -> None:
@@ -136,19 +146,21 @@ def test_two_writers_cannot_take_one_run(store: ObjectStore) -> None:
         first.renew()
 
 
-def test_a_run_that_lost_its_lease_stops(store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRIALS", "100000")
-    running = start(store, tmp_path / "first")
-    assert running.stdout is not None
-    assert running.stdout.readline().startswith("finished")
-    (name,) = stored_runs(store)
-    assert store.create(f"runs/{name}/lease/000002", b"{}")
-    told = running.communicate()[0].splitlines()
-    assert running.returncode == 0
-    assert told[-1] == "stopped True"
-    assert "another process has taken over" in told[-2]
+async def test_a_run_that_lost_its_lease_stops(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIALS", "2000")
+    control, records = RunControl(), 0
+    options = RunOptions(results=results_folder(Path(store.address)), jobs=2, upload_interval=INTERVAL)
+    async for _ in run(plan(), options, control=control):
+        records += 1
+        if records == 1:
+            (name,) = stored_runs(store)
+            assert store.create(f"runs/{name}/lease/000002", b"{}")
+    assert control.stopped
+    assert records < 2000
+    assert "another process has taken over" in (control.upload_problem or "")
 
 
+@pytest.mark.full
 async def test_a_command_whose_run_was_taken_over_does_not_advise_to_upload(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,8 +302,7 @@ def test_pieces_that_do_not_join_are_named_and_the_machine_with_the_whole_run_me
     whole.mkdir(parents=True)
     (whole / "plan.json").write_bytes(b"{}")
     (whole / "journal.jsonl").write_bytes(b"one\ntwo\nthree\n")
-    words = [sys.executable, "-m", "bakeoff", "runs", "upload", "one", "--results", store.address]
-    assert subprocess.run(words, check=False).returncode == 0
+    upload_run(store, whole)
     assert fetch_run(store, tmp_path / "there", "one")
     assert (tmp_path / "there/runs/one/journal.jsonl").read_bytes() == b"one\ntwo\nthree\n"
 
@@ -329,43 +340,41 @@ def test_uploading_a_copy_never_replaces_trials_that_another_process_has_added(
     upload_run(store, ours)
     assert (ours / "journal.jsonl").read_bytes() == b"t1\nt2\nb3\nb4\n", "a copy that is behind catches up"
     (ours / "journal.jsonl").write_bytes(b"t1\nt2\na3\n")
-    words = [sys.executable, "-m", "bakeoff", "runs", "upload", str(ours)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "have different journals" in done.stderr
+    with pytest.raises(RunFolderError, match="have different journals"):
+        upload_run(store, ours)
     assert (ours / "journal.jsonl").read_bytes() == b"t1\nt2\na3\n"
     fetch_run(store, tmp_path / "later", "one")
     assert (tmp_path / "later/runs/one/journal.jsonl").read_bytes() == b"t1\nt2\nb3\nb4\n"
     StoreLease.acquire(store, "runs/one").release()  # nobody holds it
 
 
-def test_a_copy_that_is_behind_when_it_gets_the_lease_repeats_no_trial(
+async def test_a_copy_that_is_behind_when_it_gets_the_lease_repeats_no_trial(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRIALS", "6")
-    assert start(store, tmp_path / "here").communicate()[0].count("finished") == 6
+    assert len((await finished(results_folder(Path(store.address))))[0]) == 6
     (copy,) = results_folder(Path(store.address)).glob("runs/*")
     whole = (copy / "journal.jsonl").read_bytes()
     (copy / "journal.jsonl").write_bytes(b"".join(whole.splitlines(keepends=True)[:3]))
-    told = start_in("not-fetched-before", tmp_path / "here", str(copy)).communicate()[0].splitlines()
-    assert told == ["problem None", "stopped False"], "no trial was left"
+    again, control = await finished(Path("not-fetched-before"), copy)
+    assert (again, control.upload_problem, control.stopped) == ([], None, False), "no trial was left"
     fetch_run(store, tmp_path / "later", copy.name)
     assert (tmp_path / "later/runs" / copy.name / "journal.jsonl").read_bytes().startswith(whole)
 
 
-def test_a_copy_that_cannot_be_fetched_does_not_hide_the_other_runs(
-    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_copy_that_cannot_be_fetched_does_not_hide_the_other_runs(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_bakeoff: WarmBakeoff
 ) -> None:
     monkeypatch.setenv("TRIALS", "1")
-    start(store, tmp_path / "there").communicate()
+    await finished(results_folder(Path(store.address)))
     (whole,) = stored_runs(store)
     store.write("runs/0-other/plan.json", b"{}")
     store.write("runs/0-other/journal/000000000000000-000001", b"theirs\n")
     copy = results_folder(Path(store.address)) / "runs/0-other"
     copy.mkdir(parents=True)
     (copy / "journal.jsonl").write_bytes(b"mine\n")
-    words = [sys.executable, "-m", "bakeoff", "runs", "list", "--json", "--results", store.address]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    words = ("runs", "list", "--json", "--results", store.address)
+    done = warm_bakeoff.run(*words, cwd=tmp_path, env=os.environ)
     assert done.returncode == 0
     assert whole in done.stdout
     assert "run 0-other is not fetched" in done.stderr
@@ -391,7 +400,7 @@ def test_files_that_were_changed_here_are_not_overwritten(store: ObjectStore, tm
     assert (folder / "labels.jsonl").read_bytes() == here["labels.jsonl"]
 
 
-def test_a_results_folder_of_someone_else_cannot_name_a_store(
+async def test_a_results_folder_of_someone_else_cannot_name_a_store(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = results_folder(Path(store.address))
@@ -400,7 +409,7 @@ def test_a_results_folder_of_someone_else_cannot_name_a_store(
     cloned.mkdir(parents=True)
     (cloned / "store.json").write_bytes((ours / "store.json").read_bytes())
     monkeypatch.setenv("TRIALS", "1")
-    assert "finished case-0" in start_in(str(cloned), tmp_path / "here").communicate()[0]
+    assert (await finished(cloned))[0] == ["case-0"]
     assert len(list(cloned.glob("runs/*/journal.jsonl"))) == 1, "it is a plain folder"
     assert not stored_runs(store)
     (ours / "store.json").write_text('{"address": "s3://bucket/elsewhere"}')
@@ -428,24 +437,15 @@ def test_a_repaired_journal_replaces_the_one_in_the_store(store: ObjectStore, tm
     assert (tmp_path / "elsewhere/runs/one/journal.jsonl").read_bytes() == b"short\n"
 
 
-def test_a_store_that_cannot_be_used_is_refused_before_the_first_trial(
-    store: ObjectStore, server: dict[str, str], tmp_path: Path
+async def test_a_store_that_cannot_be_used_is_refused_before_the_first_trial(
+    store: ObjectStore, server: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = {"missing bucket": {}, "no server": {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}}
-    for what, environment in wrong.items():
-        address = "s3://absent/results" if what == "missing bucket" else store.address
-        done = subprocess.run(
-            [sys.executable, "-m", "bakeoff", "demo", "--quick", "--results", address],
-            env={**os.environ, **environment},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 2, what
-        assert done.stderr.count("\n") == 1, "one sentence, no traceback"
-        assert f"{address} cannot be used" in done.stderr
-        assert server["AWS_SECRET_ACCESS_KEY"] not in done.stderr
+    nobody = f"http://127.0.0.1:{free_port()}"
+    for address, endpoint in (("s3://absent/results", server["AWS_ENDPOINT_URL"]), (store.address, nobody)):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        with pytest.raises(StoreError, match=rf"^{address} cannot be used: .*network$") as raised:
+            await finished(results_folder(Path(address)))
+        assert server["AWS_SECRET_ACCESS_KEY"] not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.report.render.html.entries import IndexEntry, read_entries
+from bakeoff.report.render.html.index_page import IndexEntry, read_entries
 from bakeoff.storage.places import nearest_results
 from bakeoff.storage.run_folder import find_run, run_folders
 

@@ -1,42 +1,29 @@
-"""Segments of a journal in an object store: uploaded once, as they are, and fetched so."""
+"""Journals with segments in an object store: uploaded in plain pieces. Segments of older versions are fetched."""
 
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.object_store import ObjectStore
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.storage.segments import SEGMENTS, finish_segments, list_segments, open_journal, segment_path
+from bakeoff.storage.segment_file import read_segment
+from bakeoff.storage.segments import SEGMENTS, open_journal
 from bakeoff.storage.store_copy import MAX_PIECE_SIZE, JournalPiece, fetch_files, fetch_run, journal_pieces, sizes_of
 from bakeoff.storage.store_upload import RunUpload, upload_run
 
 from .damage import make_run
 from .s3_server import s3_server
 
+pytestmark = pytest.mark.full
+
 SMALL = 2000
-
-
-@dataclass(frozen=True)
-class CountingStore(ObjectStore):
-    """Note the names of the objects that are written."""
-
-    written: list[str] = field(default_factory=list)
-
-    def write(self, key: str, data: bytes) -> None:
-        self.written.append(key)
-        super().write(key, data)
-
-    def write_some(self, contents: Mapping[str, bytes]) -> None:
-        self.written.extend(contents)
-        super().write_some(contents)
 
 
 @dataclass(frozen=True)
@@ -80,10 +67,10 @@ def server() -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def store(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CountingStore:
+def store(server: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ObjectStore:
     for name, value in server.items():
         monkeypatch.setenv(name, value)
-    return CountingStore(f"s3://bucket/{tmp_path.name}")
+    return ObjectStore(f"s3://bucket/{tmp_path.name}")
 
 
 def pieces_of(store: ObjectStore) -> list[JournalPiece]:
@@ -95,45 +82,32 @@ def plain_journal(folder: RunFolder) -> bytes:
         return journal.file.read()
 
 
-def test_segments_are_uploaded_once_and_fetched_as_they_are(store: CountingStore, tmp_path: Path) -> None:
+def upload_segments(store: ObjectStore, run: RunFolder) -> None:
+    """Upload a run as older versions did: each segment as it is, and the rest of the journal as a piece."""
+    begin = 0
+    for file in run.segment_files:
+        piece = JournalPiece(begin, 1, read_segment(file).size, segment=True)
+        store.write(f"runs/run/{piece.name}", file.read_bytes())
+        begin = piece.end
+    store.write(f"runs/run/{JournalPiece(begin, 1, 0).name}", run.journal_file.read_bytes())
+    store.write("runs/run/plan.json", run.plan_file.read_bytes())
+
+
+def test_a_journal_with_segments_is_uploaded_once_and_fetched_whole(store: ObjectStore, tmp_path: Path) -> None:
     run = make_run(tmp_path / "here/runs/run", SMALL)
+    assert len(run.segment_files) > 3
     upload_run(store, run.path)
-    segments = [key for key in store.written if key.endswith(".zst")]
-    assert len(segments) == len(run.segment_files) > 3
-    assert [piece.segment for piece in pieces_of(store)] == [True] * len(segments) + [False]
-    store.written.clear()
+    [piece] = pieces_of(store)
+    assert piece == JournalPiece(0, 1, len(plain_journal(run)))
     upload_run(store, run.path)
-    assert not [key for key in store.written if key.endswith(".zst")]
+    assert pieces_of(store) == [piece]
     assert fetch_run(store, tmp_path / "there", "run")
-    fetched = RunFolder(tmp_path / "there/runs/run")
-    assert list(fetched.entries()) == list(run.entries())
-    for one, other in zip(fetched.segment_files, run.segment_files, strict=True):
-        assert (one.name, one.read_bytes()) == (other.name, other.read_bytes())
+    assert list(RunFolder(tmp_path / "there/runs/run").entries()) == list(run.entries())
 
 
-def test_lines_behind_a_segment_that_was_compressed_late_stay_in_the_store(
-    store: CountingStore, tmp_path: Path
-) -> None:
-    run = make_run(tmp_path / "here/runs/run")
-    data = run.journal_file.read_bytes()
-    half = data.index(b"\n", len(data) // 2) + 1
-    (run.path / SEGMENTS).mkdir()
-    segment_path(run.path, 1, compressed=False).write_bytes(data[:half])
-    run.journal_file.write_bytes(data[half:])
-    upload_run(store, run.path)
-    assert [(piece.begin, piece.end) for piece in pieces_of(store)] == [(0, len(data))], "it is not compressed yet"
-    finish_segments(list_segments(run.path))
-    upload_run(store, run.path)
-    assert [(piece.begin, piece.end) for piece in pieces_of(store)] == [(0, half), (half, len(data))]
-    order = [key for key in store.written if "/journal/" in key]
-    assert order[-1].endswith(".zst"), "the lines behind it come first: a reader never finds fewer than before"
-    assert fetch_run(store, tmp_path / "there", "run")
-    assert plain_journal(RunFolder(tmp_path / "there/runs/run")) == data
-
-
-def test_a_copy_that_is_behind_catches_up_with_a_segment(store: CountingStore, tmp_path: Path) -> None:
+def test_a_copy_that_is_behind_catches_up_with_a_segment(store: ObjectStore, tmp_path: Path) -> None:
     run = make_run(tmp_path / "here/runs/run", SMALL)
-    upload_run(store, run.path)
+    upload_segments(store, run)
     behind = tmp_path / "there/runs/run"
     shutil.copytree(run.path, behind, ignore=shutil.ignore_patterns(SEGMENTS))
     data = plain_journal(run)
@@ -147,23 +121,18 @@ def test_a_copy_that_is_behind_catches_up_with_a_segment(store: CountingStore, t
     assert plain_journal(RunFolder(tmp_path / "elsewhere/runs/run")) == data + b"more\n"
 
 
-def test_readers_at_the_same_time_fetch_a_run_one_after_the_other(store: CountingStore, tmp_path: Path) -> None:
+def test_readers_at_the_same_time_fetch_a_run_one_after_the_other(store: ObjectStore, tmp_path: Path) -> None:
     run = make_run(tmp_path / "here/runs/run", SMALL)
-    upload_run(store, run.path)
+    upload_segments(store, run)
     meeting, there = MeetingStore(store.address), tmp_path / "there"
-    (there / "runs/run").mkdir(parents=True)
-    (there / "runs/run/.fetched-of-a-killed-process").touch()
     with ThreadPoolExecutor(3) as readers:
         assert all(readers.map(lambda _: fetch_run(meeting, there, "run"), range(3)))
     assert meeting.met == []
-    fetched = RunFolder(there / "runs/run")
-    assert plain_journal(fetched) == plain_journal(run)
-    assert len(fetched.segment_files) == len(run.segment_files)
-    assert not list(there.rglob(".fetched-*"))
+    assert plain_journal(RunFolder(there / "runs/run")) == plain_journal(run)
 
 
-def test_a_copy_with_other_trials_than_a_segment_is_not_overwritten(store: CountingStore, tmp_path: Path) -> None:
-    upload_run(store, make_run(tmp_path / "here/runs/run", SMALL).path)
+def test_a_copy_with_other_trials_than_a_segment_is_not_overwritten(store: ObjectStore, tmp_path: Path) -> None:
+    upload_segments(store, make_run(tmp_path / "here/runs/run", SMALL))
     copy = tmp_path / "there/runs/run"
     copy.mkdir(parents=True)
     (copy / "journal.jsonl").write_bytes(b"mine\n")
@@ -172,7 +141,7 @@ def test_a_copy_with_other_trials_than_a_segment_is_not_overwritten(store: Count
     assert (copy / "journal.jsonl").read_bytes() == b"mine\n"
 
 
-def test_an_upload_is_tried_again_after_the_journal_could_not_be_read(store: CountingStore, tmp_path: Path) -> None:
+def test_an_upload_is_tried_again_after_the_journal_could_not_be_read(store: ObjectStore, tmp_path: Path) -> None:
     run, refusing = make_run(tmp_path / "here/runs/run"), RefusingStore(store.address)
     with RunUpload(refusing, run.path, interval=0.05) as upload:
         refusing.refuse.set()
@@ -185,9 +154,9 @@ def test_an_upload_is_tried_again_after_the_journal_could_not_be_read(store: Cou
     assert plain_journal(RunFolder(tmp_path / "there/runs/run")) == plain_journal(run)
 
 
-def test_a_segment_that_was_damaged_in_the_store_is_named(store: CountingStore, tmp_path: Path) -> None:
-    upload_run(store, make_run(tmp_path / "here/runs/run", SMALL).path)
-    name = next(key for key in store.written if key.endswith(".zst"))
+def test_a_segment_that_was_damaged_in_the_store_is_named(store: ObjectStore, tmp_path: Path) -> None:
+    upload_segments(store, make_run(tmp_path / "here/runs/run", SMALL))
+    name = f"runs/run/{pieces_of(store)[0].name}"
     store.write(name, (store.read(name) or b"").replace(b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfe"))
     with pytest.raises(RunFolderError, match=r"journal/0{15}-000001-\d{15}\.zst cannot be used: it is damaged"):
         fetch_run(store, tmp_path / "there", "run")
@@ -200,24 +169,6 @@ def test_a_piece_that_is_too_large_for_memory_is_named_and_not_read(name: str, t
     nobody = ObjectStore("s3://bucket/of-nobody")  # reading it would fail otherwise
     with pytest.raises(RunFolderError, match=rf"of-nobody/runs/run/{piece} is not fetched: it has 64 MB"):
         fetch_files(nobody, tmp_path / "runs/run", sizes)
-
-
-def test_a_segment_that_is_too_large_for_a_piece_is_uploaded_in_plain_pieces(
-    store: CountingStore, tmp_path: Path
-) -> None:
-    run = make_run(tmp_path / "here/runs/run")
-    (run.path / SEGMENTS).mkdir()
-    random = Random(0)
-    large = b"".join(random.randbytes(500).hex().encode() + b"\n" for _ in range(1000)) * 68
-    assert len(large) > MAX_PIECE_SIZE
-    run.journal_file.write_bytes(b"more\n")
-    segment_path(run.path, 1, compressed=False).write_bytes(large)
-    finish_segments(list_segments(run.path))
-    assert list_segments(run.path)[0].compressed
-    upload_run(store, run.path)
-    assert not [key for key in store.written if key.endswith(".zst")]
-    assert fetch_run(store, tmp_path / "there", "run")
-    assert plain_journal(RunFolder(tmp_path / "there/runs/run")) == large + b"more\n"
 
 
 def test_a_segment_of_a_writer_that_was_replaced_does_not_count() -> None:

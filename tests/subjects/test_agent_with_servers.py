@@ -3,12 +3,15 @@
 import sys
 from pathlib import Path
 
+import pytest
 from pydantic import JsonValue
 
 from bakeoff.engine.run import run
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
+
+pytestmark = pytest.mark.full
 
 ADDER = """\
 from mcp.server.mcpserver import MCPServer

@@ -19,8 +19,7 @@ from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.programs import program_path, program_roots, without_homes
 from bakeoff.sandbox.workspaces import open_workspace
 from bakeoff.storage.redaction import Redactor
-from bakeoff.subjects.agent_login import login_secrets
-from bakeoff.subjects.agent_program import last_words
+from bakeoff.subjects.agent_program import last_words, login_secrets
 from bakeoff.subjects.agent_run import agent_run_in, patch_in, stderr_in
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
 

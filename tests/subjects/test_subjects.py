@@ -14,8 +14,7 @@ from bakeoff.errors import PlanError, UsageError
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Needs, Task, Tool
 from bakeoff.record import Record, Step, ToolCall, Transcript, Usage
-from bakeoff.subjects.controls import ATTACKS, Submission
-from bakeoff.subjects.scripted import ScriptedAnswer
+from bakeoff.subjects.controls import ATTACKS, ScriptedAnswer, Submission
 
 CarryOut = Callable[..., Awaitable[list[Record]]]
 

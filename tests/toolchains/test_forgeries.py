@@ -13,12 +13,14 @@ from bakeoff.grading.grades import Grade, compare_runs, run_answer
 from bakeoff.grading.references import OpenReferences, ReferenceRun, reference_of
 from bakeoff.plan import Case, Grading
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import ExerciseToolchain, VitestToolchain
+from bakeoff.toolchains.exercises import ExerciseToolchain
+from bakeoff.toolchains.vitest import VitestToolchain
 
 from .candidates import COUNTER_TEST, counter
 from .conftest import SECONDS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 
 JEST_TEST = """import { expect, it } from '@jest/globals';
 import { double, list } from './double.ts';
@@ -177,7 +179,6 @@ async def test_a_forger_fails_in_a_whole_test_runner(grader: Grader, kind: str, 
     assert not grade.passed, grade
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name", "answer"), [each for each in FORGERIES if (f"whole {each[0]}", each[1]) not in WHOLE]
 )

@@ -5,7 +5,9 @@ import json
 
 import pytest
 
-from bakeoff.toolchains.pictures import read_picture
+from bakeoff.toolchains.vitest import read_picture
+
+pytestmark = pytest.mark.full
 
 
 @pytest.mark.parametrize("printed", [b"", b"\n", b"no JSON", b"[]", b"{}", b'{"png": 1}', b'{"problem": ""}'])

@@ -8,8 +8,11 @@ import pytest
 
 from bakeoff.doors.agents.exercises import find_exercises
 from bakeoff.sandbox import choose_sandbox
+from bakeoff.toolchains.exercises import TypeChecker
 from bakeoff.toolchains.install import install_jest, quiet
-from bakeoff.toolchains.type_checks import TypeChecker
+
+pytestmark = pytest.mark.full
+
 
 FILES = {
     "double.ts": "export const double = (x: number): number => 2 * x\n",

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.toolchains import OpenVitest, TestRun
+from bakeoff.toolchains.outcome import TestRun
+from bakeoff.toolchains.vitest import OpenVitest
 
 from .candidates import CANDIDATES, COUNTER_TEST, Candidate, counter
 from .conftest import RIGHT, SECONDS, below, processes_called
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 Opening = Callable[..., AbstractAsyncContextManager[OpenVitest]]
 
 FEATURES_TEST = """
@@ -341,7 +343,6 @@ async def test_every_kind_of_candidate_fares_as_in_a_fresh_vitest(vitest: OpenVi
         assert verdict(warm) == verdict(fresh), candidate.name
 
 
-@pytest.mark.slow
 async def test_forty_candidates_fare_alike_in_three_orders_through_the_same_slots(vitest: OpenVitest) -> None:
     async def verdicts(order: list[Candidate]) -> dict[str, tuple[object, ...]]:
         runs = await asyncio.gather(*(vitest.run(candidate.files, seconds=SECONDS) for candidate in order))

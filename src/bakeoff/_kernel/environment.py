@@ -10,10 +10,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-
-from pydantic import JsonValue
+from typing import TYPE_CHECKING
 
 from bakeoff.errors import UsageError
+
+if TYPE_CHECKING:  # the command line loads this module first
+    from pydantic import JsonValue
 
 FILES = (".env", ".env.local")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -61,7 +63,7 @@ def _read(path: Path) -> dict[str, str]:
         raise UsageError(f"{path} is not UTF-8 text; save it as such, or move it away") from error
 
 
-def filled(value: JsonValue, environment: Mapping[str, str]) -> JsonValue:
+def filled(value: "JsonValue", environment: Mapping[str, str]) -> "JsonValue":
     """Replace the variables in every text. A variable that is not set stays as it is."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), value)

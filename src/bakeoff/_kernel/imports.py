@@ -66,6 +66,17 @@ def revision_of(function: Callable[..., Any]) -> str:
     return hashlib.blake2b(source.encode(), digest_size=8).hexdigest()
 
 
+@contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Make modules beside a configuration importable, as they are beside a script."""
+    entry = str(folder.resolve())
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        sys.path.remove(entry)
+
+
 _THRESHOLDS = (10_000, 10, 50)  # new objects, then collections, before the next older generation is searched
 
 

@@ -1,7 +1,7 @@
 """Format texts for people: untrusted text on one line, counts with their nouns, errors of pydantic in plain words."""
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,15 @@ def free_name(name: str, taken: Container[str], form: str = "{} ({})") -> str:
     """Return the name, or the first numbered form of it that is not taken: `name (2)`, `name (3)` and so on."""
     numbered = (form.format(name, number) for number in count(2))
     return next(free for free in chain([name], numbered) if free not in taken)
+
+
+def near_names(name: str, known: Iterable[str]) -> str:
+    """Return `: did you mean …?` with similar names, or `: there are …` with all names."""
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    return f": did you mean {', '.join(map(repr, near))}?" if near else f": there are {', '.join(names[:10]) or 'none'}"
 
 
 _MAX_SHOWN_LENGTH = 80

@@ -5,24 +5,24 @@ import json
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from rich.text import Text
-from typer import Argument
+from typer import Argument, Option
 
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
-from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import (
-    AgentFiles,
-    AgentFlags,
+    HIDDEN_SEED,
+    HIDDEN_TESTS,
+    ROUNDS,
     AsJson,
     EndingFlags,
-    ExerciseFlags,
     NoOpen,
     ReportFlags,
     RequireAudit,
@@ -32,20 +32,23 @@ from bakeoff.cli.flags import (
     SelectionFlags,
     VerifyFlags,
 )
-from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan
+from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan, show_report
 from bakeoff.cli.verify import audited
 from bakeoff.doors.agents.agents import CONTAINERFILE, agent_statuses, known_agents, plan_image
 from bakeoff.doors.agents.exercises import Exercise, find_exercises
 from bakeoff.doors.agents.plan import ExercisesRequest, build_plan, case_of
-from bakeoff.doors.agents.results.board import AgentResult, describe_board, leaderboard_json, rank_agents
-from bakeoff.doors.agents.results.read import ExerciseResultReader, read_result
+from bakeoff.doors.agents.results.board import (
+    describe_board,
+    leaderboard_json,
+    rank_agents,
+    read_results,
+)
 from bakeoff.doors.agents.verify import gradable_exercises
-from bakeoff.engine.sandbox_choice import sandbox_of
-from bakeoff.errors import BakeoffError, InfraError, UsageError
+from bakeoff.engine.resources import sandbox_of
+from bakeoff.errors import InfraError, UsageError
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
 from bakeoff.sandbox.process import ProcessSandbox, has_landlock
-from bakeoff.storage.run_folder import RunFolder
 
 app = group_of(
     "Benchmark command-line coding agents on exercises.",
@@ -53,7 +56,53 @@ app = group_of(
 )
 image = group_of("Build the image that agents run in with --sandbox docker.", "bakeoff agents image build")
 app.add_typer(image, name="image")
+AgentFiles = Annotated[
+    list[Path] | None,
+    Option("--agent-file", metavar="FILE", help="A YAML file that describes an agent of your own. Repeatable."),
+]
 ContainerEngine: TypeAlias = Literal["docker", "podman"]
+
+
+class ExerciseFlags(Flags):
+    """Which exercises, and how they are tested. The fields are those of `ExercisesRequest`."""
+
+    exercises: Path | None = flag(
+        None, "The checkout of a track, or one exercise. Default: the bundled exercises.", metavar="DIR"
+    )
+    wanted: list[str] | None = flag(None, "Names of exercises, separated by commas, a number, or all.", "--exercise")
+    test_timeout: float = flag(
+        60.0, "The time limit of one run of an exercise's tests.", min=1, max=604_800, metavar="SECONDS"
+    )
+    test_command: str | None = flag(
+        None, "The test command, instead of the track's; its exit code decides.", metavar="COMMAND"
+    )
+    type_check: bool = flag(True, "Fail TypeScript answers with type errors, as the track does.")
+    unskip: bool = flag(True, "Also run the tests that a track marks as skipped.")
+
+
+class AgentFlags(ExerciseFlags):
+    """Which agents, and how they are asked."""
+
+    agents: list[str] | None = flag(None, "An agent, such as claude, oracle, nop or cheat.", "--agent")
+    models: list[str] | None = flag(None, "A model for every agent. Default: the agent's own.", "--model")
+    providers: list[str] | None = flag(None, "A provider for every agent. Default: the agent's own.", "--provider")
+    agent_files: AgentFiles = None
+    treatments: list[str] | None = flag(
+        None,
+        "Lay the files of DIR over the workspace, those in DIR/home over HOME, and compare with and without.",
+        "--with",
+        metavar="NAME=DIR",
+    )
+    rounds: int = ROUNDS
+    hidden_tests: float = HIDDEN_TESTS
+    hidden_seed: int = HIDDEN_SEED
+    timeout: float = flag(300.0, "The time limit of an agent on one exercise.", min=1, max=604_800, metavar="SECONDS")
+    tries: int = flag(1, "Tries at an exercise; a later one sees what the tests said.", min=1, max=5)
+    test_only: bool = flag(False, "Run no agent; only test the files that are there.")
+    custom_instruction: str | None = flag(None, "Text to append to every prompt.", metavar="TEXT")
+    use_login: bool = flag(False, "Give agents the login files from your home folder that their YAML lists.")
+    network: bool = flag(False, "Let metered agents reach more than their provider.")
+    show_progress: bool = flag(False, "Show what agents change while they work.")
 
 
 @command(app, "run")
@@ -193,47 +242,12 @@ def show_leaderboard(
     Example: bakeoff agents leaderboard results --html board.html
     """
     shown_as.check()
-    found = [file for file in (_named(files) if files else _found(results)) if _has_readable_run(file)]
+    found = read_results(files or [results], say) if files or results.is_dir() else []
     if not found:
         places = ", ".join(visible(str(path)) for path in files or [results])
         raise UsageError(f"{places} has no result file of agents: name some, or start with `bakeoff agents run`")
     board = rank_agents(found)
-    from bakeoff.cli.compare import show  # its imports take long, and no other command of agents needs them
-
-    show(partial(json.dumps, leaderboard_json(board)), describe_board(board), shown_as)
-
-
-def _has_readable_run(file: AgentResult) -> bool:
-    """Return False and warn if the run folder beside a file is damaged: `bakeoff leaderboard` leaves it out too."""
-    try:
-        if file.run_folder is not None and (file.run_folder / "plan.json").is_file():
-            RunFolder(file.run_folder).read_plan()
-    except BakeoffError as error:
-        say(f"warning: left out: {error}")
-        return False
-    return True
-
-
-def _named(files: Sequence[Path]) -> Iterator[AgentResult]:
-    """Read files, and all the files of folders. A file that was named must be readable."""
-    for path in files:
-        if path.is_dir():
-            yield from _found(path)
-        elif not path.is_file():
-            raise UsageError(f"{visible(str(path))} does not exist: name result files of agents, or folders of them")
-        else:
-            yield AgentResult(path, read_result(path))
-
-
-def _found(folder: Path) -> Iterator[AgentResult]:
-    """Read all result files of a folder except `latest.json`, which is a copy; warn of damaged ones."""
-    reader = ExerciseResultReader()
-    for path in sorted(folder.glob("*.json")):
-        if path.name != "latest.json" and reader.recognises(path):
-            try:
-                yield AgentResult(path, read_result(path))
-            except BakeoffError as error:
-                say(f"warning: left out: {error}")
+    show_report(partial(json.dumps, leaderboard_json(board)), describe_board(board), shown_as)
 
 
 @command(image, "build")

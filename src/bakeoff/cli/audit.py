@@ -14,19 +14,17 @@ from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.cli.agents import gradable
+from bakeoff.cli import agents, run
 from bakeoff.cli.console import err, out, say, warn
-from bakeoff.cli.declare import command, group_of
-from bakeoff.cli.flags import AsJson, AuditFlags, Markdown, VerifyFlags
-from bakeoff.cli.run import gradable_suites
+from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.flags import AsJson, Markdown, VerifyFlags
 from bakeoff.cli.run_plan import FAILED, PASSED, UNDECIDED
 from bakeoff.doors.agents import plan as exercises
 from bakeoff.doors.agents.exercises import find_exercises
 from bakeoff.doors.agents.plan import ExercisesRequest
 from bakeoff.doors.components import plan as components
 from bakeoff.doors.components import suites as suite_files
-from bakeoff.engine.resources import open_resources
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.errors import UsageError
 from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, audit_cases, audit_digest
 from bakeoff.grading.references import References
@@ -43,6 +41,20 @@ app = group_of()
 
 _READABLE = 0o644
 _ALL = ("999999999",)  # a number of exercises: without one, a published track gives its usual selection
+
+
+class AuditFlags(Flags):
+    """How thorough `bakeoff audit` is. The fields are those of `AuditSettings`."""
+
+    only: list[str] | None = flag(None, "Audit only this suite or exercise.", "--case")
+    rounds: int = flag(5, "How often to grade the reference and the starting files.", min=1)
+    mutants: int = flag(20, "How many faults to try in each reference.", min=0)
+    cheats: int = flag(10, "How many cheats to try on each case.", min=0)
+    seed: int = flag(0, "The seed that chooses the faults.")
+    least_killed: float = flag(
+        0.75, "The share of faults that tests must notice.", "--min-killed", min=0, max=1, metavar="SHARE"
+    )
+    output: Path = flag(Path("results/audit"), "The folder to write to.", "--output", "-o", metavar="DIR")
 
 
 @command(app, "audit")
@@ -109,7 +121,7 @@ def _found(paths: Sequence[Path] | None) -> Iterator[Case]:
 
 def _suite_cases(found: suite_files.FoundSuites) -> Iterator[Case]:
     warn(found.warnings)
-    for suite in gradable_suites(found.suites):
+    for suite in run.gradable(found.suites):
         yield components.case_of(suite)
 
 
@@ -117,7 +129,7 @@ def _exercise_cases(path: Path | None) -> Iterator[Case]:
     request = ExercisesRequest(exercises=path)
     found = find_exercises(path, () if path is None else _ALL)
     warn(found.warnings)
-    for exercise in gradable(found.exercises, request):
+    for exercise in agents.gradable(found.exercises, request):
         yield exercises.case_of(exercise, request)
 
 

@@ -1,16 +1,13 @@
 """Carry out `bakeoff cache`: show and clear what can be downloaded or built again."""
 
-import os
-import shutil
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer import Argument
 
 from bakeoff._kernel.environment import cache_folder
-from bakeoff._kernel.files import in_megabytes
+from bakeoff._kernel.files import delete_folder, folder_size, in_megabytes
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.cli.declare import command, group_of
@@ -37,7 +34,7 @@ def cache_size(*, as_json: AsJson = False) -> None:
     Example: bakeoff cache size --json
     """
     folder = cache_folder()
-    sizes = {part: _size(folder / part) for part in PARTS}
+    sizes = {part: folder_size(folder / part) for part in PARTS}
     if as_json:
         parts = [{"part": part, "bytes": size, "files": files} for part, (size, files) in sizes.items()]
         print_json({"folder": str(folder), "bytes": sum(size for size, _ in sizes.values()), "parts": parts})
@@ -70,27 +67,12 @@ def cache_clear(
     if not wanted:
         say(f"nothing to clear in {folder}")
         return
-    size = in_megabytes(sum(_size(path)[0] for path in wanted))
+    size = in_megabytes(sum(folder_size(path)[0] for path in wanted))
     names = ", ".join(path.name for path in wanted)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"deleting {names} in {folder} needs confirmation: add --yes where there is no terminal")
         typer.confirm(f"Delete {names} in {visible(str(folder), 1000)} ({size})?", abort=True)
     for path in wanted:
-        _delete(path)
+        delete_folder(path)
     say(f"cleared {size} in {count_of(len(wanted), 'part')}: {names}")
-
-
-def _size(path: Path) -> tuple[int, int]:
-    """Return the bytes and the number of files below a folder. Links are not followed."""
-    files = [Path(folder) / name for folder, _, names in os.walk(path) for name in names]
-    return sum(file.lstat().st_size for file in files), len(files)
-
-
-def _delete(path: Path) -> None:
-    if path.is_symlink():
-        path.unlink()  # what it leads to is not ours
-        return
-    for folder, _, _ in os.walk(path):
-        Path(folder).chmod(0o700)  # some package managers write-protect what they unpack
-    shutil.rmtree(path)

@@ -1,42 +1,81 @@
 """Carry out `bakeoff compare`, `bakeoff selfcheck` and `bakeoff leaderboard`."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.choices import (
+    ComparisonGate,
+    UndecidableRule,
+)
 from bakeoff.bundled.demo import demo_plan
-from bakeoff.cli.console import err, out, say
-from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import ROUNDS, CompareFlags, ReportFlags, Results, SelfCheckFlags
-from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, check_plan, watch
-from bakeoff.cli.trust import trusted_plan
+from bakeoff.cli.console import err, say
+from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.flags import (
+    MARGIN,
+    ROUNDS,
+    UNDECIDABLE,
+    ExitZero,
+    Jobs,
+    MaxCost,
+    NewResults,
+    ReportFlags,
+    Results,
+    Sandbox,
+    Trust,
+)
+from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, show_report, trusted_plan, watch
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
-from bakeoff.report.blocks import BulletList, Column, Datum, Facts, Quote, Report, Section, Table, Value
-from bakeoff.report.compare.comparison import FileName, compare_sources, read_arm
+from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.compare.description import describe_comparison
-from bakeoff.report.exports.github import harmless_in_logs, harmless_json
-from bakeoff.report.formatting import UNKNOWN, percent, sentence, span
+from bakeoff.report.compare.design import describe_design
+from bakeoff.report.compare.self_check import check_runs, describe_self_check
 from bakeoff.report.leaderboard.description import describe_leaderboard
 from bakeoff.report.leaderboard.ranking import SELFCHECK, rank_results, rank_sources
 from bakeoff.report.readers import find_source, known_readers
-from bakeoff.report.render.markdown import to_markdown
-from bakeoff.report.render.terminal import print_blocks
-from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.design import Design, design_of
-from bakeoff.stats.gates import GateJudgement, GateVerdict, judge
-from bakeoff.stats.power import too_few
-from bakeoff.stats.rounds import FlipRate, flip_rate, flip_rate_within
+from bakeoff.stats.power import design_of
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
 from bakeoff.storage.store_copy import fetch_all
 
 app = group_of()
+
+
+class CompareFlags(Flags):
+    """The options of `bakeoff compare`."""
+
+    candidate: Annotated[
+        str | None, Argument(metavar="CANDIDATE", help="The same. Leave it out to compare two subjects of one run.")
+    ] = None
+    results: Results = Path("results")
+    subject_a: str | None = flag(None, "The subject to take from the baseline.", metavar="NAME")
+    subject_b: str | None = flag(None, "The subject to take from the candidate.", metavar="NAME")
+    gate: ComparisonGate = flag("verdict", "With --margin, `regression` allows a gain of any size.")
+    margin: float | None = MARGIN
+    undecidable: UndecidableRule = UNDECIDABLE
+    details: int = flag(5, "How many changed cases to show in full.", min=0)
+    require_calibrated_judge: bool = flag(
+        False, "Decide by scores that labels correct; refuse (exit 3) if a judge has too few labels."
+    )
+    exit_zero: ExitZero = False
+
+
+class SelfCheckFlags(Flags):
+    """The options of `bakeoff selfcheck`."""
+
+    run: Annotated[
+        str | None, Argument(metavar="RUN", help="The run whose plan to use. Default: the plan of the demo.")
+    ] = None
+    results: NewResults = Path("results")
+    subject: str | None = flag(None, "The subject of the plan to run.", metavar="NAME")
+    rounds: int | None = flag(None, "How often to try each case. Default: as often as the run.", min=1)
+    jobs: Jobs = None
+    sandbox: Sandbox = "auto"
+    max_cost: MaxCost = None
+    trust: Trust = False
 
 
 @command(app, "compare")
@@ -66,29 +105,8 @@ def run_compare(
         most_details=wanted.details,
         require_calibrated=wanted.require_calibrated_judge,
     )
-    show(report.model_dump_json, describe_comparison(report), shown_as)
+    show_report(report.model_dump_json, describe_comparison(report), shown_as)
     return PASSED if wanted.exit_zero and report.exit_code == FAILED else report.exit_code
-
-
-def show(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> None:
-    """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
-    shown_as.check()
-    if shown_as.html:
-        from bakeoff.report.render.html import write_report_page  # takes long to import
-
-        say(f"wrote {write_report_page(shown_as.html, report)}")
-    files: tuple[Path, ...] = ()
-    if shown_as.as_json:
-        files = shown_as.write(harmless_json(to_json(indent=2)) + "\n")
-    elif shown_as.markdown:
-        files = shown_as.write(harmless_in_logs(to_markdown(report)))
-    for path in files:
-        say(f"wrote {path}")
-    if shown_as.prints_table:
-        console = out()
-        with console.capture() as printed:  # a page has everything else
-            print_blocks(console, replace(report, sections=()) if shown_as.html else report)
-        console.file.write(harmless_in_logs(printed.get()))
 
 
 @command(app, "leaderboard")
@@ -108,19 +126,7 @@ def run_leaderboard(
     else:
         fetch_all(results, say)
         board = rank_results([find_source(results, str(folder.path)) for folder in run_folders(results)])
-    show(board.model_dump_json, describe_leaderboard(board), shown_as)
-
-
-class SelfCheck(FrozenModel):
-    """How far two runs of one subject agree."""
-
-    runs: tuple[FileName, FileName]
-    subject: str
-    between: FlipRate | None
-    within: FlipRate | None
-    comparison: Comparison
-    ruling: GateJudgement
-    exit_code: int
+    show_report(board.model_dump_json, describe_leaderboard(board), shown_as)
 
 
 @command(app, "selfcheck")
@@ -145,8 +151,8 @@ def run_selfcheck(*, wanted: SelfCheckFlags, shown_as: ReportFlags) -> int:
         folders.append(folder := new_run_folder(options.results, plan.name))
         if asyncio.run(watch(checked, replace(checked.options, folder=folder.path), err())):
             return INTERRUPTED
-    report = _check(folders[0], folders[1], plan.subjects[0].name)
-    show(report.model_dump_json, _describe(report), shown_as)
+    report = check_runs(folders[0], folders[1], plan.subjects[0].name)
+    show_report(report.model_dump_json, describe_self_check(report), shown_as)
     return report.exit_code
 
 
@@ -157,53 +163,6 @@ def _one_subject(plan: Plan, wanted: str | None) -> Plan:
         problem = f"has no subject {wanted!r}" if wanted else f"has {len(found)} subjects"
         raise UsageError(f"plan {plan.name!r} {problem}: choose one with --subject: {names}")
     return plan.with_changes(subjects=tuple(found))
-
-
-def _check(first: RunFolder, second: RunFolder, subject: str) -> SelfCheck:
-    sources = [find_source(folder.path, str(folder.path)) for folder in (first, second)]
-    with read_arm(sources[0], subject) as one, read_arm(sources[1], subject) as other:
-        compared = compare(one.cells, other.cells)
-        ruling = judge(compared, losses=(one.losses, other.losses))
-        differ = ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED)
-        whole = not ruling.refused and one.summary.scored == other.summary.scored == one.summary.planned
-        return SelfCheck(
-            runs=(first.name, second.name),
-            subject=subject,
-            between=flip_rate(one.passes, other.passes),
-            within=flip_rate_within({**one.passes}),
-            comparison=compared,
-            ruling=ruling,
-            exit_code=FAILED if differ else PASSED if whole else UNDECIDED,
-        )
-
-
-def _describe(check: SelfCheck) -> Report:
-    kept = Facts((("First run", check.runs[0]), ("Second run", check.runs[1])))
-    sections = (
-        Section("findings", "Findings", (BulletList(tuple(map(sentence, _findings(check)))),)),
-        Section("runs", "Runs", (kept,)),
-    )
-    differ = "differ" if check.exit_code == FAILED else "do not differ"
-    headline = f"Flip rate {_rate(check.between)}; the two runs {differ}."
-    return Report(("Self-check: ", Quote(check.subject)), sections, headline=headline)
-
-
-def _findings(check: SelfCheck) -> list[str]:
-    lines = [f"two trials of one case disagree {_rate(check.between)} of the time (between the two runs)"]
-    if check.within:
-        lines.append(f"two rounds of one case disagree {_rate(check.within)} of the time (within the first run)")
-    lines.append(f"comparison of the two runs: {check.ruling.sentence}")
-    if check.exit_code == FAILED:
-        lines.append(
-            "something besides the subject changes from run to run: check what the scorers and the sandbox depend on"
-        )
-    return lines
-
-
-def _rate(flips: FlipRate | None) -> str:
-    if flips is None:
-        return "an unknown share"
-    return f"{percent(flips.rate)} (95 % interval {span(flips.interval)}, {count_of(flips.cases, 'case')})"
 
 
 @command(app, "power")
@@ -222,52 +181,4 @@ def run_power(
     """
     design = design_of(cases, rounds, score=score)
     others = (design_of(2 * cases, rounds, score=score), design_of(cases, 2 * rounds, score=score))
-    show(design.model_dump_json, _describe_design(design, others), shown_as)
-
-
-def verdict_on(design: Design) -> str:
-    """Say in one sentence what a design can show, and what to do if that is nothing."""
-    size = f"{count_of(design.cases, 'case')} × {count_of(design.rounds, 'round')}"
-    if few := too_few(design.cases):
-        return few
-    if design.too_small or design.detectable is None:
-        return f"{size} are too few to tell any two subjects apart: use more cases"
-    return (
-        f"{size} find a difference of {100 * design.detectable:.0f} points between two subjects 4 times in 5, at usual "
-        f"noise; the interval of the difference is about ±{_points(design.difference_width)} points"
-    )
-
-
-def _describe_design(design: Design, others: tuple[Design, ...]) -> Report:
-    titles = (
-        Column("Cases", align="end"),
-        Column("Rounds", align="end"),
-        Column("Finds", align="end", help="the difference that is found 4 times in 5, in points"),
-        Column("Difference", align="end", help="half the width of its 95 % interval, in points"),
-        Column("Score", align="end", help="the same of one subject's score"),
-    )
-    notes = (
-        "Finds: the true difference, in points, that a paired comparison shows 4 times in 5 (power 80 %, level 5 %).",
-        "Difference and Score: half the width of their 95 % intervals, in points.",
-        f"Guessed: scores near {100 * design.score:.0f} %, half of a round's variance between cases, and a correlation "
-        "of 0.5 between the case scores of two subjects. After a run, `bakeoff compare` uses what was seen.",
-    )
-    table = Table(
-        titles, tuple(map(_design_row, (design, *others))), "This design, twice its cases, twice its rounds", notes
-    )
-    headline = sentence(verdict_on(design))
-    return Report("What this design can show", (Section("design", "Designs", (table,)),), headline=headline)
-
-
-def _design_row(design: Design) -> tuple[Value, ...]:
-    return (
-        design.cases,
-        design.rounds,
-        Datum("nothing" if design.too_small else _points(design.detectable), sort=design.detectable, tone="strong"),
-        Datum(f"±{_points(design.difference_width)}", sort=design.difference_width),
-        Datum(f"±{_points(design.score_width)}", sort=design.score_width),
-    )
-
-
-def _points(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{100 * share:.1f}"
+    show_report(design.model_dump_json, describe_design(design, others), shown_as)

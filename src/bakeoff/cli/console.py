@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bakeoff._kernel.text import visible
-from bakeoff.storage.damage_notes import collect_damage
+from bakeoff.storage.journal_lines import collect_damage
 from bakeoff.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:

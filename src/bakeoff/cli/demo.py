@@ -23,10 +23,12 @@ from bakeoff.cli.dry_run import print_dry_run
 from bakeoff.cli.flags import EndingFlags, NoOpen, OutputFlags, RunFlags
 from bakeoff.cli.init import STARTERS, write_starter
 from bakeoff.cli.models import variables
-from bakeoff.cli.pages import show, write_index_of, write_pages_of
+from bakeoff.cli.pages import open_page
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, conclude, run_checked
+from bakeoff.doors import parts_of
 from bakeoff.errors import UsageError
 from bakeoff.report.formatting import duration, percent
+from bakeoff.report.render.html.site import write_index_of, write_pages_of
 from bakeoff.report.summary import Summary, tallied
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
@@ -169,7 +171,7 @@ def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> in
     out().print()
     out().print(rows)
     for folder in (folder for each in ended for folder in each.runs):
-        write_pages_of(folder)  # not every door writes a page by itself
+        write_pages_of(folder, parts=parts_of)  # not every door writes a page by itself
     page = write_index_of(results)
     out().print(f"\nAll of it on one page: {page}", soft_wrap=True)
     out().print("`oracle` submits the known answer and must pass, `nop` does nothing and must fail.")
@@ -177,7 +179,7 @@ def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> in
     out().print("  bakeoff runs show   # what failed in the last run, and why")
     out().print("  bakeoff init eval   # compare models on prompts of your own")
     if opened:
-        show(page)
+        open_page(page)
     wrong = [each for each in ended if not each.is_right]
     if wrong:
         say(f"{count_of(len(wrong), 'part')} did not run as expected: `bakeoff doctor` shows what may be missing here")

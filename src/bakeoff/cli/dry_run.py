@@ -1,30 +1,22 @@
 """Show a plan for `--dry-run`: what would run, what it is likely to use, and how small a difference it can find."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.cli.compare import verdict_on
 from bakeoff.cli.console import add_row, out, print_json, table
 from bakeoff.cli.flags import OutputFlags
 from bakeoff.cli.run_plan import CheckedPlan
-from bakeoff.errors import BakeoffError
+from bakeoff.models.estimate import estimate_run
 from bakeoff.plan import Plan
-from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.report.compare.design import verdict_on
 from bakeoff.report.formatting import cost
-from bakeoff.stats.design import design_of
-from bakeoff.storage.run_folder import run_folders
-
-if TYPE_CHECKING:
-    from bakeoff.models.estimate import CostEstimate
+from bakeoff.stats.power import design_of
 
 _CASES_SHOWN = 20
-_PAST_RUNS = 5  # that are searched for what a trial uses
-_MODEL_KINDS = ("model", "agent")
 
 
 def print_dry_run(checked: CheckedPlan, ending: OutputFlags, **more: Any) -> None:
@@ -49,7 +41,7 @@ def plan_json(checked: CheckedPlan) -> dict[str, Any]:
         "scorers": list(dict.fromkeys(scorer.kind for scorer in plan.every_scorer)),
         "estimates": [
             {"subject": one.subject, **one.usage.model_dump(), "basis": one.basis}
-            for one in _estimates(plan, checked.options.results)
+            for one in estimate_run(plan, checked.options.results)
         ],
         "power": verdict_on(design_of(len(plan.cases), plan.rounds)),
         "ran": False,
@@ -85,54 +77,9 @@ def print_plan(console: Console, checked: CheckedPlan) -> None:
     console.print(verdict_on(design_of(len(plan.cases), plan.rounds)))
 
 
-def _estimates(plan: Plan, results: Path) -> "Sequence[CostEstimate]":
-    """Return what each model is likely to use."""
-    if not any(subject.kind in _MODEL_KINDS for subject in plan.subjects):
-        return ()
-    from bakeoff.models.estimate import estimate_plan  # takes a second to load
-    from bakeoff.models.gateway import kept_models, known_price
-
-    gateway, past = kept_models(), usage_before(results, plan)
-    return [*estimate_plan(plan, lambda name: known_price(gateway, name.provider, name.model), past)]
-
-
 def _print_estimates(console: Console, plan: Plan, results: Path) -> None:
-    if estimates := _estimates(plan, results):
+    if estimates := estimate_run(plan, results):
         console.print("estimated use of the whole run:")
     for estimate in estimates:
         used = f"{estimate.usage.input:,} tokens in, {estimate.usage.output:,} out, {cost(estimate.usage.cost)}"
         console.print(Text(f"  {visible(estimate.subject)}: {used} (assuming {estimate.basis})"))
-
-
-def usage_before(results: Path, plan: Plan) -> dict[str, Usage]:
-    """Return the mean usage of a trial of each subject, from the latest run that has it with the same model."""
-    models = _models(plan)
-    found: dict[str, Usage] = {}
-    for folder in reversed(run_folders(results)[-_PAST_RUNS:]):
-        if models.keys() == found.keys():
-            break
-        try:
-            before = folder.read_plan()
-            same = {name for name, model in _models(before).items() if models.get(name) == model}
-            found = {**(_mean_usage(folder.latest_records(before), same) if same else {}), **found}
-        except (BakeoffError, OSError):  # an unreadable run only makes the estimate less precise
-            continue
-    return found
-
-
-def _models(plan: Plan) -> dict[str, str]:
-    return {spec.name: str(spec.options.get("model")) for spec in plan.subjects if spec.kind in _MODEL_KINDS}
-
-
-def _mean_usage(records: Iterable[Record], subjects: set[str]) -> dict[str, Usage]:
-    """Return mean token counts without costs: prices may have changed since."""
-    used: dict[str, list[Usage]] = {}
-    for record in records:
-        # A trial that was lost before its first request says nothing about the others.
-        if record.subject in subjects and record.transcript and record.transcript.usage.tokens:
-            used.setdefault(record.subject, []).append(record.transcript.usage)
-    means = {}
-    for subject, usages in used.items():
-        counted = sum(usages, NO_USAGE).model_dump(exclude={"cost"})
-        means[subject] = Usage(**{name: round(count / len(usages)) for name, count in counted.items()})
-    return means

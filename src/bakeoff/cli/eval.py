@@ -1,10 +1,15 @@
 """Carry out `bakeoff eval`: prompts × subjects × scorers, from one file."""
 
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
+
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, warn
-from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import EndingFlags, EvalFlags, EvalRunFlags, NoOpen, SelectionFlags
+from bakeoff.cli.flags import EndingFlags, Jobs, NoOpen, PlanFlags, Sandbox, SelectionFlags
 from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
 from bakeoff.doors.eval.find import read_suite
 from bakeoff.doors.eval.plan import EvalRequest, build_plan, settings_of
@@ -14,6 +19,30 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 
 app = group_of()
+
+
+class EvalFlags(Flags):
+    """Which part of a configuration of prompts. The fields are those of `EvalRequest`."""
+
+    path: Annotated[
+        Path | None,
+        Argument(
+            metavar="FILE",
+            help="A bakeoff.yaml, pyproject.toml or promptfooconfig.yaml, or a folder with one. Default: this folder.",
+        ),
+    ] = None
+    prompts: list[str] | None = flag(None, "Only this prompt.", "--prompt")
+    subjects: list[str] | None = flag(None, "Only this subject.", "--subject")
+    cases: list[str] | None = flag(None, "Only cases with this name or tag.", "--case")
+    rounds: int | None = flag(None, "Overrides `rounds`.", min=1)
+
+
+class EvalRunFlags(PlanFlags):
+    """How a configuration of prompts is run. Without them, the `limits` of the file count."""
+
+    jobs: Jobs = None
+    keep_workspaces: bool = flag(False, "Keep the folder of each trial.")
+    sandbox: Sandbox = "auto"
 
 
 @command(app, "eval")

@@ -10,8 +10,8 @@ from pathlib import Path
 from bakeoff._kernel.text import count_of, visible
 from bakeoff._kernel.watch import WAITING, FileStates, FileWatch, forget_modules, source_files
 from bakeoff.cli.console import err, say
-from bakeoff.cli.eval import run_options
-from bakeoff.cli.flags import EndingFlags, EvalRunFlags, SelectionFlags
+from bakeoff.cli.eval import EvalRunFlags, run_options
+from bakeoff.cli.flags import EndingFlags, SelectionFlags
 from bakeoff.cli.run_plan import PASSED, REUSED, UNDECIDED, CheckedPlan, EndedRun, check_plan, conclude, run_checked
 from bakeoff.cli.warm_models import WarmModels, warm_models
 from bakeoff.doors.eval.config import PromptSuite

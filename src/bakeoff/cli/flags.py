@@ -1,4 +1,4 @@
-"""The options of all commands, each declared once. Start-up must stay fast, so this module imports nothing heavy."""
+"""The options that several commands have, each declared once."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,11 +7,9 @@ from typer import Argument, CallbackParam, Context, Option
 
 from bakeoff._kernel.choices import (
     SHARD_FORM,
-    ComparisonGate,
     ExecutorName,
     ReplayMode,
     SandboxName,
-    UndecidableRule,
     shard_in,
 )
 from bakeoff._kernel.environment import JOBS_RULE
@@ -57,7 +55,6 @@ Jobs = Annotated[
     Option(min=1, metavar="N", help=f"How many trials to run at the same time. Default: {JOBS_RULE}."),
 ]
 Sandbox = Annotated[SandboxName, Option(help="The sandbox that commands run in.")]
-Refresh = Annotated[bool, Option("--refresh", help="Fetch the AI Gateway's list of models again.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of a table.")]
 Markdown = Annotated[bool, Option("--markdown", help="Print Markdown instead of a table.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
@@ -69,29 +66,9 @@ Trust = Annotated[
 ]
 NoOpen = Annotated[bool, Option("--no-open", help="Do not open the browser.")]
 ExitZero = Annotated[bool, Option("--exit-zero", help="Exit with 0 even if something failed.")]
-Output = Annotated[str, Option("--output", "-o", metavar="FILE", help="The file to write; `-` is stdout.")]
 RequireAudit = Annotated[
     Path | None,
     Option(metavar="FILE", help="Use only cases that passed this audit (audit.json) and have not changed since."),
-]
-AgentFiles = Annotated[
-    list[Path] | None,
-    Option("--agent-file", metavar="FILE", help="A YAML file that describes an agent of your own. Repeatable."),
-]
-ConfigPath = Annotated[
-    Path | None,
-    Argument(
-        metavar="PATH",
-        help="A YAML file, or a folder of them. Default: the nearest configuration here or in a folder above.",
-    ),
-]
-SuitesPath = Annotated[
-    Path | None,
-    Argument(
-        metavar="PATH",
-        help="A YAML file, a folder of them, or a part of the names of suites below the current folder. "
-        "Default: all suites below the current folder, or else the nearest configuration above.",
-    ),
 ]
 
 
@@ -99,15 +76,6 @@ MARGIN = flag(None, "The largest difference that does not matter, such as 0.05."
 UNDECIDABLE = flag("pass", "The result of the gate if neither a regression nor its absence is shown.")
 HIDDEN_TESTS = flag(
     0.0, "Hide this share of the tests from subjects, and score both parts.", min=0, max=0.9, metavar="SHARE"
-)
-WITH_FILES = flag(
-    None,
-    "Lay the files of DIR over the workspace, those in DIR/home over HOME, and compare with and without.",
-    "--with",
-    metavar="NAME=DIR",
-)
-WITH_TEXT = flag(
-    None, "Add the texts of a file or folder to the system prompt, and compare.", "--with", metavar="NAME=PATH"
 )
 HIDDEN_SEED = flag(0, "Decides which tests are hidden.", metavar="N")
 
@@ -208,49 +176,11 @@ class RunFlags(JobFlags):
     sandbox: Sandbox = "auto"
 
 
-class ResumeFlags(JobFlags):
-    """The options of `bakeoff resume`."""
-
-    results: Results = Path("results")
-    sandbox: SandboxName | None = flag(None, "The sandbox that commands run in. Default: the one of the run.")
-    trust: Trust = False
-
-
-class RescoreFlags(Flags):
-    """The options of `bakeoff rescore`."""
-
-    results: Results = Path("results")
-    scorers: list[str] | None = flag(
-        None,
-        'A scorer to use instead of those of the run: a kind (`exact`) or JSON (`{"kind": …}`).',
-        "--scorer",
-        metavar="SCORER",
-    )
-    rescore_all: bool = flag(False, "Also score attempts that these scorers have scored before.", "--all")
-    jobs: Jobs = None
-    sandbox: Sandbox = "auto"
-    trust: Trust = False
-
-
 class VerifyFlags(Flags):
     """The options of commands that check cases."""
 
     jobs: Jobs = None
     sandbox: Sandbox = "auto"
-
-
-class AuditFlags(Flags):
-    """How thorough `bakeoff audit` is. The fields are those of `AuditSettings`."""
-
-    only: list[str] | None = flag(None, "Audit only this suite or exercise.", "--case")
-    rounds: int = flag(5, "How often to grade the reference and the starting files.", min=1)
-    mutants: int = flag(20, "How many faults to try in each reference.", min=0)
-    cheats: int = flag(10, "How many cheats to try on each case.", min=0)
-    seed: int = flag(0, "The seed that chooses the faults.")
-    least_killed: float = flag(
-        0.75, "The share of faults that tests must notice.", "--min-killed", min=0, max=1, metavar="SHARE"
-    )
-    output: Path = flag(Path("results/audit"), "The folder to write to.", "--output", "-o", metavar="DIR")
 
 
 class PrintFlags(Flags):
@@ -318,243 +248,3 @@ class ReportFlags(PrintFlags):
     """How a report is shown."""
 
     html: Path | None = HTML
-
-
-class CompareFlags(Flags):
-    """The options of `bakeoff compare`."""
-
-    candidate: Annotated[
-        str | None, Argument(metavar="CANDIDATE", help="The same. Leave it out to compare two subjects of one run.")
-    ] = None
-    results: Results = Path("results")
-    subject_a: str | None = flag(None, "The subject to take from the baseline.", metavar="NAME")
-    subject_b: str | None = flag(None, "The subject to take from the candidate.", metavar="NAME")
-    gate: ComparisonGate = flag("verdict", "With --margin, `regression` allows a gain of any size.")
-    margin: float | None = MARGIN
-    undecidable: UndecidableRule = UNDECIDABLE
-    details: int = flag(5, "How many changed cases to show in full.", min=0)
-    require_calibrated_judge: bool = flag(
-        False, "Decide by scores that labels correct; refuse (exit 3) if a judge has too few labels."
-    )
-    exit_zero: ExitZero = False
-
-
-class LabelFlags(Flags):
-    """The options of `bakeoff label`."""
-
-    results: Results = Path("results")
-    scorer: str | None = flag(None, "The judge to label for, if there are several.", metavar="NAME")
-    labeller: str | None = flag(None, "Who labels. Default: your login name.", metavar="NAME")
-    count: int | None = flag(
-        None, "Answers to label, with those of earlier sessions. Default: 30 of each subject.", min=1
-    )
-    port: Port = 0
-    no_open: NoOpen = False
-
-
-class JudgeAuditFlags(Flags):
-    """The options of `bakeoff judge audit`."""
-
-    results: Results = Path("results")
-    scorer: str | None = flag(None, "The judge to audit, if there are several.", metavar="NAME")
-    cut: float | None = flag(
-        None,
-        "The score from which on an answer passes. Default: the run's threshold, or 0.5.",
-        "--threshold",
-        min=0,
-        max=1,
-        metavar="SCORE",
-    )
-    repeat: int | None = flag(None, "Ask the judge so often about each labelled answer, for its flips.", min=2)
-    trust: Trust = False
-
-
-class VersionFlags(Flags):
-    """The options of `bakeoff mcp compare`."""
-
-    results: Results = Path("results")
-    exit_zero: ExitZero = False
-
-
-class TuneFlags(Flags):
-    """The options of `bakeoff mcp tune`."""
-
-    path: Path | None = CONFIG
-    descriptions: list[str] | None = flag(None, "A description to try.", "--description", metavar="TEXT")
-    versions: Path | None = flag(None, "A file of descriptions, with lines of --- between them.", metavar="FILE")
-    propose: int = flag(0, "Let a model propose this many.", min=0, max=20, metavar="N")
-    proposer: str | None = flag(None, "The model that proposes. Default: the model under test.", metavar="NAME")
-    model: str | None = flag(None, "The model under test. Default: the first of modelsToTest.", metavar="NAME")
-    rounds: int | None = flag(None, "How often to try each case. Default: testRound.", min=1)
-    hold_out: float = flag(0.5, "The share of cases that confirm the winner.", min=0.1, max=0.9, metavar="SHARE")
-    patch: Path | None = flag(None, "Write the patch of a confirmed winner to this file.", metavar="FILE")
-
-
-class SelfCheckFlags(Flags):
-    """The options of `bakeoff selfcheck`."""
-
-    run: Annotated[
-        str | None, Argument(metavar="RUN", help="The run whose plan to use. Default: the plan of the demo.")
-    ] = None
-    results: NewResults = Path("results")
-    subject: str | None = flag(None, "The subject of the plan to run.", metavar="NAME")
-    rounds: int | None = flag(None, "How often to try each case. Default: as often as the run.", min=1)
-    jobs: Jobs = None
-    sandbox: Sandbox = "auto"
-    max_cost: MaxCost = None
-    trust: Trust = False
-
-
-class MergeFlags(Flags):
-    """The options of `bakeoff merge`."""
-
-    output: str = flag(
-        "-",
-        "Of files: the file to write, `-` is stdout. Of run folders: the folder of results, `-` is results.",
-        "--output",
-        "-o",
-        metavar="PATH",
-    )
-    html: Path | None = HTML
-    shards: int | None = flag(None, "How many shards there are; refuse if one is missing.", min=1, metavar="N")
-    min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1, metavar="SHARE")
-    min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1, metavar="SCORE")
-    baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
-    allow_undecided: str = flag("0", "Like --eval-allow-undecided of pytest.", metavar="N")
-    margin: float | None = MARGIN
-    undecidable: UndecidableRule = UNDECIDABLE
-    require_calibrated_judge: bool = flag(
-        False, "Refuse (exit 3) if a judge has too few labels in the runs of --results."
-    )
-    results: Results = Path("results")
-
-
-class SuiteFlags(Flags):
-    """Which suites. The fields are those of `ComponentsRequest`."""
-
-    suites: Path | None = flag(
-        None, "The folder of suites. Default: `tests` if it has suites, else the bundled.", metavar="DIR"
-    )
-    only: list[str] | None = flag(None, "Use only this suite.", "--suite")
-
-
-class ComponentsFlags(SuiteFlags):
-    """Which suites and models, and how the models are asked."""
-
-    models: list[str] | None = flag(None, "A model, such as local:smollm2, oracle or nop.", "--model")
-    mcp: list[str] | None = flag(
-        None, "Servers to use: none, http[:URL], stdio[:COMMAND], or several joined by ` + `.", metavar="SERVER"
-    )
-    treatments: list[str] | None = WITH_TEXT
-    test_tool: bool = flag(True, "Let models run the tests before they submit.")
-    pricing: bool = flag(True, "Compute what the calls cost.")
-    hide_tests: bool = flag(False, "Leave the tests out of the prompt.")
-    hidden_tests: float = HIDDEN_TESTS
-    hidden_seed: int = HIDDEN_SEED
-    rounds: int = ROUNDS
-    max_steps: int | None = flag(None, "Replies of a model per trial. Default: 10, or 2 for a local model.", min=1)
-    temperature: float | None = flag(
-        None, "The temperature of the models. Default: their own.", min=0, metavar="NUMBER"
-    )
-    seed: int | None = flag(None, "The seed of the first round; later rounds count up.")
-    max_tokens: int | None = flag(None, "The longest reply of a model, in tokens; a run has --max-total-tokens.", min=1)
-    pictures: bool = flag(False, "Take a picture of each component in Chromium, after grading.")
-
-
-class ExerciseFlags(Flags):
-    """Which exercises, and how they are tested. The fields are those of `ExercisesRequest`."""
-
-    exercises: Path | None = flag(
-        None, "The checkout of a track, or one exercise. Default: the bundled exercises.", metavar="DIR"
-    )
-    wanted: list[str] | None = flag(None, "Names of exercises, separated by commas, a number, or all.", "--exercise")
-    test_timeout: float = flag(
-        60.0, "The time limit of one run of an exercise's tests.", min=1, max=604_800, metavar="SECONDS"
-    )
-    test_command: str | None = flag(
-        None, "The test command, instead of the track's; its exit code decides.", metavar="COMMAND"
-    )
-    type_check: bool = flag(True, "Fail TypeScript answers with type errors, as the track does.")
-    unskip: bool = flag(True, "Also run the tests that a track marks as skipped.")
-
-
-class AgentFlags(ExerciseFlags):
-    """Which agents, and how they are asked."""
-
-    agents: list[str] | None = flag(None, "An agent, such as claude, oracle, nop or cheat.", "--agent")
-    models: list[str] | None = flag(None, "A model for every agent. Default: the agent's own.", "--model")
-    providers: list[str] | None = flag(None, "A provider for every agent. Default: the agent's own.", "--provider")
-    agent_files: AgentFiles = None
-    treatments: list[str] | None = WITH_FILES
-    rounds: int = ROUNDS
-    hidden_tests: float = HIDDEN_TESTS
-    hidden_seed: int = HIDDEN_SEED
-    timeout: float = flag(300.0, "The time limit of an agent on one exercise.", min=1, max=604_800, metavar="SECONDS")
-    tries: int = flag(1, "Tries at an exercise; a later one sees what the tests said.", min=1, max=5)
-    test_only: bool = flag(False, "Run no agent; only test the files that are there.")
-    custom_instruction: str | None = flag(None, "Text to append to every prompt.", metavar="TEXT")
-    use_login: bool = flag(False, "Give agents the login files from your home folder that their YAML lists.")
-    network: bool = flag(False, "Let metered agents reach more than their provider.")
-    show_progress: bool = flag(False, "Show what agents change while they work.")
-
-
-class EvalFlags(Flags):
-    """Which part of a configuration of prompts. The fields are those of `EvalRequest`."""
-
-    path: Annotated[
-        Path | None,
-        Argument(
-            metavar="FILE",
-            help="A bakeoff.yaml, pyproject.toml or promptfooconfig.yaml, or a folder with one. Default: this folder.",
-        ),
-    ] = None
-    prompts: list[str] | None = flag(None, "Only this prompt.", "--prompt")
-    subjects: list[str] | None = flag(None, "Only this subject.", "--subject")
-    cases: list[str] | None = flag(None, "Only cases with this name or tag.", "--case")
-    rounds: int | None = flag(None, "Overrides `rounds`.", min=1)
-
-
-class EvalRunFlags(PlanFlags):
-    """How a configuration of prompts is run. Without them, the `limits` of the file count."""
-
-    jobs: Jobs = None
-    keep_workspaces: bool = flag(False, "Keep the folder of each trial.")
-    sandbox: Sandbox = "auto"
-
-
-class EvaluationFlags(Flags):
-    """Which part of a configuration. The fields are those of `EvaluationRequest`."""
-
-    path: SuitesPath = None
-    prompts: list[str] | None = flag(None, "Only cases with this text in the prompt.", "--prompt", metavar="TEXT")
-    models: list[str] | None = flag(None, "Only this model of modelsToTest.", "--model")
-    cases: list[str] | None = flag(None, "Only cases with this name, number or tag.", "--case")
-    rounds: int | None = flag(None, "How often to try each case. Default: testRound.", min=1)
-    jobs: int | None = flag(None, "How many trials to run at the same time. Default: concurrencyLimit, or 5.", min=1)
-    min_coverage: float | None = MIN_COVERAGE
-    report: Path = flag(Path("mcp-report"), "The folder of the reports.", metavar="DIR")
-    headers: list[str] | None = HEADERS
-
-
-class DirectFlags(Flags):
-    """Which servers of a configuration, or some that are named directly. Subclasses say where the configuration is."""
-
-    only: list[str] | None = flag(None, "Only this server of the configuration.", "--server")
-    commands: list[str] | None = flag(
-        None, "The command of a server, instead of a configuration.", "--command", metavar="TEXT"
-    )
-    urls: list[str] | None = flag(None, "The URL of a server, instead of a configuration.", "--url", metavar="URL")
-    headers: list[str] | None = HEADERS
-    path: Path | None = None
-
-
-class ServerFlags(DirectFlags):
-    """Which servers, with the configuration as the argument."""
-
-    path: ConfigPath = None
-
-
-class ServerOptions(DirectFlags):
-    """Which servers, with the configuration as an option."""
-
-    path: Path | None = CONFIG

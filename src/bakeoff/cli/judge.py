@@ -3,38 +3,60 @@
 import asyncio
 import getpass
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import suppress
+from pathlib import Path
 
 from bakeoff._kernel.text import count_of, part_of, visible
-from bakeoff._kernel.threads import call
-from bakeoff.cli.compare import show
 from bakeoff.cli.console import out, say
-from bakeoff.cli.declare import command, group_of
-from bakeoff.cli.flags import JudgeAuditFlags, LabelFlags, ReportFlags, RunName
+from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.flags import NoOpen, Port, ReportFlags, Results, RunName, Trust
 from bakeoff.cli.pages import open_address
-from bakeoff.cli.trust import trusted_plan
+from bakeoff.cli.run_plan import show_report, trusted_plan
 from bakeoff.doors import door_of
-from bakeoff.engine.registry import needs_of
-from bakeoff.engine.resources import open_resources
-from bakeoff.engine.trial import as_score
-from bakeoff.errors import GraderError, UsageError
+from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan, ScorerSpec
-from bakeoff.protocols import ModelJudge, ScoreInput, Scorer, Workspace
-from bakeoff.record import NO_USAGE, Record, Transcript, Usage
+from bakeoff.plan import Plan
+from bakeoff.protocols import ModelJudge, Scorer
 from bakeoff.report.formatting import cost
-from bakeoff.report.judges.audit import agreement_of, audit_judge
-from bakeoff.report.judges.audit_description import agreement_blocks, describe_judge_audit
-from bakeoff.report.judges.calibration import Judgements, repeated_scores
+from bakeoff.report.judges.audit import agreement_blocks, agreement_of, audit_judge, describe_judge_audit
 from bakeoff.report.judges.labelling import draw, judge_of, read_judgements
+from bakeoff.report.judges.repeat import ask_again
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.labels import read_labels
-from bakeoff.storage.run_folder import RunFolder, find_run
+from bakeoff.storage.run_folder import find_run
 
 app = group_of()
 judges = group_of("Check model judges against labels of people.", "bakeoff judge audit latest")
 
-_AT_A_TIME = 8  # questions to a judge
+
+class LabelFlags(Flags):
+    """The options of `bakeoff label`."""
+
+    results: Results = Path("results")
+    scorer: str | None = flag(None, "The judge to label for, if there are several.", metavar="NAME")
+    labeller: str | None = flag(None, "Who labels. Default: your login name.", metavar="NAME")
+    count: int | None = flag(
+        None, "Answers to label, with those of earlier sessions. Default: 30 of each subject.", min=1
+    )
+    port: Port = 0
+    no_open: NoOpen = False
+
+
+class JudgeAuditFlags(Flags):
+    """The options of `bakeoff judge audit`."""
+
+    results: Results = Path("results")
+    scorer: str | None = flag(None, "The judge to audit, if there are several.", metavar="NAME")
+    cut: float | None = flag(
+        None,
+        "The score from which on an answer passes. Default: the run's threshold, or 0.5.",
+        "--threshold",
+        min=0,
+        max=1,
+        metavar="SCORE",
+    )
+    repeat: int | None = flag(None, "Ask the judge so often about each labelled answer, for its flips.", min=2)
+    trust: Trust = False
 
 
 @command(app, "label")
@@ -104,45 +126,15 @@ def run_judge_audit(*, run: RunName = "latest", wanted: JudgeAuditFlags, shown_a
     }
     source = "recorded, as the judge was asked several times" if repeated else "the judge was asked once; use --repeat"
     if wanted.repeat is not None:
-        repeated = asyncio.run(_ask_again(folder, plan, found, scorer, wanted.repeat))
+        labelled = {attempt for attempt, _ in found.labels.of_scorer(scorer)}
+        records = [record for record in folder.latest_records(plan) if record.attempt_key in labelled]
+        judge, times = _judge(plan, scorer, wanted.repeat), count_of(wanted.repeat, "time")
+        say(f"asking {visible(scorer)} {times} about each of {count_of(len(records), 'answer')}")
+        repeated, spent = asyncio.run(ask_again(judge, scorer, plan, records, wanted.repeat))
+        say(f"that cost {cost(spent.cost)}")
         source = f"asked {wanted.repeat} times for this audit"
     audit = audit_judge(folder.label, plan, found, scorer, cut=wanted.cut, repeated=repeated, repeated_from=source)
-    show(audit.model_dump_json, describe_judge_audit(audit), shown_as)
-
-
-async def _ask_again(
-    folder: RunFolder, plan: Plan, found: Judgements, scorer: str, times: int
-) -> dict[str, Sequence[float]]:
-    """Ask a judge several times about every answer that has a label. Nothing in the run changes."""
-    wanted = {attempt for attempt, _ in found.labels.of_scorer(scorer)}
-    records = [record for record in folder.latest_records(plan) if record.attempt_key in wanted]
-    judge = _judge(plan, scorer, times)
-    asked = 1 if isinstance(judge, ModelJudge) else times
-    cases = {case.id: case for case in plan.cases}
-    spent: list[Usage] = []
-    limit = asyncio.Semaphore(_AT_A_TIME)
-    say(f"asking {visible(scorer)} {count_of(times, 'time')} about each of {count_of(len(records), 'answer')}")
-    async with open_resources(needs_of(judge).resources) as resources:
-
-        async def scores_of(record: Record) -> list[float]:
-            given = ScoreInput(
-                case=cases[record.case],
-                transcript=record.transcript or Transcript(),
-                artefacts=record.artefacts,
-                pristine=_no_workspace,
-                resources=resources,
-                spend=spent.append,
-            )
-            values: list[float] = []
-            async with limit:
-                for _ in range(asked):
-                    score = as_score(scorer, await call(judge, given))
-                    values += repeated_scores(score) or ([] if score.value is None else [score.value])
-            return values
-
-        found_scores = await asyncio.gather(*map(scores_of, records))
-    say(f"that cost {cost(sum(spent, NO_USAGE).cost)}")
-    return {record.attempt_key: scores for record, scores in zip(records, found_scores, strict=True)}
+    show_report(audit.model_dump_json, describe_judge_audit(audit), shown_as)
 
 
 def _judge(plan: Plan, scorer: str, times: int) -> Scorer:
@@ -152,16 +144,9 @@ def _judge(plan: Plan, scorer: str, times: int) -> Scorer:
         factory = registry.scorers.get(spec.kind)
         built = factory(spec) if factory else None
         if factory and built and scorer == (spec.name or built.name):
-            return factory(_repeating(spec, times)) if isinstance(built, ModelJudge) else built
+            repeating = spec.model_copy(update={"options": {**spec.options, "repeats": times}})
+            return factory(repeating) if isinstance(built, ModelJudge) else built
     raise UsageError(
         f"--repeat: the plan of this run does not say how to build {scorer!r}, as with runs of pytest: "
         "give the judge `repeats=2` there, and the audit uses the recorded answers"
     )
-
-
-def _repeating(spec: ScorerSpec, times: int) -> ScorerSpec:
-    return spec.model_copy(update={"options": {**spec.options, "repeats": times}})
-
-
-def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
-    raise GraderError("--repeat asks judges that read an answer, not scorers that run commands")

@@ -96,13 +96,12 @@ def bakeoff(
     if not can_ask():
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
-    from bakeoff.cli.welcome import choose_aim
+    from bakeoff.cli.wizard import choose_aim
 
-    group = typer.main.get_command(app)
-    words = choose_aim(group, Path("results"))
+    words = choose_aim(Path("results"))
     if words is None:
         raise typer.Exit(130)
-    group(words, prog_name="bakeoff")
+    typer.main.get_command(app)(words, prog_name="bakeoff")
 
 
 _Mistake: type[Any] = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")

@@ -12,28 +12,28 @@ from bakeoff._kernel.text import visible
 from bakeoff._kernel.watch import WAITING, FileStates, FileWatch, forget_modules
 from bakeoff.cli.console import err, out, say
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
-from bakeoff.cli.pages import show
+from bakeoff.cli.pages import open_page
 from bakeoff.cli.run_plan import PASSED, UNDECIDED, EndedRun, check_plan, watch, worst_of
 from bakeoff.cli.warm_models import WarmModels, warm_models
 from bakeoff.doors import DoorResults, FinishedRun
-from bakeoff.doors.mcp.confusion import confusions
-from bakeoff.doors.mcp.outcome import outcome_of
+from bakeoff.doors.mcp.outcome import confusions, outcome_of
 from bakeoff.doors.mcp.plan import EvaluationRequest, settings_of, suite_name
 from bakeoff.doors.mcp.results.cycles import cycle_blocks
 from bakeoff.doors.mcp.results.report import failure_reason
 from bakeoff.doors.mcp.results.sections import page_parts, state_with
+from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.doors.mcp.selection import EarlierRun, Selection, select
 from bakeoff.doors.mcp.sources import DATA_SUFFIXES, suite_sources
 from bakeoff.doors.mcp.suites import SelectedSuite, find_suites, prepare, read_suites
-from bakeoff.doors.mcp.versions import compare_with_run_before
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.record import NO_USAGE, Record, Usage, Verdict
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.render.html import write_cycle, write_run_page
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.summary import tallied
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
+from bakeoff.verdict import Verdict
 
 _LOOK_SECONDS = 0.15
 _WRONG_CONFIGURATION = 2
@@ -112,7 +112,7 @@ class _McpWatch:
             shown = f" Page: {', '.join(visible(os.path.relpath(page), 200) for page in pages)}" if pages else ""
             if self._opened and pages:
                 self._opened = False
-                show(pages[0])
+                open_page(pages[0])
             say(f"{WAITING}{shown}")
             changed = sorted(self._watch.wait())
             names = [visible(os.path.relpath(path), 100) for path in changed]

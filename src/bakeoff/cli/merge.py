@@ -9,32 +9,57 @@ from typing import Annotated
 
 from typer import Argument
 
+from bakeoff._kernel.choices import (
+    UndecidableRule,
+)
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say
-from bakeoff.cli.declare import command, group_of
-from bakeoff.cli.flags import EndingFlags, MergeFlags
+from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.flags import HTML, MARGIN, UNDECIDABLE, EndingFlags, Results
 from bakeoff.cli.run_plan import UNDECIDED, conclude, finish_run, worst_of
 from bakeoff.doors import door_of
-from bakeoff.doors.pytest.reporting.blocks import summary_blocks
-from bakeoff.doors.pytest.reporting.ending import OutcomeRedactor, write_html, write_json
-from bakeoff.doors.pytest.reporting.eval_file import file_chunks, merge_files, read_eval_file
-from bakeoff.doors.pytest.reporting.gates import Gates, judge_gates
-from bakeoff.doors.pytest.reporting.numbers import Tallies
-from bakeoff.doors.pytest.reporting.session_summary import summary_of
-from bakeoff.doors.pytest.reporting.undecided import Allowance
 from bakeoff.engine.merging import MergedRun, merge_shards, read_shards
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Shard
+from bakeoff.report.eval_file import file_chunks, merge_files, read_eval_file
+from bakeoff.report.gates import Allowance, GateState
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.render.terminal import print_blocks
-from bakeoff.stats.gates import exit_code_of
+from bakeoff.report.suite_blocks import summary_blocks
+from bakeoff.report.suite_files import OutcomeRedactor, write_html, write_json
+from bakeoff.report.suite_gates import SuiteGates, judge_gates
+from bakeoff.report.suites import SuiteTallies, summary_of
 from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 app = group_of()
 
 STDOUT = "-"
+
+
+class MergeFlags(Flags):
+    """The options of `bakeoff merge`."""
+
+    output: str = flag(
+        "-",
+        "Of files: the file to write, `-` is stdout. Of run folders: the folder of results, `-` is results.",
+        "--output",
+        "-o",
+        metavar="PATH",
+    )
+    html: Path | None = HTML
+    shards: int | None = flag(None, "How many shards there are; refuse if one is missing.", min=1, metavar="N")
+    min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1, metavar="SHARE")
+    min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1, metavar="SCORE")
+    baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
+    allow_undecided: str = flag("0", "Like --eval-allow-undecided of pytest.", metavar="N")
+    margin: float | None = MARGIN
+    undecidable: UndecidableRule = UNDECIDABLE
+    require_calibrated_judge: bool = flag(
+        False, "Refuse (exit 3) if a judge has too few labels in the runs of --results."
+    )
+    results: Results = Path("results")
 
 
 @command(app, "merge")
@@ -65,8 +90,8 @@ def run_merge(
     if wanted.shards is not None and merged.shards != wanted.shards:
         given = count_of(merged.shards, "shard is", "shards are")
         raise UsageError(f"--shards {wanted.shards}: {given} here: name the file of every shard, once")
-    summary = summary_of(Tallies.of(merged.outcomes), complete=merged.complete, shards=merged.shards)
-    asked = Gates(
+    summary = summary_of(SuiteTallies.of(merged.outcomes), complete=merged.complete, shards=merged.shards)
+    asked = SuiteGates(
         wanted.min_pass_rate,
         wanted.min_score,
         before,
@@ -88,7 +113,7 @@ def run_merge(
         notes.append(write_html(list(map(redact, merged.outcomes)), summary, html))
     for note in notes:
         say(note)
-    return exit_code_of({True: 0, False: 1, None: 3}[gate.met] for gate in gates)
+    return GateState.worst(GateState.of_met(gate.met) for gate in gates).exit_code
 
 
 def _allowance(text: str) -> Allowance:

@@ -1,80 +1,45 @@
 """Carry out `bakeoff models`: list models, show prices, download a local model."""
 
 import asyncio
-import datetime
 import os
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 from rich.text import Text
-from typer import Argument
+from typer import Argument, Option
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import add_row, err, out, print_json, say, table
 from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import AsJson, Refresh
+from bakeoff.cli.flags import AsJson
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED
 from bakeoff.errors import InfraError, UsageError
+from bakeoff.models.catalogue import _OUR_NAMES, ListedModel, listed_models, priced_model
 from bakeoff.models.embedded import EmbeddedServer
 from bakeoff.models.embedded.launch import EmbeddedEndpoint
-from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, known_price, refresh_models
+from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, refresh_models
 from bakeoff.models.prices import (
     GENAI,
     Price,
     Rates,
     format_mtok_cost,
-    genai_date,
-    genai_provider_of,
-    models_of_genai,
 )
-from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
+from bakeoff.models.providers import GATEWAY, known_providers
 from bakeoff.report.formatting import UNKNOWN
 
 app = group_of("List models, show prices, download a model.", "bakeoff models list --provider local")
 
-_OUR_NAMES = {"x-ai": "xai"}  # providers that have another name in genai-prices
+Refresh = Annotated[bool, Option("--refresh", help="Fetch the AI Gateway's list of models again.")]
 _NEAR = 5
 _KINDS = ("input", "output", "cacheRead", "cacheCreation")
 _NUMBERS = ("context", "in", "out", "cache read", "cache write")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRow:
-    """A model, the source that lists it, and what is known about it."""
-
-    provider: str
-    model: str
-    source: str
-    context: int | None = None
-    price: Price | None = None
-    date: datetime.date | None = None
-    note: str = ""
-
-    @property
-    def name(self) -> str:
-        """Return the name to type for this model."""
-        return str(ModelName(self.provider, self.model))
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "provider": self.provider,
-            "model": self.model,
-            "context": self.context,
-            "pricingKey": self.price.key if self.price else None,
-            "pricing": self.price.per_mtok() if self.price else None,
-            "tiers": [{"above": tier.above, **tier.per_mtok()} for tier in self.price.tiers] if self.price else [],
-            "source": self.source,
-            "date": str(self.date) if self.date else None,
-            "note": self.note,
-        }
 
 
 @command(app, "list")
@@ -92,7 +57,7 @@ def list_models(
     Example: bakeoff models list --provider local
     """
     gateway, code = _ask_gateway(refresh=refresh)
-    rows = list(_all_rows(gateway))
+    rows = list(listed_models(gateway))
     if provider is not None:
         rows = _of_provider(rows, provider)
     if search is not None:
@@ -131,37 +96,7 @@ def _warn(message: str) -> None:
     err().print(Text("warning: " + "\n".join(visible(line, 400) for line in message.splitlines())))
 
 
-def _all_rows(gateway: GatewayModels | None) -> Iterator[ModelRow]:
-    yield from _local_rows()
-    yield from _gateway_rows(gateway)
-    providers = known_providers()
-    for known in models_of_genai():
-        provider = _OUR_NAMES.get(known.provider, known.provider)
-        if provider in providers:  # otherwise no run could use it
-            yield ModelRow(provider, known.model, GENAI, known.context, known.price, genai_date())
-
-
-def _local_rows() -> Iterator[ModelRow]:
-    from bakeoff.models.embedded.weights import KNOWN, is_here
-
-    for name, weights in KNOWN.items():
-        note = "" if is_here(name) else f"`bakeoff models pull {name}` downloads its {weights.bytes / 1e6:.0f} MB"
-        yield ModelRow(LOCAL, name, LOCAL, weights.context, known_price(None, LOCAL, name), note=note)
-
-
-def _gateway_rows(gateway: GatewayModels | None) -> Iterator[ModelRow]:
-    if gateway is None:
-        return
-    for model in gateway.models:
-        if model.kind not in (None, "language"):
-            continue
-        try:
-            yield ModelRow(GATEWAY, model.id, GATEWAY, model.context, gateway.price(model.id), gateway.date)
-        except UsageError as error:
-            yield ModelRow(GATEWAY, model.id, GATEWAY, model.context, date=gateway.date, note=str(error))
-
-
-def _of_provider(rows: list[ModelRow], typed: str) -> list[ModelRow]:
+def _of_provider(rows: list[ListedModel], typed: str) -> list[ListedModel]:
     wanted = _OUR_NAMES.get(typed.lower(), typed.lower())
     providers = known_providers()
     if wanted not in providers:
@@ -174,7 +109,7 @@ def _of_provider(rows: list[ModelRow], typed: str) -> list[ModelRow]:
     return rows
 
 
-def _print_list(rows: list[ModelRow]) -> None:
+def _print_list(rows: list[ListedModel]) -> None:
     shown = table("model", "context", "in", "out", "source", right=_NUMBERS)
     for row in rows:
         context = f"{row.context:,}" if row.context else UNKNOWN
@@ -191,7 +126,7 @@ def mtok(rates: Rates | None, kinds: Iterable[str]) -> Iterator[str]:
         yield UNKNOWN if cost is None else format_mtok_cost(cost) + more
 
 
-def _source(row: ModelRow) -> str:
+def _source(row: ListedModel) -> str:
     source = f"{row.source} {row.date}" if row.date else row.source
     return f"{source}: {row.note}" if row.note else source
 
@@ -208,7 +143,7 @@ def show_prices(
     Example: bakeoff models prices anthropic/claude-sonnet-4
     """
     gateway, code = _ask_gateway(refresh=refresh)
-    found = {name: _priced(name, gateway) for name in names}
+    found = {name: priced_model(name, gateway) for name in names}
     rows = [row for row in found.values() if row is not None]
     if as_json:
         print_json([row.as_json() for row in rows])
@@ -216,33 +151,12 @@ def show_prices(
         _print_prices(rows)
     unknown = [name for name, row in found.items() if row is None]
     if unknown:
-        everything = list(_all_rows(gateway))
+        everything = list(listed_models(gateway))
         raise UsageError("\n".join(_unknown(name, everything) for name in unknown))
     return code
 
 
-def _priced(name: str, gateway: GatewayModels | None) -> ModelRow | None:
-    """Return the price that a run would use, as far as it is known without the network."""
-    chosen = _meant(name)
-    if chosen is not None and chosen.provider == LOCAL:
-        from bakeoff.models.embedded.weights import check_name
-
-        check_name(chosen.model)
-    price = known_price(gateway, chosen.provider, chosen.model) if chosen else None
-    if chosen is None or price is None:
-        return None
-    return ModelRow(chosen.provider, chosen.model, price.source, price=price, date=price.date)
-
-
-def _meant(name: str) -> ModelName | None:
-    """Return the model that a name means; the provider may be left out where it is clear."""
-    if ":" in name or "/" in name:
-        return parse_model_name(name)
-    provider = genai_provider_of(name)
-    return ModelName(_OUR_NAMES.get(provider, provider), name) if provider else None
-
-
-def _print_prices(rows: list[ModelRow]) -> None:
+def _print_prices(rows: list[ListedModel]) -> None:
     shown = table("model", "in", "out", "cache read", "cache write", "source", "listed as", right=_NUMBERS)
     for row in rows:
         assert row.price is not None
@@ -253,7 +167,7 @@ def _print_prices(rows: list[ModelRow]) -> None:
     err().print("USD per million tokens; where a cache price is missing, the input price applies")
 
 
-def _unknown(name: str, rows: list[ModelRow]) -> str:
+def _unknown(name: str, rows: list[ListedModel]) -> str:
     """Advise similar names, then names with a similar last part, in case the provider is wrong."""
     whole = {row.name.lower(): row.name for row in rows}
     last = {_last_part(row.model): row.name for row in reversed(rows)}

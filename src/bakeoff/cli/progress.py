@@ -16,8 +16,9 @@ from bakeoff._kernel.clock import Delay
 from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.engine.run_control import RunControl
 from bakeoff.plan import Plan
-from bakeoff.record import LOST, NO_USAGE, Record, Usage, Verdict
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.formatting import cost, duration
+from bakeoff.verdict import LOST, Verdict
 
 _LINE_SECONDS = 10.0
 _SAME_SECONDS = 30.0  # between two notes on why trials of one subject wait

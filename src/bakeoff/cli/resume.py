@@ -7,15 +7,16 @@ from typing import get_args
 from pydantic import ValidationError
 from rich.text import Text
 
-from bakeoff._kernel.choices import SandboxName
+from bakeoff._kernel.choices import (
+    SandboxName,
+)
 from bakeoff._kernel.model import first_problem
 from bakeoff._kernel.text import part_of, visible
 from bakeoff.cli.console import out, tell_of_signature
-from bakeoff.cli.declare import command, group_of
+from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run
-from bakeoff.cli.flags import EndingFlags, NoOpen, RescoreFlags, ResumeFlags, RunName
-from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
-from bakeoff.cli.trust import trusted_plan
+from bakeoff.cli.flags import EndingFlags, JobFlags, Jobs, NoOpen, Results, RunName, Sandbox, Trust
+from bakeoff.cli.run_plan import PASSED, carry_out, check_plan, trusted_plan
 from bakeoff.engine.resume import read_progress, trials_left
 from bakeoff.errors import UsageError
 from bakeoff.plan import ScorerSpec
@@ -23,6 +24,30 @@ from bakeoff.storage.made_here import why_unknown
 from bakeoff.storage.run_folder import RunFolder, find_run
 
 app = group_of()
+
+
+class ResumeFlags(JobFlags):
+    """The options of `bakeoff resume`."""
+
+    results: Results = Path("results")
+    sandbox: SandboxName | None = flag(None, "The sandbox that commands run in. Default: the one of the run.")
+    trust: Trust = False
+
+
+class RescoreFlags(Flags):
+    """The options of `bakeoff rescore`."""
+
+    results: Results = Path("results")
+    scorers: list[str] | None = flag(
+        None,
+        'A scorer to use instead of those of the run: a kind (`exact`) or JSON (`{"kind": …}`).',
+        "--scorer",
+        metavar="SCORER",
+    )
+    rescore_all: bool = flag(False, "Also score attempts that these scorers have scored before.", "--all")
+    jobs: Jobs = None
+    sandbox: Sandbox = "auto"
+    trust: Trust = False
 
 
 @command(app, "resume")

@@ -11,14 +11,16 @@ import typer
 from typer import Option
 
 from bakeoff._kernel.git import commit_of
-from bakeoff._kernel.text import count_of, visible
+from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.cli.console import can_ask, out, say, warn
-from bakeoff.cli.declare import command, group_of
+from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import print_dry_run, print_plan
 from bakeoff.cli.flags import (
+    HIDDEN_SEED,
+    HIDDEN_TESTS,
+    ROUNDS,
     AsJson,
-    ComponentsFlags,
     EndingFlags,
     NoOpen,
     RequireAudit,
@@ -27,24 +29,59 @@ from bakeoff.cli.flags import (
     RunName,
     Sandbox,
     SelectionFlags,
-    SuiteFlags,
     Trust,
     VerifyFlags,
 )
-from bakeoff.cli.pages import show, write_pages_of
-from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, check_plan
-from bakeoff.cli.trust import trusted_plan
+from bakeoff.cli.pages import open_page
+from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, check_plan, trusted_plan
 from bakeoff.cli.verify import audited
+from bakeoff.doors import parts_of
+from bakeoff.doors.components.door import gradable_suites
 from bakeoff.doors.components.pictures import take_pictures
 from bakeoff.doors.components.plan import CONTROLS, DOOR, ComponentsRequest, build_plan, case_of, servers_of
 from bakeoff.doors.components.suites import ComponentSuite, FoundSuites, bundled_folder, find_suites
-from bakeoff.engine.sandbox_choice import sandbox_of
-from bakeoff.errors import InfraError, UsageError
+from bakeoff.engine.resources import sandbox_of
+from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
+from bakeoff.report.render.html.site import write_pages_of
 from bakeoff.storage.run_folder import find_run
 
 app = group_of()
+
+
+class SuiteFlags(Flags):
+    """Which suites. The fields are those of `ComponentsRequest`."""
+
+    suites: Path | None = flag(
+        None, "The folder of suites. Default: `tests` if it has suites, else the bundled.", metavar="DIR"
+    )
+    only: list[str] | None = flag(None, "Use only this suite.", "--suite")
+
+
+class ComponentsFlags(SuiteFlags):
+    """Which suites and models, and how the models are asked."""
+
+    models: list[str] | None = flag(None, "A model, such as local:smollm2, oracle or nop.", "--model")
+    mcp: list[str] | None = flag(
+        None, "Servers to use: none, http[:URL], stdio[:COMMAND], or several joined by ` + `.", metavar="SERVER"
+    )
+    treatments: list[str] | None = flag(
+        None, "Add the texts of a file or folder to the system prompt, and compare.", "--with", metavar="NAME=PATH"
+    )
+    test_tool: bool = flag(True, "Let models run the tests before they submit.")
+    pricing: bool = flag(True, "Compute what the calls cost.")
+    hide_tests: bool = flag(False, "Leave the tests out of the prompt.")
+    hidden_tests: float = HIDDEN_TESTS
+    hidden_seed: int = HIDDEN_SEED
+    rounds: int = ROUNDS
+    max_steps: int | None = flag(None, "Replies of a model per trial. Default: 10, or 2 for a local model.", min=1)
+    temperature: float | None = flag(
+        None, "The temperature of the models. Default: their own.", min=0, metavar="NUMBER"
+    )
+    seed: int | None = flag(None, "The seed of the first round; later rounds count up.")
+    max_tokens: int | None = flag(None, "The longest reply of a model, in tokens; a run has --max-total-tokens.", min=1)
+    pictures: bool = flag(False, "Take a picture of each component in Chromium, after grading.")
 
 
 @command(app, "run")
@@ -71,10 +108,10 @@ def run_components(
         sources = {name: context.get_parameter_source(name) for name in context.params}
         given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
-        def show(request: ComponentsRequest) -> None:
+        def open_page(request: ComponentsRequest) -> None:
             print_plan(out(), check_plan(selection.applied(build_plan(request, _suites_of(request))), options))
 
-        answers = ask_for_run(request, show, jobs=options.jobs, given=given)
+        answers = ask_for_run(request, open_page, jobs=options.jobs, given=given)
         if answers is None:
             return INTERRUPTED
         request, options = answers.request, replace(options, jobs=answers.jobs)
@@ -89,7 +126,7 @@ def run_components(
     if flags.dry_run:
         print_dry_run(check_plan(plan, options), ending)
         return PASSED
-    plan = selection.applied(_with_origin(build_plan(request, gradable_suites(suites)), found))
+    plan = selection.applied(_with_origin(build_plan(request, gradable(suites)), found))
     from bakeoff.doors.components.tools import check_servers
 
     checked = check_plan(plan, options)
@@ -111,6 +148,13 @@ def check_prices(models: Sequence[str]) -> None:
             book.price(name.provider, name.model)
 
 
+def gradable(suites: Sequence[ComponentSuite]) -> tuple[ComponentSuite, ...]:
+    """Return the suites that can be graded here; warn of the others."""
+    fit, warnings = asyncio.run(gradable_suites(suites, say))
+    warn(warnings)
+    return fit
+
+
 def _with_origin(plan: Plan, found: FoundSuites) -> Plan:
     """Note in the plan where its suites come from, and which were left out."""
     used = {case.id for case in plan.cases}
@@ -125,45 +169,6 @@ def _suites_of(request: ComponentsRequest) -> tuple[ComponentSuite, ...]:
     found = find_suites(request.suites, request.only)
     warn(found.warnings)
     return found.suites
-
-
-def gradable_suites(suites: Sequence[ComponentSuite]) -> tuple[ComponentSuite, ...]:
-    """Return the suites that can be graded here: those that need Node or Chromium are left out where it is missing."""
-    suites = _with_browser(suites)
-    need_node = [suite.name for suite in suites if suite.needs_node]
-    if not need_node:
-        return tuple(suites)
-    from bakeoff.toolchains.install import install_vitest
-
-    try:
-        asyncio.run(install_vitest(say))
-    except (InfraError, OSError) as error:
-        problem = (
-            f"left out: {count_of(len(need_node), 'suite')} for which Node is needed ({', '.join(need_node)}): {error}"
-        )
-        if len(need_node) == len(suites):
-            raise UsageError(problem) from error
-        warn([problem])
-        return tuple(suite for suite in suites if not suite.needs_node)
-    return tuple(suites)
-
-
-def _with_browser(suites: Sequence[ComponentSuite]) -> Sequence[ComponentSuite]:
-    """Return the suites that can be graded with the browser that is here, or without any."""
-    need_browser = [suite.name for suite in suites if suite.layout.browser]
-    if not need_browser:
-        return suites
-    from bakeoff.toolchains.browser import find_chromium
-
-    try:
-        find_chromium()
-    except InfraError as error:
-        problem = f"left out: {', '.join(need_browser)}: {error}"
-        if len(need_browser) == len(suites):
-            raise UsageError(problem) from error
-        warn([problem])
-        return [suite for suite in suites if not suite.layout.browser]
-    return suites
 
 
 @command(app, "verify")
@@ -198,7 +203,7 @@ def _verified(suites: Sequence[ComponentSuite], flags: VerifyFlags, *, as_json: 
     from bakeoff.doors.components.door import verify_suites
 
     options = flags.options()
-    checks = asyncio.run(verify_suites(gradable_suites(suites), sandbox_of(options), options.jobs))
+    checks = asyncio.run(verify_suites(gradable(suites), sandbox_of(options), options.jobs))
     return print_checks(checks, "suite", ("reference", "empty", "wrong"), as_json=as_json)
 
 
@@ -225,8 +230,8 @@ def picture_run(
     if not taken:
         say("there is no component that a picture could be taken of")
         return UNDECIDED
-    for page in (pages := write_pages_of(folder)):
+    for page in (pages := write_pages_of(folder, parts=parts_of)):
         say(f"wrote {page}")
     if not no_open:
-        show(pages[0])
+        open_page(pages[0])
     return PASSED

@@ -17,29 +17,32 @@ from types import FrameType
 from rich.console import Console
 
 from bakeoff._kernel.text import visible
-from bakeoff.cli.console import err, out, results_alone_on_stdout, say
-from bakeoff.cli.flags import EndingFlags
+from bakeoff.cli.console import can_ask, err, out, results_alone_on_stdout, say
+from bakeoff.cli.flags import (
+    EndingFlags,
+    ReportFlags,
+)
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
-from bakeoff.cli.trust import warn_of_forgotten_run
-from bakeoff.doors import Door, DoorResults, FinishedRun, door_of
+from bakeoff.doors import Door, DoorResults, FinishedRun, door_of, parts_of
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.trust import what_runs
+from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.report.answer import answer, what_always_failed, what_was_lost_unequally
-from bakeoff.report.blocks import paragraph
-from bakeoff.report.by_tag import scores_by_tag
-from bakeoff.report.compare.decisions import describe_comparisons
-from bakeoff.report.compare.treatments import treatment_effects
-from bakeoff.report.exports.ci import CiRun, markdown_of, write_ci_outputs
-from bakeoff.report.exports.github import harmless_in_logs
+from bakeoff.report.answer import what_always_failed, what_was_lost_unequally
+from bakeoff.report.blocks import Report, paragraph
+from bakeoff.report.compare.within_run import describe_comparisons
+from bakeoff.report.exports.ci import CiRun, harmless_in_logs, harmless_json, markdown_of, write_ci_outputs
 from bakeoff.report.formatting import cost
-from bakeoff.report.judges.calibration import Judgements
+from bakeoff.report.gates import GateEvidence, GateState, decide_gate
+from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
-from bakeoff.report.run_summary import summary_blocks
+from bakeoff.report.run_summary import summary_blocks, summary_json
 from bakeoff.report.summary import RunTally, Summary, tallied
+from bakeoff.storage.made_here import why_unknown
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 from bakeoff.storage.store_copy import store_of
@@ -106,7 +109,9 @@ class EndedRun:
             if fail_under is None:
                 failed = not summary.all_passed
             else:
-                failed = any(one.score is not None and one.score < fail_under for one in summary.judged)
+                scores = [one.score for one in summary.judged if one.score is not None]
+                gates = [decide_gate(GateEvidence(wanted=fail_under, value=score)) for score in scores]
+                failed = any(gate.state is GateState.FAILED for gate in gates)
             code = FAILED if failed else PASSED if summary.complete else UNDECIDED
         return PASSED if ending.exit_zero and code == FAILED else code
 
@@ -177,12 +182,13 @@ def conclude(
     elif ending.markdown:
         files += ending.write(harmless_in_logs(markdown_of(told)))
     if ending.prints_table or ending.markdown:
-        from bakeoff.cli.pages import show, write_pages_of
+        from bakeoff.cli.pages import open_page
+        from bakeoff.report.render.html.site import write_pages_of
 
         pages = [path for path in files if path.suffix == ".html"]
         for one in runs:
             if one.door.pages:
-                page, index = write_pages_of(one.run.folder)
+                page, index = write_pages_of(one.run.folder, parts=parts_of)
                 files += (page, index)
                 pages.append(page)
         for path in files:
@@ -192,7 +198,7 @@ def conclude(
             if not one.run.summary.complete and not one.interrupted:
                 say(f"some trials have no result; try them again with `{_command('resume', one.run)}`")
         if opened and pages:
-            show(pages[-1])
+            open_page(pages[-1])
     return worst_of([one.exit_code(ending) for one in runs] + [UNDECIDED] * (planned - len(runs)))
 
 
@@ -205,40 +211,6 @@ def _json(ended: EndedRun) -> object:
     if ended.results.report is not None:
         return ended.results.report.model_dump(mode="json", by_alias=True)
     return summary_json(ended.run.plan, ended.run.summary, ended.tally, ended.run.folder)
-
-
-def summary_json(
-    plan: Plan, summary: Summary, tally: RunTally, folder: RunFolder, judgements: Judgements | None = None
-) -> dict[str, object]:
-    """Return the summary of a run as `--json` prints it."""
-    found = summary_facts(plan, summary, tally, judgements)
-    return {"run": folder.name, "spent": folder.spent().model_dump(), **found}
-
-
-def summary_facts(
-    plan: Plan, summary: Summary, tally: RunTally, judgements: Judgements | None = None
-) -> dict[str, object]:
-    """Return the summary of records, wherever they are kept."""
-    judged = [one.subject for one in summary.judged]
-    return {
-        "outcome": summary.outcome,
-        "answer": answer(summary, tally.cells, judgements),
-        "summary": _with_unknown_tokens(summary),
-        "treatments": [
-            {**one.model_dump(mode="json"), "verdict": one.verdict}
-            for one in treatment_effects(plan, summary, tally.cells)
-        ],
-        "by_tag": [one.model_dump(mode="json") for one in scores_by_tag(plan, tally.cells, judged)],
-    }
-
-
-def _with_unknown_tokens(summary: Summary) -> dict[str, object]:
-    """Return a summary as JSON, where tokens that nobody counted are null, like an unknown cost."""
-    written = summary.model_dump(mode="json")
-    for one in written["subjects"]:
-        if not one["spent"]["input"] + one["spent"]["output"]:
-            one["spent"].update(dict.fromkeys(("input", "output", "cache_read", "cache_write", "reasoning")))
-    return written
 
 
 def print_spending(console: Console, summary: Summary, folder: RunFolder) -> None:
@@ -339,3 +311,61 @@ def _ctrl_c(control: RunControl, console: Console) -> Iterator[None]:
         if not pressed:  # otherwise a second one must not end the process before it has said what happened
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+_MAX_TRUST_LINES = 40
+_MAX_LINE_LENGTH = 1000
+
+
+def trusted_plan(folder: RunFolder, *, trust: bool, doing: str) -> Plan:
+    """Return the plan of a run that is about to run what its plan names.
+
+    If this user did not start it with this plan, here, ask in a terminal and raise UsageError elsewhere. `doing` names
+    the command for the message.
+    """
+    data = folder.read_plan_bytes()  # once: what is checked is what is run
+    plan = folder.parse_plan(data)
+    if trust or not (named := what_runs(plan)) or (why := why_unknown(folder.path, data)) is None:
+        return plan
+    found = f"run {folder.label} {why}; `{doing}` would use:"
+    lines = [visible(line, _MAX_LINE_LENGTH) for line in named[:_MAX_TRUST_LINES]]
+    if len(named) > _MAX_TRUST_LINES:
+        lines.append(f"… and {len(named) - _MAX_TRUST_LINES} more in {folder.plan_file}")
+    if not can_ask():
+        shown = "\n".join((found, *(f"  {line}" for line in lines)))
+        raise UsageError(f"{shown}\nif you trust all of this, add --trust")
+    from bakeoff.cli.prompts import confirm
+
+    say(found)
+    for line in lines:
+        say(f"  {line}")
+    if not confirm("Run it?", default=False):
+        raise UsageError(f"run {folder.label} was left as it is: nothing was run")
+    return plan
+
+
+def warn_of_forgotten_run(folder: RunFolder, plan: Plan) -> None:
+    """Say that a run of this process could not be noted as this user's."""
+    if why_unknown(folder.path, folder.read_plan_bytes()) is not None and what_runs(plan):
+        say("this run could not be noted in your state folder (XDG_STATE_HOME): to resume it, add --trust")
+
+
+def show_report(to_json: Callable[..., str], report: Report, shown_as: ReportFlags) -> None:
+    """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
+    shown_as.check()
+    if shown_as.html:
+        from bakeoff.report.render.html import write_report_page  # takes long to import
+
+        say(f"wrote {write_report_page(shown_as.html, report)}")
+    files: tuple[Path, ...] = ()
+    if shown_as.as_json:
+        files = shown_as.write(harmless_json(to_json(indent=2)) + "\n")
+    elif shown_as.markdown:
+        files = shown_as.write(harmless_in_logs(to_markdown(report)))
+    for path in files:
+        say(f"wrote {path}")
+    if shown_as.prints_table:
+        console = out()
+        with console.capture() as printed:  # a page has everything else
+            print_blocks(console, replace(report, sections=()) if shown_as.html else report)
+        console.file.write(harmless_in_logs(printed.get()))

@@ -3,7 +3,6 @@
 import heapq
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +13,22 @@ from bakeoff._kernel.text import count_of, part_of, shorten, visible
 from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import AsJson, Results, RunName, Yes
-from bakeoff.cli.run_plan import print_spending, summary_facts, summary_json
+from bakeoff.cli.run_plan import print_spending
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Plan, Trial
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
-from bakeoff.report.formatting import as_text, cost, percent
+from bakeoff.report.formatting import as_text, cost
 from bakeoff.report.judges.calibration import Judgements, calibration_table
 from bakeoff.report.readers import Source, find_source, is_log
-from bakeoff.report.reasons import why_unscored
-from bakeoff.report.render.html.entries import Unreadable, read_entries
+from bakeoff.report.reasons import why_not_passed
+from bakeoff.report.render.html.index_page import run_overviews
 from bakeoff.report.render.terminal import print_blocks
-from bakeoff.report.run_summary import summary_blocks
+from bakeoff.report.run_summary import summary_blocks, summary_facts, summary_json
 from bakeoff.report.summary import CaseVerdicts, RunTally
 from bakeoff.storage import store_upload
-from bakeoff.storage.journal import JournalMark
-from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.labels import read_labels
-from bakeoff.storage.repair import ASIDE, Repair, repair_run
+from bakeoff.storage.repair import ASIDE, Repair, RunDamage, find_damage, repair_run
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run, place_of_runs
 from bakeoff.storage.signature import (
     changes_since,
@@ -49,7 +46,6 @@ app = group_of("List, show, check and delete past runs.", "bakeoff runs show lat
 
 _SHOWN = 20
 _FILES = (".json", ".jsonl", ".eval")  # endings of result files
-_HISTORY = 100  # scores of earlier runs in JSON
 _SPARKS = 10  # scores of earlier runs in the table
 
 
@@ -60,7 +56,7 @@ def list_runs(*, results: Results = Path("results"), as_json: AsJson = False) ->
     Example: bakeoff runs list --json
     """
     fetch_all(results, say)
-    rows = _overviews(results)[::-1]
+    rows = run_overviews(results)[::-1]
     if as_json:
         print_json(rows)
         return
@@ -91,35 +87,6 @@ def _cell(row: dict[str, Any], title: str) -> Words:
     if title == "state" and row.get("damaged"):
         cell = f"{cell}, {count_of(row['damaged'], 'damaged line')}"
     return sparkline(cell[-_SPARKS:]) if title == "history" else Quote(str(cell))
-
-
-def _overviews(results: Path) -> list[dict[str, Any]]:
-    """Return one row for each run, oldest first, each with the earlier best scores of its plan over the same cases."""
-    histories: dict[tuple[str, str], list[float]] = {}
-    rows: list[dict[str, Any]] = []
-    for entry in read_entries(results):
-        if isinstance(entry, Unreadable):
-            blank = dict.fromkeys(("scored", "subjects", "best", "cost"), "")
-            rows.append({"run": entry.run, "state": f"unreadable: {entry.reason}", **blank, "history": []})
-            continue
-        best = max((subject.score for subject in entry.summary.judged if subject.score is not None), default=None)
-        history = histories.setdefault((entry.summary.name, entry.cases), [])
-        if best is not None:
-            history.append(best)
-        summary = entry.summary
-        rows.append(
-            {
-                "run": entry.run,
-                "state": entry.state,
-                "damaged": entry.damaged,
-                "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
-                "subjects": len(summary.subjects),
-                "best": percent(best),
-                "cost": cost(summary.spent.cost),
-                "history": history[-_HISTORY:],
-            }
-        )
-    return rows
 
 
 @command(app, "show")
@@ -190,23 +157,14 @@ def _first_not_passed(plan: Plan, records: Iterable[Record], cases: CaseVerdicts
 def _print_failures(records: list[Record]) -> None:
     if not records:
         return
-    shown = table("verdict", "case", "subject", "round", "why")
+    shown = table("verdict", "case", "subject", "round", "why_not_passed")
     for record in records[:_SHOWN]:
-        cells = (record.verdict, record.case, record.subject, str(record.round + 1), why(record))
+        cells = (record.verdict, record.case, record.subject, str(record.round + 1), why_not_passed(record))
         add_row(shown, *(Text(visible(cell, 100)) for cell in cells))
     out().print()
     out().print(shown)
     if len(records) > _SHOWN:
         out().print("… and more")
-
-
-def why(record: Record) -> str:
-    """Return in a few words why a trial did not pass."""
-    if record.failure:
-        return f"{record.failure.type}: {record.failure.message}"
-    low = [score for score in record.scores if score.value is not None and score.value < 1]
-    reasons = [f"{score.name}: {score.reason}" if score.reason else f"{score.name} {score.value:.2f}" for score in low]
-    return "; ".join(reasons) or why_unscored(record) or "no scorer returned a number"
 
 
 _MAX_ANSWER_LENGTH = 20_000  # characters of an answer; --json prints all
@@ -263,24 +221,6 @@ def _trial_lines(record: Record) -> list[str]:
     return [visible(line, 500) for line in lines]
 
 
-@dataclass(slots=True)
-class _RunDamage:
-    """What was found in the files of a run."""
-
-    folder: RunFolder
-    records: int = 0
-    lines: int = 0
-    without_checksum: int = 0
-    ended: bool = False
-    damaged: list[Damage] = field(default_factory=list)
-    labels: int = 0  # damaged lines
-    plan: str | None = None  # what is wrong with it
-
-    @property
-    def any(self) -> bool:
-        return bool(self.damaged or self.labels or self.plan)
-
-
 @command(app, "check")
 def check_run(
     *,
@@ -298,7 +238,7 @@ def check_run(
     store = store_of(folder.path.parent.parent)
     if repaired is not None and repaired.changed and store is not None:
         store_upload.upload_run(store, folder.path, whole=True)
-    found = _look_for_damage(folder)
+    found = find_damage(folder)
     if as_json:
         print_json(_damage_json(found, repaired))
         return int(found.any)
@@ -308,24 +248,7 @@ def check_run(
     return int(found.any)
 
 
-def _look_for_damage(folder: RunFolder) -> _RunDamage:
-    found = _RunDamage(folder)
-    try:
-        folder.read_plan()
-    except RunFolderError as error:
-        found.plan = str(error)
-    for entry in folder.entries():
-        found.records += isinstance(entry, Record)
-        if isinstance(entry, Damage):
-            found.damaged.append(entry)
-        elif isinstance(entry, JournalMark):
-            found.ended = entry.kind == "end"
-    found.lines, found.without_checksum = folder.count_checksums()
-    found.labels = read_labels(folder.labels_file).damaged
-    return found
-
-
-def _damage_json(found: _RunDamage, repaired: Repair | None) -> dict[str, object]:
+def _damage_json(found: RunDamage, repaired: Repair | None) -> dict[str, object]:
     data: dict[str, object] = {
         "run": found.folder.name,
         "records": found.records,
@@ -341,7 +264,7 @@ def _damage_json(found: _RunDamage, repaired: Repair | None) -> dict[str, object
     return data
 
 
-def _print_damage(found: _RunDamage) -> None:
+def _print_damage(found: RunDamage) -> None:
     console, folder = out(), found.folder
     counted = f"{count_of(found.records, 'record')}, {count_of(len(found.damaged), 'damaged line')}"
     console.print(Text(f"{folder.label}: {counted}"))
@@ -354,7 +277,7 @@ def _print_damage(found: _RunDamage) -> None:
         console.print(Text(f"  {note}"))
 
 
-def _damage_notes(found: _RunDamage) -> list[str]:
+def _damage_notes(found: RunDamage) -> list[str]:
     folder, notes = found.folder, []
     if found.plan:
         notes.append(visible(found.plan))

@@ -11,8 +11,7 @@ from bakeoff._kernel.watch import WAITING, FileWatch
 from bakeoff.cli.console import add_row, out, print_json, say, table, warn
 from bakeoff.doors.components.suites import ComponentSuite, FoundSuites
 from bakeoff.errors import UsageError
-from bakeoff.grading.audit import read_audit, unaudited
-from bakeoff.grading.verify import VerificationCheck
+from bakeoff.grading.audit import VerificationCheck, read_audit, unaudited
 from bakeoff.plan import Case
 
 

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Literal, Protocol, Self
 
 from bakeoff._kernel.temporary import Removals, removing_beside
-from bakeoff.engine.budget import Budget
-from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.engine.trial import Job, apart
 from bakeoff.errors import BudgetError

@@ -202,9 +202,8 @@ class _MissingKind:
 
 def default_registry() -> Registry:
     """Return a registry of all kinds of subjects and scorers that Bakeoff ships."""
-    from bakeoff.subjects.controls import Cheat, Nop, Oracle
+    from bakeoff.subjects.controls import Cheat, Nop, Oracle, ScriptedSubject
     from bakeoff.subjects.function import FunctionSubject
-    from bakeoff.subjects.scripted import ScriptedSubject
 
     return Registry(
         subjects={

@@ -1,13 +1,18 @@
-"""Open the resources that trials share. Each is opened once, and closed by the task that opened it."""
+"""Open the resources that trials share, each once and closed by the task that opened it. Choose their sandbox."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Self
 
 from bakeoff.errors import InfraError
-from bakeoff.protocols import Resource
+from bakeoff.options import RunOptions
+from bakeoff.plan import HIDDEN, Plan
+from bakeoff.protocols import Resource, Sandbox
+from bakeoff.sandbox import choose_sandbox
 
 _CLOSING_SECONDS = 5.0
 
@@ -120,3 +125,19 @@ class SharedResources:
                         done.set_result(None)
                 finally:
                     done.cancel()  # no effect on a settled future; otherwise the caller would wait for ever
+
+
+def sandbox_of(options: RunOptions, plan: Plan | None = None) -> Callable[[], Sandbox]:
+    """Return a function that chooses the sandbox, once. One that is asked for by name must be there at once.
+
+    Args:
+        options: name the sandbox, and the folders of results, which commands must not see.
+        plan: names further folders to hide.
+    """
+    named = plan.settings.get(HIDDEN) if plan else None
+    more = [Path(path) for path in named if isinstance(path, str)] if isinstance(named, list) else []
+    hidden = tuple(path.resolve() for path in (options.results, options.folder, *more) if path)
+    choose = cache(lambda: choose_sandbox(options.sandbox, hidden=hidden))
+    if options.sandbox != "auto":
+        choose()
+    return choose

@@ -7,12 +7,12 @@ from bakeoff.engine.trial import Job
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.record import NO_USAGE, Record, Round, Usage
-from bakeoff.stats.decisions import PairDecisions, random_order
-from bakeoff.storage.damage_notes import note_damage
+from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.stats.sequential import PairDecisions, random_order
 from bakeoff.storage.journal import SpentTokens, record_at
-from bakeoff.storage.journal_lines import Damage
+from bakeoff.storage.journal_lines import Damage, note_damage
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Round
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> RunProg
             if finished or entry.attempted:
                 progress.spent_on.pop(entry.attempt_key, None)
             if plan.ends_when_decided and (scored or not entry.attempted):
-                progress.rounds[trial.index] = Round.of(entry)
+                progress.rounds[trial.index] = entry.judged()
     note_damage(folder.label, progress.damaged)
     return progress
 

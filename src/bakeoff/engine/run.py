@@ -8,14 +8,13 @@ from functools import partial
 
 from bakeoff._kernel.environment import hide_our_memory
 from bakeoff._kernel.imports import existing_objects_frozen
-from bakeoff.engine.budget import Budget
 from bakeoff.engine.executors.local import open_local
 from bakeoff.engine.pool import Runner, TrialPool
 from bakeoff.engine.registry import Registry, ResolvedPlan, default_registry
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.engine.resume import pending_jobs, read_progress
-from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.run_journal import RunJournal
-from bakeoff.engine.sandbox_choice import sandbox_of
 from bakeoff.engine.trial import Job
 from bakeoff.errors import PlanError
 from bakeoff.options import RunOptions

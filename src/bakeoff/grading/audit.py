@@ -1,4 +1,4 @@
-"""Audit cases without any model: what their tests are worth, and whether a verdict on them can be trusted.
+"""Check that cases measure something, without any model: `verify_cases` quickly, `audit_cases` thoroughly.
 
 Each case is graded with answers whose verdict is known: the reference must pass every time, the starting files and
 every cheat must fail, and the tests must notice small faults in the reference (`mutants.py`).
@@ -7,7 +7,7 @@ every cheat must fail, and the tests must notice small faults in the reference (
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -21,7 +21,14 @@ from bakeoff.grading.attacks import SAMPLE, SLOW, HostileSolution, attacks_on
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.grades import Grade, compare_runs, run_answer
 from bakeoff.grading.mutants import Mutant, choose_mutants, find_mutants
-from bakeoff.grading.references import ReferenceRun, reference_of, reference_problem
+from bakeoff.grading.references import (
+    ReferenceRun,
+    as_reference,
+    is_partly_sound,
+    keep_reference,
+    reference_of,
+    reference_problem,
+)
 from bakeoff.grading.runners import run_tests, run_validator
 from bakeoff.plan import Case
 
@@ -114,7 +121,7 @@ class Audit(FrozenModel):
 def read_audit(path: Path) -> Audit:
     """Read the file of an audit. Raise `UsageError` if it is something else, or of another version."""
     try:
-        return _checked(Audit.model_validate_json(read_file(path, pipes=True)), path)
+        audit = Audit.model_validate_json(read_file(path, pipes=True))
     except OSError as error:
         raise UsageError(
             f"--require-audit {path} cannot be read: {error.strerror}; `bakeoff audit` writes it"
@@ -124,9 +131,6 @@ def read_audit(path: Path) -> Audit:
             f"--require-audit {path} is not the file of an audit ({first_problem(error)}): "
             "`bakeoff audit` writes one as audit.json"
         ) from error
-
-
-def _checked(audit: Audit, path: Path) -> Audit:
     if audit.format != FORMAT:
         raise UsageError(f"--require-audit {path} has format {audit.format}, not {FORMAT}: run `bakeoff audit` again")
     return audit
@@ -160,9 +164,9 @@ def unaudited(cases: Iterable[Case], audit: Audit) -> dict[str, str]:
 
 
 def cheats_for(case: GradedCase, most: int, seed: int) -> dict[str, dict[str, str]]:
-    """Return the answers of so many cheats by name: first those of the sample, then others, which the seed chooses.
+    """Return the answers of at most `most` cheats by name: first those of the sample, then others, chosen by `seed`.
 
-    What an agent can do to the files around its solution is not among them.
+    Scripts, which change the files around a solution, are left out.
     """
     known = [each for each in attacks_on(case) if isinstance(each, HostileSolution) and each.name not in SLOW]
     random.Random(f"{seed} {case.name}").shuffle(known)  # noqa: S311 - reproducible, and no secret
@@ -219,6 +223,7 @@ class _CaseAuditor:
     on_run: Callable[[str], None]
 
     async def audit(self) -> CaseAudit:
+        """Return the certificate of the case. Raise `GraderError` or `InfraError` if it cannot be audited at all."""
         started = asyncio.get_running_loop().time()
         case = self.case
         blank = CaseAudit(case=case.name, track=case.settings.track, digest=audit_digest(case.case))
@@ -262,13 +267,12 @@ class _CaseAuditor:
 
     async def _grade(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
         async with self.slots:
-            validation = await run_validator(self.case, answer, self.resources)
-            run = await run_answer(self.case, reference, answer, self.resources)
+            grade = await _grade(self.case, reference, answer, self.resources)
         self.on_run(self.case.name)
-        return compare_runs(self.case, reference, run, validation)
+        return grade
 
     async def _run(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
-        """Grade an answer that tells no lies: it needs neither twins nor a validator."""
+        """Grade an answer that is known to be honest, and therefore needs neither twins nor a validator."""
         async with self.slots:
             run = await run_tests(self.case, answer, self.resources)
         self.on_run(self.case.name)
@@ -299,3 +303,82 @@ def _problems(found: CaseAudit, settings: AuditSettings) -> Iterable[str]:
         yield f"cheats pass: {', '.join(found.cheats_passed[:_NAMED])}"
     if found.killed is not None and found.killed < settings.least_killed:
         yield f"its tests notice only {found.killed:.0%} of the mutants, less than {settings.least_killed:.0%}"
+
+
+@dataclass(frozen=True, slots=True)
+class WrongAnswer:
+    """An answer that must fail. `problem` says what is wrong with the case if it passes."""
+
+    name: str
+    files: Mapping[str, str]
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationCheck:
+    """The grades of the answers to one case, by name. The case is fit for use if there are no `problems`."""
+
+    case: Case
+    grades: Mapping[str, Grade] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    seconds: float = 0.0
+    reference: ReferenceRun | None = None
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+async def verify_cases(
+    cases: Sequence[tuple[Case, Sequence[WrongAnswer]]],
+    resources: Mapping[str, Any],
+    jobs: int,
+    *,
+    reference: str = "reference",
+) -> list[VerificationCheck]:
+    """Check cases, several at a time.
+
+    Args:
+        cases: Each case with the answers that must fail.
+        resources: The opened toolchains and references.
+        jobs: The number of cases that are checked at a time.
+        reference: The users' word for the reference.
+    """
+    free = asyncio.Semaphore(jobs)
+
+    async def check(case: Case, wrong: Sequence[WrongAnswer]) -> VerificationCheck:
+        async with free:
+            try:
+                return await _check(graded_case(case), wrong, resources, reference)
+            except (GraderError, InfraError) as error:
+                return VerificationCheck(case, problems=(str(error),))
+
+    return await asyncio.gather(*(check(case, wrong) for case, wrong in cases))
+
+
+async def _check(
+    case: GradedCase, wrong: Sequence[WrongAnswer], resources: Mapping[str, Any], name: str
+) -> VerificationCheck:
+    if not case.reference:
+        return VerificationCheck(case.case, problems=(f"it has no {name}, so nothing shows that its tests can pass",))
+    started = asyncio.get_running_loop().time()
+    run = await run_tests(case, case.reference, resources)
+    if (why := reference_problem(run)) is not None:
+        partly = {name: compare_runs(case, as_reference(run), run)} if is_partly_sound(case, run) else {}
+        return VerificationCheck(case.case, partly, (f"the {name} does not pass: {why}",), run.seconds)
+    found = await keep_reference(case, run, resources)
+    grades = {name: await _grade(case, found, case.reference, resources)}
+    problems = [] if grades[name].ok else [f"the {name} does not pass: {grades[name].summary()}"]
+    if found.type_errors is not None:
+        problems.append(f"the {name} has {found.type_errors}; `--no-type-check` tests without types")
+    for answer in wrong:
+        grades[answer.name] = await _grade(case, found, answer.files, resources)
+        problems += [answer.problem] if grades[answer.name].ok else []
+    return VerificationCheck(case.case, grades, tuple(problems), asyncio.get_running_loop().time() - started, found)
+
+
+async def _grade(
+    case: GradedCase, reference: ReferenceRun, answer: Mapping[str, str], resources: Mapping[str, Any]
+) -> Grade:
+    validation = await run_validator(case, answer, resources)
+    return compare_runs(case, reference, await run_answer(case, reference, answer, resources), validation)

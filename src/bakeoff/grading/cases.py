@@ -1,10 +1,13 @@
-"""Read from a case how its answers are graded."""
+"""Read from a case how its answers are graded, and score trials by running its hidden tests."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError
-from bakeoff.plan import Case, Files, Grading
+from bakeoff.plan import Case, Files, Grading, ScorerSpec, read_options
+from bakeoff.protocols import Needs, Resource, ScoreInput
+from bakeoff.record import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class GradedCase:
 
     @property
     def is_exercise(self) -> bool:
-        """Tell whether the case is an exercise, which is solved or not. Suites count their tests."""
+        """Return whether the case is an exercise, which is solved or not solved. Suites count their tests instead."""
         return bool(self.settings.track)
 
     def with_answer(self, answer: Mapping[str, str]) -> dict[str, str]:
@@ -65,3 +68,33 @@ def graded_case(case: Case) -> GradedCase:
     if settings.validator is not None and settings.validator not in case.hidden:
         raise GraderError(f"case {case.id!r}: its validator {settings.validator!r} is not among its hidden files")
     return GradedCase(case, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class TestScorer:
+    """A scorer of graded cases. `score` grades one trial."""
+
+    __test__ = False  # keep pytest from collecting it
+
+    name: str
+    needs: Needs
+    score: Callable[[GradedCase, ScoreInput], Awaitable[Score]]
+
+    def check(self, case: Case) -> str | None:
+        """Return why a case cannot be scored, or None."""
+        try:
+            graded_case(case)
+        except GraderError as error:
+            return str(error)
+        return None
+
+    async def __call__(self, given: ScoreInput) -> Score:
+        return await self.score(graded_case(given.case), given)
+
+
+def build_test_scorer(
+    spec: ScorerSpec, score: Callable[[GradedCase, ScoreInput], Awaitable[Score]], resources: Sequence[Resource]
+) -> TestScorer:
+    """Build the scorer of a spec, which takes no options."""
+    read_options(spec, FrozenModel)
+    return TestScorer(spec.kind, Needs(resources=tuple(resources)), score)

@@ -21,8 +21,7 @@ from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.runners import confirming_runner, installation_of, run_tests, type_errors
-from bakeoff.grading.twin_search import find_twins
-from bakeoff.grading.twins import Twins
+from bakeoff.grading.twins import Twins, find_twins
 from bakeoff.toolchains.outcome import TestRun
 
 REFERENCES = "references"
@@ -216,7 +215,7 @@ def as_reference(run: TestRun) -> ReferenceRun:
 
 
 def is_partly_sound(case: GradedCase, run: TestRun) -> bool:
-    """Tell whether a suite counts test by test although its reference fails some. An exercise is solved or not."""
+    """Return whether the tests that a reference passes still count. They do in a suite, but not in an exercise."""
     ran = run.tampered is None and run.error is None and run.stop == "finished"
     return ran and not case.is_exercise and any(test.state == "passed" for test in run.tests)
 

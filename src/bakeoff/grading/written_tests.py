@@ -1,12 +1,15 @@
-"""Read tests as they are written: which values and assertions stand in each, and what an assertion expects."""
+"""Read tests as they are written: which values and assertions stand in each, and what an assertion expects.
 
+Each assertion also gives the edits that turn it into its opposite, which must fail where the test passes.
+"""
+
+import builtins
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from bakeoff.grading.flips import javascript_flips, python_flips
 from bakeoff.grading.syntax import (
     PYTHON,
     Dialect,
@@ -23,6 +26,7 @@ from bakeoff.grading.syntax import (
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
 
 EXPECTED, ASSERTED, GIVEN = 0, 1, 2
 """Ranks of a value: what an assertion expects, another part of an assertion, and anywhere else in the test."""
@@ -50,6 +54,47 @@ _EXACT = re.compile(
     r"assert\w*(Equal|Is)$|to(Be|Equal|StrictEqual|MatchObject|HaveLength|HaveValue|HaveDisplayValue|HaveAttribute|HaveProperty"
     r"|HaveAccessibleName|HaveBeenCalledTimes|HaveBeenLastCalledWith|HaveBeenNthCalledWith|HaveReturnedWith)$"
 )
+
+_OPPOSITES = {
+    "==": "!=",
+    "!=": "==",
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "in": "not in",
+    "not in": "in",
+    "is": "is not",
+    "is not": "is",
+}
+_OPPOSITE_METHODS = {
+    "assertEqual": "assertNotEqual",
+    "assertTrue": "assertFalse",
+    "assertIn": "assertNotIn",
+    "assertIs": "assertIsNot",
+    "assertIsNone": "assertIsNotNone",
+    "assertIsInstance": "assertNotIsInstance",
+    "assertRegex": "assertNotRegex",
+    "assertAlmostEqual": "assertNotAlmostEqual",
+    "assertGreater": "assertLessEqual",
+    "assertLess": "assertGreaterEqual",
+    "assertListEqual": "assertNotEqual",
+    "assertDictEqual": "assertNotEqual",
+    "assertCountEqual": "assertNotEqual",
+}
+_OPPOSITE_METHODS |= {there: here for here, there in _OPPOSITE_METHODS.items() if there != "assertNotEqual"}
+_OPPOSITE_METHODS["assertNotEqual"] = "assertEqual"
+_OPPOSITE_MATCHERS = {
+    "toBeTruthy": "toBeFalsy",
+    "toBeDefined": "toBeUndefined",
+    "toBeDisabled": "toBeEnabled",
+    "toBeValid": "toBeInvalid",
+    "toBeGreaterThan": "toBeLessThanOrEqual",
+    "toBeLessThan": "toBeGreaterThanOrEqual",
+}
+_OPPOSITE_MATCHERS |= {there: here for here, there in _OPPOSITE_MATCHERS.items()}
+_EXCEPTIONS = ("TypeError", "KeyError", "ValueError")
+_UNUSUAL = "ZeroDivisionError"  # hardly an exception of a solution derives from it
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +181,7 @@ class _TestReader:
             yield from self._loops(child)
 
     def _in_last_column(self, node: "Node") -> bool:
-        """Tell whether a value stands in the last column of a table that a loop in the test runs over."""
+        """Return whether a value stands in the last column of a table that a loop in the test runs over."""
         row, table, holder = None, node, node.parent
         while holder is not None and (holder.type in self.dialect.containers or holder.type in _WRAPPED):
             if holder.type not in _WRAPPED:
@@ -149,6 +194,7 @@ class _TestReader:
         return looped and row.named_children[-1].start_byte <= node.start_byte
 
     def read_python(self, name: str) -> TestSource:
+        """Return the test that a function is. `name` is its qualified name."""
         tables = [
             rows
             for decorator in self.node.children
@@ -165,6 +211,7 @@ class _TestReader:
         return TestSource(name, None, self._values(body), rows, flips, expects)
 
     def read_javascript(self) -> TestSource:
+        """Return the test that a call of `it` or `test` is."""
         given = self.node.child_by_field_name("arguments")
         arguments = given.named_children if given is not None else []
         title = arguments[0] if arguments and arguments[0].type in ("string", "template_string") else None
@@ -348,7 +395,7 @@ class _TestReader:
         return False
 
     def _expects_last_of(self, names: list[str], body: "Node") -> bool:
-        """Tell whether an assertion in the body expects the last of these names."""
+        """Return whether an assertion in the body expects the last of these names."""
         if not names:
             return False
         return any(
@@ -431,3 +478,64 @@ def _bare(node: "Node") -> "Node":
     while node.type in _WRAPPED and node.named_children:
         node = node.named_children[0]
     return node
+
+
+def python_flips(node: "Node") -> Iterator[SyntaxEdit]:
+    """Yield, for each assertion below a node, the edits that turn it into its opposite."""
+    if node.type == "assert_statement" and (asserted := node.named_child(0)) is not None:
+        yield from _flipped(asserted)
+        return
+    callee = node.child_by_field_name("function") if node.type == "call" else None
+    name = callee.child_by_field_name("attribute") if callee is not None else None
+    if name is not None and (opposite := _OPPOSITE_METHODS.get(text_of(name))):
+        yield SyntaxEdit(name.start_byte, name.end_byte, opposite)
+        return
+    given = node.child_by_field_name("arguments")
+    if given is not None and called_name(node) in ("raises", "assertRaises", "assertRaisesRegex"):
+        wanted = given.named_child(0)
+        others = [] if wanted is None else [each for each in _EXCEPTIONS if not _is_a(each, text_of(wanted))]
+        chosen = [_UNUSUAL, others[0]] if others else []
+        yield from (SyntaxEdit(wanted.start_byte, wanted.end_byte, each) for each in chosen if wanted is not None)
+        return
+    for child in node.named_children:
+        yield from python_flips(child)
+
+
+def javascript_flips(node: "Node") -> Iterator[SyntaxEdit]:
+    """Yield, for each assertion below a node, the edit that turns it into its opposite."""
+    callee = node.child_by_field_name("function") if node.type == "call_expression" else None
+    matcher = callee.child_by_field_name("property") if callee is not None else None
+    before = callee.child_by_field_name("object") if callee is not None else None
+    if matcher is not None and before is not None and called_base(node) == "expect" and before.type != "identifier":
+        negated = before.child_by_field_name("property") if before.type == "member_expression" else None
+        whole = before.child_by_field_name("object") if negated is not None else None
+        if negated is not None and whole is not None and text_of(negated) == "not":
+            yield SyntaxEdit(whole.end_byte, negated.end_byte, "")
+        elif (opposite := _OPPOSITE_MATCHERS.get(text_of(matcher))) is not None:
+            yield SyntaxEdit(matcher.start_byte, matcher.end_byte, opposite)
+        else:
+            yield SyntaxEdit(before.end_byte, before.end_byte, ".not")
+        return
+    for child in node.named_children:
+        yield from javascript_flips(child)
+
+
+def _flipped(asserted: "Node") -> Iterator[SyntaxEdit]:
+    """Yield the edit that turns the condition of an `assert` into its opposite."""
+    if asserted.type == "not_operator" and (inner := asserted.child_by_field_name("argument")) is not None:
+        yield SyntaxEdit(asserted.start_byte, inner.start_byte, "")
+    elif asserted.type == "comparison_operator" and asserted.child_count == 3:
+        operator = asserted.children[1]
+        word = " ".join(text_of(operator).split())
+        if word in _OPPOSITES:
+            yield SyntaxEdit(operator.start_byte, operator.end_byte, _OPPOSITES[word])
+    elif asserted.type in ("call", "identifier", "attribute", "subscript", "comparison_operator"):
+        yield SyntaxEdit(asserted.start_byte, asserted.start_byte, "not ")
+    elif asserted.type == "boolean_operator":
+        yield SyntaxEdit(asserted.start_byte, asserted.end_byte, f"not ({text_of(asserted)})")
+
+
+def _is_a(name: str, wanted: str) -> bool:
+    """Return whether `raises(wanted)`, with one exception or a tuple, accepts the built-in exception `name`."""
+    kinds = [getattr(builtins, word, None) for word in re.findall(r"\w+", wanted)]
+    return any(isinstance(kind, type) and issubclass(getattr(builtins, name), kind) for kind in kinds)

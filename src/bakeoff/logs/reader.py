@@ -33,10 +33,11 @@ from bakeoff.logs.trials import (
 )
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
-from bakeoff.record import NO_USAGE, Phase, Record, Score, Verdict
+from bakeoff.record import NO_USAGE, Phase, Record, Score
 from bakeoff.report.readers import Circumstances, Description, Source
 from bakeoff.storage.redaction import Redactor, known_secrets
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
+from bakeoff.verdict import Verdict
 
 
 @dataclass(frozen=True)

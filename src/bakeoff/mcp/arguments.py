@@ -1,41 +1,155 @@
-"""Find the keys among the arguments of a program."""
+"""Read what people type to name a call: the tool, and its arguments such as `city=Oslo`, by the types of its schema."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 
-from bakeoff.storage.redaction import SHORTEST, secrets_in, secrets_inside
+from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
+from pydantic import JsonValue
 
-USER = re.compile(r"(?<=://)[^/?#@]+(?=@)")
-QUERY = re.compile(r"(?<=\?)[^#]+")
-_NAMED = re.compile(r"(-*[\w.-]+)(?:=|:\s*)(?:(?:bearer|basic|token) +)?(.+)", re.IGNORECASE)
-"""An argument with a name: `--api-key=…`, `API_KEY=…` or `Authorization: Bearer …`."""
+from bakeoff._kernel.text import near_names, quoted, visible
+from bakeoff._kernel.yaml import gathered
+from bakeoff.errors import UsageError
+from bakeoff.mcp import ServerTool
+from bakeoff.mcp.schemas import (
+    VALIDATOR_ERRORS,
+    Schema,
+    accepted_types,
+    resolved,
+    without_patterns,
+)
+
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+_WORDS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_MAX_PROBLEMS = 10
 
 
-def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each argument of a program with the part of it that is secret by its name, or an empty text."""
-    before = ""
-    for argument in arguments:
-        found = _NAMED.fullmatch(argument)
-        option, value = found.groups() if found else (before if before.startswith("-") else "", argument)
-        name = option.lstrip("-")
-        named = name.lower() == "authorization" or secrets_in({name: value})
-        address = USER.search(argument) or (QUERY.search(argument) if argument.startswith("http") else None)
-        yield argument, value if named and not is_plain(value) else address[0] if address else ""
-        before = argument
+def parse_arguments(words: Sequence[str], tool: ServerTool) -> dict[str, JsonValue]:
+    """Read `name=value` words. A name that is repeated makes a list. One error lists all problems."""
+    given: dict[str, list[str]] = {}
+    for word in words:
+        name, sign, value = word.partition("=")
+        if not sign or not name:
+            raise UsageError(f"{quoted(word, 80)} is not an argument: write it as name=value, or use --args '{{…}}'")
+        given.setdefault(name, []).append(value)
+    known = tool.parameters
+    problems: list[str] = []
+    arguments: dict[str, JsonValue] = {}
+    for name, values in given.items():
+        try:
+            arguments[name] = _value(name, values, resolved(known.get(name), tool.input_schema))
+        except UsageError as error:
+            problems.append(str(error))
+    gathered(problems)
+    return arguments
 
 
-def inside_of(arguments: Iterable[str]) -> dict[str, str]:
-    """Return the secrets inside of arguments, such as the passwords of URLs, which a program may repeat alone."""
-    found: dict[str, str] = {}
-    for number, argument in enumerate(arguments, start=1):
-        named = _NAMED.fullmatch(argument)
-        values = (argument, named[2]) if named else (argument,)
-        found |= {
-            part: secret for value in values for part, secret in secrets_inside(f"argument {number}", value).items()
-        }
-    return found
+def parse_json_arguments(text: str) -> dict[str, JsonValue]:
+    """Read all arguments from one JSON object."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--args is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError(f'--args {visible(text, 80)} is not an object: write {{"name": value}}')
+    return value
 
 
-def is_plain(value: str) -> bool:
-    """Return True for a value that is no key: a path, a number, another option, or too short for one."""
-    return len(value) < SHORTEST or value.isdecimal() or value.startswith(("-", ".", "/", "~")) or "${" in value
+def argument_problems(arguments: Mapping[str, JsonValue], tool: ServerTool) -> Iterator[str]:
+    """Yield what the schema of the tool says against the arguments: unknown and missing names, wrong values."""
+    known = tool.parameters
+    open_ended = tool.input_schema.get("additionalProperties") not in (None, False)
+    for name in arguments:
+        if name not in known and not open_ended:
+            yield f"{quoted(tool.name, 80)} has no parameter {quoted(name, 80)}{near_names(name, known)}"
+    for name in tool.required:
+        if name not in arguments:
+            about = visible(str(resolved(known.get(name), tool.input_schema).get("description") or ""), 120)
+            yield f"{quoted(tool.name, 80)} needs {quoted(name, 80)}{about and f': {about}'}"
+    yield from _schema_problems(arguments, tool)
+
+
+def _schema_problems(arguments: Mapping[str, JsonValue], tool: ServerTool) -> list[str]:
+    """Return what a validator says against values, without what `argument_problems` says better."""
+    schema = without_patterns(tool.input_schema)
+    validator = validator_for(schema, default=Draft202012Validator)(schema)
+    try:
+        found = [
+            error for error in validator.iter_errors(dict(arguments)) if error.validator != "required" or error.path
+        ]
+    except VALIDATOR_ERRORS:  # a schema that cannot be used says nothing
+        return []
+    named = (".".join(str(part) for part in error.absolute_path) for error in found)
+    return [
+        f"{visible(place, 80)}: {visible(error.message, 200)}"
+        for place, error in zip(named, found, strict=True)
+        if place  # problems of the whole are told by name
+    ][:_MAX_PROBLEMS]
+
+
+def _value(name: str, values: Sequence[str], schema: Schema) -> JsonValue:
+    """Return the value of a parameter. Repeated words are the items of a list."""
+    types = accepted_types(schema)
+    if "array" in types:
+        whole = _json(values[0]) if len(values) == 1 else None
+        if isinstance(whole, list):
+            return whole
+        items = schema.get("items")
+        return [_value(name, [value], items if isinstance(items, dict) else {}) for value in values]
+    if len(values) > 1:
+        raise UsageError(f"{quoted(name, 80)} is given {len(values)} times, and is no list: give it once")
+    return _single(name, values[0], types)
+
+
+def _single(name: str, text: str, types: Sequence[str]) -> JsonValue:
+    """Return the value as one of the types: a text if nothing else fits and texts are accepted."""
+    if types == ["string"]:
+        return text
+    value = _json(text)
+    if not types:
+        return text if value is None and text != "null" else value
+    for kind, python in _KINDS.items():
+        right = isinstance(value, python) and not (isinstance(value, bool) and kind in ("integer", "number"))
+        if kind in types and right and (value is not None or text == "null"):
+            return value
+    if "integer" in types and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if "string" in types:
+        return text
+    wanted = " or ".join(_WORDS.get(kind, kind) for kind in types)
+    raise UsageError(f"{name}={visible(text, 80)} is not {wanted}")
+
+
+def _json(text: str) -> JsonValue:
+    """Return the value that a text is in JSON, or None."""
+    try:
+        value: JsonValue = json.loads(text, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def find_tool(tools: Sequence[ServerTool], wanted: str) -> ServerTool:
+    """Return the tool of a name, or of `server/name` if several servers have it."""
+    found = [tool for tool in tools if wanted in (tool.name, f"{tool.server}/{tool.name}")]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(visible(f"{tool.server}/{tool.name}") for tool in found)
+        raise UsageError(f"{quoted(wanted, 80)} is the name of several tools: write one of {names}")
+    near = visible(near_names(wanted, [tool.name for tool in tools]))
+    servers = ", ".join(dict.fromkeys(visible(tool.server) for tool in tools)) or "no server"
+    raise UsageError(f"{servers} has no tool {quoted(wanted, 80)}{near}")

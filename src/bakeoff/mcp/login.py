@@ -24,11 +24,10 @@ from bakeoff._kernel.http_server import HOST, ServerLimits, serving
 from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.errors import BakeoffError, InfraError, UsageError
-from bakeoff.mcp.http import HttpServer
-from bakeoff.mcp.oauth import KeptLogin, check_endpoint
+from bakeoff.mcp.oauth import KeptLogin, TokenStore, check_endpoint
 from bakeoff.mcp.servers import HubLimits, ServerSpec
 from bakeoff.mcp.session import FAILURES, leaves
-from bakeoff.mcp.tokens import TokenStore
+from bakeoff.mcp.transports import HttpServer
 
 _PATH = "/callback"
 _LIMITS = ServerLimits(connections=32)
@@ -43,7 +42,7 @@ class LoginRefused(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class LoginRequest:
-    """How to log in. `show` gets the address that a person has to open."""
+    """The settings of a login. `show` gets the address that a person has to open."""
 
     show: Callable[[str], None]
     scope: str | None = None

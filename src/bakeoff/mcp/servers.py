@@ -1,8 +1,8 @@
-"""Describe an MCP server as data: a program that talks over its standard streams, or an address."""
+"""Describe an MCP server as data: a program or an address, its secrets, and the variables in its settings."""
 
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, TypeAlias
@@ -18,13 +18,49 @@ from pydantic import (
     model_validator,
 )
 
+from bakeoff._kernel.environment import filled, variables_in
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import expectation
 from bakeoff.errors import UsageError
-from bakeoff.mcp.arguments import inside_of, secret_arguments
 from bakeoff.plan import Name
 from bakeoff.sandbox.confinement import LAUNCHERS, UserProgram
-from bakeoff.storage.redaction import secrets_in, secrets_inside
+from bakeoff.storage.redaction import SHORTEST, secrets_in, secrets_inside
+
+USER = re.compile(r"(?<=://)[^/?#@]+(?=@)")
+QUERY = re.compile(r"(?<=\?)[^#]+")
+_NAMED = re.compile(r"(-*[\w.-]+)(?:=|:\s*)(?:(?:bearer|basic|token) +)?(.+)", re.IGNORECASE)
+"""An argument with a name: `--api-key=…`, `API_KEY=…` or `Authorization: Bearer …`."""
+
+
+def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each argument of a program with the part of it that is secret by its name, or an empty text."""
+    before = ""
+    for argument in arguments:
+        found = _NAMED.fullmatch(argument)
+        option, value = found.groups() if found else (before if before.startswith("-") else "", argument)
+        name = option.lstrip("-")
+        named = name.lower() == "authorization" or secrets_in({name: value})
+        address = USER.search(argument) or (QUERY.search(argument) if argument.startswith("http") else None)
+        yield argument, value if named and not is_plain(value) else address[0] if address else ""
+        before = argument
+
+
+def inside_of(arguments: Iterable[str]) -> dict[str, str]:
+    """Return the secrets inside of arguments, such as the passwords of URLs, which a program may repeat alone."""
+    found: dict[str, str] = {}
+    for number, argument in enumerate(arguments, start=1):
+        named = _NAMED.fullmatch(argument)
+        values = (argument, named[2]) if named else (argument,)
+        found |= {
+            part: secret for value in values for part, secret in secrets_inside(f"argument {number}", value).items()
+        }
+    return found
+
+
+def is_plain(value: str) -> bool:
+    """Return True for a value that is no key: a path, a number, another option, or too short for one."""
+    return len(value) < SHORTEST or value.isdecimal() or value.startswith(("-", ".", "/", "~")) or "${" in value
+
 
 Transport: TypeAlias = Literal["stdio", "sse", "http"]
 ServerSandbox: TypeAlias = Literal["auto", "bwrap", "process", "none"]
@@ -83,7 +119,7 @@ def is_safe_endpoint(url: str) -> bool:
 
 
 class OAuth(FrozenModel):
-    """How to get a token for a server without a person. The logins of people need no settings."""
+    """The settings that get a token for a server without a person. The logins of people need none."""
 
     tokenFile: Path | None = Field(default=None, description="a file with the token, or JSON with access_token")
     clientId: str | None = Field(default=None, min_length=1, description="of the client credentials grant")
@@ -106,7 +142,7 @@ class OAuth(FrozenModel):
 
 
 class ElicitationAnswer(FrozenModel):
-    """What a person would answer to a question of a server."""
+    """The answer to questions of a server to a person, by a text that they contain."""
 
     match: str = Field(default="", description="a part of the question, in any case; empty: every question")
     action: Literal["accept", "decline", "cancel"] = "accept"
@@ -122,7 +158,7 @@ class ElicitationAnswer(FrozenModel):
 
 
 class SamplingAnswer(FrozenModel):
-    """What a model would answer to a server that asks for text."""
+    """The answer to requests of a server to a model, by a text that they contain."""
 
     match: str = Field(default="", description="a part of what the server asks; empty: everything")
     reply: str
@@ -170,6 +206,7 @@ class ServerSpec(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _infer_transport(cls, data: Any) -> Any:
+        """Fill in the transport from `command` or `url`, and accept its other spellings."""
         if not isinstance(data, dict):
             return data
         given = data.get("transport")
@@ -212,6 +249,7 @@ class ServerSpec(FrozenModel):
 
     @model_validator(mode="after")
     def _check_transport(self) -> "ServerSpec":
+        """Refuse settings that do not belong to the transport."""
         if (self.command is None) == (self.url is None):
             given = "both `command` and `url`" if self.command else "neither `command` nor `url`"
             raise ValueError(f"server {self.name!r} has {given}: give one of them")
@@ -340,3 +378,39 @@ def _unnamed(text: str, **fields: Any) -> ServerSpec:
     except ValidationError as problem:
         reasons = "; ".join(expectation(error) for error in problem.errors())
         raise UsageError(f"--mcp {text!r}: {reasons}") from problem
+
+
+def with_variables(spec: ServerSpec, environment: Mapping[str, str]) -> ServerSpec:
+    """Return the server with all variables replaced. Raises UsageError for a variable that is not set."""
+    oauth = spec.oauth.model_dump(mode="json", exclude_none=True) if spec.oauth else {}
+    given = (*spec.env.values(), *spec.headers.values(), *spec.args, spec.url or "", *oauth.values())
+    missing = [name for name in variables_in(given) if name not in environment]
+    if missing:
+        raise UsageError(
+            f"MCP server {spec.name!r} is given ${{{missing[0]}}}, which is not set: "
+            f"set {missing[0]}, in the environment, in .env or in .env.local"
+        )
+
+    dumped = spec.model_dump()
+    given_fields = {name: filled(dumped[name], environment) for name in ("env", "headers", "args", "url")}
+    if oauth:
+        given_fields["oauth"] = filled(oauth, environment)
+    try:
+        # Validated again: a value may not be allowed in a header.
+        return type(spec).model_validate({**dumped, **given_fields})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise UsageError(f"MCP server {spec.name!r}: {expectation(first)}") from None  # the cause would show the value
+
+
+def secrets_of(given: ServerSpec, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the server's secrets: its settings, and the values of variables, which it may repeat on their own."""
+    spec = with_variables(given, environment)
+    named = {f"{spec.name}.{name}": value for name, value in spec.secrets.items()}  # servers may have the same headers
+    inside = variables_in({**given.headers, **secrets_in(given.env)}.values())
+    spelled = {name: environment[name] for name in variables_in((*given.args, given.url or ""))}
+    keys = [secret for _, secret in secret_arguments(spec.args) if secret]
+    among = {name: value for name, value in spelled.items() if any(value in key for key in keys)}
+    filled_in = [text for text, was in zip(spec.args, given.args, strict=True) if text != was]
+    among |= {f"{spec.name}.{name}": value for name, value in inside_of(filled_in).items()}
+    return {**named, **{name: environment[name] for name in inside}, **secrets_in(spelled), **among}

@@ -8,28 +8,38 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Self
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, Self, TypeVar
 
 import anyio
 import httpx2
 from anyio.abc import ObjectReceiveStream
+from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
+from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 from mcp.client import Client
 from mcp.client.auth import OAuthFlowError
+from mcp.client.session import ElicitationFnT, SamplingFnT
 from mcp.shared.exceptions import MCPError
-from mcp_types import Implementation, JSONRPCResponse
+from mcp_types import (
+    INVALID_PARAMS,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestFormParams,
+    ElicitRequestParams,
+    ElicitResult,
+    ErrorData,
+    Implementation,
+    JSONRPCResponse,
+    TextContent,
+)
 from pydantic import JsonValue, ValidationError
 
-from bakeoff._kernel.text import visible
+from bakeoff._kernel.text import quoted, visible
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError, ToolTimeout
-from bakeoff.mcp.answers import elicitation_of, sampling_of
-from bakeoff.mcp.exposed import exposed_tools, is_exposed, use_exposed
-from bakeoff.mcp.http import HttpServer
 from bakeoff.mcp.oauth import LoginNeeded, auth_for
-from bakeoff.mcp.offers import Offers, list_offers
-from bakeoff.mcp.servers import HubLimits, ServerSpec
-from bakeoff.mcp.stdio import UNREADABLE, StdioServer, Wire
+from bakeoff.mcp.offers import Offers, exposed_tools, is_exposed, list_offers, use_exposed
+from bakeoff.mcp.servers import ElicitationAnswer, HubLimits, SamplingAnswer, ServerSpec
 from bakeoff.mcp.tools import (
     ServerTool,
     ToolCallResult,
@@ -39,7 +49,68 @@ from bakeoff.mcp.tools import (
     result_from_wire,
     tools_fingerprint,
 )
+from bakeoff.mcp.transports import UNREADABLE, HttpServer, StdioServer, Wire
 from bakeoff.storage.redaction import Model, Redactor
+
+Answer = TypeVar("Answer", ElicitationAnswer, SamplingAnswer)
+
+
+def elicitation_of(answers: Sequence[ElicitationAnswer]) -> ElicitationFnT | None:
+    """Return the function that answers questions to a person, or None if the configuration has no answers."""
+    if not answers:
+        return None
+
+    async def answer(context: Any, params: ElicitRequestParams) -> ElicitResult | ErrorData:  # noqa: ARG001 - as the SDK calls it
+        found = _matching(answers, params.message)
+        if found is None:
+            return _unanswered("elicitation", params.message)
+        if found.action != "accept":
+            return ElicitResult(action=found.action)
+        if not isinstance(params, ElicitRequestFormParams):
+            return ElicitResult(action="accept")  # an address to be visited by a person: nothing is opened
+        problem = _problem(found.content, params.requested_schema)
+        if problem is not None:
+            return ErrorData(code=INVALID_PARAMS, message=f"the elicitation answer of the configuration: {problem}")
+        return ElicitResult(action="accept", content=dict(found.content))
+
+    return answer
+
+
+def sampling_of(answers: Sequence[SamplingAnswer]) -> SamplingFnT | None:
+    """Return the function that answers in place of a model, or None if the configuration has no answers."""
+    if not answers:
+        return None
+
+    async def answer(context: Any, params: CreateMessageRequestParams) -> CreateMessageResult | ErrorData:  # noqa: ARG001 - as the SDK calls it
+        parts = [part for message in params.messages for part in message.content_as_list]
+        asked = "\n".join(part.text for part in parts if isinstance(part, TextContent))
+        found = _matching(answers, asked)
+        if found is None:
+            return _unanswered("sampling", asked)
+        text = TextContent(type="text", text=found.reply)
+        return CreateMessageResult(role="assistant", content=text, model="bakeoff-configuration", stop_reason="endTurn")
+
+    return answer
+
+
+def _matching(answers: Sequence[Answer], asked: str) -> Answer | None:
+    folded = asked.casefold()
+    return next((answer for answer in answers if answer.match.casefold() in folded), None)
+
+
+def _unanswered(what: str, asked: str) -> ErrorData:
+    message = f"no {what} answer of the configuration matches {quoted(asked, 200)}"
+    return ErrorData(code=INVALID_PARAMS, message=message)
+
+
+def _problem(content: Any, schema: Any) -> str | None:
+    """Return what the server's schema says against an answer."""
+    try:
+        error = next(iter(Draft202012Validator(dict(schema)).iter_errors(dict(content))), None)
+    except (SchemaError, RecursionError, TypeError, ValueError, AttributeError):
+        return None  # the server has to tell
+    return None if error is None else visible(error.message)
+
 
 # The SDK logs what servers send. Without a handler, Python would print that to the terminal unescaped.
 logging.getLogger("mcp").addHandler(logging.NullHandler())
@@ -235,6 +306,10 @@ class ServerSession:
         return outcome.peer.remark() if isinstance(outcome, Connection) else ""
 
     async def call(self, tool: str, arguments: Mapping[str, JsonValue], seconds: float) -> ToolCallResult:
+        """Call a tool, and wait for a server that is being restarted.
+
+        Raise `ToolTimeout` after `seconds`, and `InfraError` if the server fails.
+        """
         try:
             # A model may write values that JSON cannot carry. Sent unchanged, they would break the connection.
             json.dumps(arguments, ensure_ascii=False, allow_nan=False).encode()
@@ -312,6 +387,7 @@ class ServerSession:
         return ToolCallResult(server=self.spec.name, tool=tool, text=error.message, is_error=True, code=error.code)
 
     async def _describe_death(self, connection: Connection, tool: str) -> str:
+        """Return why a server ended during a call, once that is known."""
         if self._stopping:
             return f"{self._server} was closed while {tool!r} was being called"
         with contextlib.suppress(TimeoutError):

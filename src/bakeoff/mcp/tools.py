@@ -1,8 +1,11 @@
-"""Read a server's tool list and tool results within limits, check them, and fingerprint the list."""
+"""Describe tools, and read tool lists and results of a server within limits."""
 
 import asyncio
 import json
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
@@ -31,6 +34,33 @@ class ServerTool(FrozenModel):
     input_schema: dict[str, JsonValue]
     output_schema: dict[str, JsonValue] | None = None
     annotations: dict[str, JsonValue] = {}
+
+    @property
+    def label(self) -> str:
+        """Return `server / name`, as reports and the metadata of scores write it."""
+        return tool_label(self.server, self.name)
+
+    @property
+    def parameters(self) -> dict[str, JsonValue]:
+        """Return the schemas of the parameters by name; empty if the input schema declares none."""
+        return properties_of(self.input_schema)
+
+    @property
+    def required(self) -> list[str]:
+        """Return the names of the required parameters."""
+        return required_by(self.input_schema)
+
+
+def properties_of(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the schemas of an object's properties by name; empty if the schema declares none."""
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def required_by(schema: Mapping[str, JsonValue]) -> list[str]:
+    """Return the names of the properties that a schema requires."""
+    required = schema.get("required")
+    return [str(name) for name in required] if isinstance(required, list) else []
 
 
 class ToolCallResult(FrozenModel):
@@ -112,6 +142,7 @@ async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[Se
 
 
 def _tool_from_wire(server: str, wire: WireTool, limits: HubLimits) -> ServerTool:
+    """Convert a tool of the SDK. Raise `ToolRefused` if its name or a schema exceeds a limit."""
     name, longest = wire.name, limits.name_length
     if len(name) > longest:
         raise ToolRefused(
@@ -151,6 +182,7 @@ def is_deeper(value: Any, most: int) -> bool:
 
 
 def _check_schemas(tools: Iterable[ServerTool]) -> None:
+    """Raise `ToolRefused` for a schema that is not valid, or that does not describe an object."""
     for tool in tools:
         if tool.input_schema.get("type") != "object":
             raise ToolRefused(f"the input schema of its tool {tool.name!r} is not of type object")
@@ -177,3 +209,44 @@ def explain_unreadable(problem: ValidationError, listed: list[Any] | None) -> st
         name = tool.get("name") if isinstance(tool, dict) else None
         return f"its tool {quoted(str(name))} is described wrongly: {what}"
     return f"its answer does not follow the protocol: {what}"
+
+
+MAX_TOOL_NAME_LENGTH = 64
+"""Every provider accepts names of this length with letters, digits, `_` and `-`."""
+
+
+def tool_label(server: str, tool: str) -> str:
+    return f"{server} / {tool}"
+
+
+def offered_tools(tools: Sequence[ServerTool], only: Sequence[str] | None) -> tuple[ServerTool, ...]:
+    """Return the tools that a case offers: all, or those with these names, which may begin with that of a server."""
+    if only is None:
+        return tuple(tools)
+    return tuple(tool for tool in tools if tool.name in only or f"{tool.server}/{tool.name}" in only)
+
+
+def offered_names(tools: Sequence[ServerTool]) -> Mapping[str, ServerTool]:
+    """Give each tool a unique name that every provider accepts in function calling.
+
+    The server's name comes first if two servers offer tools of the same name.
+    """
+    plain = [plain_name(tool.name) for tool in tools]
+    often = Counter(plain)
+    offered: dict[str, ServerTool] = {}
+    for tool, name in zip(tools, plain, strict=True):
+        wanted = name if often[name] == 1 else plain_name(f"{tool.server}__{tool.name}")
+        numbered = (f"{wanted[: MAX_TOOL_NAME_LENGTH - 4]}_{number}" for number in count(2))
+        free = next(name for name in chain([wanted], numbered) if name not in offered)
+        offered[free] = tool
+    return offered
+
+
+def plain_name(name: str) -> str:
+    """Return a name that every provider accepts. One that all accept stays as it is."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:MAX_TOOL_NAME_LENGTH]
+
+
+def is_destructive(tool: ServerTool) -> bool:
+    """Return True if a server says that its tool may destroy something."""
+    return tool.annotations.get("destructiveHint") is True and tool.annotations.get("readOnlyHint") is not True

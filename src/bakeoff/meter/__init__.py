@@ -8,9 +8,8 @@ async with meter.open_trial(task, [upstream], place=place) as trial:
     transcript = trial.transcript()
 """
 
-from bakeoff.meter.meter import METER, Meter, OpenMeter
-from bakeoff.meter.shared import MeterLimits
-from bakeoff.meter.trial import MeterAccess, TrialMeter
+from bakeoff.meter.app import METER, Meter, OpenMeter
+from bakeoff.meter.trial import MeterAccess, MeterLimits, TrialMeter
 from bakeoff.meter.upstreams import Upstream, upstream_of
 
 __all__ = ["METER", "Meter", "MeterAccess", "MeterLimits", "OpenMeter", "TrialMeter", "Upstream", "upstream_of"]

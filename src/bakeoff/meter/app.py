@@ -1,21 +1,26 @@
-"""Serve the meter of one trial: check each request before it is passed on. All callers are untrusted."""
+"""Provide the meter as a resource of a run, which serves a gateway for each trial.
+
+The gateway checks each request before it is passed on. All callers are untrusted.
+"""
 
 import asyncio
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from bakeoff.errors import InfraError
+from bakeoff.errors import InfraError, UsageError
 from bakeoff.meter.answer import depth_of
 from bakeoff.meter.exchange import Exchange, Responder, StreamCut, unpacked
-from bakeoff.meter.trial import TrialMeter
+from bakeoff.meter.listener import listen, sweep
+from bakeoff.meter.trial import MeterLimits, SharedMeter, TrialMeter
 from bakeoff.meter.upstreams import (
     ROUTES,
     Route,
@@ -27,12 +32,18 @@ from bakeoff.meter.upstreams import (
     refusal,
 )
 from bakeoff.meter.wire_formats import RESPONSES
+from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RetryPolicy
+from bakeoff.protocols import Place, Task
+from bakeoff.replay.store import recordings_of
 
 DEEPEST = 200
 MAX_PATH_LENGTH = 2000  # characters; names of models are shorter, and clients fail at longer addresses
 
 _QUERY = re.compile(r"[\w.~%=&+:,/-]{0,2000}", re.ASCII)
 _HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]|host\.docker\.internal)(:\d{1,5})?", re.IGNORECASE)
+
+METER = "meter"
+"""The key of the meter among the resources of a trial."""
 
 
 class RequestRefused(Exception):
@@ -208,3 +219,53 @@ def _data(body: bytes) -> dict[str, Any]:
     if depth_of(data) > DEEPEST:
         raise RequestRefused(400, f"the request nests deeper than {DEEPEST}")
     return data
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """The resource."""
+
+    retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
+    most_in_flight: int = DEFAULT_MAX_IN_FLIGHT  # requests to one provider, over all trials
+    limits: MeterLimits = field(default_factory=MeterLimits)
+
+    @property
+    def key(self) -> str:
+        return METER
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["OpenMeter"]:
+        await asyncio.to_thread(sweep)
+        async with AsyncExitStack() as stack:
+            yield OpenMeter(self.limits, self.retry_policy, self.most_in_flight, stack)
+
+
+class OpenMeter(SharedMeter):
+    """Opens a meter for each trial."""
+
+    @asynccontextmanager
+    async def open_trial(
+        self,
+        task: Task,
+        upstreams: Iterable[Upstream],
+        *,
+        place: Place | None = None,
+        worked: set[str] | None = None,
+    ) -> AsyncIterator[TrialMeter]:
+        """Open the meter of one trial. When the block ends, all connections are closed and all usage is recorded.
+
+        `place` is where the agent will run: its user may use the socket. `worked` has the models that have answered the
+        same subject before, and gets those that do now.
+        """
+        named = {upstream.name: upstream for upstream in upstreams}
+        if not named:
+            raise UsageError("a meter needs at least one provider")
+        for upstream in named.values():
+            await self.prepare(upstream)
+        trial = TrialMeter(self, task, named, recordings_of(task.resources), set() if worked is None else worked)
+        uid = place.uid if place else None
+        async with listen(MeterApp(trial), uid, self.limits.of_server) as (trial.port, trial.folder):
+            try:
+                yield trial
+            finally:
+                await trial.end_exchanges()

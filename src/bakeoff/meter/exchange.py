@@ -14,9 +14,7 @@ from starlette.types import Message, Send
 
 from bakeoff.errors import BudgetError, InfraError, RequestTooLarge
 from bakeoff.meter.answer import ModelAnswer, characters_in
-from bakeoff.meter.shared import most_of
-from bakeoff.meter.sse import EventSplitter, data_of, object_of, objects_of
-from bakeoff.meter.trial import TrialMeter
+from bakeoff.meter.trial import TrialMeter, most_of
 from bakeoff.meter.upstreams import (
     UpstreamReply,
     UpstreamRequest,
@@ -26,7 +24,7 @@ from bakeoff.meter.upstreams import (
     key_headers,
     refusal,
 )
-from bakeoff.meter.wire_formats import data_in
+from bakeoff.meter.wire_formats import EventSplitter, data_in, data_of, object_of, objects_of
 from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.models.replies import is_refused_for_size
@@ -308,7 +306,7 @@ class Exchange:
         await self.responder.whole(self.last)
 
     def _is_about_key(self, status: int, *, hopeless: bool) -> bool:
-        """Tell whether a refusal is about the key or its money, and not about what the agent chose to ask for.
+        """Return whether a refusal is about the key or its money, and not about what the agent chose to ask for.
 
         Once a model has answered this subject, the key works: then another model, a free request, and whatever is
         forbidden are the agent's own affair, so that none can excuse itself by one.

@@ -1,31 +1,233 @@
-"""Keep the state of the meter for one trial: its token, addresses, budget, and transcript."""
+"""Keep the state of the meter: of one trial its token, addresses, budget and transcript; of a run what trials share.
+
+All trials share limits, clients, rate limits, prices, and the budget of requests in flight.
+"""
 
 import asyncio
+import json
 import secrets
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from math import ceil
 from pathlib import Path
+from typing import Any, Protocol
+
+import httpx2
+from pydantic import JsonValue
 
 from bakeoff._kernel.clock import Clock
-from bakeoff._kernel.http_server import HOST
+from bakeoff._kernel.http_server import HOST, ServerLimits
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import BakeoffError, BudgetError, InfraError
+from bakeoff.meter.answer import MAX_TOKENS, ModelAnswer, characters_in
 from bakeoff.meter.listener import FORWARDER, SOCKET
-from bakeoff.meter.shared import SharedMeter
-from bakeoff.meter.trial_log import TrialLog
 from bakeoff.meter.upstreams import Upstream, UpstreamRequest
+from bakeoff.meter.wire_formats import WireToolResult, data_in, objects_in
+from bakeoff.models.clients import http_client
+from bakeoff.models.estimate import CHARS_PER_TOKEN
+from bakeoff.models.gateway import PriceBook
+from bakeoff.models.prices import Price, cost_of
+from bakeoff.models.rate_limit import RateLimiter, RetryPolicy, slots_of
 from bakeoff.protocols import BUDGET, Task
-from bakeoff.record import Transcript, Usage
+from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 from bakeoff.replay.metered import KIND, exchange_key
 from bakeoff.replay.store import Key, Store
+from bakeoff.storage.redaction import CUT, Redactor
 
+USUAL_OUTPUT = 4096  # tokens of an answer when the request sets no limit
+_BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_MAX_CHOICES = 128
+
+MAX_STEPS = 2000
+MAX_RESULT = 20_000  # characters of one tool result
+MAX_TOOLS = 1000
+MAX_CHARACTERS = 8_000_000  # of all parts together; beyond this, only counts are kept
 INSIDE_PORT = 4141
 """The meter's port inside a sandbox without a network. It is fixed, so that all trials look alike."""
-
 # Waiting longer for a provider counts against the trial, so that no agent can hide behind a queue.
 MAX_EXCUSED_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class MeterLimits:
+    """The most that an agent, or a provider, may ask of the meter of one trial."""
+
+    body_bytes: int = 32 << 20  # of one request
+    held_bytes: int = 64 << 20  # of all requests together
+    exchanges: int = 24  # at one time
+    head_seconds: float = 20.0  # to the end of a request's headers
+    body_seconds: float = 60.0  # for a complete request
+    taking_seconds: float = 120.0  # for a piece of an answer: a reader that stops must not block the provider's slots
+    event_bytes: int = 16 << 20  # of one event of a stream
+    connections: int = 64
+
+    @property
+    def of_server(self) -> ServerLimits:
+        """Return the limits below HTTP. They are wider where the meter itself answers that a limit was reached."""
+        return ServerLimits(self.connections, self.head_seconds, self.body_seconds + 5, self.taking_seconds + 5)
+
+
+class SharedMeter:
+    """Clients and rate limits by the address of a provider, and the reservations of all requests in flight."""
+
+    def __init__(self, limits: MeterLimits, policy: RetryPolicy, most_in_flight: int, stack: AsyncExitStack) -> None:
+        self.limits = limits
+        self.prices = PriceBook()
+        self.redactor = Redactor({})
+        self.clients: dict[str, httpx2.AsyncClient] = {}
+        self.rate_limiters: dict[str, RateLimiter] = {}
+        self._policy = policy
+        self._most_in_flight = most_in_flight
+        self._stack = stack
+        self._keys: dict[str, str] = {}
+        self._held: dict[object, Usage] = {}
+        self._freed = asyncio.Event()
+
+    async def prepare(self, upstream: Upstream) -> None:
+        """Open the client of a provider, and keep its key out of everything that is passed on."""
+        address = upstream.base_url
+        if address not in self.clients:
+            self.clients[address] = await self._stack.enter_async_context(http_client(address, None))
+            self.rate_limiters[address] = RateLimiter(
+                self._most_in_flight, self._policy, slots_of(f"meter/{address}", self._most_in_flight)
+            )
+        if upstream.key and upstream.key not in self._keys.values():
+            self._keys[f"{upstream.key_name}{'_' * len(self._keys)}"] = upstream.key
+            self.redactor = Redactor(self._keys)
+
+    @asynccontextmanager
+    async def reserve(self, limit: "SpendingLimit | None", most: Usage, excused: Clock | None) -> AsyncIterator[None]:
+        """Reserve budget, so that requests that fit one by one do not exceed it together.
+
+        Wait for room; raise BudgetError when the budget is used up. `excused` is paused meanwhile. When the budget runs
+        low, requests are made one by one.
+        """
+        if limit is None:
+            yield
+            return
+        if not self._has_room(limit, most):
+            with excused.paused() if excused else nullcontext():
+                while not self._has_room(limit, most):
+                    await self._freed.wait()
+        mine = object()
+        self._held[mine] = most
+        try:
+            yield
+        finally:
+            del self._held[mine]
+            self._freed.set()
+            self._freed = asyncio.Event()
+
+    def _has_room(self, limit: "SpendingLimit", most: Usage) -> bool:
+        if reason := limit.exceeded():
+            raise BudgetError(reason)
+        if not self._held:
+            return True
+        known = all(usage.cost is not None for usage in (most, *self._held.values()))
+        total = sum(self._held.values(), start=most)
+        return limit.fits(total if known else total.model_copy(update={"cost": None}))
+
+
+class SpendingLimit(Protocol):
+    """The remaining budget of the run."""
+
+    def exceeded(self) -> str | None: ...
+    def fits(self, more: Usage) -> bool: ...
+
+
+def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
+    """Return the most that a request may use: its prompt by its characters, and the longest answer it allows."""
+    wanted = [data.get(name) for name in _BOUNDS] + [data_in(data.get("generationConfig")).get("maxOutputTokens")]
+    bound = max((count for count in wanted if isinstance(count, int) and 0 < count <= MAX_TOKENS), default=0)
+    choices = data.get("n")
+    times = choices if isinstance(choices, int) and 0 < choices <= _MAX_CHOICES else 1
+    prompt = ceil(characters_in(data) / CHARS_PER_TOKEN)
+    usage = Usage(requests=1, input=prompt, output=(bound or USUAL_OUTPUT) * times)
+    return usage.model_copy(update={"cost": cost_of(usage, price)})
+
+
+@dataclass(slots=True)
+class TrialLog:
+    """The exchanges so far. It can be read at any time, also after a kill."""
+
+    steps: list[Step] = field(default_factory=list)
+    usage: Usage = NO_USAGE
+    output: str = ""
+    models: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[int] = field(default_factory=Counter)
+    too_large: int = 0  # requests that the provider refused for their own size
+    tools: dict[str, str] = field(default_factory=dict)
+    characters: int = 0
+    _open_calls: dict[str, tuple[int, int]] = field(default_factory=dict)  # the places of calls without a result
+
+    def offer(self, tools: Iterable[tuple[str, Any]]) -> None:
+        """Note the tools that a request offers. A changed tool is noted beside the first version."""
+        for name, tool in tools:
+            digest = fingerprint(tool)[:16]
+            known = self.tools.get(name)
+            if known is None and len(self.tools) < MAX_TOOLS:
+                self.tools[name] = digest
+            elif known is not None and digest not in known and len(known) < 160:
+                self.tools[name] = f"{known} {digest}"
+
+    def resolve(self, results: Iterable[WireToolResult]) -> None:
+        """Add results to their calls. Requests repeat earlier results; only the first one for a call counts."""
+        for result in results:
+            where = self._open_calls.pop(result.id, None) if isinstance(result.id, str) else None
+            if where is None:
+                continue
+            text = _shown(result.content)
+            self.characters += len(text)
+            told = {"error": text} if result.failed else {"result": text}
+            step, place = self.steps[where[0]], where[1]
+            parts = [part.model_copy(update=told) if at == place else part for at, part in enumerate(step.parts)]
+            self.steps[where[0]] = step.model_copy(update={"parts": tuple(parts)})
+
+    def add(self, step: Step, model: str, answer: ModelAnswer, **how: bool) -> None:
+        """Add an exchange that used tokens. Each of `how` that is true is counted: estimated, cut, replayed."""
+        self.usage += step.usage
+        self.models[model] += 1
+        self.notes.update(name for name, true in {**how, "unpriced": step.usage.cost is None}.items() if true)
+        self.output = answer.text() or self.output
+        self.characters += answer.characters
+        if len(self.steps) >= MAX_STEPS:
+            self.notes["dropped"] += 1
+        elif self.characters > MAX_CHARACTERS:
+            self.notes["shortened"] += 1
+            self.steps.append(step.model_copy(update={"parts": ()}))
+        else:
+            self.steps.append(step)
+            calls = {part.id: place for place, part in enumerate(step.parts) if isinstance(part, ToolCall) and part.id}
+            self._open_calls.update({id: (len(self.steps) - 1, place) for id, place in calls.items()})
+
+    def transcript(self) -> Transcript:
+        """Return the exchanges as a transcript, with counts of models, tools, notes and errors in its metadata."""
+        about: dict[str, JsonValue] = {
+            "exchanges": sum(self.models.values()),
+            "models": dict(self.models),
+            "tools": dict(self.tools),
+            **dict(self.notes),
+        }
+        if self.too_large:
+            about["too_large"] = self.too_large
+        if self.statuses:
+            about["errors"] = {str(status): count for status, count in sorted(self.statuses.items())}
+        told: dict[str, JsonValue] = {"metered": True, "meter": about}
+        told |= {name: True for name in ("replayed", "recorded") if self.notes[name]}  # the keys that all reports read
+        return Transcript(output=self.output, steps=tuple(self.steps), usage=self.usage, metadata=told)
+
+
+def _shown(content: object) -> str:
+    """Return a tool result as text: the texts of its parts if it has parts, up to a limit."""
+    if isinstance(content, list):
+        texts = [part["text"] for part in objects_in(content) if isinstance(part.get("text"), str)]
+        content = "\n".join(texts) if texts else content
+    text = content if isinstance(content, str) else json.dumps(content)
+    return text if len(text) <= MAX_RESULT else text[:MAX_RESULT] + CUT
 
 
 @dataclass(frozen=True, slots=True)

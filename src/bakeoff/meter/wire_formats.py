@@ -1,14 +1,74 @@
-"""Read the formats of OpenAI, Anthropic and Google: text, reasoning, calls, counts, end of answer, and tools."""
+"""Read the formats of OpenAI, Anthropic and Google: text, reasoning, calls, counts, end of answer, and tools.
+
+Streams are split into server-sent events without changing a byte of them.
+"""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bakeoff.errors import InfraError
 from bakeoff.meter.answer import Kind, ModelAnswer
 from bakeoff.models.replies import reported_counts
 
+_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_LINES = re.compile(rb"\r\n|\n|\r")
+_MAX_END_LENGTH = 4
+
 Data = Mapping[str, Any]
+_RESPONSE_TEXT = {"response.output_text.delta", "response.refusal.delta"}
+_RESPONSE_THOUGHT = {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
+_RESPONSE_CALL = {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
+_RESPONSE_END = {"response.completed", "response.incomplete", "response.failed"}
+
+
+class EventSplitter:
+    """Yields complete events with their separators, so that joining them gives the stream again."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._pending = bytearray()
+        self._looked = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the events that are complete with this chunk. Raise `InfraError` for one that is too long."""
+        self._pending += chunk
+        while found := _END.search(self._pending, max(0, self._looked - _MAX_END_LENGTH)):
+            event = bytes(self._pending[: found.end()])
+            del self._pending[: found.end()]
+            self._looked = 0
+            yield event
+        self._looked = len(self._pending)
+        if self._looked > self._most_bytes:
+            raise InfraError(f"the provider sent an event of more than {self._most_bytes >> 20} MiB")
+
+    def rest(self) -> bytes:
+        """Return the bytes after the last complete event."""
+        rest = bytes(self._pending)
+        self._pending.clear()
+        return rest
+
+
+def data_of(event: bytes) -> Mapping[str, Any] | None:
+    """Return the JSON object of an event; None for comments, `[DONE]` and other data."""
+    lines = [line[5:].removeprefix(b" ") for line in _LINES.split(event) if line.startswith(b"data:")]
+    return object_of(b"\n".join(lines)) if lines else None
+
+
+def object_of(body: bytes) -> dict[str, Any] | None:
+    found = objects_of(body)
+    return found[0] if len(found) == 1 else None
+
+
+def objects_of(body: bytes) -> list[dict[str, Any]]:
+    """Return the JSON object of a body, or the objects of its list, as Gemini streams without events."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return []
+    return [item for item in (data if isinstance(data, list) else [data]) if isinstance(item, dict)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +175,6 @@ def _chat_results(body: Data) -> Iterator[WireToolResult]:
 
 
 # --- OpenAI responses ---------------------------------------------------------------------------------------------
-
-_RESPONSE_TEXT = {"response.output_text.delta", "response.refusal.delta"}
-_RESPONSE_THOUGHT = {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
-_RESPONSE_CALL = {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
-_RESPONSE_END = {"response.completed", "response.incomplete", "response.failed"}
 
 
 def _responses_event(answer: ModelAnswer, event: Data) -> None:

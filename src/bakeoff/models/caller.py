@@ -42,8 +42,7 @@ from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.models.replies import is_refused_for_size
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
-from bakeoff.replay.model_calls import model_call_key
-from bakeoff.replay.store import Key, Recording, Store
+from bakeoff.replay.store import Key, Recording, Store, model_call_key
 
 _REFUSED_BY_PROVIDER = {"not_passed_on": True}  # the metadata of a refusal that did not come from the model
 _FREE = Usage(requests=1, cost=0.0)

@@ -10,15 +10,21 @@ W is the price of writing a token to the cache, R of reading one from it. The pr
 
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from pathlib import Path
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff.errors import BakeoffError
+from bakeoff.models.gateway import kept_models, known_price
 from bakeoff.models.prices import Price, PriceOptions, cost_of, exact_cost
 from bakeoff.models.providers import ModelName, parse_model_name
 from bakeoff.plan import Plan, SubjectSpec
-from bakeoff.record import Usage
+from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.storage.run_folder import run_folders
 
 CHARS_PER_TOKEN = 4  # for English and code: close enough for all current tokenizers
 OUTPUT_TOKENS = 500  # of one answer, without history
+_PAST_RUNS = 5  # that are searched for what a trial uses
+_MODEL_KINDS = ("model", "agent")
 AGENT_STEPS = 4  # of a tool loop, without history; each step sends all earlier messages again
 
 PriceOf = Callable[[ModelName], Price | None]
@@ -35,7 +41,7 @@ class CostEstimate(FrozenModel):
 
 def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | None = None) -> list[CostEstimate]:
     """Return an estimate for each subject that calls a model. `history` is the mean usage of its earlier trials."""
-    asking = [spec for spec in plan.subjects if spec.kind in ("model", "agent")]
+    asking = [spec for spec in plan.subjects if spec.kind in _MODEL_KINDS]
     return [_estimate(plan, spec, price_of, (history or {}).get(spec.name)) for spec in asking]
 
 
@@ -71,6 +77,48 @@ def _guess(plan: Plan, spec: SubjectSpec) -> tuple[Usage, str]:
 
 def _at_most(limit: object, guess: int) -> int:
     return min(limit, guess) if isinstance(limit, int) else guess
+
+
+def estimate_run(plan: Plan, results: Path) -> list[CostEstimate]:
+    """Return what each model of a plan is likely to use, from earlier runs in `results` where there are some."""
+    if not _models_of(plan):
+        return []
+    gateway, past = kept_models(), usage_before(results, plan)
+    return estimate_plan(plan, lambda name: known_price(gateway, name.provider, name.model), past)
+
+
+def usage_before(results: Path, plan: Plan) -> dict[str, Usage]:
+    """Return the mean usage of a trial of each subject, from the latest run that has it with the same model."""
+    models = _models_of(plan)
+    found: dict[str, Usage] = {}
+    for folder in reversed(run_folders(results)[-_PAST_RUNS:]):
+        if models.keys() == found.keys():
+            break
+        try:
+            before = folder.read_plan()
+            same = {name for name, model in _models_of(before).items() if models.get(name) == model}
+            found = {**(_mean_usage(folder.latest_records(before), same) if same else {}), **found}
+        except (BakeoffError, OSError):  # an unreadable run only makes the estimate less precise
+            continue
+    return found
+
+
+def _models_of(plan: Plan) -> dict[str, str]:
+    return {spec.name: str(spec.options.get("model")) for spec in plan.subjects if spec.kind in _MODEL_KINDS}
+
+
+def _mean_usage(records: Iterable[Record], subjects: set[str]) -> dict[str, Usage]:
+    """Return mean token counts without costs: prices may have changed since."""
+    used: dict[str, list[Usage]] = {}
+    for record in records:
+        # A trial that was lost before its first request says nothing about the others.
+        if record.subject in subjects and record.transcript and record.transcript.usage.tokens:
+            used.setdefault(record.subject, []).append(record.transcript.usage)
+    means = {}
+    for subject, usages in used.items():
+        counted = sum(usages, NO_USAGE).model_dump(exclude={"cost"})
+        means[subject] = Usage(**{name: round(count / len(usages)) for name, count in counted.items()})
+    return means
 
 
 # Shares of the input price that most providers ask, for models without cache prices.

@@ -2,12 +2,15 @@
 
 A recording is one JSON file. It is named by the digest of its question and lies in the subfolder of its kind:
 `<kind>/<first two digits>/<digest>.json`. Recordings of model calls have no subfolder of their own.
+
+The key of a call that a subject or a scorer makes holds what was asked (model, address, settings, messages, tools,
+output schema) and for which trial (case, subject, round), so that two trials never share an answer.
 """
 
 import difflib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -19,9 +22,10 @@ from pydantic_core import to_jsonable_python
 from bakeoff._kernel.choices import ReplayMode
 from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.json import parse_json
-from bakeoff._kernel.model import FrozenModel, first_problem
+from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff.errors import InfraError
 from bakeoff.options import RunOptions
+from bakeoff.protocols import Task
 from bakeoff.storage.redaction import Redactor
 
 RECORDINGS = "recordings"
@@ -174,3 +178,56 @@ def _readable(paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
             continue
         if isinstance(content, dict) and isinstance(content.get("asked"), dict):
             yield path, content["asked"]
+
+
+# Fields of messages and their parts that differ between runs or servers and are no part of the question.
+_VOLATILE = {
+    "timestamp",
+    "run_id",
+    "conversation_id",
+    "usage",
+    "provider_name",
+    "provider_url",
+    "provider_details",
+    "provider_response_id",
+    "model_name",
+    "metadata",
+    "id",
+    "signature",
+    "failed_attempts",
+    "history_digest",
+    "workspace_ref",
+}
+_IGNORED_SETTINGS = {"timeout", "request_timeout", "max_retries"}  # they do not change the answer
+
+
+def model_call_key(
+    task: Task,
+    *,
+    model: str,
+    endpoint: str,
+    settings: Mapping[str, Any],
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]],
+    output: Mapping[str, Any] | None,
+) -> Key:
+    """Return the key of one call. Messages, tools and the output schema are given as JSON data."""
+    asked = {
+        "subject": task.subject,
+        "case": task.case_id,
+        "round": task.round,
+        "model": model,
+        "endpoint": endpoint,
+        "settings": {name: value for name, value in settings.items() if name not in _IGNORED_SETTINGS},
+        "messages": [
+            {**_lasting(message), "parts": [_lasting(part) for part in message["parts"]]} for message in messages
+        ],
+        "tools": list(tools),
+        "output": output,
+    }
+    return Key("", asked, fingerprint(asked))
+
+
+def _lasting(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop the volatile fields. Keep the content, which may hold fields of the same names."""
+    return {name: value for name, value in data.items() if name not in _VOLATILE and value is not None}

@@ -1,22 +1,21 @@
 """Answer the question of a run in one sentence: which subject is better, by how much, and at what cost."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.record import Verdict
+from bakeoff.report.compare.within_run import CellsOf, by_key
 from bakeoff.report.formatting import percent, span
-from bakeoff.report.judges.calibrated_pairs import calibrated_pairs
-from bakeoff.report.judges.calibration import Judgements
+from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
-from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.cells import Cells
 from bakeoff.stats.comparison import compare
-from bakeoff.stats.decisions import PairDecision
 from bakeoff.stats.gates import Losses
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.stats.unequal_losses import UnequalLosses
+from bakeoff.verdict import Verdict
 
 _NAME = 60
 _MAX_NAMED = 4
@@ -24,8 +23,6 @@ _MAX_CELLS = 200_000  # comparing more would hold up a page
 _REASON = 160  # characters
 _TOO_FEW = "they share too few cases"
 _SAME_COST = 1.05  # a ratio that is not worth a word
-
-CellsOf = Callable[[str], Mapping[str, Cell]]
 
 
 def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = None) -> str:
@@ -44,13 +41,12 @@ def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = 
 def what_always_failed(summary: Summary) -> str:
     """Name the subjects that never answered because of one error: their scores say nothing about answers."""
     failed = [one for one in summary.judged if one.same_error is not None]
-    told = [f"{_name(one)} failed with {_in_all(one.finished)}: {one.same_error}" for one in failed[:_MAX_NAMED]]
+    told = []
+    for one in failed[:_MAX_NAMED]:
+        alike = f"the same error in all {one.finished:,} trials" if one.finished > 1 else "an error in its only trial"
+        told.append(f"{_name(one)} failed with {alike}: {one.same_error}")
     more = f" So did {len(failed) - _MAX_NAMED:,} more." if len(failed) > _MAX_NAMED else ""
     return " ".join(f"{line.rstrip(' .')}." for line in told) + more
-
-
-def _in_all(trials: int) -> str:
-    return "an error in its only trial" if trials == 1 else f"the same error in all {trials:,} trials"
 
 
 def what_controls_show(summary: Summary, cells_of: CellsOf) -> str:
@@ -109,7 +105,10 @@ def what_is_missing(summary: Summary) -> str:
 
 
 def what_was_lost_unequally(found: Sequence[UnequalLosses]) -> str:
-    """Name the clearest of the pairs that lost unequal shares of their trials; nothing if there are none."""
+    """Name the clearest of the pairs that lost unequal shares of their trials; nothing if there are none.
+
+    A subject that loses the trials that it cannot solve has too good a score.
+    """
     if not found:
         return ""
     first = found[0]
@@ -179,7 +178,7 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
         return f"{_decided(scored, summary.comparisons)}{_costs(scored) if len(scored) == 2 else ''}."
     if summary.cases * len(scored) > _MAX_CELLS:
         return f"{len(scored):,} subjects were scored: {_scores(scored)}."
-    cells = {one.subject: {CaseKey(case): cell for case, cell in cells_of(one.subject).items()} for one in scored}
+    cells = {one.subject: by_key(cells_of(one.subject)) for one in scored}
     if len(scored) == 2:
         return f"{_of_two(scored, cells)}{_costs(scored)}."
     standings = {standing.subject: standing for standing in leaderboard(cells)}
@@ -190,7 +189,9 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
 
 def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
     """Answer for a run that ends when it is decided: a p-value for a fixed number of cases would not hold."""
-    told = [sides for pair in compared.pairs if (sides := _better_and_worse(pair))]
+    improved, regressed = SequentialDecision.IMPROVED, SequentialDecision.REGRESSED
+    told = [(pair.second, pair.first) for pair in compared.pairs if pair.decision is improved]
+    told += [(pair.first, pair.second) for pair in compared.pairs if pair.decision is regressed]
     worse = {lower for _, lower in told}
     first = [one for one in scored if one.subject not in worse]
     if len(first) < 2:
@@ -214,12 +215,6 @@ def _alike(subjects: Set[str], compared: Comparisons) -> tuple[str, str]:
             f"; {visible(alike[0].first, _NAME)} and {visible(alike[0].second, _NAME)} are {within}",
         )
     return "not told apart", f"; {len(alike):,} of their {len(among):,} pairs are {within}" if alike else ""
-
-
-def _better_and_worse(pair: PairDecision) -> tuple[str, str] | None:
-    if pair.decision is SequentialDecision.IMPROVED:
-        return pair.second, pair.first
-    return (pair.first, pair.second) if pair.decision is SequentialDecision.REGRESSED else None
 
 
 def _leader(first: Sequence[SubjectSummary], wins: int, scored: Sequence[SubjectSummary], how: str = "") -> str:

@@ -45,7 +45,7 @@ def describe_audit(audit: Audit) -> Report:
         Section("total", "Together", (Facts(tuple(_totals(audit))),)),
     ]
     if audit.excluded:
-        items = tuple(_problem(case) for case in audit.excluded)
+        items = tuple((Quote(case.case), ": ", Quote("; ".join(case.problems))) for case in audit.excluded)
         lead = "Runs with --require-audit leave these cases out."
         sections.append(Section("unfit", "Not fit for use", (BulletList(items),), lead=lead))
     if survivors := tuple(_survivors(audit.cases, "survived")):
@@ -124,10 +124,6 @@ def _totals(audit: Audit) -> Iterator[tuple[str, str]]:
     if killed + survived:
         yield "mutants found", f"{killed} of {killed + survived} ({percent(audit.killed)})"
     yield "equivalent mutants", f"{audit.count('equivalent')}, not tried"
-
-
-def _problem(case: CaseAudit) -> Phrase:
-    return (Quote(case.case), ": ", Quote("; ".join(case.problems)))
 
 
 def _survivors(cases: Sequence[CaseAudit], fate: str) -> Iterator[tuple[Value, ...]]:

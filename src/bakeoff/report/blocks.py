@@ -3,7 +3,7 @@
 A report is described once, as data. `terminal`, `markdown` and `html` each render the same blocks:
 
     Report    a title, a verdict and sections          Section   a titled group of blocks; sections may be nested
-    Text  Heading  BulletList  Table  Matrix  Facts  Code  Plot  ForestPlot  Fragment
+    TextBlock  Heading  BulletList  Table  Matrix  Facts  Code  Plot  ForestPlot  Fragment
 
 Wrap text from outside (names, outputs, reasons) in a `Quote`. Each renderer makes quotes harmless in its own way:
 control characters become visible everywhere, Markdown uses code spans, pages escape. Only pages show plots and
@@ -115,6 +115,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
+        """Tell whether the column holds numbers, which are aligned at their ends."""
         return self.align == "end"
 
 
@@ -303,10 +304,12 @@ class Report:
 
 
 def heading(*words: Words, level: int = 2) -> Heading:
+    """Return a heading made of texts and quotes."""
     return Heading(words, level)
 
 
 def paragraph(*words: Words) -> TextBlock:
+    """Return a paragraph made of texts and quotes."""
     return TextBlock(words)
 
 
@@ -316,7 +319,10 @@ def columns(*titles: str) -> tuple[Column, ...]:
 
 
 def text_blocks(content: Report | Blocks) -> list[Block]:
-    """Return the flat list of blocks that terminals and Markdown show, with headings for sections."""
+    """Return the flat list of blocks that terminals and Markdown show, with headings for sections.
+
+    Plots, fragments, and sections and columns that are for pages only are left out.
+    """
     if not isinstance(content, Report):
         return list(_flat(content, level=3))
     badge = (f"{content.badge}: ",) if content.badge else ()
@@ -396,7 +402,10 @@ def sparkline(shares: Sequence[float]) -> str:
 
 
 def frontier(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    """Return the same points, marking those that no other beats in both y (higher) and x (lower)."""
+    """Return the same points, marking those that no other beats in both y (higher) and x (lower).
+
+    These are the efficient subjects: no other scored as much for less.
+    """
     # A score of 0 is never efficient, however little it costs.
     candidates = [point for point in points if point.y > 0]
 

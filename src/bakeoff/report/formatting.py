@@ -52,14 +52,27 @@ def sentence(text: str) -> str:
 
 
 def percent(share: float | None) -> str:
+    """Return a share between 0 and 1 in percent, or a dash if it is unknown."""
     return UNKNOWN if share is None else f"{100 * share:.1f} %"
 
 
+def points(share: float | None) -> str:
+    """Return a difference of scores in percentage points, with its sign."""
+    return UNKNOWN if share is None else f"{100 * share:+.1f}"
+
+
+def points_range(interval: "Interval | None") -> str:
+    """Return the interval of a difference, in points."""
+    return f"{points(interval.low)} to {points(interval.high)}" if interval else "undefined"
+
+
 def span(interval: "Interval | None") -> str:
+    """Return the interval of a score in percent, without the sign."""
     return "undefined" if interval is None else f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
 
 
 def cost(dollars: float | None, *, estimated: bool = False) -> str:
+    """Return dollars with as many digits as matter; a sign marks estimates."""
     if dollars is None:
         return UNKNOWN
     from bakeoff.models.prices import format_cost
@@ -73,6 +86,7 @@ def token_count(tokens: int, *, estimated: bool = False) -> str:
 
 
 def duration(seconds: float | None) -> str:
+    """Return seconds in the unit that a person would use."""
     if seconds is None:
         return UNKNOWN
     if seconds < 1:

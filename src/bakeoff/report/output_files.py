@@ -17,7 +17,10 @@ PUBLIC = 0o644
 
 @contextmanager
 def replace_file(target: Path, mode: int = PUBLIC, error: type[BakeoffError] = UsageError) -> Iterator[Path]:
-    """Give a temporary file that replaces the target at the end. There is no fsync: reports can be remade."""
+    """Yield a temporary file that replaces the target at the end; without fsync, as reports can be remade.
+
+    Nothing is left behind if the body raises. `error` is raised if the target cannot be written.
+    """
     temporary = None
     stream = is_stream(target)
     try:
@@ -41,7 +44,7 @@ def replace_file(target: Path, mode: int = PUBLIC, error: type[BakeoffError] = U
 
 @contextmanager
 def replace_text(target: Path, mode: int = PUBLIC) -> Iterator[TextIO]:
-    """Give a text file that replaces the target at the end."""
+    """Yield a text file that replaces the target at the end."""
     with replace_file(target, mode) as path, path.open("w", encoding="utf-8", newline="") as file:
         yield file
 

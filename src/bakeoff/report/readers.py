@@ -60,9 +60,11 @@ class Reader(Protocol):
     def recognises(self, path: Path) -> bool:
         """Tell whether a path is of this kind, by its name or first bytes."""
 
-    def describe(self, path: Path) -> Description: ...
+    def describe(self, path: Path) -> Description:
+        """Return the plan of the records."""
 
-    def circumstances(self, path: Path) -> Circumstances: ...
+    def circumstances(self, path: Path) -> Circumstances:
+        """Return the conditions that were recorded; empty where the file has none."""
 
     def read(self, path: Path) -> Iterator[Record]:
         """Yield the record that counts for each trial, in any order."""
@@ -238,7 +240,10 @@ def known_readers() -> tuple[Reader, ...]:
 
 
 def open_source(path: Path, readers: tuple[Reader, ...] | None = None) -> Source:
-    """Return a file or folder with the first reader that recognises it."""
+    """Return a file or folder with the first reader that recognises it.
+
+    Raises `UsageError`, which lists what can be read and which installed readers are broken, if none does.
+    """
     readers = known_readers() if readers is None else readers
     with _sentences(path):
         reader = next((reader for reader in readers if reader.recognises(path)), None)
@@ -251,7 +256,10 @@ def open_source(path: Path, readers: tuple[Reader, ...] | None = None) -> Source
 
 
 def find_source(results: Path, name: str, readers: tuple[Reader, ...] | None = None) -> Source:
-    """Find a source by a path, the name of a run under `results`, or `latest`."""
+    """Find a source by a path, the address of an object store, the name of a run under `results`, or `latest`.
+
+    A name that looks like a path is taken for one, so that the error names the missing file.
+    """
     if is_store_address(name):
         return Source(find_run(results, name).path, RunFolderReader())
     if name != LATEST and Path(name).exists():

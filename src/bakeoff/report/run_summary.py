@@ -5,8 +5,8 @@ from itertools import islice
 
 from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.plan import Plan
-from bakeoff.record import NO_USAGE, Record, Verdict
-from bakeoff.report.answer import CellsOf, answer
+from bakeoff.record import NO_USAGE, Record
+from bakeoff.report.answer import answer
 from bakeoff.report.blocks import (
     Block,
     Column,
@@ -20,9 +20,15 @@ from bakeoff.report.blocks import (
     heading,
     paragraph,
 )
-from bakeoff.report.by_tag import tag_section
-from bakeoff.report.compare.decisions import STOPPED_NOTE, describe_comparisons
-from bakeoff.report.compare.treatments import treatment_effects, treatment_section
+from bakeoff.report.compare.within_run import (
+    STOPPED_NOTE,
+    CellsOf,
+    describe_comparisons,
+    scores_by_tag,
+    tag_section,
+    treatment_effects,
+    treatment_section,
+)
 from bakeoff.report.formatting import UNKNOWN, judging_note, percent, replay_note, sentence, span, token_count
 from bakeoff.report.judges.calibration import Judgements
 from bakeoff.report.reasons import why
@@ -38,9 +44,11 @@ from bakeoff.report.scores import (
     share_cells,
     unit_tests_datum,
 )
-from bakeoff.report.summary import SubjectSummary, Summary
+from bakeoff.report.summary import RunTally, SubjectSummary, Summary
 from bakeoff.stats.intervals import TOO_SMALL
 from bakeoff.stats.rounds import PassK
+from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 MAX_FAILURES = 20
 _MIN_ROUNDS = 2  # so few rounds show no more than the score
@@ -218,3 +226,37 @@ def _failures(failures: list[Record]) -> Section:
     table = Table(columns("Verdict", "Case", "Subject", "Round>", "Reason"), rows)
     more = (TextBlock("… and more."),) if len(failures) > MAX_FAILURES else ()
     return Section("failures", "What did not pass", (table, *more))
+
+
+def summary_json(
+    plan: Plan, summary: Summary, tally: RunTally, folder: RunFolder, judgements: Judgements | None = None
+) -> dict[str, object]:
+    """Return the summary of a run as `--json` prints it."""
+    found = summary_facts(plan, summary, tally, judgements)
+    return {"run": folder.name, "spent": folder.spent().model_dump(), **found}
+
+
+def summary_facts(
+    plan: Plan, summary: Summary, tally: RunTally, judgements: Judgements | None = None
+) -> dict[str, object]:
+    """Return the summary of records, wherever they are kept."""
+    judged = [one.subject for one in summary.judged]
+    return {
+        "outcome": summary.outcome,
+        "answer": answer(summary, tally.cells, judgements),
+        "summary": _with_unknown_tokens(summary),
+        "treatments": [
+            {**one.model_dump(mode="json"), "verdict": one.verdict}
+            for one in treatment_effects(plan, summary, tally.cells)
+        ],
+        "by_tag": [one.model_dump(mode="json") for one in scores_by_tag(plan, tally.cells, judged)],
+    }
+
+
+def _with_unknown_tokens(summary: Summary) -> dict[str, object]:
+    """Return a summary as JSON, where tokens that nobody counted are null, like an unknown cost."""
+    written = summary.model_dump(mode="json")
+    for one in written["subjects"]:
+        if not one["spent"]["input"] + one["spent"]["output"]:
+            one["spent"].update(dict.fromkeys(("input", "output", "cache_read", "cache_write", "reasoning")))
+    return written

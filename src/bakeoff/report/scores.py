@@ -17,9 +17,9 @@ from bakeoff.report.blocks import (
     frontier,
     mark_of,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, span
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points, span
+from bakeoff.report.run_records import Range
 from bakeoff.report.summary import SubjectSummary
-from bakeoff.report.usage_intervals import Range
 from bakeoff.stats.intervals import Interval
 
 BOUND_NOTE = "* was given the hidden answers on purpose."
@@ -76,11 +76,10 @@ def share_cells(summary: SubjectSummary) -> tuple[Value, ...]:
     tests, difference = summary.tests, summary.hidden_difference
     visible_note = f"{tests.visible_passed:,} of {count_of(tests.visible_total, 'test')}" if tests else ""
     hidden_note = f"{tests.hidden_passed:,} of {count_of(tests.hidden_total, 'test')}" if tests else ""
-    points = UNKNOWN if difference is None else f"{100 * difference:+.1f}"
     return (
         Datum(percent(summary.visible_score), sort=summary.visible_score, note=visible_note),
         Datum(percent(summary.hidden_score), sort=summary.hidden_score, note=hidden_note),
-        Datum(points, sort=difference),
+        Datum(points(difference), sort=difference),
     )
 
 
@@ -172,5 +171,5 @@ def _point(subject: SubjectSummary, x: float, x_interval: Range | None) -> Point
         y=subject.score or 0.0,
         label=visible(subject.subject, _NAME),
         x_interval=x_interval,
-        y_interval=(interval.low, interval.high) if interval else None,
+        y_interval=interval.ends if interval else None,
     )

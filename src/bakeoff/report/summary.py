@@ -8,32 +8,18 @@ from typing import Literal
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
-from bakeoff.plan import CONTROLS, PassRule, Plan, SubjectSpec
-from bakeoff.record import (
-    BROKEN,
-    LOST,
-    NO_USAGE,
-    OPENED,
-    Answers,
-    CaseVerdict,
-    Failure,
-    Record,
-    Round,
-    TestShares,
-    UnitTests,
-    Usage,
-    Verdict,
-    case_values,
-    case_verdict,
-)
+from bakeoff.plan import CLUSTER_TAG, CONTROLS, PassRule, Plan, SubjectSpec
+from bakeoff.record import BROKEN, NO_USAGE, OPENED, Answers, Failure, Record, TestShares, UnitTests, Usage
 from bakeoff.report.reasons import normalised
-from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
-from bakeoff.stats.decisions import PairDecision, PairDecisions
+from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.gates import Losses
-from bakeoff.stats.intervals import Interval, score_interval
-from bakeoff.stats.rounds import PassK, pass_at_k, pass_hat_k
-from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.stats.intervals import Interval as Interval  # doors write these types into their files
+from bakeoff.stats.intervals import score_interval
+from bakeoff.stats.rounds import PassK as PassK
+from bakeoff.stats.rounds import pass_at_k, pass_hat_k
+from bakeoff.stats.sequential import PairDecision, PairDecisions, SequentialDecision
 from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
+from bakeoff.verdict import LOST, CaseVerdict, Round, Verdict, case_values, case_verdict
 
 MAX_ROUNDS = 100
 """The number of rounds up to which each round has its own mean."""
@@ -275,7 +261,7 @@ class CaseVerdicts:
         """Collect one round; return False for a case whose trials are judged one by one."""
         if self._rules.get(record.case, self._default) is None:
             return False
-        found = Round.of(record)
+        found = record.judged()
         if len(self._same) < _MAX_ROUNDS_SHARED:
             found = self._same.setdefault(found, found)
         self._rounds.setdefault((record.subject, record.case), []).append(found)
@@ -534,3 +520,11 @@ def tallied(plan: Plan, records: Iterable[Record]) -> RunTally:
     for record in records:
         tally.add(record)
     return tally
+
+
+def settled_subjects(plan: Plan, records: Iterable[Record]) -> set[str]:
+    """Return the subjects that need no further trial, in a run that ends when it is decided."""
+    if plan.until_decided is None:
+        return set()
+    decisions = PairDecisions.of(plan, records)
+    return {name for name in plan.compared if not decisions.needs(name)}

@@ -26,10 +26,9 @@ from bakeoff.protocols import Command, Place
 from bakeoff.sandbox import open_place
 from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, find_bubblewrap
 from bakeoff.sandbox.environment import search_path
-from bakeoff.sandbox.installations import MODULES, is_around_home
 from bakeoff.sandbox.places import reserved_users
 from bakeoff.sandbox.process import ProcessSandbox, find_process
-from bakeoff.sandbox.programs import is_shim, program_path, program_roots
+from bakeoff.sandbox.programs import MODULES, is_around_home, is_shim, program_path, program_roots
 from bakeoff.sandbox.supervisor_client import Order, make_order
 
 FOREVER_SECONDS = 10 * 365 * 24 * 3600.0
@@ -194,7 +193,7 @@ def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
 
 
 def _is_of_the_kernel(path: Path) -> bool:
-    """Tell whether a path leads into the machine itself: its processes, settings and devices."""
+    """Return whether a path leads into the machine itself: its processes, settings and devices."""
     return any(path.is_relative_to(root) for root in _OF_THE_KERNEL)
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import bakeoff
 from bakeoff.protocols import Command, Place
-from bakeoff.sandbox.installations import installation
-from bakeoff.sandbox.programs import interpreter_roots, program_path, without_homes
+from bakeoff.sandbox.programs import installation, interpreter_roots, program_path, without_homes
 
 ALLOWED = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"})
 ALLOWED_PREFIX = "LC_"

@@ -13,9 +13,9 @@ from pathlib import Path
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
 from bakeoff.sandbox.environment import environment, our_packages, toolchain
-from bakeoff.sandbox.installations import SYSTEM, check_shown
 from bakeoff.sandbox.mounts import SCRATCH, Step, blocking_folder, follow, plan_mounts
 from bakeoff.sandbox.places import PREFIX, name_user, named_files, one_command_at_a_time, probe_place, we_are_root
+from bakeoff.sandbox.programs import SYSTEM, check_shown
 from bakeoff.sandbox.supervisor.kernel import LANDLOCK_CREATE, LANDLOCK_VERSION
 from bakeoff.sandbox.supervisor_client import Order, Report, SupervisorLost, make_order, supervise, supervise_now
 
@@ -35,6 +35,7 @@ class ProcessSandbox:
         return "process"
 
     async def run(self, command: Command) -> Completed:
+        """Run a command, and return how it ended, also if it killed its own supervisor."""
         check_user(command.place)
         place, order = command.place, self.order(command)
         try:
@@ -148,7 +149,7 @@ def check_user(place: Place) -> None:
 
 
 def has_landlock() -> bool:
-    """Tell whether the kernel can keep a command of our own user from our files."""
+    """Return whether the kernel can keep a command of our own user from our files."""
     return sys.platform == "linux" and bool(ctypes.CDLL(None).syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION) > 0)
 
 

@@ -16,7 +16,7 @@ from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer, checked_as
 from bakeoff.scorers.registry import scorer
 from bakeoff.storage.redaction import CUT
-from bakeoff.toolchains.junit import testcases_in
+from bakeoff.toolchains.command_reports import testcases_in
 
 _TAIL = 2000  # characters of output that are kept
 _LINE = 500  # characters of the last line, which is the reason

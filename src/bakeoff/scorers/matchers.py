@@ -79,6 +79,12 @@ def is_matcher(expected: JsonValue) -> bool:
     return isinstance(expected, dict) and bool(expected) and expected.keys() <= _KEYS and expected.keys() != {"value"}
 
 
+def has_matcher(expected: JsonValue) -> bool:
+    """Return True if a value, or any value inside it, is a matcher."""
+    inner = expected.values() if isinstance(expected, dict) else expected if isinstance(expected, list) else ()
+    return is_matcher(expected) or any(map(has_matcher, inner))
+
+
 def matcher_problems(expected: JsonValue, place: Key = ()) -> list[tuple[Key, str]]:
     """Return the problems of all matchers inside an expected value, as (place, problem)."""
     found: list[tuple[Key, str]] = []

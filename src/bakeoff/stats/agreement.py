@@ -130,7 +130,11 @@ def association(
 
 
 def cohen_kappa(pairs: Sequence[tuple[Hashable, Hashable]]) -> Estimate | None:
-    """Return the agreement of two labellers beyond chance (J. Cohen, Educ. Psychol. Meas. 20, 1960)."""
+    """Return the agreement of two labellers beyond chance (J. Cohen, Educ. Psychol. Meas. 20, 1960).
+
+    Each pair holds the two labels of one answer. The interval is a bootstrap over answers; None where both always gave
+    one and the same label, as chance alone would then agree too.
+    """
     return _resampled(pairs, _kappa)
 
 

@@ -203,6 +203,7 @@ class _Spread:
         return cls(middle, sqrt(variance), variance**2 / uncertain if uncertain else 1.0)
 
     def interval(self, point: float, confidence: float, lowest: float, method: str) -> Interval:
+        """Return the t interval around a value, cut to the range of scores."""
         half = t_quantile((1 + confidence) / 2, self.freedom) * self.error
         low, high = max(lowest, self.middle - half), min(1.0, self.middle + half)
         return Interval(low=min(point, low), high=max(point, high), method=method)

@@ -10,9 +10,6 @@ from math import fsum, sqrt
 from statistics import fmean
 from typing import NamedTuple
 
-CLUSTER_TAG = "cluster"
-"""The case tag that names the cluster of a case: cases of one cluster are not independent of each other."""
-
 ROUNDING = 1e-24
 """A variance that is nothing but rounding."""
 

@@ -1,20 +1,13 @@
-"""The verdict on a comparison (improved, regressed, equivalent, undecidable), and the one rule of every gate.
+"""The verdict on a comparison: improved, regressed, equivalent or undecidable. `report.gates` decides by it."""
 
-A gate is shut (1) if a regression is shown, and open (0) otherwise; `undecidable="fail"` also shuts it where neither a
-regression nor its absence is shown. It refuses (3) if too much is missing to compare.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
-from typing import NamedTuple
 
-from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
-from bakeoff.stats.comparison import REVERSAL, Comparison
-from bakeoff.stats.several import Key, holm
+from bakeoff.stats.comparison import REVERSAL, Comparison, Key, holm
 
 MAX_LOST = 0.05
 """The share of an arm's trials that may be lost before the rest is no longer a fair sample."""
@@ -39,13 +32,6 @@ class GateJudgement(FrozenModel):
     sentence: str
     p_value: float | None = None  # after Holm, where there were several
     refused: bool = False
-
-
-class GateDecision(NamedTuple):
-    """The exit code of a gate and the reason for it."""
-
-    exit_code: int
-    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,45 +113,6 @@ def _collapse(comparisons: Sequence[Comparison]) -> GateJudgement | None:
     fell = f"all {cases} cases of all {len(comparisons)} comparisons went from pass to fail"
     sentence = f"regressed: {fell}, which chance does with p ≤ {chance:.2g}"
     return GateJudgement(verdict=GateVerdict.REGRESSED, sentence=sentence, p_value=chance)
-
-
-def decide(
-    comparison: Comparison,
-    ruling: GateJudgement,
-    *,
-    gate: ComparisonGate = "regression",
-    margin: float | None = None,
-    undecidable: UndecidableRule = "pass",
-) -> GateDecision:
-    """Apply the rule of every gate to one judged comparison.
-
-    With a margin, `gate="regression"` counts a comparison as decided if it rules out a larger loss, whatever the gain.
-    """
-    unpaired = "" if comparison.paired else ", although the cases differ"
-    if ruling.refused:
-        lost = comparison.difference is not None
-        return GateDecision(
-            3, f"no decision: {'run `bakeoff resume` to retry the lost trials' if lost else 'run it again'}"
-        )
-    if ruling.verdict is GateVerdict.REGRESSED:
-        return GateDecision(1, f"the gate is shut: a regression is shown{unpaired}")
-    if ruling.verdict is not GateVerdict.UNDECIDABLE:
-        shown = "equivalence" if ruling.verdict is GateVerdict.EQUIVALENT else "an improvement"
-        return GateDecision(0, f"the gate is open: {shown} is shown{unpaired}")
-    inner = comparison.inner
-    if gate == "regression" and margin is not None and inner is not None and inner.low > -margin:
-        # One-sided: only losses matter.
-        return GateDecision(0, f"the gate is open: not worse by more than {100 * margin:g} points{unpaired}")
-    if undecidable == "fail":
-        missed = f"a loss of up to {100 * could_miss(comparison):.1f} points is not ruled out"
-        return GateDecision(1, f"the gate is shut, because undecidable counts as failed: {missed}")
-    return GateDecision(0, f"the gate is open: no regression is shown{unpaired}")
-
-
-def exit_code_of(codes: Iterable[int]) -> int:
-    """Return 1 if any gate is shut, else 3 if any refused, else 0."""
-    found = set(codes)
-    return next((code for code in (1, 3) if code in found), 0)
 
 
 def refusal_of(baseline: Losses, candidate: Losses) -> str | None:

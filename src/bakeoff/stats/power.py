@@ -1,4 +1,7 @@
-"""Sources of noise, and the smallest true difference that a comparison would find, before and after a run."""
+"""Sources of noise, and the smallest true difference that a comparison would find, before and after a run.
+
+`design_of` says what so many cases and rounds can show before any money is spent.
+"""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
@@ -154,7 +157,7 @@ def minimum_detectable(
     """Return the true difference that is found with probability `power`; above 1, nothing is.
 
     None ("cannot be estimated") for one case or cluster, and where nothing varied. It is that of the rule which decides
-    (see `comparison.Rule`). One round is taken to pass or fail; the differences of several rounds as normal.
+    (see `comparison.ComparisonRule`). One round is taken to pass or fail; the differences of several rounds as normal.
     """
     units = clusters or cases
     variance = units * (noise.between / units + noise.within / rounds / cases)
@@ -162,7 +165,12 @@ def minimum_detectable(
         return None
     if rounds == 1 and clusters is None:
         return _least_by_mcnemar(cases, variance, alpha, power)
-    return _least_by_interval(units - 1.0, variance, lambda mean: _folded_normal(mean, sqrt(variance)), alpha, power)
+
+    def distance(mean: float) -> float:  # from 0, on average, of a normal variable
+        normal = NormalDist(mean, sqrt(variance))
+        return 2 * variance * normal.pdf(0.0) + mean * (1 - 2 * normal.cdf(0.0))
+
+    return _least_by_interval(units - 1.0, variance, distance, alpha, power)
 
 
 def detectable_between(
@@ -245,12 +253,6 @@ def _least_by_interval(
     return least + error * (_noncentrality(freedom, alpha, power) - t_quantile(1 - alpha / 2, freedom))
 
 
-def _folded_normal(mean: float, deviation: float) -> float:
-    """Return the mean distance from 0 of a normal variable."""
-    normal = NormalDist(mean, deviation)
-    return 2 * deviation**2 * normal.pdf(0.0) + mean * (1 - 2 * normal.cdf(0.0))
-
-
 def _least_by_mcnemar(cases: int, variance: float, alpha: float, power: float) -> float:
     """Return the least true difference that McNemar's exact test finds with that probability, by summing over results.
 
@@ -301,3 +303,41 @@ def _noncentrality(freedom: float, alpha: float, power: float) -> float:
     while _power(high, freedom, alpha) < power:
         high *= 2
     return float(brentq(lambda guess: _power(guess, freedom, alpha) - power, 0.0, high, xtol=1e-12))
+
+
+class Design(FrozenModel):
+    """The precision of a paired comparison of two subjects, at the noise that was guessed."""
+
+    cases: int
+    rounds: int
+    score: float  # that both subjects are expected to have, about
+    detectable: float | None  # the difference that is found 4 times in 5; None for a single case, above 1 nothing is
+    difference_width: float | None  # half the width of the 95 % interval of the difference
+    score_width: float | None  # the same of one score
+
+    @property
+    def too_small(self) -> bool:
+        """Tell whether no difference can be shown, short of a complete reversal."""
+        return too_few(self.cases) is not None or self.detectable is None or self.detectable > 1
+
+
+def design_of(cases: int, rounds: int, *, score: float = 0.5) -> Design:
+    """Return what two subjects with about this score can be told apart by, before a run.
+
+    The noise is guessed (`Noise.guessed`): half of the variance of a round lies between cases, and the subjects agree
+    on which cases are hard with a correlation of one half.
+    """
+    noise = Noise.guessed(score=score)
+    whole = score * (1 - score)
+    return Design(
+        cases=cases,
+        rounds=rounds,
+        score=score,
+        detectable=minimum_detectable(cases, rounds, noise),
+        difference_width=_half_width(noise.between / cases + noise.within / rounds / cases, cases),
+        score_width=_half_width(whole / 2 / cases + whole / 2 / rounds / cases, cases),
+    )
+
+
+def _half_width(variance: float, cases: int) -> float | None:
+    return min(1.0, t_quantile(1 - ALPHA / 2, cases - 1) * sqrt(variance)) if cases > 1 else None

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from bakeoff._kernel.model import FrozenModel
+from bakeoff.stats.comparison import holm
 from bakeoff.stats.gates import MAX_UNEQUAL, Losses, chance_of_losses
 from bakeoff.stats.intervals import ALPHA
-from bakeoff.stats.several import holm
 
 
 class UnequalLosses(FrozenModel):

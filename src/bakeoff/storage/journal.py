@@ -50,7 +50,6 @@ from bakeoff.storage.journal_lines import (
 )
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import read_seal, seal_journal
-from bakeoff.storage.segment_file import RecordCounts
 from bakeoff.storage.segments import (
     JOURNAL,
     SEGMENT_BYTES,
@@ -180,10 +179,10 @@ def record_at(path: Path, place: int) -> Record:
 
 
 def records_of(path: Path, attempt_key: str) -> Iterator[Record]:
-    """Yield the records of an attempt key, the newest first. Of a long journal, only what may hold them is read."""
+    """Yield the records of an attempt key, the newest first."""
     blobs = Blobs(path.parent / "blobs")
     with open_journal(path) as journal:
-        for raw in journal.lines_with(to_json(attempt_key)):
+        for raw in journal.lines_with(b'"attempt_key":' + to_json(attempt_key)):
             entry = read_line(raw, 0, blobs)
             if isinstance(entry, Record) and entry.attempt_key == attempt_key:
                 yield entry
@@ -297,7 +296,6 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
             if isinstance(error, OSError):
                 raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
             raise
-        self._begun = Totals() if self._number == 0 else None  # the totals at the first line of the file, if known
         self._ended = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._broken = False
@@ -375,18 +373,16 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
             self._segment_bytes = sys.maxsize
             return
         os.close(self._descriptor)
-        begun, now = self._begun, replace(self._totals)
-        self._descriptor, self._begun = new, now
-        known = None if begun is None else RecordCounts(now.since(begun), self._number)
-        self._compress(known)
+        self._descriptor = new
+        self._compress()
 
-    def _compress(self, counted: RecordCounts | None = None) -> None:
+    def _compress(self) -> None:
         """Compress plain segments in a thread. One that fails stays plain."""
         plain = [name for name in list_segments(self._folder) if not name.compressed]
         if plain and self._compressing is None:
             self._compressing = ThreadPoolExecutor(1, thread_name_prefix="segments")
         if plain and self._compressing is not None:
-            self._compressing.submit(finish_segments, plain, counted)
+            self._compressing.submit(finish_segments, plain)
 
     def _with_blobs(self, record: Line) -> bytes:
         references = self._blobs.take_out(record)

@@ -5,11 +5,15 @@
 `n` counts the lines of the file from 1. `crc` is the CRC-32 of everything before it. An `end` line also holds how many
 lines come before it, and the sum of their checksums, modulo 2³². Lines of version 1 have none of this. Checksums find
 accidents: who changes a line on purpose can compute another one, which only a signature shows (`bakeoff runs sign`).
+
+`collect_damage` tells a command which runs had damaged lines, whichever of its readers came across them.
 """
 
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 from zlib import crc32
@@ -53,10 +57,6 @@ class Totals:
     def add(self, crc: int) -> None:
         self.lines += 1
         self.sum = (self.sum + crc) & 0xFFFFFFFF
-
-    def since(self, before: "Totals") -> "Totals":
-        """Return the totals of the lines that came after those."""
-        return Totals(self.lines - before.lines, (self.sum - before.sum) & 0xFFFFFFFF)
 
 
 class LineEnd(NamedTuple):
@@ -296,3 +296,24 @@ class _SequenceCheck:
                 f"the journal ends here, but had {count_of(self._sealed.lines, 'line')} when it was sealed: "
                 f"{count_of(lost, 'line is', 'lines are')} missing",
             )
+
+
+_NOTES: ContextVar[dict[str, int] | None] = ContextVar("damage", default=None)
+
+
+def note_damage(run: str, lines: int) -> None:
+    """Note that a reader left out damaged lines of a run. Nothing happens outside `collect_damage`."""
+    notes = _NOTES.get()
+    if notes is not None and lines:
+        notes[run] = lines
+
+
+@contextmanager
+def collect_damage() -> Iterator[dict[str, int]]:
+    """Collect how many damaged lines the readers inside find, by run."""
+    found: dict[str, int] = {}
+    token = _NOTES.set(found)
+    try:
+        yield found
+    finally:
+        _NOTES.reset(token)

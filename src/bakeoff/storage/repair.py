@@ -14,9 +14,9 @@ from pydantic_core import from_json, to_json
 
 from bakeoff._kernel.files import PRIVATE, sync_folder
 from bakeoff.errors import RunFolderError
-from bakeoff.record import SCHEMA
+from bakeoff.record import SCHEMA, Record
 from bakeoff.storage.blobs import Blobs
-from bakeoff.storage.journal import hold_journal, read_line
+from bakeoff.storage.journal import JournalMark, hold_journal, read_line
 from bakeoff.storage.journal_lines import (
     Damage,
     Totals,
@@ -25,6 +25,7 @@ from bakeoff.storage.journal_lines import (
     lost_newline,
     seal_line,
 )
+from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.seal import Seal, write_seal
 from bakeoff.storage.segments import OpenJournal, open_journal, remove_segments
@@ -205,3 +206,39 @@ def _renumbered(kept: _KeptRecords, file: BinaryIO, number: int, totals: Totals)
         totals.add(crc32(raw))
         return raw
     return seal_line(raw[: end.begin], number, totals)
+
+
+@dataclass(slots=True)
+class RunDamage:
+    """The damage in the files of a run."""
+
+    folder: RunFolder
+    records: int = 0
+    lines: int = 0
+    without_checksum: int = 0
+    ended: bool = False
+    damaged: list[Damage] = field(default_factory=list)
+    labels: int = 0  # damaged lines
+    plan: str | None = None  # what is wrong with it
+
+    @property
+    def any(self) -> bool:
+        return bool(self.damaged or self.labels or self.plan)
+
+
+def find_damage(folder: RunFolder) -> RunDamage:
+    """Read all files of a run, and return what is damaged in them."""
+    found = RunDamage(folder)
+    try:
+        folder.read_plan()
+    except RunFolderError as error:
+        found.plan = str(error)
+    for entry in folder.entries():
+        found.records += isinstance(entry, Record)
+        if isinstance(entry, Damage):
+            found.damaged.append(entry)
+        elif isinstance(entry, JournalMark):
+            found.ended = entry.kind == "end"
+    found.lines, found.without_checksum = folder.count_checksums()
+    found.labels = read_labels(folder.labels_file).damaged
+    return found

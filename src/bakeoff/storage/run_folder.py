@@ -18,9 +18,8 @@ from bakeoff._kernel.files import NoLocks, in_megabytes, lock_file, open_file, r
 from bakeoff._kernel.model import first_problem
 from bakeoff._kernel.text import count_of
 from bakeoff.errors import RunFolderError
-from bakeoff.plan import Plan, Trial
+from bakeoff.plan import PassRule, Plan, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.storage.damage_notes import note_damage
 from bakeoff.storage.journal import (
     Entry,
     JournalMark,
@@ -29,10 +28,9 @@ from bakeoff.storage.journal import (
     read_journal_with_places,
     records_of,
 )
-from bakeoff.storage.journal_lines import Damage, is_unsealed, line_end, lines_forwards
+from bakeoff.storage.journal_lines import Damage, is_unsealed, line_end, lines_forwards, note_damage
 from bakeoff.storage.made_here import remember
 from bakeoff.storage.object_store import is_store_address
-from bakeoff.storage.old_plans import in_current_form
 from bakeoff.storage.places import OLDER, folders_of_runs
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import NAME as SEAL
@@ -429,3 +427,45 @@ def place_of_runs(results: Path) -> str:
     """Return where the runs are: the folder or, of local copies, the address of their store."""
     store = store_of(results)
     return str(results / "runs") if store is None else f"{store.address}/runs"
+
+
+_OLD_DOORS = {"exercises": "agents"}
+_KEPT = ("suiteRule", "concurrencyLimit", "serverScope", "retryConfig", "gradingPrompt")
+_PROVIDER_OPTIONS = {"target": "target", "baseUrl": "base_url", "apiKeyVariable": "key_variable", "options": "options"}
+
+
+def in_current_form(plan: Plan) -> Plan:
+    """Return a plan that older versions may have written in the form of this version.
+
+    Old plans name the door of agents by its former name. Old plans of MCP suites contain the whole configuration, and
+    their cases contain no pass rules.
+    """
+    if plan.door in _OLD_DOORS:
+        return plan.model_copy(update={"door": _OLD_DOORS[plan.door]})
+    config: Any = plan.settings.get("config")
+    if plan.door != "mcp" or not isinstance(config, dict):
+        return plan
+    threshold = config.get("passThreshold")
+    threshold = 1.0 if threshold is None else threshold
+    rule = PassRule(gate="share", share=threshold)
+    settings = {
+        **{name: value for name, value in plan.settings.items() if name != "config"},
+        **{name: config[name] for name in _KEPT if name in config},
+        "servers": config.get("mcpServers"),
+        "threshold": threshold,
+        "judge": _judge(config) if config.get("judge") else None,
+    }
+    cases = tuple(case.model_copy(update={"pass_rule": rule}) for case in plan.cases)
+    return plan.model_copy(update={"settings": settings, "cases": cases})
+
+
+def _judge(config: dict[str, Any]) -> dict[str, Any]:
+    given: dict[str, dict[str, Any]] = config.get("providers", {})
+    providers = {
+        name: {new: provider[old] for old, new in _PROVIDER_OPTIONS.items() if provider.get(old)}
+        for name, provider in given.items()
+    }
+    options = {"model": config["judge"], "temperature": 0, "max_tokens": 1024, "timeout": 60}
+    if providers:
+        options["providers"] = providers
+    return SubjectSpec(kind="model", name="judge", options=options).model_dump(mode="json")

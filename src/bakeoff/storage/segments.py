@@ -28,18 +28,17 @@ from itertools import accumulate, count
 from pathlib import Path
 from typing import BinaryIO
 
-from bakeoff._kernel.files import PRIVATE, lock_file, open_file, sync_folder, write_atomically
+from bakeoff._kernel.files import PRIVATE, lock_file, open_file, sync_folder
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal_lines import (
     DAMAGE_NOTE,
-    MAX_LINE_LENGTH,
     Totals,
     count_lines,
     end_of_lines,
     line_end,
     lines_backwards,
 )
-from bakeoff.storage.segment_file import RecordCounts, Segment, compress_segment, open_segment, read_segment
+from bakeoff.storage.segment_file import Segment, compress_segment, open_segment, read_segment
 
 JOURNAL = "journal.jsonl"
 SEGMENTS = "segments"
@@ -214,56 +213,18 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
         return self.begin + end_of_lines(self.tail.fileno())
 
     @property
-    def compressed(self) -> list[tuple[int, Segment]]:
-        """Return the compressed segments, each with the offset at which it begins."""
-        begins = accumulate((part.size for part in self._parts), initial=0)
-        pairs = zip(begins, self._parts, strict=False)
-        return [(begin, part.segment) for begin, part in pairs if isinstance(part, _CompressedSegment)]
-
-    @property
     def unreadable(self) -> list[str]:
         """Return which segments could not be opened, each with the reason. Later, their lines may be read."""
         return [part.text for part in self._parts if isinstance(part, _Note) and part.now]
 
     def count(self) -> tuple[Totals, int]:
-        """Return the totals of all lines, and the number of the last one. Segments with an index are not read."""
-        counted = [part.segment.counted if isinstance(part, _CompressedSegment) else None for part in self._parts]
+        """Return the totals of all lines, and the number of the last one."""
         self.file.seek(0)
-        if not counted or None in counted:
-            return count_lines(self.file)
-        self.tail.seek(0)
-        totals, number = count_lines(self.tail)
-        before = [one for one in counted if one is not None]
-        lines = sum(one.totals.lines for one in before)
-        number = number or before[-1].number
-        return Totals(totals.lines + lines, (totals.sum + sum(one.totals.sum for one in before)) & 0xFFFFFFFF), number
+        return count_lines(self.file)
 
-    def lines_with(self, key: bytes) -> Iterator[bytes]:
-        """Yield the lines that may be records of an attempt key, given as JSON; the last one first.
-
-        Of a segment with an index, only the frames with that key are read.
-        """
-        wanted = b'"attempt_key":' + key
-        yield from (line for line in lines_backwards(self.tail, _STEP) if line is not None and wanted in line)
-        begin = self.begin
-        for part in reversed(self._parts):
-            begin -= part.size
-            frames = part.segment.frames_with(part.file, key) if isinstance(part, _CompressedSegment) else None
-            if isinstance(part, _CompressedSegment) and frames is not None:
-                for frame in frames:
-                    lines = self._lines_in(begin + part.segment.plain[frame], begin + part.segment.plain[frame + 1])
-                    yield from reversed([line for line in lines if wanted in line])
-                part.close()
-            else:
-                file = part.file if isinstance(part, _Part) else io.BufferedReader(_JoinedJournal([part]), _BUFFER)
-                yield from (line for line in lines_backwards(file, _STEP) if line is not None and wanted in line)
-
-    def _lines_in(self, begin: int, end: int) -> Iterator[bytes]:
-        """Yield the lines that begin in a part of the journal. The last one may end behind it."""
-        self.file.seek(begin)
-        while begin < end and (line := self.file.readline(MAX_LINE_LENGTH)):
-            begin += len(line)
-            yield line
+    def lines_with(self, text: bytes) -> Iterator[bytes]:
+        """Yield the lines that hold a text, the last one first."""
+        return (line for line in lines_backwards(self.file, _STEP) if line is not None and text in line)
 
 
 def open_journal(path: Path) -> OpenJournal:
@@ -366,16 +327,12 @@ def _make_place(folder: Path) -> Path:
     return place
 
 
-def finish_segments(names: list[SegmentName], counted: RecordCounts | None = None) -> None:
-    """Compress the segments that are not yet. Raise OSError if that fails: they stay as they are.
-
-    `counted` is what the writer knows of the last one.
-    """
+def finish_segments(names: list[SegmentName]) -> None:
+    """Compress the segments that are not yet. Raise OSError if that fails: they stay as they are."""
     for name in names:
         packed = segment_path(name.path.parent.parent, name.number)
         with suppress(FileNotFoundError, RunFolderError):  # it was already done, or is damage, which readers report
-            known = counted if name is names[-1] else None
-            if not name.compressed and compress_segment(name.path, packed, known):
+            if not name.compressed and compress_segment(name.path, packed):
                 name.path.unlink()
                 sync_folder(name.path.parent)
 
@@ -435,29 +392,6 @@ def _keep_damaged(path: Path, folder: Path) -> None:
     names = (folder / (DAMAGED_SEGMENTS.replace("*", f"{number:03d}") + end) for number in count(1))
     path.rename(next(name for name in names if not os.path.lexists(name)))
     sync_folder(folder)
-
-
-def take_segment(journal: Path, data: bytes, begin: int, size: int) -> bytes | None:
-    """Add a compressed segment that another machine made, if the journal ends where it begins.
-
-    Return its plain lines instead if `journal.jsonl` already has some of them. Raise RunFolderError if it is damaged.
-    The caller keeps other processes from doing the same.
-    """
-    place = _make_place(journal.parent)
-    new = journal.parent / f".fetched-{os.urandom(8).hex()}.jsonl.zst"  # a writer removes `.new-*` among the segments
-    try:
-        write_atomically(new, data, PRIVATE)
-        segment = read_segment(new)
-        if segment.counted is None or segment.size != size or segment.damaged():
-            raise RunFolderError("it is damaged")
-        with open_journal(journal) as local:
-            if local.begin == local.size == begin:
-                new.rename(segment_path(journal.parent, _next_number(journal.parent)))
-                sync_folder(place)
-                return None
-        return segment.unpack()
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def _next_number(folder: Path) -> int:

@@ -3,8 +3,8 @@
 A folder in the user's state folder stands for the results at one address; its `store.json` names the address. Runs are
 written there as anywhere else, and uploaded beside the trials (`store_upload`). Reading a run first fetches what is
 missing here. In the store, a run has the same files, but for the journal: it lies in pieces `journal/<offset>-<lease>`.
-Of two pieces that begin at the same offset, that of the higher lease counts. A compressed segment is a piece, too:
-`journal/<offset>-<lease>-<plain length>.zst`.
+Of two pieces that begin at the same offset, that of the higher lease counts. Older versions also uploaded compressed
+segments, as `journal/<offset>-<lease>-<plain length>.zst`.
 
 Names of objects are not trusted: only those that a run has are fetched.
 """
@@ -25,15 +25,12 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.storage.journal_lines import lines_forwards
 from bakeoff.storage.made_here import state_folder
 from bakeoff.storage.object_store import ObjectStore, StoreError, is_store_address, parse_address
-from bakeoff.storage.segments import DAMAGED_SEGMENTS, JOURNAL, open_journal, take_segment
+from bakeoff.storage.segments import DAMAGED_SEGMENTS, JOURNAL, open_journal
 
 MARKER = "store.json"
 MAX_RUN_SIZE = 64 << 30
 MAX_PIECE_SIZE = 64 << 20
-"""A piece is held in memory, packed and unpacked. Ours have 4 MB; a segment has 16 MB of lines, or a batch more.
-
-A larger segment, such as the journal of an older version, is uploaded in plain pieces.
-"""
+"""A piece is held in memory. Ours have 4 MB; segments of older versions have 16 MB of lines, or a batch more."""
 _MAX_OBJECTS = 1_000_000
 _AT_ONCE = 32  # objects, and
 _BYTES_AT_ONCE = 64 << 20
@@ -202,7 +199,7 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
 
 @contextmanager
 def _fetching(folder: Path) -> Iterator[BinaryIO]:
-    """Wait until no other process fetches this run, and remove what a killed one has left.
+    """Wait until no other process fetches this run.
 
     Yield the locked file, which notes the last comparison with the store. The lock of the journal is not used for that:
     a run is not being written because someone reads it.
@@ -211,8 +208,6 @@ def _fetching(folder: Path) -> Iterator[BinaryIO]:
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
     with os.fdopen(descriptor, "rb+") as note:
         lock_file(descriptor, lock, wait=True)
-        for part in folder.glob(".fetched-*"):
-            part.unlink(missing_ok=True)
         yield note
 
 
@@ -298,10 +293,10 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Jour
         for piece in pieces:
             if piece.end < size and piece is not pieces[-1]:
                 continue
-            data: bytes | None = store.read(f"{run}/{piece.name}") or b""
-            if piece.segment and data is not None:
-                data = _take(journal, data, piece, f"{store.address}/{run}/{piece.name}")
-            if data is not None and not _append(tail, journal, piece.begin, data):
+            data = store.read(f"{run}/{piece.name}") or b""
+            if piece.segment:
+                data = _unpacked(data, piece.size, f"{store.address}/{run}/{piece.name}")
+            if not _append(tail, journal, piece.begin, data):
                 raise RunFolderError(
                     f"{folder} and {store.address}/{run} have different journals: trials were run here that the store "
                     f"does not have. Move {folder} away to use the store's; its trials stay in the moved folder"
@@ -320,11 +315,18 @@ def _comparison(journal: Path, last: JournalPiece) -> bytes:
         return f"{last.name} {last.size} {local.size} {journal.stat().st_mtime_ns}".encode()
 
 
-def _take(journal: Path, data: bytes, piece: JournalPiece, address: str) -> bytes | None:
+def _unpacked(data: bytes, size: int, address: str) -> bytes:
+    """Return the lines of a compressed segment. Raise RunFolderError if it does not have this size unpacked."""
+    from zstandard import ZstdDecompressor, ZstdError
+
     try:
-        return take_segment(journal, data, piece.begin, piece.size)
-    except RunFolderError as error:
-        raise RunFolderError(f"{address} cannot be used: {error}") from error
+        reader = ZstdDecompressor(max_window_size=MAX_PIECE_SIZE).stream_reader(data, read_across_frames=True)
+        lines: bytes = reader.read(size + 1)
+    except ZstdError:
+        lines = b""
+    if len(lines) != size:
+        raise RunFolderError(f"{address} cannot be used: it is damaged")
+    return lines
 
 
 def _append(tail: BinaryIO, journal: Path, begin: int, data: bytes) -> bool:

@@ -2,22 +2,35 @@
 
 The run itself never waits for the store: its folder on this machine is complete at any time. If the store fails, the
 upload is tried again after the next interval, and the end of the run says what is missing and how to upload it.
+
+A lease lets only one process write a run. Objects `lease/000001`, `lease/000002`, … lie beside the journal. The highest
+one belongs to the writer, which renews it. To take over a lease that was released or has expired is to make the next
+object, and a store lets only one process do that. Pieces of the journal that an earlier writer still uploads then count
+for nothing: they carry its number. The plan, the seal, the labels and the signature do not: a writer looks for a higher
+lease right before it writes them.
 """
 
+import os
+import re
+import socket
 import threading
+import time
+import uuid
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from bakeoff._kernel.files import MAX_FILE_SIZE, read_file
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.labels import append_missing
 from bakeoff.storage.object_store import ObjectStore, StoreError
 from bakeoff.storage.run_folder import MAX_PLAN_SIZE
-from bakeoff.storage.segment_file import Segment
 from bakeoff.storage.segments import JOURNAL, OpenJournal, open_journal
 from bakeoff.storage.store_copy import (
-    MAX_PIECE_SIZE,
     JournalPiece,
     changing_files,
     fetch_files,
@@ -27,7 +40,111 @@ from bakeoff.storage.store_copy import (
     sizes_of,
     unchanging_files,
 )
-from bakeoff.storage.store_lease import LeaseLost, StoreLease, lease_seconds
+
+MAX_LEASE_SECONDS = 60.0
+SHORTEST_LEASE_SECONDS = 5.0
+_INTERVALS = 6
+_NUMBER = re.compile(r"\d{6}")
+_HIGHEST = 999_999
+
+
+def lease_seconds(interval: float) -> float:
+    """Return after how many seconds a lease that was not renewed can be taken over, for an interval between uploads.
+
+    The clocks of the machines must differ by less than that.
+    """
+    return min(MAX_LEASE_SECONDS, max(SHORTEST_LEASE_SECONDS, _INTERVALS * interval))
+
+
+class LeaseLost(StoreError):
+    """Another process has taken over the run."""
+
+
+class _Holder(FrozenModel):
+    owner: str
+    host: str
+    process: int
+    expires: float  # seconds since 1970; 0 once it is released
+
+
+@dataclass(slots=True)
+class StoreLease:
+    """The right to write one run. Use `acquire`."""
+
+    store: ObjectStore
+    run: str  # the key of the run
+    number: int
+    seconds: float
+    clock: Callable[[], float] = time.time
+    _owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _renewed: float = 0.0
+
+    @classmethod
+    def acquire(
+        cls,
+        store: ObjectStore,
+        run: str,
+        seconds: float = MAX_LEASE_SECONDS,
+        clock: Callable[[], float] = time.time,
+    ) -> "StoreLease":
+        """Take the lease of a run. Raise StoreError if another process holds it."""
+        highest = _highest(store, run)
+        if highest and (holder := _holder(store, run, highest)) is not None and holder.expires > clock():
+            left = holder.expires - clock()
+            raise StoreError(
+                f"{store.address}/{run} is being written by process {holder.process} on {holder.host}: wait for it, or "
+                f"stop it; if it was killed, its lease expires in {left:.0f} seconds"
+            )
+        if highest >= _HIGHEST:
+            raise StoreError(f"{store.address}/{run}/lease/{highest} is not of Bakeoff: delete it, or use another run")
+        lease = cls(store, run, highest + 1, seconds, clock)
+        store.create(lease._key, lease._content(clock() + seconds))
+        # Libraries repeat a request whose answer was lost, and are refused then. Some servers refuse nobody.
+        if (made := _holder(store, run, lease.number)) is None or made.owner != lease._owner:
+            raise StoreError(f"{store.address}/{run} was taken by another process just now: wait for it")
+        lease._renewed = clock()
+        lease.check()
+        return lease
+
+    def renew(self) -> None:
+        """Renew the lease if a third of its time is over. Raise LeaseLost if another process has taken it over."""
+        if self.clock() - self._renewed < self.seconds / 3:
+            return
+        self.check()
+        self.store.write(self._key, self._content(self.clock() + self.seconds))
+        self._renewed = self.clock()
+
+    def check(self) -> None:
+        """Raise LeaseLost if another process has taken over the run."""
+        holder = _holder(self.store, self.run, self.number)
+        replaced = holder is not None and holder.owner != self._owner
+        if replaced or _highest(self.store, self.run) > self.number:
+            raise LeaseLost(f"another process has taken over {self.store.address}/{self.run}: this one stops")
+
+    def release(self) -> None:
+        """Let others take the lease at once."""
+        self.store.write(self._key, self._content(0.0))
+
+    @property
+    def _key(self) -> str:
+        return f"{self.run}/lease/{self.number:06d}"
+
+    def _content(self, expires: float) -> bytes:
+        holder = _Holder(owner=self._owner, host=socket.gethostname()[:100], process=os.getpid(), expires=expires)
+        return holder.model_dump_json().encode()
+
+
+def _highest(store: ObjectStore, run: str) -> int:
+    names = (key.rpartition("/")[2] for key in store.sizes(f"{run}/lease"))
+    return max((int(name) for name in names if _NUMBER.fullmatch(name)), default=0)
+
+
+def _holder(store: ObjectStore, run: str, number: int) -> _Holder | None:
+    try:
+        return _Holder.model_validate_json(store.read(f"{run}/lease/{number:06d}") or b"")
+    except ValidationError:  # not written by us: it holds nobody back
+        return None
+
 
 PIECE_BYTES = 4 << 20
 """A piece of the journal is written again while it grows; beyond this size the next one begins."""
@@ -76,9 +193,6 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._content: dict[str, bytes] = {}  # of the small files that may change
         self._searched: int | None = None  # how much of the journal was searched for blobs
         self._last = JournalPiece(0, 0, 0)  # the piece of the journal that still grows
-        self._before = 0  # how much of the journal the store had
-        self._begins: set[int] = set()  # where pieces begin
-        self._segments: set[int] = set()  # where pieces begin that are segments
 
     def __enter__(self) -> "RunUpload":
         self._lease = StoreLease.acquire(self._store, self._run, lease_seconds(self._interval))
@@ -102,14 +216,11 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._content = self._stored_content()
         end = 0 if self._whole else self._journal_end()
         pieces = [piece for piece in journal_pieces(self._stored) if piece.begin < end]
-        self._segments = {piece.begin for piece in pieces if piece.segment}
         last = pieces[-1] if pieces else JournalPiece(0, 0, 0)
         if last.segment:
             self._last = JournalPiece(last.end, self._lease.number, 0)
         else:  # written again under this lease, once there are further lines: its writer may still be at it
             self._last = JournalPiece(last.begin, self._lease.number, last.size if last.end == end else 0)
-        self._begins = {piece.begin for piece in pieces} | {self._last.begin}
-        self._before = last.end
         self._upload()
 
     def _stored_content(self) -> dict[str, bytes]:
@@ -215,29 +326,12 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             return 0
 
     def _put_journal(self, end: int) -> None:
-        if end:
+        """Upload the piece that has grown, then further ones."""
+        if end > self._last.end:
             with open_journal(self._folder / JOURNAL) as journal:
-                for begin, segment in journal.compressed:
-                    fits = begin + segment.size <= end and segment.size <= MAX_PIECE_SIZE
-                    if fits and begin in self._begins - self._segments:
-                        self._put_segment(journal, begin, segment, end)
                 self._put_pieces(journal, end)
 
-    def _put_segment(self, journal: OpenJournal, begin: int, segment: Segment, end: int) -> None:
-        """Upload a segment as it is. Readers use it in place of the pieces that had its lines before."""
-        piece = JournalPiece(begin, self._lease.number, segment.size, segment=True)
-        if max(self._before, self._last.end) > piece.end:  # lines behind it must be found behind it, too
-            self._last = JournalPiece(piece.end, self._lease.number, 0)
-            self._put_pieces(journal, end)
-        self._lease.check()
-        self._store.write(f"{self._run}/{piece.name}", read_file(segment.path, MAX_PIECE_SIZE))
-        self._segments.add(begin)
-        self._begins.add(piece.end)
-        if self._last.begin < piece.end:
-            self._last = JournalPiece(piece.end, self._lease.number, 0)
-
     def _put_pieces(self, journal: OpenJournal, end: int) -> None:
-        """Upload the piece that has grown, then further ones."""
         while end > self._last.end:
             begin, lease, size, _ = self._last
             if size >= PIECE_BYTES:
@@ -247,5 +341,4 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             self._stop_if_lost()
             piece = JournalPiece(begin, lease, len(data))
             self._store.write(f"{self._run}/{piece.name}", data)
-            self._begins.add(begin)
             self._last = piece

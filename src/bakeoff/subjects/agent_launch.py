@@ -16,8 +16,7 @@ from bakeoff.sandbox.untrusted_files import open_folder, write_below
 from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.subjects.agent_program import last_words
 from bakeoff.subjects.agent_run import MAX_OUTPUT_LENGTH, AgentRun
-from bakeoff.subjects.folder_changes import Tree, changes_between, read_tree
-from bakeoff.subjects.opened_files import files_read, mark_unread
+from bakeoff.subjects.folder_changes import Tree, changes_between, files_read, mark_unread, read_tree
 from bakeoff.toolchains.commands import BroughtFiles
 
 GRACE_SECONDS = 60.0

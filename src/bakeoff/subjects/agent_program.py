@@ -1,8 +1,9 @@
-"""Ask an agent's program for its version, and try whether a sandbox can start it."""
+"""Ask an agent's program for its version, try whether a sandbox can start it, and read the user's login for it."""
 
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,15 +11,16 @@ from pathlib import Path
 from bakeoff._kernel.temporary import temporary_folder
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Sandbox
-from bakeoff.sandbox import open_place
+from bakeoff.sandbox import open_place, take
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.sandbox.environment import inherited, search_path
 from bakeoff.sandbox.programs import program_path, program_roots, said_by
+from bakeoff.storage.redaction import SHORTEST, secrets_in
 from bakeoff.subjects.agent_definition import AgentDefinition
 
 _SECONDS = 15.0
 _TRIAL_SECONDS = 60.0  # to print a version in a sandbox: some programs unpack themselves first
-_LONGEST, _MAX_WORDS_LENGTH = 100, 300
+_MAX_VERSION_LENGTH, _MAX_WORDS_LENGTH = 100, 300
 _ERROR = re.compile(r"(?:\w*(?:Error|Exception)\b[^:]*|error|fatal)(?:\s*\[[\w-]+\])?: \S", re.IGNORECASE)
 _QUIET = {"NO_COLOR": "1", "CI": "1"}
 _LOOK = """\
@@ -33,6 +35,15 @@ shift
 [ "$1" != -S ] || shift
 command -v -- "$1"
 """
+
+_MAX_BYTES = 4 * 1024 * 1024
+_MAX_FILES = 200
+_MAX_SECRETS = 64  # all output is searched for each of them, in many encodings
+_MAX_SECRET_LENGTH = 16_384
+_ASSIGNED = re.compile(r"""([\w.-]+)["']?\s*[:=]\s*["']?([^\s"',;]+)""")
+_WORD = re.compile(r"""[^\s"',;]+""")
+_RUN = re.compile(r"[A-Za-z0-9_]{16,}")  # longer than words; names of models and dates have separators
+_ADDRESS = re.compile(r"(https?://[^?@]*|[/~][^?@=]*)")
 
 
 def is_installed(program: str, image: DockerSandbox | None = None) -> bool:
@@ -108,7 +119,7 @@ def _asked(command: tuple[str, ...]) -> str | None:
 def first_line(said: str) -> str | None:
     """Return the first line that a program prints, as its version."""
     lines = said.strip().splitlines()
-    return (_printable(lines[0])[:_LONGEST] or None) if lines else None
+    return (_printable(lines[0])[:_MAX_VERSION_LENGTH] or None) if lines else None
 
 
 def last_words(said: str) -> str:
@@ -120,3 +131,57 @@ def last_words(said: str) -> str:
 
 def _printable(line: str) -> str:
     return "".join(char for char in line if char.isprintable())
+
+
+def login_files(paths: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the files of the login that the user allows the agent to have."""
+    patterns = [pattern for path in paths for pattern in (path, f"{path}/**")]
+    return take(Path.home(), patterns, max_bytes=_MAX_BYTES, max_files=_MAX_FILES).files if patterns else {}
+
+
+def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the texts that are named like a secret or look like one, by the files they stand in."""
+    found: dict[str, tuple[bool, str]] = {}
+    for path, content in files.items():
+        for name, text in _texts(content):
+            called = bool(secrets_in({name: text}))
+            if SHORTEST <= len(text) <= _MAX_SECRET_LENGTH and (called or looks_secret(text)):
+                found.setdefault(text, (not called, path))
+    first = sorted(found, key=lambda text: found[text][0])[:_MAX_SECRETS]
+    return {f"{found[text][1]}.{number}": text for number, text in enumerate(first, start=1)}
+
+
+def looks_secret(text: str) -> bool:
+    """Return whether the text is one word with a long run of letters and digits."""
+    if any(character.isspace() for character in text) or is_address(text):
+        return False
+    runs = _RUN.findall(text)
+    return any(re.search("[A-Za-z]", run) and re.search("[0-9]", run) for run in runs)
+
+
+def is_address(text: str) -> bool:
+    """Return whether the text is a URL or a path without a password and a query."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
+def _texts(content: bytes) -> Iterator[tuple[str, str]]:
+    """Yield every text with its name, from JSON or from lines of another format."""
+    text = content.decode(errors="replace")
+    try:
+        yield from _members(json.loads(text))
+    except (ValueError, RecursionError):
+        words = _WORD.findall(text)
+        yield from _ASSIGNED.findall(text)
+        yield from (("token" if len(words) == 1 else "", word) for word in words)  # some files hold nothing but a token
+
+
+def _members(data: object) -> Iterator[tuple[str, str]]:
+    queue = [("", data)]
+    while queue:
+        name, item = queue.pop()
+        if isinstance(item, str):
+            yield name, item
+        elif isinstance(item, dict):
+            queue.extend((str(key), value) for key, value in item.items())
+        elif isinstance(item, list):
+            queue.extend((name, value) for value in item)

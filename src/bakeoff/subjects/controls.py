@@ -1,22 +1,29 @@
-"""Control subjects, whose results are known beforehand: `nop`, `oracle` and `cheat`.
+"""Control subjects, whose results are known beforehand: `nop`, `oracle`, `cheat` and `scripted`.
 
 `nop` does nothing: a case that it passes measures nothing. `oracle` gives the reference: a case it fails is broken.
 `cheat` tries to pass without solving anything: every attack must end as `fail` or `timeout`. An attack is a function
 from the case to what the cheat hands in. The attacks here need only files and an answer; doors add their own with
-`Registry.with_attacks`.
+`Registry.with_attacks`. `scripted` is the fake subject for tests, which can answer, spend, wait, hang and fail.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
-from bakeoff._kernel.model import FrozenModel
-from bakeoff.errors import UsageError
+from bakeoff._kernel.files import read_file
+from bakeoff._kernel.imports import import_target
+from bakeoff._kernel.model import FrozenModel, first_problem
+from bakeoff._kernel.threads import call
+from bakeoff.errors import BudgetError, InfraError, SubjectError, UsageError
 from bakeoff.plan import Case, Files, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Task
-from bakeoff.record import Transcript
+from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
+
+_ERRORS = {"infra": InfraError, "subject": SubjectError, "budget": BudgetError, "bug": ZeroDivisionError}
 
 
 class _WithoutOptions:
@@ -98,6 +105,8 @@ class CheatOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Cheat:
+    """A control that tries to pass a case by one attack."""
+
     attack: Attack
 
     @classmethod
@@ -114,3 +123,113 @@ class Cheat:
 
 def _solution_names(case: Case) -> list[str]:
     return [name for name in case.collect if not set(name) & set("*?[")]
+
+
+class ToolUse(FrozenModel):
+    name: str
+    arguments: dict[str, JsonValue] = {}
+
+
+class ScriptedAnswer(FrozenModel):
+    """What to do in one attempt, in this order: spend, wait, fail, call tools, write files, answer."""
+
+    output: JsonValue = None
+    files: Files = {}
+    usage: Usage = NO_USAGE
+    seconds: float = 0.0
+    breaks: Literal["infra", "subject", "budget", "bug"] | None = None
+    tools: tuple[ToolUse, ...] = ()
+
+
+Scenario = str | ScriptedAnswer | tuple[str | ScriptedAnswer, ...]
+"""One answer for every round, or a list with one answer per round; the last one is repeated."""
+
+
+class Script(FrozenModel):
+    """Answers by case id."""
+
+    answers: dict[str, Scenario] = {}
+    default: Scenario | None = None
+
+    def writes_files(self) -> bool:
+        scenarios = (*self.answers.values(), self.default)
+        answers = [answer for item in scenarios for answer in (item if isinstance(item, tuple) else (item,))]
+        return any(isinstance(answer, ScriptedAnswer) and answer.files for answer in answers)
+
+    def answer(self, case_id: str, round_: int) -> ScriptedAnswer:
+        scenario = self.answers.get(case_id, self.default)
+        if scenario is None:
+            raise InfraError(f"the script has no answer for case {case_id!r} and no default")
+        if isinstance(scenario, tuple):
+            scenario = scenario[min(round_, len(scenario) - 1)] if scenario else ScriptedAnswer()
+        return ScriptedAnswer(output=scenario) if isinstance(scenario, str) else scenario
+
+
+class ScriptedOptions(Script):
+    file: Path | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedSubject:
+    """Answers from a script, or from a function `(task) -> str | Answer`."""
+
+    script: Script = field(default_factory=Script)
+    function: Callable[[Task], str | ScriptedAnswer] | None = None
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(workspace=self.function is not None or self.script.writes_files())
+
+    @classmethod
+    def from_spec(cls, spec: SubjectSpec) -> Self:
+        options = read_options(spec, ScriptedOptions)
+        if options.target is not None:
+            return cls(function=import_target(options.target, describe(spec)))
+        if options.file is not None:
+            return cls(read_script(options.file, describe(spec)))
+        if not options.answers and options.default is None:
+            raise UsageError(f"{describe(spec)}: give it answers, a default, a file or a target")
+        return cls(options)
+
+    def check(self, case: Case) -> str | None:
+        if self.function is not None or self.script.default is not None or case.id in self.script.answers:
+            return None
+        return "the script has no answer for it and no default: add one of them"
+
+    async def attempt(self, task: Task) -> Transcript:
+        answer = await self._answer(task)
+        if answer.usage != NO_USAGE:
+            task.spend(answer.usage)
+        await asyncio.sleep(answer.seconds)
+        if answer.breaks:
+            raise _ERRORS[answer.breaks]("as the script says")
+        calls = tuple([await _use(tool, task) for tool in answer.tools])
+        if answer.files:
+            task.workspace.write(answer.files)
+        steps = (Step(parts=calls, usage=answer.usage),) if calls else ()
+        return Transcript(output=answer.output, steps=steps, usage=answer.usage)
+
+    async def _answer(self, task: Task) -> ScriptedAnswer:
+        if self.function is None:
+            return self.script.answer(task.case_id, task.round)
+        answer = await call(self.function, task)
+        return ScriptedAnswer(output=answer) if isinstance(answer, str) else answer
+
+
+async def _use(wanted: ToolUse, task: Task) -> ToolCall:
+    called = ToolCall(name=wanted.name, arguments=wanted.arguments)
+    tools = {tool.name: tool for tool in task.tools}
+    if wanted.name not in tools:
+        return called.model_copy(update={"error": f"no such tool among {sorted(tools)}"})
+    return called.model_copy(update={"result": await tools[wanted.name].call(wanted.arguments)})
+
+
+def read_script(path: Path, who: str) -> Script:
+    """Read a script from a JSON file. Errors name the file."""
+    try:
+        return Script.model_validate_json(read_file(path, pipes=True))
+    except OSError as error:
+        raise UsageError(f"{who}: script {path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise UsageError(f"{who}: script {path}: {first_problem(error)}") from error

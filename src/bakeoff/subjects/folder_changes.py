@@ -1,16 +1,22 @@
-"""Read the texts of a folder, and compare two states of it. Used for exercises and for what an agent left."""
+"""Read the texts of a folder, compare two states of it, and find out which of its files an agent has opened.
+
+A file counts as opened if the kernel has changed the time at which it was last read, whatever the agent says. File
+systems that are mounted with `noatime` keep no such time: then nothing is claimed. An agent may have put
+links and pipes in place of the files, so all files are opened as untrusted ones.
+"""
 
 import difflib
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from bakeoff._kernel.files import pattern_problem
 from bakeoff.sandbox import TakenFiles, take
-from bakeoff.sandbox.untrusted_files import open_folder
+from bakeoff.sandbox.untrusted_files import open_below, open_folder
 
 PASSED_OVER = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".venv"}
@@ -31,6 +37,8 @@ _STEERING = (
 )
 """Names that test runners and readers of their reports look for."""
 _ALIKE = re.compile(r"\.pth$|\.config\.|test|spec|(^|/)\.")
+
+_LONG_AGO = 1  # seconds; older than any change, so that also `relatime` notes the next time a file is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,10 @@ def _special(name: str) -> bool:
 
 
 def changes_between(before: Tree, after: Tree) -> Changes:
+    """Return what changed from one state of a folder to another, with a patch of the texts.
+
+    Files that are new and refused, such as links, are listed apart. A folder that is not read counts as added.
+    """
     added = sorted(after.files.keys() - before.files.keys())
     removed = sorted(before.files.keys() - after.files.keys() - after.refused.keys())
     changed = sorted(
@@ -146,3 +158,38 @@ def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """Return a patch of the files in `after` only."""
     differing = [name for name in sorted(after) if before.get(name) != after[name]]
     return cut_patch("".join(_diff(name, before.get(name), after[name]) for name in differing))
+
+
+def mark_unread(folder: Path, names: Iterable[str]) -> bool:
+    """Note that files have not been read yet. Return whether the file system will notice when they are."""
+    marked = [name for name in names if _forget(folder, name)]
+    noticed = any(_is_read(folder, name, now=True) for name in marked)
+    for name in marked:
+        _forget(folder, name)
+    return noticed
+
+
+def files_read(folder: Path, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the files that were read since. One that is no longer there is not among them."""
+    return tuple(name for name in names if _is_read(folder, name))
+
+
+@contextmanager
+def _opened(folder: Path, name: str) -> Iterator[int]:
+    with open_folder(folder) as root, open_below(root, name) as file:
+        yield file
+
+
+def _forget(folder: Path, name: str) -> bool:
+    """Set the time of the last reading back. Return whether there is such a file."""
+    with suppress(OSError), _opened(folder, name) as file:
+        os.utime(file, ns=(_LONG_AGO * 10**9, os.fstat(file).st_mtime_ns))
+        return True
+    return False
+
+
+def _is_read(folder: Path, name: str, *, now: bool = False) -> bool:
+    """Return whether a file was read since it was marked. With `now`, it is read first."""
+    with suppress(OSError), _opened(folder, name) as file:
+        return (not now or bool(os.read(file, 1))) and os.fstat(file).st_atime > _LONG_AGO
+    return False

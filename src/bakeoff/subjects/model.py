@@ -12,7 +12,7 @@ from bakeoff._kernel.imports import import_object
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.mcp import McpHub, OpenHub, ServerSpec, parse_mcp_option
-from bakeoff.mcp.variables import secrets_of, with_variables
+from bakeoff.mcp.servers import secrets_of, with_variables
 from bakeoff.models.access import OpenProvider, ProviderAccess
 from bakeoff.models.caller import Caller
 from bakeoff.models.conversation import Conversation, begin, converse

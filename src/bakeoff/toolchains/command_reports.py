@@ -1,4 +1,4 @@
-"""Make a track's test command report each test, and read what it reports.
+"""Make test commands report each test, and read what they report: JUnit XML, or what the runner of a track prints.
 
 The report comes from where the candidate is, so a candidate can forge it. It shows, though, that tests ran: the exit
 code is also 0 if an answer ends the process before the first of them.
@@ -8,21 +8,28 @@ import json
 import re
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
+from xml.etree import ElementTree
 
 from pydantic import BaseModel
 
-from bakeoff.protocols import Completed
-from bakeoff.toolchains.junit import read_junit
-from bakeoff.toolchains.outcome import TestOutcome, TestRun, TestState, last_output, without_colours
+from bakeoff.errors import GraderError
+from bakeoff.plan import Limits
+from bakeoff.protocols import Command, Completed, Sandbox
+from bakeoff.sandbox import open_place, put_files, take
+from bakeoff.toolchains.outcome import TestOutcome, TestRun, TestState, last_output, stopped_by_limit, without_colours
 from bakeoff.toolchains.tracks import CPP, GO, JAVA, RUST, Track
+
+MAX_REPORT_SIZE = 16 << 20
+LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=1024, output_kb=4096)
+_MAX_MESSAGE_LENGTH = 4000
 
 Reader = Callable[[str], list[TestOutcome]]
 """Reads the tests of a report. Raises `ValueError` if it is none."""
-
 _MESSAGE = 4000  # characters
 _PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 _TESTS_BY_SCRIPT = re.compile(r"(?:(?:corepack\s+)?(?:yarn|pnpm)|(npm))(?:\s+run)?\s+test")
@@ -31,6 +38,110 @@ _RUST_TEST = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED|igno
 _RUST_MESSAGE = re.compile(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", re.MULTILINE | re.DOTALL)
 _CATCH_PASSED = re.compile(r"^All tests passed \(.* in (\d+) test cases?\)", re.MULTILINE)
 _CATCH_FAILED = re.compile(r"^test cases: +(\d+) +\|", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class JunitToolchain:
+    """The resource that runs `argv` in the folder of the files, where it writes its report.
+
+    A canary has to be in the language of the tests, so the suite brings its own: `canary` is the name of a test that
+    must fail. A suite without one is trusted without one.
+    """
+
+    sandbox: Callable[[], Sandbox]
+    argv: tuple[str, ...]
+    report: str
+    canary: str | None = None
+    limits: Limits = LIMITS
+
+    @property
+    def key(self) -> str:
+        return f"junit {self.report} {self.canary or ''} {' '.join(self.argv)}"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["OpenJunit"]:
+        yield OpenJunit(self.sandbox(), self)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJunit:
+    """Run the command once for each candidate, in a folder of its own."""
+
+    sandbox: Sandbox
+    toolchain: JunitToolchain
+
+    async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run the command in a new folder with these files, and return the tests of its report.
+
+        Raise `GraderError` if the command is not on the machine: that is no fault of the candidate.
+        """
+        del tests  # the command knows its tests
+        chosen = self.toolchain
+        async with open_place() as place:
+            put_files(place, {name: text.encode() for name, text in files.items() if name != chosen.report})
+            done = await self.sandbox.run(Command(chosen.argv, place, seconds, chosen.limits, graded=True))
+            taken = take(place.work, [chosen.report], max_bytes=MAX_REPORT_SIZE, max_files=1)
+        if done.exit_code == 127 and done.stop == "exited":
+            raise GraderError(f"{chosen.argv[0]!r} cannot be run here: {last_output(done)}")
+        if done.stop != "exited":
+            return stopped_by_limit(done)
+        written = next(iter(taken.files.values()), None)
+        if written is None:
+            error = f"no {chosen.report} was written; exit code {done.exit_code}: {last_output(done)}"
+            return TestRun(error=error, seconds=done.seconds)
+        return self._check(written.decode(errors="replace"), done)
+
+    def _check(self, report: str, done: Completed) -> TestRun:
+        try:
+            reported = read_junit(report)
+        except ValueError as problem:
+            return TestRun(error=f"{self.toolchain.report} is not a JUnit report: {problem}", seconds=done.seconds)
+        canary = self.toolchain.canary
+        tests = tuple(test for test in reported if test.name != canary)
+        seen = canary is None or [test.state for test in reported if test.name == canary] == ["failed"]
+        tampered, error = None, None
+        if not seen:
+            tampered = f"{canary!r}, which must fail, was not seen failing"
+        elif done.exit_code != 0 and not any(test.state == "failed" for test in reported):
+            tampered = f"every test is reported as passed, but the exit code is {done.exit_code}"
+        if not tests:
+            error = f"no test ran; exit code {done.exit_code}: {last_output(done)}"
+        return TestRun(tests=tests, error=error, seconds=done.seconds, tampered=tampered)
+
+
+def read_junit(text: str) -> list[TestOutcome]:
+    """Return the tests of a report that may be hostile. Raise `ValueError` if it is no report."""
+    return [_outcome(test) for test in testcases_in(text)]
+
+
+def testcases_in(text: str) -> list[ElementTree.Element]:
+    """Return the `testcase` elements of a report that may be hostile. Raise `ValueError` if it is no report."""
+    if len(text) > MAX_REPORT_SIZE:
+        raise ValueError(f"it has {len(text)} characters, more than {MAX_REPORT_SIZE}")
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise ValueError("it declares entities")
+    try:
+        root = ElementTree.fromstring(text)  # noqa: S314 - entities are refused above
+    except ElementTree.ParseError as error:
+        raise ValueError(str(error)) from error
+    return list(root.iter("testcase"))
+
+
+def _outcome(test: ElementTree.Element) -> TestOutcome:
+    name = " > ".join(part for part in (test.get("classname"), test.get("name")) if part)
+    state: TestState = "passed"
+    message = ""
+    for child in test:
+        if child.tag in {"failure", "error"}:
+            state, message = "failed", child.get("message") or (child.text or "").strip()
+        elif child.tag == "skipped" and state == "passed":
+            state, message = "skipped", child.get("message") or ""
+    try:
+        seconds = float(test.get("time") or 0)
+    except ValueError:
+        seconds = 0.0
+    seconds = seconds if 0 <= seconds < 1e9 else 0.0
+    return TestOutcome(name=name, state=state, message=message[:_MAX_MESSAGE_LENGTH], seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +156,13 @@ class CommandReport:
 
     @classmethod
     def wanted(cls, command: str, track: Track, files: Mapping[str, str]) -> "CommandReport":
+        """Return how a command of a track is made to report its tests.
+
+        Args:
+            command: The command as the track writes it, without its installing part.
+            track: The track, whose runner tells the format of the report.
+            files: The files of the exercise; `package.json` tells whether a script runs Jest.
+        """
         name = f"report-{secrets.token_hex(8)}"
         if command in _PRINTED:
             printing, read = _PRINTED[command]
@@ -132,7 +250,7 @@ def _read_jest(text: str) -> list[TestOutcome]:
 
 
 def _read_go(text: str) -> list[TestOutcome]:
-    """Read the events of `go test -json`. A test that began and did not end is none."""
+    """Read the events of `go test -json`. A test that began and did not end is left out."""
     states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
     printed, ended = defaultdict[str, list[str]](list), dict[str, TestState]()
     for event in map(json_object, text.splitlines()):

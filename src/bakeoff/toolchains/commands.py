@@ -1,8 +1,9 @@
-"""Run a track's own test command, for users who want exactly what the track does.
+"""Run a track's own test command, for users who want exactly what the track does, and bring packages to agents.
 
-Its installing part runs once, with a network and without any candidate. The tests then run without a network. A command
-tells little: its exit code, and a report if we know its runner. Both come from where the candidate is, so they are only
-a claim. `bakeoff.grading` has our own runner of the language confirm it, with perturbed twins of the tests.
+The installing part of a command runs once, with a network and without any candidate. The tests then run without a
+network. A command tells little: its exit code, and a report if we know its runner. Both come from where the candidate
+is, so they are only a claim. `bakeoff.grading` has our own runner of the language confirm it, with perturbed twins of
+the tests. Agents that run an exercise's tests themselves get the installed packages linked into their workspace.
 """
 
 import asyncio
@@ -11,24 +12,25 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError
-from bakeoff.plan import Limits
+from bakeoff.plan import Grading, Limits
 from bakeoff.protocols import Command, Place, Sandbox
 from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
 from bakeoff.sandbox.environment import search_path
 from bakeoff.sandbox.programs import program_path, program_roots, said_by, without_homes
-from bakeoff.toolchains.command_reports import CommandReport, json_object
-from bakeoff.toolchains.install import Say, install_once, output_of
-from bakeoff.toolchains.junit import MAX_REPORT_SIZE
+from bakeoff.toolchains.command_reports import MAX_REPORT_SIZE, CommandReport, json_object
+from bakeoff.toolchains.install import JEST_SOURCES, Say, install_jest, install_once, output_of, quiet
 from bakeoff.toolchains.outcome import TestRun, last_output, stopped_by_limit
-from bakeoff.toolchains.tracks import Track
+from bakeoff.toolchains.tracks import TRACKS, Track
 
 LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=2048, output_kb=4096)
 INSTALL_SECONDS = 900.0
@@ -61,10 +63,13 @@ _COMPILERS = {"GOTOOLCHAIN": "local", "GOPROXY": "off", "CARGO_NET_OFFLINE": "tr
 _DESCRIPTIVE = ("name", "description", "version", "author", "contributors", "keywords", "repository")
 _NAME = "exercise"
 
+_MODULES = "node_modules"
+_SETTINGS = "tsconfig.json"
+
 
 @dataclass(frozen=True, slots=True)
 class BroughtFiles:
-    """Tell which paths and variables a command in the workspace needs to use the packages there."""
+    """The paths and variables that a command in the workspace needs to use the packages there."""
 
     readable: tuple[Path, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -230,3 +235,64 @@ async def _registry_settings() -> dict[str, str]:
 def _offline_settings(installed: Path | None) -> dict[str, str]:
     settings = {**_MANAGERS, "COREPACK_ENABLE_NETWORK": "0", "YARN_ENABLE_NETWORK": "0", "CI": "1"}
     return settings | ({} if installed is None else {"COREPACK_HOME": str(installed / "corepack")})
+
+
+class OpenPackages(Protocol):
+    """Puts packages into a workspace in which nothing has run yet."""
+
+    async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPackages:
+    """The resource that puts the packages of a track's tests into workspaces, without a copy and read-only.
+
+    Args:
+        sandbox: Makes the sandbox that a command installs in.
+        track: The language of the exercises.
+        command: The command that tests them, if it is not our own runner; its first part installs.
+    """
+
+    sandbox: Callable[[], Sandbox]
+    track: Track
+    command: str | None = None
+
+    @property
+    def key(self) -> str:
+        return f"packages {self.track.slug}{f' by {self.command}' if self.command else ''}"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[OpenPackages]:
+        if self.command is not None:
+            yield CommandRunner(self.sandbox(), self.track, self.command, quiet)
+        else:
+            yield JestPackages(await install_jest(quiet) / _MODULES)
+
+
+@dataclass(frozen=True, slots=True)
+class JestPackages:
+    """Jest, Babel and TypeScript in the versions that grade. An exercise without TypeScript settings gets the usual."""
+
+    modules: Path
+
+    async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
+        await asyncio.to_thread(self._put, place, files)
+        return BroughtFiles((self.modules,))
+
+    def _put(self, place: Place, files: Mapping[str, str]) -> None:
+        if _SETTINGS not in files:
+            put_files(place, {_SETTINGS: (JEST_SOURCES / _SETTINGS).read_bytes()})
+        link = place.work / _MODULES
+        if not link.exists():
+            link.symlink_to(self.modules)
+
+
+def packages_of(grading: Grading | None, sandbox: Callable[[], Sandbox]) -> AgentPackages | None:
+    """Return the resource that lets agents run the tests of a case; None if they need no packages, or none is known."""
+    if grading is None or grading.track not in TRACKS:
+        return None
+    track = TRACKS[grading.track]
+    if grading.command:
+        needed = track.programs or split_command(grading.command[0])[0] is not None
+        return AgentPackages(sandbox, track, grading.command[0]) if needed else None
+    return AgentPackages(sandbox, track) if track.runner == "jest" else None

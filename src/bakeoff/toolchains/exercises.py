@@ -1,18 +1,109 @@
-"""Test exercises of any track: with our own Jest or pytest, or with a command."""
+"""Test exercises of any track: with our own Jest or pytest, or with a command.
 
+TypeScript is tested with Jest in worker processes that were made ready before the candidate came. A compiler that is
+kept turns TypeScript into scripts with Babel and runs none of them. A worker has Jest's runner, assertions, mocks and
+timers loaded, takes one job and ends. Tests that need more of Jest (mocked modules, snapshots, further packages, files)
+get a whole `jest`. Types are checked, and type tests run, without running the answer.
+"""
+
+import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from bakeoff.errors import GraderError, InfraError, UsageError
-from bakeoff.protocols import Sandbox
+from bakeoff.protocols import Command, Sandbox
+from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.commands import CommandRunner
 from bakeoff.toolchains.install import Say, install_jest, permission_flags, pytest_folders, quiet
-from bakeoff.toolchains.jest import OpenJest
-from bakeoff.toolchains.outcome import Grader, TestRun
+from bakeoff.toolchains.outcome import Grader, TestRun, run_each
 from bakeoff.toolchains.pytest_runner import OpenPytest
-from bakeoff.toolchains.tracks import RUNNER_FILES, TYPESCRIPT, Track, is_outside_tests
-from bakeoff.toolchains.type_checks import TypeChecker
+from bakeoff.toolchains.tracks import RUNNER_FILES, TYPESCRIPT, Track, is_outside_tests, matches
+from bakeoff.toolchains.workers import COMPILER_LIMITS, Peer, PeerGone, WorkerPool, parse_answer
+
+TYPE_TESTS = ("*.tst.*",)
+_NAMED = 3
+_FAILURE = re.compile(r"^Error: (.+)$(?s:.*?)^ +at (?:\./)?(.+)$", re.MULTILINE)
+
+
+class TypeChecker:
+    """Keep a process with TypeScript in it. It is started when it is first needed, and `close` ends it.
+
+    Args:
+        sandbox: Where the process runs.
+        toolchain: The installed folder with its script.
+    """
+
+    def __init__(self, sandbox: Sandbox, toolchain: Path) -> None:
+        self._sandbox, self._toolchain = sandbox, toolchain
+        self._peer: Peer | None = None
+        self._asking = asyncio.Lock()
+
+    async def check(self, files: Mapping[str, str], seconds: float) -> str | None:
+        """Return the type errors in these files and the type tests that fail as one text, or None if there are none."""
+        errors = await self._compile(files, seconds)
+        if errors is None and any(matches(name, TYPE_TESTS) for name in files):
+            return await self._run_type_tests(files, seconds)
+        return errors
+
+    async def _compile(self, files: Mapping[str, str], seconds: float) -> str | None:
+        """Return what the compiler finds.
+
+        Types can be written that take forever. Such a check ends with an error, and the next answer gets a new process.
+        A process that ended had served others before, so the answer is checked once more, by a new one.
+        """
+        async with self._asking:
+            for _ in range(2):
+                try:
+                    found = parse_answer(await self._started().ask(dict(files), seconds=seconds))
+                    return _told(found["errors"], found["count"]) if found["count"] else None
+                except TimeoutError:
+                    await self._end()
+                    return f"type errors: its types were not checked within {seconds:g} s"
+                except PeerGone:
+                    await self._end()
+                except BaseException:
+                    await self._end()
+                    raise
+        return "type errors: TypeScript ended while it checked the types"
+
+    async def _run_type_tests(self, files: Mapping[str, str], seconds: float) -> str | None:
+        async with open_place() as place:
+            put_files(place, {name: text.encode(errors="replace") for name, text in files.items()})
+            (place.work / "node_modules").symlink_to(self._toolchain / "node_modules")
+            argv = ("node", str(self._toolchain / "node_modules" / "tstyche" / "build" / "bin.js"))
+            env = {"TSTYCHE_NO_COLOR": "true", "TSTYCHE_STORE_PATH": str(place.tmp)}
+            command = Command(argv, place, seconds, COMPILER_LIMITS, env, readable=(self._toolchain,), graded=True)
+            done = await self._sandbox.run(command)
+        if done.stop != "exited":
+            return f"type errors: its type tests were ended by the {done.stop} limit"
+        if done.exit_code == 0:
+            return None
+        printed = done.stderr.decode(errors="replace")
+        failures = [f"{place}: {what}" for what, place in _FAILURE.findall(printed)]
+        return _told(failures or [printed.strip()[-1000:] or "the type tests fail"], len(failures))
+
+    def _started(self) -> Peer:
+        if self._peer is None:
+            argv = ("node", str(self._toolchain / "types.cjs"))
+            self._peer = Peer(self._sandbox, argv, readable=(self._toolchain,), limits=COMPILER_LIMITS)
+        return self._peer
+
+    async def _end(self) -> None:
+        if self._peer is not None:
+            peer, self._peer = self._peer, None
+            await peer.close()
+
+    async def close(self) -> None:
+        async with self._asking:
+            await self._end()
+
+
+def _told(errors: list[str], count: int) -> str:
+    more = f"; and {count - _NAMED} more" if count > _NAMED else ""
+    return f"type errors: {'; '.join(errors[:_NAMED])}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +136,7 @@ class ExerciseToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenExercises"]:
+        """Install what the track needs, and yield what runs its tests."""
         sandbox = self.sandbox()
         async with AsyncExitStack() as stack:
             if self.command is None:
@@ -96,6 +188,7 @@ class OpenExercises:
     types: TypeChecker | None = None
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run the tests of an exercise, without the marks by which its track skips later tests."""
         missing = [name for name in tests if name not in files]
         if missing or not tests:
             raise GraderError(f"the exercise has no test file {', '.join(missing)}".rstrip())
@@ -109,3 +202,19 @@ class OpenExercises:
         """Return the type errors of a folder with an answer, or None if it has none or the language has no types."""
         given = {name: text for name, text in files.items() if not is_outside_tests(name)}
         return None if self.types is None else await self.types.check(given, seconds)
+
+
+class OpenJest(WorkerPool):
+    """Run the test files of an exercise, each in a worker of its own."""
+
+    worker_script, compiler_script, whole_script = "worker.cjs", "compiler.cjs", "fresh.cjs"
+
+    async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run each test file in a warm worker, or in a whole Jest if it needs one. `seconds` is for all of them."""
+
+        async def run_file(entry: str, limit: float) -> TestRun:
+            question = {"files": dict(files), "entry": entry, "tests": list(tests)}
+            run = await self.run_warm(question, limit)
+            return await self.run_whole(files, entry, limit) if run is None else run
+
+        return await run_each(run_file, TYPESCRIPT.tests_among(tests, files), seconds)

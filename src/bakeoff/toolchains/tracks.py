@@ -1,25 +1,34 @@
-"""Describe tracks: the languages of exercises, how their tests run, and which file names belong to tests and tools."""
+"""Describe tracks: the languages of exercises, how their tests run, and which file names belong to tests and tools.
 
+Tracks mark later tests as skipped, to keep learners from seeing all failures at once. These marks are removed here;
+tests that are skipped on purpose stay skipped.
+"""
+
+import ast
 import fnmatch
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Literal
 
 from bakeoff.errors import UsageError
-from bakeoff.toolchains.skips import undo_disabled, undo_later_skips, undo_x_calls
+
+_X_CALLS = re.compile(r"(?<![\w.$'\"])x(it|test|describe)(?=\s*[.(`])")
+_DISABLED = re.compile(r"""@Disabled\("Remove to run test"\)""")
+# `skipIf`, `skipif` and `xfail` say something about the machine or about the test.
+_SKIPS = frozenset({"skip", "unittest.skip", "mark.skip", "pytest.mark.skip"})
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 TEST_PATTERNS = ("*.test.*", "*_test.*", "*.spec.*", "*_spec.*", "test_*", "*Test.*", "*Tests.*", "*-test.*")
 EXAMPLE_STEMS = ("proof.ci", "example", "exemplar", "reference", "proof")
 """Names of the known-good solution in `.meta` for exercises whose configuration does not say."""
-
 RUNNER_FILES = (".meta/config.json", ".meta/test-runner.mjs")
 """Files in `.meta` that a track's own test command may read."""
-
 _TOOL_NAMES = (
     *("package.json", "package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock*", "*.config.*", "tsconfig*.json"),
     *("conftest.py", "sitecustomize.py", "usercustomize.py", "pytest.ini", "tox.ini", "setup.cfg", "setup.py"),
@@ -33,6 +42,55 @@ _STARTS_PROCESSES = re.compile(
     r"\b(?:subprocess|multiprocessing|ProcessPoolExecutor|os\.(?:fork|popen|system|\w*spawn))"
 )
 _TEST_RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "jest", "vitest"})
+_JUNIT = (
+    *("junit-jupiter-api", "junit-jupiter-params", "junit-jupiter-engine", "junit-platform-commons"),
+    *("junit-platform-engine", "junit-platform-launcher", "junit-platform-console", "junit-platform-reporting"),
+    *("opentest4j", "apiguardian-api", "picocli", "univocity-parsers", "assertj-core"),
+)
+
+
+def undo_x_calls(source: str) -> str:
+    """Replace `xit` by `it`, and the like. Tracks do not mark later tests with `.skip`, so that stays."""
+    return _X_CALLS.sub(r"\1", source)
+
+
+def undo_disabled(source: str) -> str:
+    """Remove the annotations of Java's later tests. One with another reason is skipped on purpose."""
+    return _DISABLED.sub("", source)
+
+
+def undo_later_skips(source: str) -> str:
+    """Remove the skip decorators of Python's later tests: those of the last tests, with no active test after them.
+
+    A skipped test between active ones is skipped on purpose. Lines keep their numbers.
+    """
+    try:
+        tests = list(_tests(ast.parse(source), ()))
+    except (SyntaxError, ValueError, RecursionError):
+        return source
+    later = {mark for marks in takewhile(bool, reversed(tests)) for mark in marks}
+    lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", source)  # as Python counts lines: not at form feeds
+    for mark in later:
+        for number in range(mark.lineno - 1, mark.end_lineno or mark.lineno):
+            lines[number] = "\n"
+    return "".join(lines)
+
+
+def _tests(node: ast.AST, around: tuple[ast.expr, ...]) -> Iterator[tuple[ast.expr, ...]]:
+    """Yield the skip decorators of each test, its own and those of its class, in the order of the file."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, _Definition):
+            continue
+        marks = (*around, *(each for each in child.decorator_list if _is_skip(each)))
+        if isinstance(child, ast.ClassDef):
+            yield from _tests(child, marks)
+        elif child.name.startswith("test"):
+            yield marks
+
+
+def _is_skip(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(called) in _SKIPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +193,6 @@ CPP = Track(
     support=("test/catch.hpp", "test/tests-main.cpp"),
     fence="cpp",
 )
-_JUNIT = (
-    *("junit-jupiter-api", "junit-jupiter-params", "junit-jupiter-engine", "junit-platform-commons"),
-    *("junit-platform-engine", "junit-platform-launcher", "junit-platform-console", "junit-platform-reporting"),
-    *("opentest4j", "apiguardian-api", "picocli", "univocity-parsers", "assertj-core"),
-)
 JAVA = Track(
     "java",
     "Java",
@@ -175,7 +228,7 @@ def track_of(slug: str | None, names: Iterable[str]) -> Track:
 
 
 def graded_track(language: str, command: str | None = None) -> Track:
-    """Return the track that grades a language, by slug in any case. Any language will do with a test command."""
+    """Return the track of a language, by its slug in upper or lower case. With a test command, any language is one."""
     name = language.strip().lower()
     track = TRACKS.get(name) or Track(name, language, ())
     if track in GUARDED:
@@ -200,12 +253,12 @@ def missing_programs(track: Track) -> list[str]:
 
 
 def starts_processes(*texts: str) -> bool:
-    """Tell whether tests or a reference in Python start processes, so that answers must be free to do that too."""
+    """Return whether tests or a reference in Python start processes, so that answers must be free to do that too."""
     return any(_STARTS_PROCESSES.search(text) for text in texts)
 
 
 def matches(path: str, patterns: Iterable[str]) -> bool:
-    """Tell whether the last part of a path matches one of the patterns."""
+    """Return whether the last part of a path matches one of the patterns."""
     name = PurePosixPath(path).name
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -215,13 +268,13 @@ def is_test_name(path: str) -> bool:
 
 
 def is_outside_tests(path: str) -> bool:
-    """Tell whether a file lies where no test may see it: `.meta`, `.git`, installed packages."""
+    """Return whether a file lies where no test may see it: `.meta`, `.git`, installed packages."""
     folders = PurePosixPath(path).parts[:-1]
     return any(part.startswith(".") or part in {"node_modules", "__pycache__"} for part in folders)
 
 
 def is_protected_name(path: str) -> bool:
-    """Tell whether tests, configuration or tools would read a file of this name, and not only the solution."""
+    """Return whether tests, configuration or tools would read a file of this name, and not only the solution."""
     pure = PurePosixPath(path)
     hidden = any(part.startswith(".") for part in pure.parts)
     tool = matches(path, _TOOL_NAMES) or pure.stem in _TEST_RUNNERS

@@ -1,25 +1,45 @@
 """Test components with Vitest, in worker processes that were made ready before the candidate came.
 
-The few suites that need what only a whole `vitest run` can do, such as mocked modules and snapshots, get one.
+The few suites that need what only a whole `vitest run` can do, such as mocked modules and snapshots, get one. Suites
+that need layout get a whole Vitest with Chromium for each run: tests and component share a page, and page, browser and
+Vitest are one command in the sandbox, with a folder of their own. The browser starts processes, so neither Node's
+permission model nor the filter that forbids processes can be used. Pictures of components are taken in the same way,
+after grading: they change no verdict.
 """
 
+import base64
+import binascii
+import json
 import re
+import shutil
+from asyncio import Semaphore
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from bakeoff.errors import GraderError
-from bakeoff.plan import Framework
-from bakeoff.protocols import Sandbox
+from bakeoff.errors import GraderError, InfraError
+from bakeoff.plan import Framework, Limits
+from bakeoff.protocols import Command, Sandbox
+from bakeoff.sandbox import open_place, put_files
+from bakeoff.storage.pictures import HEIGHT, MAX_BYTES, WIDTH, BadPictureError, Picture, encode_again
 from bakeoff.toolchains.install import Say, install_vitest, permission_flags, quiet
-from bakeoff.toolchains.outcome import TestRun, ValidationOutcome
+from bakeoff.toolchains.outcome import TestRun, ValidationOutcome, last_output, stopped_by_limit, without_colours
 from bakeoff.toolchains.validators import read_outcome
-from bakeoff.toolchains.workers import PeerGone, WorkerPool, ended_without_answer, parse_answer
+from bakeoff.toolchains.workers import PeerGone, WorkerPool, ended_without_answer, parse_answer, read_last_line
 
 _WHOLE_SECONDS = 30.0  # a whole Vitest takes up to this long before its first test, on a busy machine
 _TEST_FILE = re.compile(r"test\.(?:svelte\.)?[jt]sx?")
 _FRAMEWORKS: Mapping[str, Framework] = {".svelte": "svelte", ".tsx": "react", ".jsx": "react", ".vue": "vue"}
+
+BROWSER_LIMITS = Limits(memory_mb=3072, processes=512, disk_mb=512, output_kb=4096)
+_START_SECONDS = 30.0  # Vite and the browser take up to this long before the first test, on a busy machine
+_NOT_LAUNCHED = "browserType.launch"
+_ALONE = ("--headless", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu")
+# Debian's `chromium` is a script that reads `/etc`, which a sandbox does not show.
+_PROGRAMS = ("/usr/lib/chromium/chromium", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+FONTS = Path("/etc/fonts")
+_SECONDS = 90.0  # for compiling, the start of a browser on a busy machine, and the limits inside
 
 
 def framework_of(component: str) -> Framework:
@@ -42,6 +62,7 @@ class VitestToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenVitest"]:
+        """Install Vitest if it is not there, start the first workers, and yield what runs tests."""
         toolchain, sandbox = await install_vitest(self.say), self.sandbox()
         flags = await permission_flags(sandbox)
         async with AsyncExitStack() as stack:
@@ -84,3 +105,145 @@ class OpenVitest(WorkerPool):
             except PeerGone as gone:
                 why = ended_without_answer(gone.completed, 0.0).error
                 raise GraderError(f"the validator gave no answer: {why}") from gone
+
+
+def find_chromium() -> str:
+    """Return the browser that is installed. Raise `InfraError` if there is none."""
+    found = next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
+    if found is None:
+        raise InfraError(
+            "no Chromium is installed, and suites with `browser = true` run in it: `apt-get install chromium`",
+            permanent=True,
+        )
+    return found
+
+
+async def chromium_in(sandbox: Sandbox) -> str:
+    """Return the browser of a sandbox: the one that is installed here, except in a container, which has its own.
+
+    Raise `InfraError` if there is none.
+    """
+    if sandbox.name != "docker":
+        return find_chromium()
+    search = f'for name in {" ".join(_PROGRAMS)}; do command -v "$name" && exit; done; exit 1'
+    async with open_place() as place:
+        done = await sandbox.run(Command(("/bin/sh", "-c", search), place, 30.0))
+    if not done.ok:
+        raise InfraError(
+            "the image in BAKEOFF_DOCKER_IMAGE has no Chromium, and suites with `browser = true` run in it: "
+            "use an image with the package `chromium`, or `--sandbox bwrap`",
+            permanent=True,
+        )
+    return done.stdout.decode(errors="replace").split("\n", 1)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserToolchain:
+    """The resource that tests components of one framework in Chromium, in `slots` runs at a time."""
+
+    sandbox: Callable[[], Sandbox]
+    slots: int = 1
+    say: Say = quiet
+    framework: Framework = "svelte"
+
+    @property
+    def key(self) -> str:
+        return f"browser-{self.framework}"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator["OpenBrowser"]:
+        sandbox = self.sandbox()
+        chromium = await chromium_in(sandbox)
+        yield OpenBrowser(sandbox, await install_vitest(self.say), self.framework, chromium, Semaphore(self.slots))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBrowser:
+    """Run the tests of components in Chromium."""
+
+    sandbox: Sandbox
+    toolchain: Path
+    framework: Framework
+    chromium: str
+    _slots: Semaphore = field(default_factory=lambda: Semaphore(1))
+
+    async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run the one test file in `tests`."""
+        entry = next((name for name in tests if name in files), None)
+        if entry is None:
+            return TestRun(error=f"there is no {', '.join(tests) or 'test file'}")
+        job = json.dumps({"entry": entry, "framework": self.framework, "chromium": self.chromium}).encode()
+        readable = (self.toolchain, *((FONTS,) if FONTS.is_dir() else ()))
+        async with self._slots, open_place() as place:
+            put_files(place, {name: text.encode() for name, text in files.items()})
+            (place.work / "node_modules").symlink_to(self.toolchain / "node_modules")
+            argv = ("node", str(self.toolchain / "browser.mjs"))
+            limit = seconds + _START_SECONDS
+            command = Command(argv, place, limit, BROWSER_LIMITS, stdin=job, readable=readable, graded=True)
+            done = await self.sandbox.run(command)
+        run = stopped_by_limit(done) if done.stop != "exited" else read_last_line(done)
+        if not run.tests and _NOT_LAUNCHED in (run.error or ""):
+            await self.check_browser()
+        return run
+
+    async def check_browser(self) -> None:
+        """Raise `InfraError` if the browser itself does not start, since a component can also throw what a run says."""
+        argv = (self.chromium, *_ALONE, "--dump-dom", "about:blank")
+        async with open_place() as place:
+            done = await self.sandbox.run(Command(argv, place, _START_SECONDS, graded=True))
+        if not done.ok:
+            raise InfraError(f"{self.chromium} does not start in the {self.sandbox.name} sandbox: {last_output(done)}")
+
+
+@dataclass(frozen=True, slots=True)
+class PictureToolchain:
+    """Takes pictures of components."""
+
+    sandbox: Sandbox
+    toolchain: Path
+    chromium: str
+
+    @classmethod
+    async def ready(cls, sandbox: Sandbox, say: Say = quiet) -> "PictureToolchain":
+        """Install what is needed. Raise `InfraError` if Node or Chromium is missing."""
+        chromium = await chromium_in(sandbox)
+        return cls(sandbox, await install_vitest(say), chromium)
+
+    async def take(
+        self, files: Mapping[str, str], component: str, framework: Framework, props: str | None = None
+    ) -> Picture:
+        """Render a component once, with the properties that the module `props` exports, and return its picture."""
+        if framework == "typescript":
+            return Picture(problem="plain TypeScript has nothing to render")
+        wanted = {"component": component, "props": props, "framework": framework, "chromium": self.chromium}
+        job = {**wanted, "width": WIDTH, "height": HEIGHT, "bytes": MAX_BYTES}
+        readable = (self.toolchain, *((FONTS,) if FONTS.is_dir() else ()))
+        async with open_place() as place:
+            put_files(place, {name: text.encode() for name, text in files.items()})
+            (place.work / "node_modules").symlink_to(self.toolchain / "node_modules")
+            argv = ("node", str(self.toolchain / "picture.mjs"))
+            stdin = json.dumps(job).encode()
+            command = Command(argv, place, _SECONDS, BROWSER_LIMITS, stdin=stdin, readable=readable, graded=True)
+            done = await self.sandbox.run(command)
+        if done.stop != "exited":
+            return Picture(problem=stopped_by_limit(done).error or done.stop)
+        return read_picture(done.stdout) or Picture(problem=f"the browser gave no picture: {last_output(done)}")
+
+
+def read_picture(printed: bytes) -> Picture | None:
+    """Return the picture in the last line that was printed, encoded again; None if there is none."""
+    lines = printed.splitlines()
+    try:
+        found = json.loads(lines[-1]) if lines else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    if isinstance(problem := found.get("problem"), str) and problem:
+        return Picture(problem=without_colours(problem))
+    if not isinstance(encoded := found.get("png"), str):
+        return None
+    try:
+        return Picture(png=encode_again(base64.b64decode(encoded, validate=True), width=WIDTH, height=HEIGHT))
+    except (binascii.Error, ValueError, BadPictureError) as error:
+        return Picture(problem=f"the browser gave no picture that can be shown: {error}")

@@ -13,6 +13,8 @@ from bakeoff.record import Phase, Usage
 from ...report.runs import plan_of, record_of, write_run
 from ...warm_bakeoff import Bakeoff
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def board(bakeoff: Bakeoff) -> Bakeoff:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.record import Verdict
 from bakeoff.subjects.agent_run import agent_run_in
+from bakeoff.verdict import Verdict
 
 from ...models.loopback import Act, Loopback
 from .exercise_runs import CANARY, carried_out, outcome, planned
 from .small_tracks import RIGHT_DOUBLE, agent_file
 
-pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("in_a_folder_of_its_own")]
 
 
 ASKING = f"""\

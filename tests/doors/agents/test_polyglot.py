@@ -12,8 +12,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import HIDDEN
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.commands import CommandRunner, tools_of
-from bakeoff.toolchains.skips import undo_disabled
-from bakeoff.toolchains.tracks import JAVA, RUST
+from bakeoff.toolchains.tracks import JAVA, RUST, undo_disabled
 
 from .small_tracks import DOUBLE, Files, write_files
 

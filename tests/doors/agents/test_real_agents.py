@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 from ...fetched import fetch_package
 from .agent_parts import CANARY, PARTS, Part, user_environment

@@ -12,9 +12,10 @@ from bakeoff.doors.agents.results.read import ExerciseResultReader, parse_result
 from bakeoff.doors.agents.results.write import outdated_files, result_files
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage, Verdict
+from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage
 from bakeoff.report.readers import open_source
 from bakeoff.report.render.markdown import to_markdown
+from bakeoff.verdict import Verdict
 
 DEFINITION = {"name": "mine", "defaultProvider": "p", "install": {"method": "other"}, "command": ["x"]}
 
@@ -325,7 +326,7 @@ def test_an_unfinished_result_has_no_rank_beside_complete_ones() -> None:
 def test_unfinished_results_are_ranked_among_themselves_where_no_other_is_there() -> None:
     files = [unfinished("a", 8, 9, 40), unfinished("b", 0, 9, 40)]
     board = rank_agents(AgentResult(Path("results") / f"{n}.json", file) for n, file in enumerate(files))
-    assert [(one.key, one.standing.best, one.entry.ranked) for one in board] == [
+    assert [(one.key, one.entry.standing.best, one.entry.ranked) for one in board] == [
         ("a-default", 1, True),
         ("b-default", 2, True),
     ]

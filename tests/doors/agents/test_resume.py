@@ -19,6 +19,8 @@ from bakeoff.storage.run_folder import RunFolder
 
 from .small_tracks import Files, agent_file, write_track
 
+pytestmark = pytest.mark.full
+
 EXERCISES, ROUNDS, AGENTS, CALLS, JOBS = 20, 2, 2, 2, 2
 TRIALS = EXERCISES * ROUNDS * AGENTS
 INPUT, OUTPUT = 10, 5
@@ -49,8 +51,6 @@ METERED = {
     "require": ["OPENAI_API_KEY"],
     "meter": {"openai": {"env": {"OPENAI_BASE_URL": "{meterUrl}", "OPENAI_API_KEY": "{meterToken}"}}},
 }
-
-pytestmark = pytest.mark.full
 
 
 @dataclass

@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.agents.exercises import find_exercises
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import PlanError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import HIDDEN
-from bakeoff.record import Verdict
 from bakeoff.sandbox.process import ProcessSandbox
+from bakeoff.verdict import Verdict
 
 from .exercise_runs import CANARY, SOLVE, carried_out, outcome, planned, said, tried
 from .small_tracks import agent_file, bytes_of, overwrite, write_track
 
-pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("in_a_folder_of_its_own")]
 
 
 async def test_the_oracle_solves_everything_and_nop_nothing(track: Path, tmp_path: Path) -> None:

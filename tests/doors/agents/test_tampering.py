@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.agents.tampering import find_tampering
-from bakeoff.record import Verdict
 from bakeoff.subjects.agent_run import AgentRun
 from bakeoff.subjects.folder_changes import patch_of
 from bakeoff.toolchains.outcome import TestRun
+from bakeoff.verdict import Verdict
 
 from .exercise_runs import carried_out, outcome, planned, tried, typescript_case
 from .small_tracks import DOUBLE, overwrite
 
-pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("in_a_folder_of_its_own")]
 
 
 HONEST = {

@@ -13,13 +13,13 @@ from bakeoff.doors.components.suites import find_suites
 from bakeoff.doors.treatments import read_treatments
 from bakeoff.engine.registry import default_registry
 from bakeoff.errors import PlanError, UsageError
-from bakeoff.record import Verdict
-from bakeoff.report.compare.treatments import treatment_effects, treatment_section
+from bakeoff.report.compare.within_run import treatment_effects, treatment_section
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.summary import tallied
 from bakeoff.subjects.agent_run import agent_run_in
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent
-from bakeoff.subjects.opened_files import files_read, mark_unread
+from bakeoff.subjects.folder_changes import files_read, mark_unread
+from bakeoff.verdict import Verdict
 
 from .exercise_runs import SOLVE, carried_out, planned
 from .small_tracks import agent_file, overwrite, write_files

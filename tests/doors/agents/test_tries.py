@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.agents.scoring import tries_section
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.subjects.agent_run import AgentRun, agent_run_in, joined, patch_in
+from bakeoff.verdict import Verdict
 
 from .exercise_runs import SOLVE, carried_out, outcome, planned, said
 from .small_tracks import agent_file, overwrite

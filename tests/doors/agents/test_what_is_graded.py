@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.agents.scoring import accepted_files
-from bakeoff.record import Verdict
 from bakeoff.toolchains.tracks import is_protected_name
+from bakeoff.verdict import Verdict
 
 from .exercise_runs import SOLVE, carried_out, outcome, planned, tried, typescript_case
 from .small_tracks import DOUBLE, RIGHT_DOUBLE, Files, overwrite, with_files, write_track
 
-pytestmark = pytest.mark.usefixtures("in_a_folder_of_its_own")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("in_a_folder_of_its_own")]
 
 
 async def test_new_sources_go_across_and_nothing_else_does(track: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from .small_suites import ADDER, write_suites
 
+pytestmark = pytest.mark.full
+
 Bakeoff = Callable[..., "subprocess.CompletedProcess[str]"]
 QUICK = ("--rounds", "1", "--mutants", "6", "--cheats", "1")
 WEAK = {**ADDER, "test_adder.py": "from adder import add\n\n\ndef test_nothing_to_add():\n    assert add(5, 0) == 5\n"}
@@ -26,7 +28,6 @@ TRACK = {
 }
 
 
-@pytest.mark.full
 def test_an_audit_certifies_suites_and_a_run_can_require_it(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER, weak=WEAK)
     done = bakeoff("audit", *QUICK)  # as `run` and `verify` do, it finds the suites in `tests`
@@ -51,7 +52,6 @@ def test_an_audit_certifies_suites_and_a_run_can_require_it(bakeoff: Bakeoff, tm
     assert "adder is left out: it has changed since its audit" in done.stderr
 
 
-@pytest.mark.full
 def test_a_stub_that_passes_fails_its_audit(bakeoff: Bakeoff, tmp_path: Path) -> None:
     for name, text in TRACK.items():
         path = tmp_path / "track" / name

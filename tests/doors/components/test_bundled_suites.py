@@ -6,11 +6,12 @@ import pytest
 
 from ...warm_bakeoff import Bakeoff
 
+pytestmark = pytest.mark.full
+
 # Effects, runes in the test, other frameworks; a Python one. `bakeoff verify` alone takes all of them.
 SUITES = ("profile-loader", "locale-price", "python-intervals", "react-breadcrumbs", "vue-pager", "typescript-slugs")
 
 
-@pytest.mark.full
 def test_bundled_suites_of_every_kind_are_fit_for_use(bakeoff: Bakeoff, needs_program: Callable[[str], str]) -> None:
     needs_program("node")
     named = [word for name in SUITES for word in ("--suite", name)]

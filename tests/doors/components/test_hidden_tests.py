@@ -3,13 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from bakeoff._kernel.json import CleanJson
 from bakeoff.doors.components.plan import ComponentsRequest, case_of, command_line
 from bakeoff.doors.components.results.steps import TEST_COMPONENT
 from bakeoff.doors.components.suites import discover
 from bakeoff.doors.components.tools import component_tools
-from bakeoff.engine.resources import open_resources
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.grading.cases import graded_case
 from bakeoff.grading.grades import grade_answer
 from bakeoff.grading.references import References
@@ -18,6 +19,8 @@ from bakeoff.options import RunOptions
 from bakeoff.record import TestShares
 
 from .small_suites import ADDER
+
+pytestmark = pytest.mark.full
 
 NUMBERS = range(1, 7)
 TESTS = "from adder import add\n" + "".join(

@@ -9,11 +9,13 @@ from bakeoff.doors.components.sections import components_sections
 from bakeoff.plan import Case, Grading
 from bakeoff.report.blocks import DoorParts
 from bakeoff.report.render.html import read_file_entries
-from bakeoff.report.render.html.entries import IndexEntry, Unreadable
+from bakeoff.report.render.html.index_page import IndexEntry, Unreadable
 from bakeoff.report.render.html.run_page import write_run_page
 
 from ...report.runs import plan_of, record_of, write_run
 from ...warm_bakeoff import Bakeoff
+
+pytestmark = pytest.mark.full
 
 DATA = Path(__file__).parent / "data"
 
@@ -34,7 +36,6 @@ def test_every_form_of_a_result_file_is_in_the_index(results: Path) -> None:
     assert [subject.score for subject in seed.summary.subjects] == [0.5]
 
 
-@pytest.mark.full
 def test_a_file_computed_from_a_run_that_is_here_is_not_there_twice(results: Path, bakeoff: Bakeoff) -> None:
     done = bakeoff("run", "--model", "oracle", "--suite", "python-intervals", "--results", str(results), "--no-open")
     assert done.returncode == 0, done.stderr

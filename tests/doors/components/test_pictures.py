@@ -11,6 +11,8 @@ from ...report.render.html.browser import Chromium
 from ...warm_bakeoff import Bakeoff
 from .small_suites import calling, scripted, write_suites
 
+pytestmark = pytest.mark.full
+
 CARD = {
     "prompt.md": "A card with a greeting.\n",
     "Reference.tsx": (
@@ -46,7 +48,6 @@ async def look(page: Page) -> list[Any]:
     return found
 
 
-@pytest.mark.full
 def test_components_are_pictured_side_by_side_and_a_broken_one_says_why(
     bakeoff: Bakeoff, tmp_path: Path, needs_program: Callable[[str], str]
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bakeoff.doors.components.results.read import parse_result, plan_of, records_of
 from bakeoff.record import Record
 
-pytestmark = pytest.mark.unwatched
+pytestmark = [pytest.mark.full, pytest.mark.unwatched]
 
 
 def name_of(test: Any) -> str:

@@ -16,7 +16,7 @@ from bakeoff.doors.components.results.read import (
 )
 from bakeoff.doors.components.results.steps import read_step
 from bakeoff.errors import RunFolderError
-from bakeoff.record import Part, Reasoning, Record, Text, ToolCall, Verdict
+from bakeoff.record import Part, Reasoning, Record, Text, ToolCall
 from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.leaderboard.ranking import rank_sources
 from bakeoff.report.readers import Source, open_source
@@ -25,6 +25,7 @@ from bakeoff.report.summary import summarise
 from bakeoff.storage.journal import JournalWriter
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 DATA = Path(__file__).parent / "data"
 FORMS = ["seed", "without-totals", "without-transport", "unverified", "single-test", "single-test-bare"]

@@ -14,7 +14,8 @@ from bakeoff.doors.components.results.write import result_files, result_of
 from bakeoff.errors import UsageError
 from bakeoff.models.prices import Price
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage, Verdict
+from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
+from bakeoff.verdict import Verdict
 
 PRICE = Price(
     input=Decimal("0.000003"),

@@ -10,6 +10,8 @@ from ...warm_bakeoff import Bakeoff
 from .small_suites import ADDER, BUTTON, SHOUT, calling, scripted, write_suites
 from .test_results_schema import READS
 
+pytestmark = pytest.mark.full
+
 SERVER = """\
 from mcp.server.mcpserver import MCPServer
 
@@ -30,7 +32,6 @@ def server_of(folder: Path, tool: str) -> str:
     return f"stdio:{sys.executable} {folder / tool}.py"
 
 
-@pytest.mark.full
 def test_a_run_ends_with_a_table_result_files_and_a_page(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER, shout=SHOUT)
     done = bakeoff("run", "--model", "oracle", "--model", "nop", "--no-open")
@@ -117,7 +118,6 @@ def test_a_server_with_a_tool_that_could_be_taken_for_ours_is_refused(
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.full
 def test_a_run_that_is_taken_up_again_leaves_one_set_of_files_and_new_pages(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER)
     model = scripted(tmp_path / "model.json", [calling("ResultWrite", ADDER["reference.py"])])
@@ -151,7 +151,6 @@ def test_a_run_that_is_named_by_its_path_leaves_its_files_where_it_lies(bakeoff:
     assert f"bakeoff runs show {folder.name} --results {tmp_path / 'elsewhere'}" in done.stdout + done.stderr
 
 
-@pytest.mark.full
 def test_with_and_without_a_server_are_two_subjects_that_are_compared(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER, shout=SHOUT)
     model = scripted(
@@ -194,7 +193,6 @@ def _without_node(folder: Path) -> str:
     return str(folder)
 
 
-@pytest.mark.full
 def test_verify_has_a_row_for_each_suite_and_fails_with_one_that_is_not_fit(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", adder=ADDER)
     done = bakeoff("verify")

@@ -24,6 +24,8 @@ from bakeoff.storage.run_folder import RunFolder, run_folders
 
 from .small_suites import ADDER, BUTTON, SHOUT, calling, scripted, write_suites
 
+pytestmark = pytest.mark.full
+
 RIGHT = ADDER["reference.py"]
 HALF = ADDER["wrong.py"]
 
@@ -270,7 +272,6 @@ async def test_a_trial_that_is_tried_again_is_written_into_the_file_it_had(tmp_p
     assert len(list(options.results.glob("result-*"))) == 16, "four files and pages for each name of the run"
 
 
-@pytest.mark.full
 async def test_a_svelte_component_is_tested_by_vitest(tmp_path: Path, needs_program: Callable[[str], str]) -> None:
     needs_program("node")
     suites = write_suites(tmp_path / "suites", button=BUTTON)
@@ -295,7 +296,6 @@ async def test_a_svelte_component_is_tested_by_vitest(tmp_path: Path, needs_prog
     assert all(records["button", model].verdict == "fail" for model in models.values())
 
 
-@pytest.mark.full
 async def test_what_goes_wrong_outside_of_tests_fails_a_svelte_component_and_leaves_its_counts(
     tmp_path: Path, needs_program: Callable[[str], str]
 ) -> None:

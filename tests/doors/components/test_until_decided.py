@@ -8,10 +8,11 @@ import pytest
 from ...warm_bakeoff import Bakeoff
 from .small_suites import ADDER, calling, scripted, write_suites
 
+pytestmark = pytest.mark.full
+
 SUITES = 12
 
 
-@pytest.mark.full
 def test_a_run_stops_when_one_model_is_better_and_says_what_it_saved(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", **{f"adder{number}": ADDER for number in range(SUITES)})
     scripted(tmp_path / "good.json", [calling("ResultWrite", ADDER["reference.py"])])
@@ -39,7 +40,6 @@ def test_a_run_stops_when_one_model_is_better_and_says_what_it_saved(bakeoff: Ba
     assert "p and interval assume a fixed number of cases" in " ".join(compared.stdout.split())
 
 
-@pytest.mark.full
 def test_a_pair_that_is_not_decided_does_not_change_the_exit_code(bakeoff: Bakeoff, tmp_path: Path) -> None:
     write_suites(tmp_path / "tests", one=ADDER, two=ADDER)
     for name in ("a.json", "b.json"):

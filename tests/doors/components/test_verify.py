@@ -2,13 +2,17 @@
 
 from pathlib import Path
 
+import pytest
+
 from bakeoff.doors.components.door import verify_suites
 from bakeoff.doors.components.suites import find_suites
-from bakeoff.engine.sandbox_choice import sandbox_of
-from bakeoff.grading.verify import VerificationCheck
+from bakeoff.engine.resources import sandbox_of
+from bakeoff.grading.audit import VerificationCheck
 from bakeoff.options import RunOptions
 
 from .small_suites import ADDER, SHOUT, WORDS, write_suites
+
+pytestmark = pytest.mark.full
 
 
 async def checked(folder: Path, jobs: int = 2) -> dict[str, VerificationCheck]:

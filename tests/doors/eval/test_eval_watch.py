@@ -18,6 +18,8 @@ from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 from ...cli.wizard_terminal import CTRL_C, Terminal
 from ...warm_bakeoff import PROGRAM, Bakeoff
 
+pytestmark = pytest.mark.full
+
 CONFIG = """\
 subjects: [{name: s, function: own_subject:answer}]
 cases:

@@ -11,15 +11,14 @@ import pytest
 
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.bfcl import import_bfcl
-from bakeoff.doors.mcp.calls import offered_tools
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.examples import write_example
 from bakeoff.doors.mcp.plan import McpPlanSettings
-from bakeoff.doors.mcp.static_server import serve_snapshot
 from bakeoff.doors.mcp.subjects import SuiteModel
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
-from bakeoff.mcp.tools import ToolCallResult
+from bakeoff.mcp.snapshot import serve_snapshot
+from bakeoff.mcp.tools import ToolCallResult, offered_tools
 from bakeoff.plan import Plan, SubjectSpec
 
 from ...warm_bakeoff import Bakeoff

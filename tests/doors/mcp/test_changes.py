@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
-from bakeoff.doors.mcp.snapshot.files import (
+from bakeoff.errors import UsageError
+from bakeoff.mcp import ServerTool
+from bakeoff.mcp.changes import ToolChange, changes
+from bakeoff.mcp.snapshot import (
     ArgumentEntry,
     ResourceEntry,
     ServerEntry,
@@ -18,10 +20,8 @@ from bakeoff.doors.mcp.snapshot.files import (
     ToolEntry,
     read_snapshot,
 )
-from bakeoff.doors.mcp.snapshot.report import change_blocks
-from bakeoff.errors import UsageError
-from bakeoff.mcp import ServerTool
 from bakeoff.report.blocks import Quote, Table
+from bakeoff.report.tools import change_blocks
 
 TEXT: dict[str, Any] = {"type": "string"}
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.client_files import client_specs, is_client_file, read_client_file
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.plan import EvaluationRequest, build_plan
 from bakeoff.errors import UsageError
+from bakeoff.mcp.client_files import client_specs, is_client_file, read_client_file
 
 from ...warm_bakeoff import Bakeoff
 from .conftest import SERVERS, desk

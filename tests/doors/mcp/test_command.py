@@ -20,6 +20,8 @@ from ...engine.test_shards import summary_of
 from ...warm_bakeoff import PROGRAM, Bakeoff
 from .conftest import BMI, call, desk
 
+pytestmark = pytest.mark.full
+
 MCTEST = PROGRAM.with_name("mctest")
 
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.environment import filled
 from bakeoff.doors.mcp.config import SuiteConfig, read_suite
 from bakeoff.doors.mcp.servers import split_secrets
-from bakeoff.mcp.variables import with_variables
+from bakeoff.mcp.servers import with_variables
 
 from ...warm_bakeoff import Bakeoff
 from .conftest import BMI, call, desk

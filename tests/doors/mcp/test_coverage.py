@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.cli.flags import ServerFlags
+from bakeoff.cli.mcp.servers import ServerFlags
 from bakeoff.cli.mcp.tools import coverage
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.cases import McpCase

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.calls import EndCheck
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.errors import UsageError
+from bakeoff.scorers.mcp.calls import EndCheck
 
 from .conftest import NOTE, Evaluate, call, desk, details
 

@@ -11,15 +11,17 @@ import pytest
 
 from bakeoff.doors.mcp.api import McpProgress, evaluate, evaluate_all, evaluate_mcp_async
 from bakeoff.doors.mcp.config import SuiteConfig
-from bakeoff.doors.mcp.execution import NOT_EXECUTED
 from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.providers import register_provider
 from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.options import RunOptions
+from bakeoff.scorers.mcp.execution import NOT_EXECUTED
 
 from ...mcp.conftest import nothing_is_left_running
 from .conftest import BMI, NOTE, Evaluate, call, content, desk, details
+
+pytestmark = pytest.mark.full
 
 __all__ = ["nothing_is_left_running"]
 

@@ -14,18 +14,20 @@ from bakeoff._kernel.yaml import read_yaml
 from bakeoff.cli.mcp.tools import init
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.config import read_suite
-from bakeoff.doors.mcp.examples import EXAMPLES, write_example
+from bakeoff.doors.mcp.examples import examples, write_example
 from bakeoff.doors.mcp.expectations import impossible_calls, unknown_tools
-from bakeoff.doors.mcp.lint.report import lint_tools, servers_of
-from bakeoff.doors.mcp.providers import check_models
-from bakeoff.doors.mcp.suites import find_configs
+from bakeoff.doors.mcp.servers import servers_of
+from bakeoff.doors.mcp.suites import check_models, find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerTool
+from bakeoff.mcp.lint.checks import lint_tools
 
 from ...warm_bakeoff import Bakeoff
 
+pytestmark = pytest.mark.full
 
-@pytest.mark.parametrize("name", EXAMPLES)
+
+@pytest.mark.parametrize("name", examples())
 def test_an_example_is_a_configuration_of_which_editors_know_the_schema(tmp_path: Path, name: str):
     write_example(name, tmp_path)
     for file in find_configs(tmp_path):
@@ -44,7 +46,7 @@ def test_the_servers_have_the_tools_that_cases_expect_and_nothing_to_complain_of
         async with McpHub(servers_of(suite)).open() as hub:
             return await hub.tools()
 
-    for name in EXAMPLES:
+    for name in examples():
         write_example(name, tmp_path / name)
     offered = asyncio.run(tools())
     assert lint_tools(offered, ["kitchen", "calendar"]).findings == ()
@@ -64,7 +66,7 @@ def test_what_is_there_is_not_overwritten_unless_asked(tmp_path: Path):
     write_example("getting-started", tmp_path)  # the same files again are no loss
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", examples())
 def test_an_example_speaks_to_its_reader_and_not_to_our_tools(tmp_path: Path, name: str):
     for file in write_example(name, tmp_path):
         assert not re.search("noqa|type: ignore", file.read_text())

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.calls import CallRules, ExpectedMcpCall
-from bakeoff.doors.mcp.execution import ExecutedCall
-from bakeoff.doors.mcp.expected_results import result_differences
+from bakeoff.scorers.mcp.calls import CallRules, ExecutedCall, ExpectedMcpCall
+from bakeoff.scorers.mcp.comparison import result_differences
 
 from .conftest import SERVERS, Evaluate, details
 

@@ -15,17 +15,24 @@ from hypothesis import strategies as st
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
 from bakeoff._kernel.yaml import parse_yaml
-from bakeoff.cli.flags import ServerFlags
+from bakeoff.cli.mcp.servers import ServerFlags
 from bakeoff.cli.mcp.tools import generate
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.examples import published_schema, write_example
-from bakeoff.doors.mcp.generate.drafts import Draft, DraftRequest, draft_cases
-from bakeoff.doors.mcp.generate.leaks import leaks
-from bakeoff.doors.mcp.generate.output import Frame, added_to, cases_text, whole_config
-from bakeoff.doors.mcp.generate.reworded import reworded
+from bakeoff.doors.mcp.generate.drafts import (
+    Draft,
+    DraftRequest,
+    Frame,
+    added_to,
+    cases_text,
+    draft_cases,
+    whole_config,
+)
 from bakeoff.doors.mcp.generate.surroundings import Surroundings
 from bakeoff.doors.mcp.generate.values import Maker
+from bakeoff.doors.mcp.generate.wording import leaks
+from bakeoff.doors.mcp.model_writing import reworded
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.scorers.matchers import parameter_differences

@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 from rich.console import Console
 
-from bakeoff.cli.flags import ServerFlags
+from bakeoff.cli.mcp.servers import ServerFlags
 from bakeoff.cli.mcp.tools import lint as lint_command
-from bakeoff.doors.mcp.lint.report import LintReport, LintResult, as_sarif, lint_blocks, lint_servers, lint_tools
-from bakeoff.doors.mcp.lint.rules import RULES, LintFinding
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.mcp.lint import RULES, LintFinding
+from bakeoff.mcp.lint.checks import LintReport, LintResult, lint_servers, lint_tools
+from bakeoff.report.exports.sarif import as_sarif
 from bakeoff.report.render.terminal import print_blocks
+from bakeoff.report.tools import lint_blocks
 
 from ...fetched import fetch_package
 from ...warm_bakeoff import Bakeoff

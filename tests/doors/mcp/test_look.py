@@ -12,17 +12,18 @@ import pytest
 import yaml
 from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 
-from bakeoff.doors.mcp.arguments import argument_problems, parse_arguments, parse_json_arguments
 from bakeoff.doors.mcp.config import read_suite
-from bakeoff.doors.mcp.headers import hidden_headers, parse_headers, suite_with_headers, with_headers
 from bakeoff.doors.mcp.plan import EvaluationRequest, build_plan, full_environment, settings_of
-from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
-from bakeoff.doors.mcp.snapshot.files import PlacedSnapshot, ServerEntry, Snapshot, ToolEntry
-from bakeoff.doors.mcp.snapshot.report import change_blocks, changes_as_sarif, fails
+from bakeoff.doors.mcp.servers import hidden_headers, parse_headers, suite_with_headers, with_headers
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
-from bakeoff.mcp.variables import with_variables
+from bakeoff.mcp.arguments import argument_problems, parse_arguments, parse_json_arguments
+from bakeoff.mcp.changes import ToolChange, changes
+from bakeoff.mcp.servers import with_variables
+from bakeoff.mcp.snapshot import PlacedSnapshot, ServerEntry, Snapshot, ToolEntry
 from bakeoff.report.blocks import Code
+from bakeoff.report.exports.sarif import changes_as_sarif
+from bakeoff.report.tools import change_blocks, fails
 from bakeoff.storage.redaction import secrets_in
 
 from ...warm_bakeoff import PROGRAM, Bakeoff
@@ -150,6 +151,7 @@ def kitchen(bakeoff: Bakeoff, tmp_path: Path, nobody: None) -> Path:
     return Path("kitchen.py")
 
 
+@pytest.mark.full
 def test_a_server_is_listed_called_and_compared_with_its_snapshot(bakeoff: Bakeoff, kitchen: Path) -> None:
     listed = bakeoff("mcp", "list")
     assert listed.returncode == 0, listed.stderr
@@ -181,6 +183,7 @@ def test_a_server_is_listed_called_and_compared_with_its_snapshot(bakeoff: Bakeo
         assert location["logicalLocations"][0]["fullyQualifiedName"].split("/")[1].split(":")[0] in line
 
 
+@pytest.mark.full
 def test_hostile_texts_of_a_server_are_shown_safely(bakeoff: Bakeoff, nobody: None) -> None:
     Path("evil.py").write_text(
         "from mcp.server import MCPServer\n"
@@ -270,6 +273,7 @@ def test_snapshots_and_calls_show_no_secret_that_a_server_repeats(bakeoff: Bakeo
         assert "canary" not in done.stdout
 
 
+@pytest.mark.full
 def test_the_hooks_for_pre_commit_are_commands_that_exist() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     for hook in hooks:

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.calls import offered_names
 from bakeoff.doors.mcp.config import read_suite
-from bakeoff.doors.mcp.native import changed_names, changed_schemas
 from bakeoff.doors.mcp.plan import EvaluationRequest, build_plan, settings_of
+from bakeoff.doors.mcp.subjects import changed_names, changed_schemas
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.tools import offered_names
 
 from ...models.loopback import KEY, Act, Loopback
 from .conftest import BMI, NOTE, Evaluate, content, desk, details
+
+pytestmark = pytest.mark.full
 
 WIRES = {
     "openai": ("openai:gpt-x", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),

@@ -5,12 +5,20 @@ from typing import Literal
 
 import pytest
 
-from bakeoff.doors.mcp.calls import UNREADABLE
-from bakeoff.doors.mcp.confusion import NO_ANSWER, OTHERS, confusions, most_confused
-from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, State, outcome_of
+from bakeoff.doors.mcp.outcome import (
+    NO_ANSWER,
+    OTHERS,
+    CallOutcome,
+    CellOutcome,
+    State,
+    confusions,
+    most_confused,
+    outcome_of,
+)
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.plan import Case, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Record, Score
+from bakeoff.scorers.mcp.calls import UNREADABLE
 
 
 @pytest.mark.parametrize(

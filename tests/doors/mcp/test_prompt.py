@@ -6,9 +6,10 @@ import re
 import pytest
 from jsonschema.validators import Draft202012Validator  # type: ignore[import-untyped]
 
-from bakeoff.doors.mcp.calls import offered_names, read_reply
-from bakeoff.doors.mcp.prompt import reply_schema, system_prompt
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.prompt import reply_schema, system_prompt
+from bakeoff.mcp.tools import offered_names
+from bakeoff.scorers.mcp.calls import read_reply
 
 TOOLS = (
     ServerTool(

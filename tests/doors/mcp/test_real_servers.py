@@ -14,6 +14,8 @@ from bakeoff.mcp import ServerSpec
 from ...warm_bakeoff import Bakeoff
 from .conftest import SERVERS, Evaluate, details
 
+pytestmark = pytest.mark.full
+
 
 def expected(server: str, tool: str, **parameters: Any) -> dict[str, Any]:
     return {"serverName": server, "toolName": tool, "parameters": parameters}

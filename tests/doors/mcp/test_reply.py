@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bakeoff.doors.mcp.calls import read_reply
+from bakeoff.scorers.mcp.calls import read_reply
 
 CALL = {"serverName": "s", "toolName": "t", "parameters": {"a": 1}}
 TEXT = json.dumps(CALL)

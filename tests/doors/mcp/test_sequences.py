@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.calls import Call, CallRules, ExpectedCall, ExpectedMcpCall
-from bakeoff.doors.mcp.sequences import call_differences
+from bakeoff.scorers.mcp.calls import Call, CallRules, ExpectedCall, ExpectedMcpCall
+from bakeoff.scorers.mcp.comparison import call_differences
 
 ANY, ALLOW = {"order": "any"}, {"extraCalls": "allow"}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.mcp.config import read_suite
-from bakeoff.doors.mcp.providers import added_providers, check_models
+from bakeoff.doors.mcp.suites import added_providers, check_models
 from bakeoff.errors import UsageError
 
 SUITE = """\

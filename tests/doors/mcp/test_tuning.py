@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.mcp.arguments import find_tool
-from bakeoff.doors.mcp.calls import Call, ExpectedMcpCall
-from bakeoff.doors.mcp.description_patch import description_patch
-from bakeoff.doors.mcp.tuning import PRESENT, split_cases, versions_of
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.arguments import find_tool
+from bakeoff.mcp.description_patch import description_patch
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
+from bakeoff.report.compare.tool_tuning import PRESENT, split_cases, versions_of
+from bakeoff.scorers.mcp.calls import Call, ExpectedMcpCall
 
 from ...warm_bakeoff import Bakeoff
 from .reader import BETTER, DESCRIPTIONS, write_words

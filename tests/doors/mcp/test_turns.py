@@ -9,15 +9,23 @@ import pytest
 from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 
 from bakeoff._kernel.clock import Clock
-from bakeoff.doors.mcp.calls import Call, CallRules, ExpectedCall, ExpectedMcpCall, ExpectedTurn
-from bakeoff.doors.mcp.execution import ExecutedCall
-from bakeoff.doors.mcp.plan import McpPlanSettings, ScorerOptions
+from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.doors.mcp.results.report import McpReport
-from bakeoff.doors.mcp.turns import TurnRules, with_results
+from bakeoff.doors.mcp.subjects import TurnConversation, turn_rules, with_results
 from bakeoff.errors import GraderError
 from bakeoff.mcp import ServerTool
 from bakeoff.models.conversation import Conversation
 from bakeoff.record import Step, Text, ToolCall, Transcript
+from bakeoff.scorers.mcp.calls import (
+    Call,
+    CallRules,
+    ExecutedCall,
+    ExpectedCall,
+    ExpectedMcpCall,
+    ExpectedTurn,
+    ScorerOptions,
+)
+from bakeoff.scorers.mcp.execution import TurnRules
 
 from .conftest import Evaluate, desk, details
 
@@ -119,9 +127,7 @@ def turn(prompt: str, *calls: Call, **fields: Any) -> ExpectedTurn:
 
 
 def rules(mode: Any = "json") -> TurnRules:
-    return TurnRules.of(
-        ScorerOptions(mode=mode), McpPlanSettings(file="a.yaml", report="r", servers=(), tools=NOTES), {}
-    )
+    return turn_rules(ScorerOptions(mode=mode), McpPlanSettings(file="a.yaml", report="r", servers=(), tools=NOTES), {})
 
 
 def carried_on(mode: Any, turns: list[ExpectedTurn], *steps: Step) -> tuple[list[Any], Transcript]:
@@ -141,7 +147,7 @@ def carried_on(mode: Any, turns: list[ExpectedTurn], *steps: Step) -> tuple[list
         return talk
 
     expected = ExpectedMcpCall(calls=None, turns=tuple(turns))
-    transcript = asyncio.run(rules(mode).carry_on(expected, ask, None, None, Clock(60.0)))
+    transcript = asyncio.run(TurnConversation(rules(mode), None, Clock(60.0)).run(expected, ask, None))
     return seen[-1].messages, transcript
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.plan import EvaluationRequest
-from bakeoff.doors.mcp.results.versions import describe_versions
-from bakeoff.doors.mcp.versions import VersionReport, compare_versions, last_two_runs
+from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
 from bakeoff.errors import UsageError
+from bakeoff.report.compare.tool_versions import VersionReport, describe_versions
 from bakeoff.report.render.markdown import to_markdown
 
 from ...warm_bakeoff import Bakeoff
@@ -29,7 +29,7 @@ def two_versions(nobody: None) -> None:
 
 
 def compared() -> VersionReport:
-    return compare_versions(*last_two_runs(RESULTS))
+    return compare_servers(*last_two_runs(RESULTS))
 
 
 @pytest.mark.usefixtures("two_versions")

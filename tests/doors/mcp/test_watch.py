@@ -161,6 +161,7 @@ def test_changed_modules_of_a_suite_are_forgotten(tmp_path: Path, monkeypatch: p
     assert {"watched_one", "watched_two"}.isdisjoint(sys.modules)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("nobody")
 def test_watching_asks_what_changed_and_outlives_broken_files(tmp_path: Path) -> None:
     config = write_words(tmp_path, DESCRIPTIONS)

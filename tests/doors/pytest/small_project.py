@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.pytest.gather import gathering
-from bakeoff.doors.pytest.outcome import EvalOutcome
+from bakeoff.report.outcomes import EvalOutcome
 
 # A session in this process forgets the modules that it was the first to load. Loaded here, they are loaded once.
-for _module in ("collecting", "lost", "run_loop", "run_writer", "to_eval"):
+for _module in ("collecting", "ending", "in_tests", "lost", "run_writer"):
     import_module(f"bakeoff.doors.pytest.{_module}")
-for _module in ("ending", "eval_file", "gates", "terminal"):
-    import_module(f"bakeoff.doors.pytest.reporting.{_module}")
-import_module("bakeoff.report.compare.decisions")
+for _module in ("comparisons", "eval_file", "suite_files", "suite_gates"):
+    import_module(f"bakeoff.report.{_module}")
 import_module("scipy.special")
 
 PLUGIN = ("-p", "bakeoff.doors.pytest.plugin")
@@ -88,10 +87,10 @@ class SmallProject:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(head + code)
 
-    def run(self, *arguments: str) -> Seen:
+    def run(self, *arguments: str, cached: bool = False) -> Seen:
         """In this process; a warning is an error."""
         watcher = _Watcher()
-        given = [*PLUGIN, "-W", "error", "-p", "no:cacheprovider", *arguments]
+        given = [*PLUGIN, "-W", "error", *(() if cached else ("-p", "no:cacheprovider")), *arguments]
         return Seen(self.pytester.runpytest_inprocess(*given, plugins=[watcher]), watcher.outcomes)
 
     def run_apart(self, *arguments: str, record: Sequence[str] = ("--eval-no-record",)) -> Seen:

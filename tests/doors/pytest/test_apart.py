@@ -1,16 +1,11 @@
 """Cases of a suite that must not disturb each other."""
 
-import os
-import select
-import subprocess
-import sys
-import time
-from pathlib import Path
-
 import junitparser
 import pytest
 
-from .small_project import DEAF, PLUGIN, SmallProject, project
+from .small_project import DEAF, SmallProject, project
+
+pytestmark = pytest.mark.full
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
@@ -87,7 +82,7 @@ async def test_it(case):
 
 def test_a_case_that_ignores_its_cancellation_is_given_up(project: SmallProject) -> None:
     project.write(DEAF.replace("FIXTURES", "case"))
-    seen = project.run_apart()
+    seen = project.run()
     assert seen.counts() == {"passed": 1, "failed": 1}
     assert "not finished after 0.3 s" in seen.text
     assert "test_deaf[deaf]: it ignored its cancellation, and goes on in the background" in seen.text
@@ -182,10 +177,10 @@ def test_cases_that_failed_before_are_run_first_and_once(project: SmallProject) 
     code = INTERLEAVED.replace("    return f", "    assert os.path.exists('mended') or case.input % 3\n    return f")
     project.write(code, "test_one.py")
     project.write(code, "test_two.py")
-    assert project.run_apart().counts() == {"passed": 12, "failed": 8}
+    assert project.run(cached=True).counts() == {"passed": 12, "failed": 8}
     project.path.joinpath("mended").touch()
     project.path.joinpath("ran").unlink()
-    assert project.run_apart("--ff").counts() == {"passed": 20}
+    assert project.run("--ff", cached=True).counts() == {"passed": 20}
     ran = (project.path / "ran").read_text().split()
     assert len(ran) == len(set(ran)) == 20
 
@@ -206,26 +201,3 @@ async def test_it(case):
 """)
     seen = project.run_apart("-rs")
     assert seen.counts() == {"skipped": 1}, seen.text
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="waits for processes with Linux's pidfd_open")
-def test_an_isolated_case_and_its_children_end_with_a_pytest_that_is_killed(project: SmallProject) -> None:
-    project.write("""
-import subprocess
-
-@eval_suite(data=rows(1), scorers=[right], isolate=True)
-def test_it(case):
-    child = subprocess.Popen(["sleep", "300"])
-    with open("pids", "w") as file:
-        file.write(f"{os.getpid()} {child.pid} .")
-    time.sleep(300)
-""")
-    with subprocess.Popen([sys.executable, "-m", "pytest", *PLUGIN], stdout=subprocess.DEVNULL) as killed:
-        while not (pids := Path("pids")).exists() or not pids.read_text().endswith("."):
-            assert killed.poll() is None
-            time.sleep(0.05)
-        handles = [os.pidfd_open(int(pid)) for pid in pids.read_text().split()[:2]]
-        killed.kill()
-    for handle in handles:
-        assert select.select([handle], [], [], 60)[0], "it is still there"
-        os.close(handle)

@@ -4,6 +4,8 @@ import pytest
 
 from .small_project import DEAF, SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 

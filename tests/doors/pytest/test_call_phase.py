@@ -1,11 +1,16 @@
 """Cases that need no setup go a shorter way through pytest; nobody may notice."""
 
+import gc
+import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from bakeoff.doors.pytest.gather import Outcomes
-from bakeoff.doors.pytest.outcome import EvalOutcome
+from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import find_run
 
 from .small_project import SmallProject, project
@@ -89,8 +94,8 @@ def test_cases_that_are_finished_before_their_turn_end_the_run_at_the_first_fail
 def test_cases_that_are_finished_before_their_turn_are_told_apart_by_lf(project: SmallProject) -> None:
     project.write(FINISHED_BEFORE_THEIR_TURN)
     given = ("-q", "-p", "cacheprovider")
-    assert project.run_apart(*given).counts() == {"passed": 5, "failed": 1}
-    assert "1 failed" in project.run_apart(*given, "--lf").text
+    assert project.run(*given, cached=True).counts() == {"passed": 5, "failed": 1}
+    assert "1 failed" in project.run(*given, "--lf", cached=True).text
 
 
 def test_marks_that_are_given_while_collecting_count(project: SmallProject) -> None:
@@ -215,3 +220,70 @@ def pytest_runtest_logreport(report):
     # A write is due after 64 records or a second, so that a slow machine has written at another place before.
     assert sum(line.startswith(b'{"type":"record"') for line in lines) > 200 - 64
     assert folder.plan_file.stat().st_size > 0
+
+
+RINGS = """
+import gc, weakref
+
+class Ring:
+    def __init__(self):
+        self.ring = self
+
+def is_collected():
+    seen = weakref.ref(Ring())
+    gc.collect()
+    return seen() is None and gc.get_freeze_count() > 0
+
+@eval_suite(data=rows("a", "b"), scorers=[right])
+async def test_it(case):
+    return f"<{case.input}>" if is_collected() else "not collected"
+"""
+
+
+def test_what_tests_leave_is_collected_and_nothing_stays_frozen_after_the_session(project: SmallProject) -> None:
+    project.write(RINGS)
+    was_frozen = gc.get_freeze_count() > 0  # by the session that runs this test
+    assert project.run("-q").counts() == {"passed": 2}
+    assert (gc.get_freeze_count() > 0) == was_frozen
+    assert gc.isenabled()
+
+
+NOT_FOR_ONE_PASSING_CASE = (
+    "bakeoff.report.summary",
+    "bakeoff.report.comparisons",
+    "bakeoff.stats.comparison",
+    "bakeoff.stats.gates",
+    "bakeoff.report.eval_file",
+    "bakeoff.doors.pytest.lost",
+    "bakeoff.models.providers",
+    "logging.handlers",
+    "rich",
+    "httpx",
+    "yaml",
+    "scipy",
+)
+
+
+def test_one_passing_case_loads_nothing_for_reports_that_nobody_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "from bakeoff import eval_suite\nfrom bakeoff.scorers import Exact\n\n"
+        "@eval_suite(data=[{'input': 'a', 'expected': 'a'}], scorers=[Exact()])\n"
+        "async def test_it(case):\n    return case.input\n"
+    )
+    assert loaded_by_pytest(tmp_path).isdisjoint(NOT_FOR_ONE_PASSING_CASE)
+
+
+def loaded_by_pytest(folder: Path) -> set[str]:
+    """Return the modules that a session in this folder has loaded when it ends."""
+    code = (
+        "import sys, pytest\n"
+        "assert pytest.main(['-q', '-p', 'no:cacheprovider', '-p', 'bakeoff.doors.pytest.plugin']) == 0\n"
+        "open('loaded.txt', 'w').write('\\n'.join(sys.modules))"
+    )
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    for name in ("GITHUB_ACTIONS", "COV_CORE_SOURCE", "COVERAGE_PROCESS_START"):
+        environment.pop(name, None)
+    subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, check=True, capture_output=True, timeout=120
+    )
+    return set((folder / "loaded.txt").read_text().split())

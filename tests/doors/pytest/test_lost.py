@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from bakeoff.cli.flags import MergeFlags
-from bakeoff.cli.merge import run_merge
+from bakeoff.cli.merge import MergeFlags, run_merge
 from bakeoff.storage.run_folder import run_folders
 
 from .small_project import SmallProject, project
+
+pytestmark = pytest.mark.full
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
@@ -85,7 +86,7 @@ def test_csv(case):
 def test_whole(case):
     return f"<{case.input}>"
 """)
-    seen = project.run_apart(*GATES, "--eval-allow-undecided=90%")
+    seen = project.run(*GATES, "--eval-allow-undecided=90%")
     assert (seen.result.ret, seen.counts()) == (1, {"passed": 6, "failed": 3})
     torn = "its data could not be read after 2 rows: ValueError: line 3 is torn"
     file = json.loads((project.path / "out.json").read_text())
@@ -104,9 +105,9 @@ def test_whole(case):
 
 def test_a_session_that_dies_leaves_no_old_results_behind(project: SmallProject) -> None:
     project.write("test_it = describe_eval('it', data=rows('a'), task=lambda text: f'<{text}>', scorers=[right])")
-    assert project.run_apart("--eval-json=out.json").result.ret == 0
+    assert project.run("--eval-json=out.json").result.ret == 0
     assert merged(project) == 0
-    assert project.run_apart("--eval-json=out.json", "--collect-only").result.ret == 0
+    assert project.run("--eval-json=out.json", "--collect-only").result.ret == 0
     assert merged(project) == 0
     project.write("test_it = describe_eval('it', data=rows('a'), task=lambda text: os._exit(3), scorers=[right])")
     assert project.run_apart("--eval-json=out.json").result.ret == 3
@@ -136,7 +137,7 @@ def test_evals_after_the_first_failure_are_undecided_if_pytest_stops_there(proje
 def test_it(case):
     return "<a>"
 """)
-    assert project.run_apart(*GATES, "-x", record=()).result.ret == 1
+    assert project.run(*GATES, "-x").result.ret == 1
     assert undecided(project) == {"c": "it was not run: the session was stopped before"}
     assert merged(project) == 1
     assert sorted(kept(project)) == ["fail", "infra", "pass"]
@@ -145,7 +146,7 @@ def test_it(case):
 def test_a_file_that_cannot_be_collected_shuts_the_gates(project: SmallProject) -> None:
     project.write("\n@eval_suite(data=rows('a'), scorers=[right])\ndef test_it(case):\n    return '<a>'\n")
     project.write("import nowhere_to_be_found\n", "test_other.py")
-    assert project.run_apart(*GATES, "--continue-on-collection-errors").result.ret == 1
+    assert project.run(*GATES, "--continue-on-collection-errors").result.ret == 1
     assert undecided(project) == {}
     assert merged(project) == 1
 
@@ -163,7 +164,7 @@ def test_it(to_eval):
 def test_skipped(to_eval):
     pass
 """)
-    assert project.run_apart(*GATES).result.ret == 1
+    assert project.run(*GATES).result.ret == 1
     assert list(undecided(project)) == ["test_early"]
     assert merged(project) == 1
 
@@ -180,7 +181,7 @@ def test_it(case):
 def test_other(case):
     return "<c>"
 """)
-    assert project.run_apart(*GATES, "-k", "test_it").result.ret == 0
+    assert project.run(*GATES, "-k", "test_it").result.ret == 0
 
 
 def test_a_broken_scorer_shuts_the_gates_unless_that_many_are_allowed(project: SmallProject) -> None:
@@ -194,14 +195,14 @@ def picky(given):
 def test_it(case):
     return f"<{case.input}>"
 """)
-    assert project.run_apart(*GATES).result.ret == 1
+    assert project.run(*GATES).result.ret == 1
     assert list(undecided(project)) == ["b", "c"]
     assert merged(project) == 1
     for allowed, code in (("1", 1), ("2", 0), ("0.5", 1), ("70%", 0)):
-        assert project.run_apart(*GATES, f"--eval-allow-undecided={allowed}").result.ret == code, allowed
+        assert project.run(*GATES, f"--eval-allow-undecided={allowed}").result.ret == code, allowed
     assert merged(project) == 1
     assert merged(project, allow_undecided="2") == 0
-    seen = project.run_apart("--eval-min-pass-rate=0.1", "--eval-allow-undecided=many")
+    seen = project.run("--eval-min-pass-rate=0.1", "--eval-allow-undecided=many")
     assert "'many' is neither a number such as 3 nor a share such as 0.05" in seen.result.stderr.str()
 
 
@@ -213,9 +214,9 @@ def test_it(case):
     return "<a>"
 """
     project.write(code.format(line="pass"))
-    assert project.run_apart("--eval-min-pass-rate=0.5").result.ret == 0
+    assert project.run("--eval-min-pass-rate=0.5").result.ret == 0
     project.write(code.format(line="assert case.input == 'a'"))
-    assert project.run_apart("--eval-min-pass-rate=0.5").result.ret == 1
+    assert project.run("--eval-min-pass-rate=0.5").result.ret == 1
 
 
 def test_a_session_that_an_eval_ends_meets_no_gate_whatever_is_allowed(project: SmallProject) -> None:
@@ -226,7 +227,7 @@ def test_it(case):
         pytest.exit("enough", returncode=0)
     return f"<{case.input}>"
 """)
-    assert project.run_apart(*GATES, "--eval-allow-undecided=100%").result.ret == 1
+    assert project.run(*GATES, "--eval-allow-undecided=100%").result.ret == 1
     assert json.loads((project.path / "out.json").read_text())["complete"] is False
 
 
@@ -236,11 +237,11 @@ def test_cases_that_nobody_scored_shut_the_gate_of_scores(project: SmallProject)
 def test_it(case):
     return "x"
 """)
-    seen = project.run_apart("--eval-min-score=0.9")
+    seen = project.run("--eval-min-score=0.9")
     assert (seen.result.ret, seen.counts()) == (1, {"passed": 3})
     assert "--eval-min-score NOT MET: 2 of 3 are undecided, and 0 allowed" in seen.text
     assert "test_it.py::test_it[b]: no score" in seen.text
-    assert project.run_apart("--eval-min-score=0.9", "--eval-allow-undecided=2").result.ret == 0
+    assert project.run("--eval-min-score=0.9", "--eval-allow-undecided=2").result.ret == 0
 
 
 def test_a_suite_of_the_baseline_that_is_gone_shuts_the_gate(project: SmallProject) -> None:
@@ -248,8 +249,8 @@ def test_a_suite_of_the_baseline_that_is_gone_shuts_the_gate(project: SmallProje
 test_stays = describe_eval("stays", data=rows(*range(5)), task=lambda text: f"<{text}>", scorers=[right])
 test_goes = describe_eval("goes", data=rows(*range(5)), task=lambda text: f"<{text}>", scorers=[right])
 """)
-    assert project.run_apart("--eval-json=before.json").result.ret == 0
-    assert project.run_apart("--eval-baseline=before.json").result.ret == 0
-    seen = project.run_apart("--eval-baseline=before.json", "-k", "test_stays")
+    assert project.run("--eval-json=before.json").result.ret == 0
+    assert project.run("--eval-baseline=before.json").result.ret == 0
+    seen = project.run("--eval-baseline=before.json", "-k", "test_stays")
     assert seen.result.ret == 1
     assert "--eval-baseline NOT MET: cases of the baseline are gone: 5 of 10 are undecided" in seen.text

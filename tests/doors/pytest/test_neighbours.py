@@ -9,6 +9,8 @@ from bakeoff.storage.run_folder import find_run, run_folders
 
 from .small_project import PLUGIN, SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 
@@ -175,9 +177,9 @@ async def test_it(case):
         file.write(case.input)
     return "wrong" if case.input in "bd" else f"<{case.input}>"
 """)
-    assert project.run_apart().counts() == {"passed": 2, "failed": 2}
+    assert project.run(cached=True).counts() == {"passed": 2, "failed": 2}
     (project.path / "ran.txt").unlink()
-    assert project.run_apart("--lf").counts() == {"failed": 2}
+    assert project.run("--lf", cached=True).counts() == {"failed": 2}
     assert (project.path / "ran.txt").read_text() == "bd"
 
 
@@ -251,9 +253,8 @@ def pytest_unconfigure():
         "bakeoff.doors.pytest.gather",
         "bakeoff.doors.pytest.options",
         "bakeoff.doors.pytest.plugin",
-        "bakeoff.doors.pytest.reporting",
-        "bakeoff.doors.pytest.reporting.hooks",
-        "bakeoff.doors.pytest.reporting.redacting",
+        "bakeoff.doors.pytest.report_texts",
+        "bakeoff.doors.pytest.reports",
         "bakeoff.errors",
     ]
     assert not (project.path / "results").exists()

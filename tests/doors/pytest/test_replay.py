@@ -10,6 +10,8 @@ import pytest
 from ...models.loopback import KEY, Act, Loopback, Received
 from .small_project import Seen, SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 
@@ -170,7 +172,6 @@ def test_what_a_fixture_asks_before_the_first_eval_is_recorded_and_in_strict_mod
     assert project.run("--eval-replay", "strict").counts() == {"passed": 2}
 
 
-@pytest.mark.slow
 def test_strict_under_xdist_gives_the_same(project: SmallProject, provider: Loopback) -> None:
     project.write(SUITE)
     recorded = project.run("--eval-replay", "record")

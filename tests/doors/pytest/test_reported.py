@@ -109,7 +109,7 @@ def test_it(case):
     raise ValueError(BAD)
 """)
     for style in ("auto", "line"):
-        seen = project.run_apart("-v", "-l", f"--tb={style}")
+        seen = project.run("-v", "-l", f"--tb={style}")
         assert seen.counts() == {"failed": 1}
         assert r"\x1b[2J\x1b]0;owned\x07 \u202e ## [error]owned" in seen.text
         assert not {"\x1b", "\x07", "\u202e"} & set(seen.text)

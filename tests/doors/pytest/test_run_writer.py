@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.pytest.reporting.source import EvalFileReader
+from bakeoff.report.eval_file import EvalFileReader
 from bakeoff.report.summary import summarise
 from bakeoff.storage.run_folder import find_run, run_folders
 
 from ...report.runs import plan_of, write_run
 from ...warm_bakeoff import Bakeoff
 from .small_project import PLUGIN, SmallProject, project
+
+pytestmark = pytest.mark.full
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]

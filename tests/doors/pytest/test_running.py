@@ -8,6 +8,8 @@ from bakeoff.storage.run_folder import find_run
 
 from .small_project import SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 
@@ -196,7 +198,6 @@ async def test_models(case, model, region):
 def test_marks_and_selection_work_on_both_sides_of_the_decorator(project: SmallProject) -> None:
     project.path.joinpath("tox.ini").write_text("[pytest]\nmarkers =\n  slow\n  quick\n")
     project.write("""
-@pytest.mark.slow
 @eval_suite(data=rows("a", "b"), scorers=[right])
 @pytest.mark.quick
 async def test_marked(case):
@@ -349,7 +350,7 @@ SURROGATES = """
 data = [{"input": "half \\ud83d of it", "name": "row", "expected": "\\udcff"}, *rows("plain")]
 data += [{"input": {"all": ["\\udfff"]}, "name": "data", "expected": {"\\udfff": ["\\udfff"]}}]
 
-@eval_suite(data=data, scorers=[right], threshold=0.5OPTIONS)
+@eval_suite(data=data, scorers=[right], threshold=0.5)
 def test_it(case):
     call = ToolCall(name="look", arguments={"\\ud800": ["\\udfff"]}, result="\\ud800")
     return TaskResult(result=f"said \\ud83d {case.input}", tool_calls=[call])
@@ -358,15 +359,11 @@ test_whole = describe_eval("whole", data=rows("good"), task=lambda input: "<good
 """
 
 
-@pytest.mark.parametrize(
-    ("options", "arguments"),
-    [("", ()), ("", ("-p", "xdist", "-n", "2")), (", isolate=True", ())],
-    ids=["alone", "xdist", "isolated"],
-)
+@pytest.mark.parametrize("arguments", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
 def test_halves_of_surrogate_pairs_are_shown_and_break_nothing(
-    project: SmallProject, options: str, arguments: tuple[str, ...]
+    project: SmallProject, arguments: tuple[str, ...]
 ) -> None:
-    project.write(SURROGATES.replace("OPTIONS", options))
+    project.write(SURROGATES)
     files = ("--eval-json=e.json", "--eval-html=e.html", "--eval-junit", "--junitxml=j.xml")
     seen = project.run_apart("-v", *arguments, *files, record=())
     assert seen.counts() == {"passed": 1, "failed": 3}

@@ -161,7 +161,7 @@ register_provider("looking", Looking())
 def test_it(case):
     return UNSEEN.join("Paris")
 """)
-    assert project.run_apart().counts() == {"passed": 1}
+    assert project.run().counts() == {"passed": 1}
 
 
 def test_an_instrumented_agent_is_checked_by_its_spans_its_way_and_a_question_of_ones_own(

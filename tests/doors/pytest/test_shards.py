@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.flags import MergeFlags
-from bakeoff.cli.merge import run_merge
-from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
+from bakeoff.cli.merge import MergeFlags, run_merge
+from bakeoff.report.eval_file import read_eval_file
 
 from .small_project import SmallProject, project
 
@@ -76,6 +75,6 @@ def test_the_variable_chooses_a_shard_and_what_is_no_shard_is_refused(
     assert project.run().counts()["deselected"] > 0
     assert "deselected" not in project.run("--eval-shard", "1/1").counts()
     monkeypatch.setenv("BAKEOFF_SHARD", "4/3")
-    assert "BAKEOFF_SHARD='4/3': write the number of the shard" in project.run_apart().result.stderr.str()
-    refused = project.run_apart("--eval-shard", "x").result.stderr.str()
+    assert "BAKEOFF_SHARD='4/3': write the number of the shard" in project.run().result.stderr.str()
+    refused = project.run("--eval-shard", "x").result.stderr.str()
     assert "'x': write the number of the shard and how many there are, such as 1/4 or 4/4" in refused

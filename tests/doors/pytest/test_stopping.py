@@ -3,11 +3,12 @@
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from .small_project import PLUGIN, SmallProject, project
+
+pytestmark = pytest.mark.full
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
@@ -45,55 +46,6 @@ def test_a_case_that_takes_too_long_is_reported_in_time(
     assert "not finished after 0.3 s" in seen.text
     assert "CancelledError" not in seen.text
     assert seen.outcome("slow").score == 0.0
-
-
-def test_an_isolated_task_that_takes_too_long_is_killed_with_what_it_started(project: SmallProject) -> None:
-    project.write("""
-import subprocess, sys
-
-@eval_suite(data=rows("slow", "quick", "raises", "dies"), scorers=[right], timeout=8, isolate=True)
-def test_it(case):
-    if case.input == "slow":
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-        open("pids", "w").write(f"{os.getpid()} {child.pid}")
-        time.sleep(60)
-    if case.input == "raises":
-        raise ValueError("in the child")
-    if case.input == "dies":
-        os._exit(7)
-    print("this is no answer")
-    return f"<{case.input}>"
-""")
-    seen = project.run()
-    assert seen.counts() == {"passed": 1, "failed": 3}
-    assert "not finished after 8 s" in seen.text
-    assert "ValueError: in the child" in seen.text
-    assert "the process of the task ended with exit code 7 before it answered" in seen.text
-    assert "isolation.py" not in seen.text
-    for pid in (project.path / "pids").read_text().split():
-        assert not _runs(int(pid))
-
-
-def _runs(pid: int) -> bool:
-    """A process that has ended and waits to be reaped does not run."""
-    status = Path(f"/proc/{pid}/stat")
-    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
-
-
-def test_what_cannot_be_isolated_is_said(project: SmallProject) -> None:
-    project.write("""
-@pytest.fixture(scope="module")
-def lock(): return threading.Lock()
-
-@eval_suite(data=rows("a"), scorers=[right], isolate=True)
-def test_lock(case, lock): ...
-
-test_lambda = describe_eval("s", data=rows("a"), task=lambda input: input, scorers=[right], isolate=True)
-""")
-    seen = project.run()
-    assert seen.counts() == {"failed": 2}
-    assert "isolate=True: the arguments of test_lock cannot be sent to another process" in seen.text
-    assert "another process cannot find '<lambda>' by its name: define it at the top of a module" in seen.text
 
 
 STOPPING = """

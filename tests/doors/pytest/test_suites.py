@@ -409,7 +409,7 @@ test_it = describe_eval("same", data=rows("a"), task=lambda input: "<a>", scorer
 
 def test_options_that_are_unknown_or_missing_are_named_with_the_suite_and_all_options() -> None:
     options = (
-        "Its options are threshold, gate, rounds, timeout, concurrency, null_as_zero, isolate, retries, before_case, "
+        "Its options are threshold, gate, rounds, timeout, concurrency, null_as_zero, retries, before_case, "
         "after_case, data, scorers, skip_if"
     )
     wrong: dict[str, Any] = {"data": [], "scorer": [str]}

@@ -71,7 +71,6 @@ def numbers(input):
 
 test_words = describe_eval("words", data=rows("a"), task=words, scorers=[right])
 test_async = describe_eval("async", data=rows("a"), task=async_words, scorers=[right])
-test_apart = describe_eval("apart", data=rows("a"), task=async_words, scorers=[right], isolate=True)
 test_numbers = describe_eval("numbers", data=rows("a"), task=numbers, scorers=[right])
 
 def decimals(given): return decimal.Decimal("0.5")
@@ -93,7 +92,7 @@ async def test_ready(to_eval):
     await to_eval("a", output=async_words("a"), expected="<a>", scorer=right)
 """)
     seen = project.run()
-    assert seen.counts() == {"passed": 5, "failed": 1}
+    assert seen.counts() == {"passed": 4, "failed": 1}
     assert "the task yielded an object of builtins.int: yield texts, which are joined" in seen.text
     scores = {score.name: score.value for score in seen.outcome("a").records[0].scores} and {
         score.name: score.value

@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 
 from bakeoff._kernel.watch import GONE
-from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
 from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.doors.pytest.watch.cycle import told_file
 from bakeoff.doors.pytest.watch.reads import ROWS, Reads
 from bakeoff.doors.pytest.watch.source import ANYTHING, TestParts, imported_files
 from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, WatchMessages, stale_tests
+from bakeoff.report.eval_file import read_eval_file
 from bakeoff.storage.run_folder import run_folders
 
 from ...cli.wizard_terminal import CTRL_C, Terminal
 from .small_project import PLUGIN, SmallProject, project
+
+pytestmark = pytest.mark.full
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]

@@ -22,6 +22,8 @@ from pydantic_ai.tools import ToolDefinition
 from bakeoff.models.embedded import EmbeddedEndpoint, EmbeddedServer
 from bakeoff.models.embedded.relay import CALL_BEGINS, with_forced_call
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "embedded-model.md"

@@ -13,6 +13,7 @@ from bakeoff.scorers import ContextPrecision, Criterion, Faithfulness, Rubric, a
 from bakeoff.scorers.judge import USUAL_CHOICES
 
 pytestmark = pytest.mark.full
+
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 
 

@@ -24,6 +24,8 @@ from bakeoff.models.embedded import EmbeddedEndpoint, EmbeddedServer
 from bakeoff.models.embedded.launch import Files, is_held, locked, runtime_folder
 from bakeoff.models.embedded.server import connect
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 
 OtherUser = Callable[..., AbstractContextManager[Any]]

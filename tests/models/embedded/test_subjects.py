@@ -27,6 +27,8 @@ from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import Tool
 from bakeoff.record import Record, Transcript
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 
 CarryOut = Callable[..., Awaitable[list[Record]]]

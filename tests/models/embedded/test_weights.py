@@ -13,6 +13,8 @@ from bakeoff._kernel.environment import cache_folder
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded.weights import KNOWN, check_name, location, pull, weights_path
 
+pytestmark = pytest.mark.full
+
 SMOLLM2 = KNOWN["smollm2"]
 Downloader = Callable[[str, Path], Sequence[str]]
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.compare import run_compare
-from bakeoff.cli.flags import CompareFlags, ReportFlags
+from bakeoff.cli.compare import CompareFlags, run_compare
+from bakeoff.cli.flags import ReportFlags
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Score
 from bakeoff.report.compare.cases import text_difference
 from bakeoff.report.compare.comparison import CompareReport, compare_sources
 from bakeoff.report.compare.description import describe_comparison
-from bakeoff.report.exports.github import harmless_in_logs, harmless_json
+from bakeoff.report.exports.ci import harmless_in_logs, harmless_json
 from bakeoff.report.readers import open_source
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.stats.gates import GateVerdict

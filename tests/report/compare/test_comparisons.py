@@ -3,11 +3,10 @@
 from typing import Any
 
 from bakeoff.report.blocks import Datum, Table, joined
-from bakeoff.report.compare.decisions import describe_comparisons
+from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.summary import Comparisons
-from bakeoff.stats.decisions import PairDecision
 from bakeoff.stats.intervals import Interval
-from bakeoff.stats.sequential import SequentialDecision
+from bakeoff.stats.sequential import PairDecision, SequentialDecision
 
 
 def pair_of(decision: SequentialDecision, difference: float, low: float, high: float, **more: Any) -> PairDecision:

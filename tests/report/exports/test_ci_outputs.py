@@ -14,18 +14,25 @@ from hypothesis import strategies as st
 from bakeoff.cli.flags import OutputFlags
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, PassRule, Plan, Trial
-from bakeoff.record import Record, Round, Score, Transcript, Verdict, case_verdict
+from bakeoff.record import Record, Score, Transcript
 from bakeoff.report.blocks import paragraph
 from bakeoff.report.exports import ci
 from bakeoff.report.exports.badges import badge, run_badge, score_badge
-from bakeoff.report.exports.ci import CiOutputs, CiRun, write_ci_outputs
-from bakeoff.report.exports.github import MAX_ANNOTATIONS, annotations, write_step_summary
+from bakeoff.report.exports.ci import (
+    MAX_ANNOTATIONS,
+    CiOutputs,
+    CiRun,
+    annotations,
+    write_ci_outputs,
+    write_step_summary,
+)
 from bakeoff.report.exports.junit import status_of, write_junit
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run
 from bakeoff.report.summary import summarise
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Round, Verdict, case_verdict
 
 from ..runs import lost, plan_of, record_of, run_of
 

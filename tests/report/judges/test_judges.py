@@ -12,7 +12,7 @@ from bakeoff.record import Failure, Phase, Record, Score
 from bakeoff.report.judges.audit import audit_judge
 from bakeoff.report.judges.calibration import settled
 from bakeoff.report.judges.labelling import draw
-from bakeoff.report.render.html.entries import page_is_current, write_current_page
+from bakeoff.report.render.html.index_page import page_is_current, write_current_page
 from bakeoff.storage.run_folder import RunFolder
 
 from ...warm_bakeoff import Bakeoff

@@ -12,6 +12,8 @@ from ..render.html.browser import Chromium
 from ..render.html.generator import plan_of, write_run
 from .conftest import Viewer, viewing
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:

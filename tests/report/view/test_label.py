@@ -26,6 +26,8 @@ from ..judged import judged_run, label_all
 from ..render.html.browser import LOOKS, Chromium, until, violations
 from .conftest import Answer, Viewer
 
+pytestmark = pytest.mark.full
+
 
 @contextmanager
 def labelling(run: RunFolder, *words: str) -> Iterator[tuple[Viewer, Callable[[], tuple[int, str]]]]:

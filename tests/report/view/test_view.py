@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.async_api import Page
 
 from bakeoff.plan import ScorerSpec
@@ -20,8 +21,7 @@ from bakeoff.record import Record
 from bakeoff.report.blocks import DoorParts, Section
 from bakeoff.report.render.html.run_data import RunData
 from bakeoff.report.view.app import Pages
-from bakeoff.report.view.live import LiveProgress
-from bakeoff.report.view.watch import FolderWatch
+from bakeoff.report.view.live import FolderWatch, LiveProgress
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
 
@@ -29,6 +29,8 @@ from ...warm_bakeoff import Bakeoff
 from ..render.html.browser import Chromium, until
 from ..render.html.generator import as_line, line_of, plan_of, records_of, write_lines, write_run
 from .conftest import Viewer, viewing
+
+pytestmark = pytest.mark.full
 
 KILLED_RUN = Path(__file__).parents[2] / "engine" / "programs" / "killed_run.py"
 

@@ -9,38 +9,50 @@ from typer import Argument
 
 from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.text import count_of
-from bakeoff.cli.compare import show
 from bakeoff.cli.console import err, say
-from bakeoff.cli.declare import command, group_of
-from bakeoff.cli.flags import PlanFlags, ReportFlags, TuneFlags, VersionFlags
-from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, watch
-from bakeoff.doors.mcp.arguments import find_tool
-from bakeoff.doors.mcp.calls import tool_label
-from bakeoff.doors.mcp.description_patch import description_patch
+from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.flags import CONFIG, ExitZero, PlanFlags, ReportFlags, Results
+from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, show_report, watch
+from bakeoff.doors.mcp.model_writing import proposed_descriptions
 from bakeoff.doors.mcp.plan import EvaluationRequest
-from bakeoff.doors.mcp.proposals import proposed_descriptions
-from bakeoff.doors.mcp.results.tuning import describe_tuning
-from bakeoff.doors.mcp.results.versions import describe_versions
+from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
 from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
-from bakeoff.doors.mcp.tuning import (
+from bakeoff.errors import UsageError
+from bakeoff.mcp.arguments import find_tool
+from bakeoff.mcp.description_patch import description_patch
+from bakeoff.plan import Plan
+from bakeoff.record import Record
+from bakeoff.report.compare.tool_tuning import (
     PRESENT,
     ToolsVersion,
     TuneReport,
     best_version,
     confirm,
+    describe_tuning,
     split_cases,
     version_plan,
     versions_of,
 )
-from bakeoff.doors.mcp.versions import compare_versions, last_two_runs
-from bakeoff.errors import UsageError
-from bakeoff.plan import Plan
-from bakeoff.record import Record
+from bakeoff.report.compare.tool_versions import describe_versions
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.readers import find_source
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
 app = group_of()
+
+
+class TuneFlags(Flags):
+    """The options of `bakeoff mcp tune`."""
+
+    path: Path | None = CONFIG
+    descriptions: list[str] | None = flag(None, "A description to try.", "--description", metavar="TEXT")
+    versions: Path | None = flag(None, "A file of descriptions, with lines of --- between them.", metavar="FILE")
+    propose: int = flag(0, "Let a model propose this many.", min=0, max=20, metavar="N")
+    proposer: str | None = flag(None, "The model that proposes. Default: the model under test.", metavar="NAME")
+    model: str | None = flag(None, "The model under test. Default: the first of modelsToTest.", metavar="NAME")
+    rounds: int | None = flag(None, "How often to try each case. Default: testRound.", min=1)
+    hold_out: float = flag(0.5, "The share of cases that confirm the winner.", min=0.1, max=0.9, metavar="SHARE")
+    patch: Path | None = flag(None, "Write the patch of a confirmed winner to this file.", metavar="FILE")
 
 
 @command(app, "compare")
@@ -50,7 +62,8 @@ def compare(
         str | None, Argument(metavar="BASELINE", help="The earlier run. Default: the last two runs.")
     ] = None,
     candidate: Annotated[str | None, Argument(metavar="CANDIDATE", help="The later run.")] = None,
-    wanted: VersionFlags,
+    results: Results = Path("results"),
+    exit_zero: ExitZero = False,
     shown_as: ReportFlags,
 ) -> int:
     """Show what changed in the servers between two runs, and the points that each tool won or lost.
@@ -60,14 +73,14 @@ def compare(
     Example: bakeoff mcp compare --markdown
     """
     if baseline is None:
-        first, second = last_two_runs(wanted.results)
+        first, second = last_two_runs(results)
     elif candidate is None:
         raise UsageError(f"compare {baseline!r} with what? Name a second run, or none for the last two")
     else:
-        first, second = find_source(wanted.results, baseline), find_source(wanted.results, candidate)
-    report = compare_versions(first, second)
-    show(report.model_dump_json, describe_versions(report), shown_as)
-    return PASSED if wanted.exit_zero and report.exit_code == FAILED else report.exit_code
+        first, second = find_source(results, baseline), find_source(results, candidate)
+    report = compare_servers(first, second)
+    show_report(report.model_dump_json, describe_versions(report), shown_as)
+    return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
 
 
 class _TuneStopped(Exception):
@@ -93,7 +106,7 @@ def tune(
     selected = _suite(wanted, flags)
     plan, settings = selected.plan, selected.door.settings_of(selected.plan)
     found = find_tool(settings.tools, tool)
-    label = tool_label(found.server, found.name)
+    label = found.label
     split = split_cases(plan, label, wanted.hold_out)
     texts = [*(wanted.descriptions or ()), *_from_file(wanted.versions)]
     if wanted.propose:
@@ -125,7 +138,7 @@ def tune(
         say(f"wrote {wanted.patch}; apply it with `git apply {wanted.patch}` in {settings.folder}")
     elif wanted.patch:
         say(f"did not write {wanted.patch}: {patch.refused if patch else 'no version is confirmed'}")
-    show(report.model_dump_json, describe_tuning(report, patch), shown_as)
+    show_report(report.model_dump_json, describe_tuning(report, patch), shown_as)
     return PASSED if report.confirmed or report.winner == PRESENT else FAILED
 
 

@@ -5,12 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
+
+from typer import Argument
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, print_json, say
-from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.dry_run import plan_json, print_plan
-from bakeoff.cli.flags import EndingFlags, EvaluationFlags, NoOpen, PlanFlags, SelectionFlags
+from bakeoff.cli.flags import HEADERS, MIN_COVERAGE, EndingFlags, NoOpen, PlanFlags, SelectionFlags
 from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, EndedRun, check_plan, conclude, run_checked
 from bakeoff.doors.mcp.plan import EvaluationRequest
 from bakeoff.doors.mcp.results.files import McpResults, write_combined
@@ -24,6 +27,30 @@ app = group_of()
 
 _WRONG_CONFIGURATION = 2
 _STATES = {None: "not run", PASSED: "passed", FAILED: "failed", UNDECIDED: "undecided", INTERRUPTED: "interrupted"}
+
+
+SuitesPath = Annotated[
+    Path | None,
+    Argument(
+        metavar="PATH",
+        help="A YAML file, a folder of them, or a part of the names of suites below the current folder. "
+        "Default: all suites below the current folder, or else the nearest configuration above.",
+    ),
+]
+
+
+class EvaluationFlags(Flags):
+    """Which part of a configuration. The fields are those of `EvaluationRequest`."""
+
+    path: SuitesPath = None
+    prompts: list[str] | None = flag(None, "Only cases with this text in the prompt.", "--prompt", metavar="TEXT")
+    models: list[str] | None = flag(None, "Only this model of modelsToTest.", "--model")
+    cases: list[str] | None = flag(None, "Only cases with this name, number or tag.", "--case")
+    rounds: int | None = flag(None, "How often to try each case. Default: testRound.", min=1)
+    jobs: int | None = flag(None, "How many trials to run at the same time. Default: concurrencyLimit, or 5.", min=1)
+    min_coverage: float | None = MIN_COVERAGE
+    report: Path = flag(Path("mcp-report"), "The folder of the reports.", metavar="DIR")
+    headers: list[str] | None = HEADERS
 
 
 @command(app, "evaluate")

@@ -17,9 +17,9 @@ from bakeoff.cli.run_plan import PASSED
 from bakeoff.doors.mcp.bfcl import import_bfcl
 from bakeoff.doors.mcp.config import check_config, suite_environment
 from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
-from bakeoff.doors.mcp.generate.output import config_text
-from bakeoff.doors.mcp.static_server import serve_snapshot
+from bakeoff.doors.mcp.generate.drafts import config_text
 from bakeoff.errors import UsageError
+from bakeoff.mcp.snapshot import serve_snapshot
 
 app = group_of()
 imports = group_of("Import cases of other formats.", "bakeoff mcp import bfcl questions.json answers.json -o bfcl.yaml")

@@ -8,8 +8,8 @@ from typer import Argument
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import NoOpen, Port, ServerOptions
-from bakeoff.cli.mcp.servers import one_suite
+from bakeoff.cli.flags import NoOpen, Port
+from bakeoff.cli.mcp.servers import ServerOptions, one_suite
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
@@ -38,7 +38,7 @@ def login(
     import webbrowser
 
     from bakeoff.mcp.login import LoginRefused, LoginRequest, log_in
-    from bakeoff.mcp.tokens import token_file
+    from bakeoff.mcp.oauth import token_file
 
     spec = _one(server, servers)
     request = LoginRequest(
@@ -64,7 +64,7 @@ def logout(*, server: ServerName = None, servers: ServerOptions) -> int:
 
     Example: bakeoff mcp logout --url https://mcp.example.com/mcp
     """
-    from bakeoff.mcp.tokens import TokenStore
+    from bakeoff.mcp.oauth import TokenStore
 
     spec, store = _one(server, servers), TokenStore()
     known = spec.url is not None and store.remove(spec.url)

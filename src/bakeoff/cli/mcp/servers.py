@@ -11,35 +11,65 @@ from typing import Annotated, Literal, TypeAlias
 from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of, quoted, visible
+from bakeoff._kernel.text import count_of, quoted, shown, visible
 from bakeoff._kernel.yaml import gathered
 from bakeoff.cli.console import can_ask, out, print_json, say
-from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import AsJson, DirectFlags, ServerFlags, ServerOptions, Yes
+from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.flags import CONFIG, HEADERS, AsJson, Yes
 from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
-from bakeoff.doors.mcp.client_files import client_specs, is_client_file
 from bakeoff.doors.mcp.config import McpSuite, read_suite, suite_environment
-from bakeoff.doors.mcp.expectations import is_destructive
-from bakeoff.doors.mcp.headers import hidden_headers, suite_with_headers, with_headers
-from bakeoff.doors.mcp.lint.report import servers_of
-from bakeoff.doors.mcp.listing import listing_blocks
-from bakeoff.doors.mcp.snapshot.changes import changes
-from bakeoff.doors.mcp.snapshot.files import SNAPSHOT_NAME, Snapshot, read_snapshot
-from bakeoff.doors.mcp.snapshot.report import change_blocks, changes_as_json, changes_as_sarif, fails
+from bakeoff.doors.mcp.servers import hidden_headers, servers_of, suite_with_headers, with_headers
 from bakeoff.doors.mcp.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolCallResult, parse_mcp_option
-from bakeoff.mcp.exposed import PROMPT, READ
-from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names
-from bakeoff.mcp.variables import with_variables
-from bakeoff.report.formatting import shown
+from bakeoff.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
+from bakeoff.mcp.changes import changes
+from bakeoff.mcp.client_files import client_specs, is_client_file
+from bakeoff.mcp.offers import PROMPT, READ
+from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names, with_variables
+from bakeoff.mcp.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot
+from bakeoff.mcp.tools import is_destructive
+from bakeoff.report.exports.sarif import changes_as_sarif
 from bakeoff.report.render.terminal import print_blocks
+from bakeoff.report.tools import change_blocks, changes_as_json, fails, listing_blocks
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.redaction import Redactor, known_secrets
 
 app = group_of()
 FailOnChange: TypeAlias = Literal["breaking", "risky", "cosmetic", "never"]
+
+
+ConfigPath = Annotated[
+    Path | None,
+    Argument(
+        metavar="PATH",
+        help="A YAML file, or a folder of them. Default: the nearest configuration here or in a folder above.",
+    ),
+]
+
+
+class DirectFlags(Flags):
+    """Which servers of a configuration, or some that are named directly. Subclasses say where the configuration is."""
+
+    only: list[str] | None = flag(None, "Only this server of the configuration.", "--server")
+    commands: list[str] | None = flag(
+        None, "The command of a server, instead of a configuration.", "--command", metavar="TEXT"
+    )
+    urls: list[str] | None = flag(None, "The URL of a server, instead of a configuration.", "--url", metavar="URL")
+    headers: list[str] | None = HEADERS
+    path: Path | None = None
+
+
+class ServerFlags(DirectFlags):
+    """Which servers, with the configuration as the argument."""
+
+    path: ConfigPath = None
+
+
+class ServerOptions(DirectFlags):
+    """Which servers, with the configuration as an option."""
+
+    path: Path | None = CONFIG
 
 
 def direct_servers(servers: DirectFlags) -> list[ServerSpec]:

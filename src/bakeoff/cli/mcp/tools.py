@@ -17,31 +17,31 @@ from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.flags import MIN_COVERAGE, AsJson, ServerFlags
+from bakeoff.cli.flags import MIN_COVERAGE, AsJson
 from bakeoff.cli.init import print_start
-from bakeoff.cli.mcp.servers import direct_servers, names_client_file, one_suite, read_suites_of, redactor_of
+from bakeoff.cli.mcp.servers import (
+    ServerFlags,
+    direct_servers,
+    names_client_file,
+    one_suite,
+    read_suites_of,
+    redactor_of,
+)
 from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.doors.mcp.config import check_config, read_suite, suite_environment
 from bakeoff.doors.mcp.coverage import Coverage, coverage_of
 from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
-from bakeoff.doors.mcp.generate.drafts import DraftRequest, draft_cases
-from bakeoff.doors.mcp.generate.output import Frame, added_to, cases_text, whole_config
-from bakeoff.doors.mcp.generate.reworded import reworded
+from bakeoff.doors.mcp.generate.drafts import DraftRequest, Frame, added_to, cases_text, draft_cases, whole_config
 from bakeoff.doors.mcp.generate.surroundings import Surroundings
-from bakeoff.doors.mcp.headers import written_servers
-from bakeoff.doors.mcp.lint.report import (
-    LintResult,
-    as_sarif,
-    lint_blocks,
-    lint_servers,
-    lint_suite,
-    rules_of,
-    servers_of,
-)
+from bakeoff.doors.mcp.model_writing import reworded
 from bakeoff.doors.mcp.results.sections import uncovered_blocks
+from bakeoff.doors.mcp.servers import lint_suite, servers_of, written_servers
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
+from bakeoff.mcp.lint.checks import LintResult, lint_servers
+from bakeoff.report.exports.sarif import as_sarif, rules_of
 from bakeoff.report.render.terminal import print_blocks
+from bakeoff.report.tools import lint_blocks
 from bakeoff.storage.redaction import SHORTEST, known_secrets
 
 app = group_of()

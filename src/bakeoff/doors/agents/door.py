@@ -14,18 +14,17 @@ from bakeoff.doors.agents.plan import TEST_ONLY
 from bakeoff.doors.agents.scoring import EXERCISE, score_exercise, tries_section, try_tools
 from bakeoff.doors.case_section import cases_section, named
 from bakeoff.engine.registry import Registry, default_registry, no_tools
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import InfraError
-from bakeoff.grading.cases import graded_case
+from bakeoff.grading.cases import build_test_scorer, graded_case
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
-from bakeoff.grading.scorer import build_test_scorer
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
 from bakeoff.report.blocks import Column, Datum, Section, Value, columns
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
 from bakeoff.subjects.folder_changes import Tree, patch_of, read_tree
-from bakeoff.toolchains.agent_packages import packages_of
+from bakeoff.toolchains.commands import packages_of
 
 if TYPE_CHECKING:
     from bakeoff.report.blocks import DoorParts

@@ -16,12 +16,13 @@ from bakeoff.grading.grades import Grade, first_line, grade_answer, share_metada
 from bakeoff.grading.runners import run_tests, type_errors
 from bakeoff.plan import Case, Plan
 from bakeoff.protocols import ScoreInput, Tool
-from bakeoff.record import Failure, Record, Score, Verdict
+from bakeoff.record import Failure, Record, Score
 from bakeoff.report.blocks import Column, Datum, Quote, Section, Table, Value
 from bakeoff.subjects.agent_run import AgentRun, agent_run_in, patch_in
 from bakeoff.subjects.command_agent import TESTS_TOOL
 from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.tracks import is_protected_name
+from bakeoff.verdict import Verdict
 
 EXERCISE = "exercise"
 FAILURE_CLASS = "failure_class"

@@ -8,27 +8,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.text import count_of
 from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.components.plan import IN_TURN, PICTURES, case_of
 from bakeoff.doors.components.scoring import SUITE, score_component
 from bakeoff.doors.components.suites import ComponentSuite
 from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
-from bakeoff.engine.resources import open_resources
-from bakeoff.engine.sandbox_choice import sandbox_of
-from bakeoff.errors import RunFolderError
+from bakeoff.engine.resources import open_resources, sandbox_of
+from bakeoff.errors import InfraError, RunFolderError, UsageError
 from bakeoff.grading.attacks import HostileSolution, all_attacks, attack_on, solution_in_turn
-from bakeoff.grading.cases import graded_case
+from bakeoff.grading.audit import VerificationCheck, WrongAnswer, verify_cases
+from bakeoff.grading.cases import build_test_scorer, graded_case
 from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
-from bakeoff.grading.scorer import build_test_scorer
-from bakeoff.grading.verify import VerificationCheck, WrongAnswer, verify_cases
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
 from bakeoff.protocols import Sandbox
-from bakeoff.record import BROKEN, Record, Verdict
+from bakeoff.record import BROKEN, Record
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.controls import Attack, Submission
+from bakeoff.toolchains.install import Say, install_vitest
+from bakeoff.toolchains.vitest import find_chromium
+from bakeoff.verdict import Verdict
 
 if TYPE_CHECKING:
     from bakeoff.doors.components.results.model import ComponentsResult
@@ -203,3 +205,29 @@ def _wrong_answers(suite: ComponentSuite) -> Iterator[WrongAnswer]:
     yield WrongAnswer("empty", {file: ""}, "an empty answer passes: its tests measure nothing")
     if suite.wrong is not None:
         yield WrongAnswer("wrong", {file: suite.wrong}, "the wrong answer passes: no test finds what is wrong with it")
+
+
+async def gradable_suites(
+    suites: Sequence[ComponentSuite], say: Say
+) -> tuple[tuple[ComponentSuite, ...], tuple[str, ...]]:
+    """Return the suites that can be graded here, and a sentence about those that need Node or a browser in vain.
+
+    Raise `UsageError` if none can be graded. The first time takes a while, as packages are installed.
+    """
+    fit, warnings = list(suites), []
+    if need_browser := [suite.name for suite in fit if suite.layout.browser]:
+        try:
+            find_chromium()
+        except InfraError as error:
+            warnings.append(f"left out: {', '.join(need_browser)}: {error}")
+            fit = [suite for suite in fit if not suite.layout.browser]
+    if need_node := [suite.name for suite in fit if suite.needs_node]:
+        try:
+            await install_vitest(say)
+        except (InfraError, OSError) as error:
+            needed = f"{count_of(len(need_node), 'suite')} for which Node is needed ({', '.join(need_node)})"
+            warnings.append(f"left out: {needed}: {error}")
+            fit = [suite for suite in fit if not suite.needs_node]
+    if warnings and not fit:
+        raise UsageError("\n".join(warnings))
+    return tuple(fit), tuple(warnings)

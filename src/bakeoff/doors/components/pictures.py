@@ -77,7 +77,7 @@ async def _take(
 ) -> None:
     if not missing:
         return
-    from bakeoff.toolchains.pictures import PictureToolchain
+    from bakeoff.toolchains.vitest import PictureToolchain
 
     toolchain = await PictureToolchain.ready(sandbox(), say)
     say(f"taking {count_of(len(missing), 'picture')} …")

@@ -15,9 +15,8 @@ from bakeoff.doors.result_files import RECORDED
 from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import Case, SubjectSpec, read_options
 from bakeoff.report.blocks import Column, Datum, Section, Table, Tone, Value, columns
-from bakeoff.report.formatting import UNKNOWN, cost, percent
-from bakeoff.stats.cells import CaseKey, Cells
-from bakeoff.stats.comparison import compare
+from bakeoff.report.compare.within_run import compare_subjects
+from bakeoff.report.formatting import UNKNOWN, cost, percent, points
 
 if TYPE_CHECKING:
     from bakeoff.report.render.html.run_data import RunData
@@ -63,7 +62,7 @@ def _servers_section(run: "RunData") -> Section | None:
 
 
 def _servers_row(run: "RunData", without: SubjectSpec, with_: SubjectSpec) -> tuple[Value, ...]:
-    found = compare(_cells(run, without), _cells(run, with_))
+    found = compare_subjects(run.cells.__getitem__, without.name, with_.name)
     spent = {subject.subject: subject.spent.cost for subject in run.summary.subjects}
     low, high = (found.interval.low, found.interval.high) if found.interval else (0.0, 0.0)
     # Only a difference that the interval shows has a colour.
@@ -73,18 +72,12 @@ def _servers_row(run: "RunData", without: SubjectSpec, with_: SubjectSpec) -> tu
         visible(with_.name.removeprefix(without.name).removeprefix(JOINED), NAME),
         Datum(percent(found.baseline), sort=found.baseline),
         Datum(percent(found.candidate), sort=found.candidate),
-        Datum(
-            UNKNOWN if found.difference is None else f"{100 * found.difference:+.1f}", sort=found.difference, tone=tone
-        ),
-        f"{100 * low:+.1f} … {100 * high:+.1f}" if found.interval else "undefined",
+        Datum(points(found.difference), sort=found.difference, tone=tone),
+        f"{points(low)} … {points(high)}" if found.interval else "undefined",
         UNKNOWN if found.p_value is None else f"{found.p_value:.3f}",
         f"{found.wins} / {found.ties} / {found.losses}",
         f"{cost(spent.get(without.name))} → {cost(spent.get(with_.name))}",
     )
-
-
-def _cells(run: "RunData", spec: SubjectSpec) -> Cells:
-    return {CaseKey(case): cell for case, cell in run.cells[spec.name].items()}
 
 
 def _suites_section(run: "RunData") -> Section | None:

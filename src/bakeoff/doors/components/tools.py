@@ -106,7 +106,7 @@ async def check_servers(plan: Plan, servers: Sequence[Sequence["ServerSpec"]] = 
 def _hub_of(servers: Sequence["ServerSpec"]) -> "McpHub":
     from bakeoff._kernel.environment import read_environment
     from bakeoff.mcp import McpHub
-    from bakeoff.mcp.variables import with_variables
+    from bakeoff.mcp.servers import with_variables
 
     environment = read_environment()
     return McpHub([with_variables(server, environment) for server in servers])

@@ -17,9 +17,9 @@ from pydantic import (
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import shown
-from bakeoff.doors.eval.templates import PromptTemplate
 from bakeoff.mcp import ServerSpec
 from bakeoff.models.prices import PriceOptions
+from bakeoff.models.prompt_templates import PromptTemplate
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer
 

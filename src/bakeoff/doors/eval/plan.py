@@ -11,11 +11,10 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml import gathered
 from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, printable
-from bakeoff.doors.eval.templates import TemplateProblem
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case, Limits, PassRule, Plan
+from bakeoff.models.prompt_templates import TemplateProblem
+from bakeoff.plan import CLUSTER_TAG, Case, Limits, PassRule, Plan
 from bakeoff.protocols import Checking, Scorer, SelectiveScorer
-from bakeoff.stats.cells import CLUSTER_TAG
 
 DOOR = "eval"
 PROMPT_TAG = "prompt"

@@ -12,8 +12,8 @@ from bakeoff._kernel.yaml import Key, PlacedYaml, gathered, parse_yaml
 from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, path_in, printable
 from bakeoff.doors.eval.promptfoo_parts import Assertions, csv_assertion, number_in, provider_subject
 from bakeoff.doors.eval.sources import DataRow, find_files, read_text, rows_of_file
-from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
 from bakeoff.errors import UsageError
+from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.plan import SubjectSpec
 
 _KNOWN = ("description", "prompts", "providers", "targets", "tests", "defaultTest", "scenarios", "evaluateOptions")

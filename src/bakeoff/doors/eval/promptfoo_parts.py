@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.yaml import Key
 from bakeoff.doors.eval.config import printable
-from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
 from bakeoff.errors import UsageError
+from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_providers, parse_model_name
 from bakeoff.plan import ScorerSpec, SubjectSpec, check_options
 from bakeoff.protocols import Scorer

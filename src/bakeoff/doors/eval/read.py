@@ -36,8 +36,8 @@ from bakeoff.doors.eval.sources import (
     rows_of_file,
 )
 from bakeoff.doors.eval.subjects import ScorerReader, subject_specs
-from bakeoff.doors.eval.templates import PromptTemplate, TemplateProblem
 from bakeoff.errors import UsageError
+from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_model_name, known_providers
 
 _OF_A_ROW = (*OF_A_CASE, "tags")

@@ -22,7 +22,7 @@ from bakeoff.scorers.configurable import NAMED_FUNCTION
 from bakeoff.scorers.model_judge import ModelScorer
 from bakeoff.scorers.registry import scorer_kinds
 from bakeoff.subjects.command import CommandSubject, command_revision
-from bakeoff.subjects.scripted import ScriptedSubject
+from bakeoff.subjects.controls import ScriptedSubject
 
 _SETTINGS = (
     *("temperature", "max_tokens", "seed", "send_seed", "timeout", "stream", "output_schema", "price", "max_steps"),

@@ -1,1 +1,1 @@
-"""Door 4: how well models understand the tools of MCP servers, from a YAML file, in rounds, with thresholds."""
+"""Test how well models understand the tools of MCP servers: a YAML file with prompts and the calls that they expect."""

@@ -83,6 +83,7 @@ async def evaluate_all(
 
 
 def _all_of(config: Config, options: RunOptions | None) -> tuple[SelectedSuite, ...]:
+    """Read and check every suite that a configuration means. Raise one error for all problems."""
     options = options or RunOptions()
     if isinstance(config, EvaluationRequest):
         read = read_suites(config, options)
@@ -95,17 +96,15 @@ def _all_of(config: Config, options: RunOptions | None) -> tuple[SelectedSuite, 
 
 
 async def _evaluate(selected: SelectedSuite, progress: OnProgress | None) -> McpReport:
+    """Run one suite in a new run folder, write its reports, and return the report."""
     async with AsyncExitStack() as stack:
-        return await _run(await prepare(selected, stack), progress)
-
-
-async def _run(selected: SelectedSuite, progress: OnProgress | None) -> McpReport:
-    plan, door = selected.plan, selected.door
-    folder = new_run_folder(selected.options.results, plan.name)
-    options = replace(door.options(plan, selected.options), folder=folder.path)
-    done = 0
-    async for record in run(plan, options, registry=door.named_registry(plan, options)):
-        done += 1
-        if progress is not None:
-            progress(McpProgress(selected.suite.file, done, plan.size, record))
-    return write_reports(folder, plan, door.settings_of(plan), folder.latest_records(plan)).report
+        selected = await prepare(selected, stack)
+        plan, door = selected.plan, selected.door
+        folder = new_run_folder(selected.options.results, plan.name)
+        options = replace(door.options(plan, selected.options), folder=folder.path)
+        done = 0
+        async for record in run(plan, options, registry=door.named_registry(plan, options)):
+            done += 1
+            if progress is not None:
+                progress(McpProgress(selected.suite.file, done, plan.size, record))
+        return write_reports(folder, plan, door.settings_of(plan), folder.latest_records(plan)).report

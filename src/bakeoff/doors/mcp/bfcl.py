@@ -17,9 +17,9 @@ from pydantic import JsonValue
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.doors.mcp.lint.schemas import allows
-from bakeoff.doors.mcp.snapshot.files import ServerEntry, Snapshot, ToolEntry
 from bakeoff.errors import UsageError
+from bakeoff.mcp.schemas import allows
+from bakeoff.mcp.snapshot import ServerEntry, Snapshot, ToolEntry
 from bakeoff.scorers.matchers import is_matcher
 
 Object = dict[str, JsonValue]
@@ -92,6 +92,7 @@ def import_bfcl(files: Sequence[Path]) -> ImportedCases:
 
 
 def _imported(questions: Mapping[str, tuple[str, Object]], answers: Mapping[str, JsonValue]) -> ImportedCases:
+    """Turn questions into cases, and note those that cannot be one. Raise `UsageError` if none can."""
     servers = _BfclServers()
     cases: list[Object] = []
     left_out: Counter[str] = Counter()
@@ -157,6 +158,7 @@ def _is_negative(name: str) -> bool:
 
 
 def _case(name: str, entry: Object, answer: JsonValue, servers: _BfclServers) -> Object:
+    """Return one question as a configuration writes a case, and add its functions to `servers`."""
     listed = entry.get("function")
     functions = dict(_function(each) for each in (listed if isinstance(listed, list) else [listed]))
     prompt = _prompt(entry["question"])
@@ -197,6 +199,7 @@ def _plain(text: str) -> str:
 
 
 def _function(given: JsonValue) -> tuple[str, ToolEntry]:
+    """Return a function's name, and the function as a tool."""
     if not isinstance(given, dict) or not isinstance(given.get("name"), str):
         raise _UnusableEntry("it has a function without a name")
     schema = _schema(given.get("parameters", {}))
@@ -225,6 +228,7 @@ def _schema(given: JsonValue) -> Object:
 
 
 def _calls(answer: JsonValue, functions: Mapping[str, ToolEntry]) -> Iterator[tuple[str, Object]]:
+    """Yield the tool and the expected parameters of each call of an answer."""
     for call in answer if isinstance(answer, list) else [answer]:
         if not isinstance(call, dict) or len(call) != 1:
             raise _UnusableEntry("its answer is not a list of calls")

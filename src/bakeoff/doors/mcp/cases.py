@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from bakeoff.doors.mcp.calls import CallRules, EndCheck, ExpectedCall, GradedText, written_calls
+from bakeoff.scorers.mcp.calls import CallRules, EndCheck, ExpectedCall, GradedText, written_calls
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
 """Both names of one key: ours, and that of older files."""
@@ -67,6 +67,7 @@ class McpTurn(CallRules):
     @field_validator("expectedOutput", mode="before")
     @classmethod
     def _as_list(cls, value: Any) -> Any:
+        """Accept one call where a list is expected. An empty list says neither null nor a call, and is refused."""
         if isinstance(value, list) and not value:
             raise ValueError("[] is empty: write null if no tool should be called")
         return [value] if isinstance(value, dict) else value

@@ -4,10 +4,10 @@ import json
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -25,15 +25,16 @@ from pydantic import (
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml import MAX_FILE_SIZE, Key, PlacedYaml, gathered, parse_yaml, read_yaml
-from bakeoff.doors.mcp.calls import ExpectedCall, GradedText
 from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, McpCase, McpTurn, Truth
-from bakeoff.doors.mcp.client_files import is_client_file, with_imports
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec
+from bakeoff.mcp.client_files import is_client_file, with_imports
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
 from bakeoff.scorers.matchers import matcher_problems, parameter_problems
+from bakeoff.scorers.mcp.calls import ExpectedCall, GradedText, Mode
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _LOCAL_SECONDS = 600.0  # for one answer of a model on this machine, which may be slow or busy
@@ -46,33 +47,12 @@ _LEFT_TO_SERVERS = ("env", "headers", "args")
 # Types are strict: "10" is not a number, and true is not 1.
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
-Mode = Literal["json", "native", "agent"]
 
 _NO_TOOL_TO_CHECK = "has no meaning if no tool should be called: remove it"
-_EXAMPLES = {
-    "modelsToTest": "list models, such as `- local:smollm2`",
-    "testCases": "list cases, each with a `prompt` and an `expectedOutput`",
-    "mcpServers": "list servers, each with a `name` and a `command` or `url`",
-    "expectedOutput": "write {serverName, toolName, parameters}, a list of these, or null if no tool is right",
-    "expectedToolUsage": "write {serverName, toolName, parameters}, a list of these, or null if no tool is right",
-    "parameters": "write the tool's parameters, such as `{city: Oslo}`",
-    "prompt": "write what a person would ask",
-    "endState": "list checks, each with a `command`, a `query` or a `function`",
-    "turns": "list messages of the user, each with a `prompt` and an `expectedOutput`",
-    "serverName": "write the `name` of one of mcpServers",
-    "toolName": "write the tool's name as its server lists it",
-    "name": "write a unique name",
-    "args": "write each word by itself, such as ['-y', 'mcp-server']",
-    "tags": "write a list such as [smoke]",
-    "tools": "write a list of names, such as [set_timer], or leave it out to offer all tools",
-    "providers": "write `name: module:Class`, or `name: https://host/v1`",
-    "retryConfig": "write {maxRetries, baseDelay, maxDelay}",
-    "modelSettings": "write {temperature, seed, maxTokens, timeout}",
-}
 
 
 class RetryConfig(FrozenModel):
-    """How often and how fast to retry when a provider is busy. Delays are in milliseconds."""
+    """The retries when a provider is busy. Delays are in milliseconds."""
 
     maxRetries: Whole = Field(default=3, ge=0)
     baseDelay: Number = Field(default=1000, ge=0)
@@ -104,6 +84,7 @@ class SuiteModelSettings(ModelSettings):
     @model_validator(mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
+        """Tell settings of all models from those of single models, which inherit the former."""
         if not isinstance(value, dict):
             return value
         single = {name: own for name, own in value.items() if ":" in name or "/" in name}
@@ -113,12 +94,14 @@ class SuiteModelSettings(ModelSettings):
 
     @model_serializer(mode="wrap")
     def _join(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write both kinds of settings under one key again."""
         written: dict[str, Any] = handler(self)
         single = written.pop("of", {})
         return {**written, **single}
 
 
 def _class_path(target: str) -> str:
+    """Refuse a text that is not `module:Class`."""
     module, _, attribute = target.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
         raise ValueError(f"{target!r} does not name a class: write it as `module:Class`")
@@ -126,12 +109,14 @@ def _class_path(target: str) -> str:
 
 
 def _address(url: str) -> str:
+    """Refuse a text that is not an HTTP address."""
     if not is_http_address(url):
         raise ValueError(f"{url!r} is not an address: write it as https://host/v1")
     return url
 
 
 def _variable_name(name: str) -> str:
+    """Refuse a text that is not the name of a variable. It may be the key itself, so it is not shown."""
     if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name):
         # The value is not shown, because it may be the key itself.
         raise ValueError("this is not the name of a variable: write its name, such as MY_API_KEY, and not the key")
@@ -158,6 +143,7 @@ class ProviderConfig(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _expand_short_form(cls, value: Any) -> Any:
+        """Read `module:Class` or an address where an object is expected."""
         if not isinstance(value, str):
             return value
         return {"baseUrl": value} if value.startswith(("http://", "https://")) else {"target": value}
@@ -311,9 +297,11 @@ def suite_of(config: Mapping[str, Any] | SuiteConfig) -> McpSuite:
 
 
 def _checked(read: PlacedYaml, environment: Mapping[str, str]) -> McpSuite:
+    """Check the shape of a file, expand its imports and variables, and validate it. One error lists all problems."""
     gathered(list(shape_problems(read)))
     placed = _expanded(with_imports(read, environment), environment)
-    config = placed.read(SuiteConfig, _EXAMPLES)
+    hints = tomllib.loads(Path(__file__).with_name("hints.toml").read_text("utf-8"))
+    config = placed.read(SuiteConfig, hints)
     gathered(list(config_problems(placed, config)))
     return McpSuite(read.file, config, placed, environment)
 
@@ -361,6 +349,7 @@ def _is_left(key: Key, value: str) -> bool:
 
 
 def _unset(text: str, key: Key, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each variable that is not set, and among servers for each malformed one."""
     for name in _VARIABLE.findall(text):
         if name not in environment:
             yield f"${{{name}}} is not set: set {name} in the environment, in .env or in .env.local"
@@ -383,6 +372,7 @@ def shape_problems(placed: PlacedYaml) -> Iterator[str]:
 
 
 def _shape_of_case(placed: PlacedYaml, key: Key, case: dict[str, JsonValue]) -> Iterator[str]:
+    """Yield what pydantic would report less clearly: both spellings of a key, and keys in the wrong place."""
     if all(name in case for name in SPELLINGS):
         what = f"{SPELLINGS[1]!r} is another name for {SPELLINGS[0]!r}, which is here too: remove one"
         yield placed.problem((*key, SPELLINGS[1]), what)
@@ -402,6 +392,7 @@ def _shape_of_case(placed: PlacedYaml, key: Key, case: dict[str, JsonValue]) -> 
 
 
 def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
+    """Yield what is wrong across keys: names used twice, unknown models and servers, calls that cannot be right."""
     named: dict[str, list[str | None]] = {
         "mcpServers": [server.name for server in config.mcpServers],
         "testCases": [case.name for case in config.testCases],
@@ -417,10 +408,15 @@ def config_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
     for at, case in enumerate(config.testCases):
         yield from _case_problems(placed, at, case)
         yield from _end_state_problems(placed, at, case, [server.name for server in config.mcpServers])
-    yield from _judge_problems(placed, config)
+    if config.judge is not None:
+        yield from _name_problems(placed, ("judge",), config.judge)
+        if not config.allowSelfGrading and is_same_model(config.judge, config.modelsToTest):
+            what = f"{config.judge!r} is under test: name another model, or write `allowSelfGrading: true`"
+            yield placed.problem(("judge",), what)
 
 
 def _model_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
+    """Yield models that cannot be named so, that are listed twice, or that have settings and are not tested."""
     for at, name in enumerate(config.modelsToTest):
         yield from _name_problems(placed, ("modelsToTest", at), name)
         if not name.isprintable():
@@ -436,6 +432,7 @@ def _model_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
 def _name_problems(
     placed: PlacedYaml, key: Key, name: str, parse: Callable[[str], object] = parse_model_name
 ) -> Iterator[str]:
+    """Yield the problem of a name that `parse` refuses."""
     try:
         parse(name)
     except UsageError as error:
@@ -443,6 +440,7 @@ def _name_problems(
 
 
 def _provider_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
+    """Yield providers with a wrong name, with two targets, or with options and no class."""
     for name, provider in config.providers.items():
         key: Key = ("providers", name)
         yield from _name_problems(placed, key, name, provider_name)
@@ -464,6 +462,7 @@ def _server_problems(placed: PlacedYaml, at: int, server: ServerSpec) -> Iterato
 
 
 def _case_problems(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[str]:
+    """Yield the problems of the expected calls and results of a case."""
     for key, call in expected_calls(placed, at, case):
         for place, problem in parameter_problems(call.parameters):
             yield placed.problem((*key, "parameters", *place), problem)
@@ -474,6 +473,7 @@ def _case_problems(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[str]:
 
 
 def _end_state_problems(placed: PlacedYaml, at: int, case: McpCase, servers: Sequence[str]) -> Iterator[str]:
+    """Yield wrong matchers of the end state, and servers that its checks name and that do not exist."""
     for number, check in enumerate(case.endState):
         key: Key = ("testCases", at, "endState", number)
         for place, problem in matcher_problems(check.expectedResults):
@@ -486,6 +486,7 @@ def _end_state_problems(placed: PlacedYaml, at: int, case: McpCase, servers: Seq
 
 
 def _turn_problems(placed: PlacedYaml, key: Key, part: McpTurn) -> Iterator[str]:
+    """Yield expectations of a turn that contradict each other."""
     for place, problem in matcher_problems(part.expectedResults):
         yield placed.problem((*key, "expectedResults", *place), problem)
     if part.expectedResults is not None and part.expectedOutput is None:
@@ -495,15 +496,6 @@ def _turn_problems(placed: PlacedYaml, key: Key, part: McpTurn) -> Iterator[str]
     needed = len(part.expectedOutput or ())
     if part.maxCalls is not None and part.maxCalls < needed:
         yield placed.problem((*key, "maxCalls"), f"{part.maxCalls}: {needed} calls are expected: raise it")
-
-
-def _judge_problems(placed: PlacedYaml, config: SuiteConfig) -> Iterator[str]:
-    if config.judge is None:
-        return
-    yield from _name_problems(placed, ("judge",), config.judge)
-    if not config.allowSelfGrading and is_same_model(config.judge, config.modelsToTest):
-        what = f"{config.judge!r} is under test: name another model, or write `allowSelfGrading: true`"
-        yield placed.problem(("judge",), what)
 
 
 def is_same_model(judge: str, models: Iterable[str]) -> bool:
@@ -548,10 +540,3 @@ def expected_calls(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[tuple
     for place, check in enumerate(case.endState):
         if check.query is not None:
             yield ("testCases", at, "endState", place, "query"), check.query
-
-
-def near_names(name: str, known: Iterable[str]) -> str:
-    """Return `: did you mean …?` with similar names, or `: there are …` with all names."""
-    names = sorted(known)
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
-    return f": did you mean {', '.join(map(repr, near))}?" if near else f": there are {', '.join(names[:10]) or 'none'}"

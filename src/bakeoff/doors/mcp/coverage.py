@@ -7,19 +7,20 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.doors.mcp.calls import ExpectedCall, tool_label
 from bakeoff.doors.mcp.cases import McpCase
-from bakeoff.doors.mcp.lint.schemas import Schema, pointed_at
 from bakeoff.mcp import ServerTool
+from bakeoff.mcp.schemas import Schema, pointed_at
+from bakeoff.mcp.tools import tool_label
 from bakeoff.report.formatting import percent
 from bakeoff.scorers.matchers import Matcher, is_matcher
+from bakeoff.scorers.mcp.calls import ExpectedCall
 
 _DEEPEST = 8
 _MAX_SHOWN = 3
 
 
 class ToolCoverage(FrozenModel):
-    """How many of something are exercised."""
+    """A count of things, and how many of them cases exercise."""
 
     covered: int
     total: int
@@ -69,6 +70,7 @@ class Coverage(FrozenModel):
 
 
 def _gaps(of: CoverageGap) -> Iterator[str]:
+    """Yield each gap of a tool in a few words."""
     label = visible(tool_label(of.server, of.tool), 80)
     if of.noCase:
         yield label
@@ -89,11 +91,15 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
     uncovered: list[CoverageGap] = []
     for tool in tools:
         own = calls.get((tool.server, tool.name), [])
-        parts = _parameters(tool)
+        parts = tool.parameters
         choices = {name: found for name, part in parts.items() if (found := _choices(part, tool.input_schema))}
         unused = [name for name in parts if not any(_is_used(name, call) for call in own)]
         unnamed = {
-            name: tuple(value for value in values if not any(_is_named(value, name, call) for call in own))
+            name: tuple(
+                value
+                for value in values
+                if not any(_is_used(name, call) and value in _values(call.parameters[name]) for call in own)
+            )
             for name, values in choices.items()
         }
         unnamed = {name: values for name, values in unnamed.items() if values}
@@ -125,12 +131,6 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
     )
 
 
-def _parameters(tool: ServerTool) -> dict[str, Schema]:
-    properties = tool.input_schema.get("properties")
-    found = properties.items() if isinstance(properties, dict) else ()
-    return {name: part if isinstance(part, dict) else {} for name, part in found}
-
-
 def _choices(schema: JsonValue | Schema, root: Schema, depth: int = 0) -> list[JsonValue]:
     """Return the values of an enum, also of a list's items, behind a reference or in a union."""
     if not isinstance(schema, dict) or depth > _DEEPEST:
@@ -152,10 +152,6 @@ def _is_used(name: str, call: ExpectedCall) -> bool:
         return False
     expected = call.parameters[name]
     return not (is_matcher(expected) and Matcher.model_validate(expected).optional)
-
-
-def _is_named(value: JsonValue, name: str, call: ExpectedCall) -> bool:
-    return _is_used(name, call) and value in _values(call.parameters[name])
 
 
 def _values(expected: JsonValue) -> Iterable[JsonValue]:

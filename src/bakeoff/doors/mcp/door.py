@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff.doors import Door, FinishedRun
-from bakeoff.doors.mcp.plan import KIND, SCORER, McpPlanSettings, environment_of, settings_of
+from bakeoff.doors.mcp.plan import KIND, McpPlanSettings, environment_of, settings_of
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
+from bakeoff.scorers.mcp.calls import SCORER
 from bakeoff.storage.redaction import secrets_in
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from bakeoff.plan import ScorerSpec, SubjectSpec
     from bakeoff.report.blocks import Block, DoorParts
     from bakeoff.report.render.html.run_data import RunData
+    from bakeoff.scorers.mcp.scorer import CallScorer
 
 
 class McpDoor(Door):
@@ -36,14 +38,14 @@ class McpDoor(Door):
         self._settings, self._environment, self._running = settings, environment, running
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:  # noqa: ARG002 - the signature of all doors
+        """Return the registry with the models and the scorer of this plan. Servers that run already are used."""
         # Imported here, because the SDKs take a second to load.
-        from bakeoff.doors.mcp.scorer import CallScorer
-        from bakeoff.doors.mcp.subjects import SuiteModel
+        from bakeoff.doors.mcp.subjects import SuiteModel, call_scorer
 
         settings, environment = self.settings_of(plan), self.environment_of(plan)
 
-        def scorer(spec: "ScorerSpec") -> CallScorer:
-            made = CallScorer.from_spec(spec, plan, settings, environment)
+        def scorer(spec: "ScorerSpec") -> "CallScorer":
+            made = call_scorer(spec, plan, settings, environment)
             return replace(made, hub=made.hub and (self._running or made.hub))
 
         def subject(spec: "SubjectSpec") -> SuiteModel:
@@ -72,10 +74,10 @@ class McpDoor(Door):
         )
 
     def page_parts(self, run: "RunData") -> "DoorParts":
-        from bakeoff.doors.mcp.confusion import confusions
-        from bakeoff.doors.mcp.outcome import outcome_of
+        """Return the sections that a run page gets from this door; none without a run folder."""
+        from bakeoff.doors.mcp.outcome import confusions, outcome_of
         from bakeoff.doors.mcp.results.sections import page_parts
-        from bakeoff.doors.mcp.versions import compare_with_run_before
+        from bakeoff.doors.mcp.runs import compare_with_run_before
         from bakeoff.report.blocks import DoorParts
 
         if run.folder is None:
@@ -99,11 +101,13 @@ class McpDoor(Door):
         return case_places(Path(self.settings_of(plan).file))
 
     def settings_of(self, plan: Plan) -> McpPlanSettings:
+        """Return the settings of the plan, read once."""
         if self._settings is None:
             self._settings = settings_of(plan)
         return self._settings
 
     def environment_of(self, plan: Plan) -> Mapping[str, str]:
+        """Return the variables and secrets of the suite, read once."""
         if self._environment is None:
             self._environment = environment_of(plan, self.settings_of(plan))
         return self._environment
@@ -111,12 +115,12 @@ class McpDoor(Door):
 
 def _describe(written: "McpResults", run: FinishedRun) -> "Iterator[Block]":
     """Yield the pass rates, the outcome, the reasons of failures and the cost for the terminal."""
-    from bakeoff.doors.mcp.results.reasons import reasons
     from bakeoff.doors.mcp.results.report import cost_of
     from bakeoff.doors.mcp.results.sections import (
         coverage_blocks,
         end_state_table,
         pass_rates,
+        reasons,
         repeated_passes,
         turn_rates,
         verdict_sentence,

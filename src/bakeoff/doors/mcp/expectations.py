@@ -9,12 +9,14 @@ from collections.abc import Container, Iterable, Iterator
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml import Key
-from bakeoff.doors.mcp.calls import ExpectedCall
-from bakeoff.doors.mcp.config import McpSuite, expected_calls, near_names
-from bakeoff.doors.mcp.lint.schemas import Schema, allows, pointed_at, types_of
+from bakeoff.doors.mcp.config import McpSuite, expected_calls
 from bakeoff.mcp import ServerTool
-from bakeoff.scorers.matchers import Matcher, is_matcher
+from bakeoff.mcp.schemas import Schema, allows, pointed_at, types_of
+from bakeoff.mcp.tools import is_destructive
+from bakeoff.scorers.matchers import Matcher, has_matcher, is_matcher
+from bakeoff.scorers.mcp.calls import ExpectedCall
 from bakeoff.scorers.text import search
 
 _Problem = tuple[Key, str]
@@ -82,11 +84,6 @@ def impossible_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contain
     ]
 
 
-def is_destructive(tool: ServerTool) -> bool:
-    """Return True if a server says that its tool may destroy something."""
-    return tool.annotations.get("destructiveHint") is True and tool.annotations.get("readOnlyHint") is not True
-
-
 def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
     """Return a sentence for each expected call that would be executed though its tool may destroy something.
 
@@ -110,6 +107,7 @@ def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contai
 
 
 def _selected_calls(suite: McpSuite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedCall]]:
+    """Yield the expected calls of the selected cases with their places."""
     for at, case in enumerate(suite.config.testCases):
         if only is None or at + 1 in only:
             yield from expected_calls(suite.lines, at, case)
@@ -134,6 +132,7 @@ def _expects_error(suite: McpSuite, key: Key) -> bool:
 
 
 def _object_problems(expected: dict[str, JsonValue], schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
+    """Yield parameters that the schema does not have, and values that it does not allow."""
     properties = schema.get("properties")
     known = properties if isinstance(properties, dict) else {}
     open_ended = schema.get("additionalProperties") not in (None, False) or "patternProperties" in schema
@@ -165,11 +164,12 @@ def _problems(
     elif isinstance(expected, list) and isinstance(items := schema.get("items"), dict) and "array" in types_of(schema):
         for at, item in enumerate(expected):
             yield from _problems(item, items, root, (*place, at))
-    elif not _has_matcher(expected) and allows(schema, expected, root) is False:
+    elif not has_matcher(expected) and allows(schema, expected, root) is False:
         yield place, f"{expected!r} is not possible: {_allowed(schema)}"
 
 
 def _matcher_problems(matcher: Matcher, schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:
+    """Yield what no value that the schema allows can match, for each kind of matcher."""
     kinds = set(types_of(schema))
     if matcher.is_open:
         return
@@ -206,12 +206,6 @@ def _is_a_choice(matcher: Matcher, schema: Schema) -> bool:
     if not matcher.caseInsensitive or not isinstance(choices, list):
         return False
     return str(matcher.value).casefold() in [str(choice).casefold() for choice in choices]
-
-
-def _has_matcher(expected: JsonValue) -> bool:
-    if isinstance(expected, dict):
-        return is_matcher(expected) or any(map(_has_matcher, expected.values()))
-    return isinstance(expected, list) and any(map(_has_matcher, expected))
 
 
 def _allowed(schema: Schema) -> str:

@@ -1,14 +1,21 @@
-"""Decide which cells (one case with one model) pass, and whether the suite passes."""
+"""Decide which cells (one case with one model) pass, and count which tools were confused."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
+from pydantic import ValidationError
+
+from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp.plan import McpPlanSettings
+from bakeoff.mcp import ServerTool
 from bakeoff.plan import PassRule, Plan
-from bakeoff.record import Record, Round, Verdict, case_verdict
-from bakeoff.stats.decisions import PairDecisions
+from bakeoff.record import Record
+from bakeoff.report.summary import settled_subjects
+from bakeoff.scorers.mcp.calls import NO_TOOL, UNREADABLE, Call, ExpectedMcpCall, turns_in
+from bakeoff.verdict import Verdict, case_verdict
 
 State = Literal["passed", "failed", "undecided"]
 _STATES: dict[bool | None, State] = {True: "passed", False: "failed", None: "undecided"}
@@ -75,14 +82,6 @@ class CallOutcome:
         return grouped.items()
 
 
-def _settled(plan: Plan, records: Iterable[Record]) -> set[str]:
-    """Return the models of which no further trial is needed, in a run that ends when it is decided."""
-    if plan.until_decided is None:
-        return set()
-    decisions = PairDecisions.of(plan, records)
-    return {name for name in plan.compared if not decisions.needs(name)}
-
-
 def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings) -> CallOutcome:
     """Compute the outcome of all cells. `records` must contain the latest record of each trial once.
 
@@ -92,7 +91,7 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings)
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         found.setdefault((record.case, record.subject), []).append(record)
-    settled = _settled(plan, chain.from_iterable(found.values()))
+    settled = settled_subjects(plan, chain.from_iterable(found.values()))
     cells: list[CellOutcome] = []
     for case in plan.cases:
         rule = case.pass_rule or PassRule(gate="share")
@@ -100,6 +99,163 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings)
             own = sorted(found.get((case.id, subject.name), ()), key=lambda record: record.round)
             planned = len(own) if subject.name in settled else plan.rounds
             if planned:
-                passed = case_verdict(rule, [Round.of(record) for record in own], planned).passed
+                passed = case_verdict(rule, [record.judged() for record in own], planned).passed
                 cells.append(CellOutcome(case.id, subject.name, planned, tuple(own), _STATES[passed]))
     return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold)
+
+
+NO_ANSWER = "no answer"
+OTHERS = "other tools"
+ALL_MODELS = "all models"
+_NOT_TOOLS = (NO_TOOL, UNREADABLE, NO_ANSWER, OTHERS)
+_MAX_PAIRS = 10
+_MAX_OTHERS = 30  # unwanted tools with a column of their own: a model may invent one for every call
+
+Pair = tuple[str, str]
+"""The tool that was wanted, and the one that was called instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """One model's calls: the rounds for each pair of a wanted and a called tool, and for each wanted tool."""
+
+    model: str
+    counts: Mapping[Pair, int]
+    rounds: Mapping[str, int]
+
+    def wanted(self) -> list[str]:
+        return list(dict.fromkeys(wanted for wanted, _ in self.counts))
+
+    def called(self) -> list[str]:
+        """Return the wanted tools first, in the same order, so that correct calls are on the diagonal."""
+        wanted = self.wanted()
+        others = {called for _, called in self.counts} - set(wanted)
+        return [*wanted, *sorted(others, key=lambda name: (name in _NOT_TOOLS, name))]
+
+
+class ConfusedTools(FrozenModel):
+    """A wanted tool and another that was called instead, over all models."""
+
+    wanted: str
+    called: str
+    rounds: int
+    models: tuple[str, ...]
+    wantedDescription: str = ""
+    calledDescription: str = ""
+
+
+def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
+    """Return one confusion matrix for each model, in the plan's order. Lost rounds are not counted."""
+    rounds: dict[str, list[list[Pair]]] = {spec.name: [] for spec in plan.subjects}
+    expected = {case.id: ExpectedMcpCall.model_validate(case.expected) for case in plan.cases}
+    wanted = {id: [call.tool for call in each.calls or ()] for id, each in expected.items()}
+    for record in records:
+        if record.verdict.counts:
+            turns = turns_in(record)
+            # Only of the turns that were asked: a turn that fails ends the conversation.
+            reached = expected[record.case].turns[: len(turns)]
+            asked = [call.tool for turn in reached for call in turn.calls or ()] if turns else wanted[record.case]
+            rounds[record.subject].append(_pairs(asked, record))
+    labels = sorted({label for labels in wanted.values() for label in labels})
+    if not all(wanted.values()):
+        labels.append(NO_TOOL)
+    order = {label: at for at, label in enumerate(labels)}
+    return tuple(_confusion(model, found, order) for model, found in rounds.items())
+
+
+def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Mapping[str, int]) -> Confusion:
+    """Count the rounds of each pair. The rarest unwanted tools are counted together if there are too many."""
+    wanted = Counter(name for pairs in rounds for name in {wanted for wanted, _ in pairs})
+    called = Counter(name for pairs in rounds for _, name in pairs if name not in order and name not in _NOT_TOOLS)
+    kept = {name for name, _ in called.most_common(_MAX_OTHERS)}
+    counts: Counter[Pair] = Counter()
+    for pairs in rounds:
+        counts.update({(wanted, OTHERS if name in called and name not in kept else name) for wanted, name in pairs})
+    ordered = sorted(counts, key=lambda pair: (order.get(pair[0], len(order)), pair))
+    return Confusion(model, {pair: counts[pair] for pair in ordered}, wanted)
+
+
+def pooled(found: Sequence[Confusion]) -> Confusion:
+    """Return the counts of all models together."""
+    counts: Counter[Pair] = Counter()
+    rounds: Counter[str] = Counter()
+    for one in found:
+        counts.update(one.counts)
+        rounds.update(one.rounds)
+    return Confusion(ALL_MODELS, counts, rounds)
+
+
+def most_confused(found: Sequence[Confusion], tools: Iterable[ServerTool]) -> tuple[ConfusedTools, ...]:
+    """Return the pairs of tools that were confused most often, with the descriptions that models read."""
+    texts = {tool.label: tool.description for tool in tools}
+    rounds: Counter[Pair] = Counter()
+    models: dict[Pair, list[str]] = {}
+    for confusion in found:
+        for pair, count in confusion.counts.items():
+            if pair[0] != pair[1] and pair[1] not in (UNREADABLE, NO_ANSWER, OTHERS):
+                rounds[pair] += count
+                models.setdefault(pair, []).append(confusion.model)
+    return tuple(
+        ConfusedTools(
+            wanted=wanted,
+            called=called,
+            rounds=count,
+            models=tuple(models[wanted, called]),
+            wantedDescription=texts.get(wanted, ""),
+            calledDescription=texts.get(called, ""),
+        )
+        for (wanted, called), count in rounds.most_common(_MAX_PAIRS)
+    )
+
+
+def called_in(record: Record) -> list[Call]:
+    """Return the calls that the scorer read from the reply."""
+    found = next((score.metadata.get("called") for score in record.scores), None)
+    try:
+        return [Call.model_validate(call) for call in found] if isinstance(found, list) else []
+    except ValidationError:
+        return []
+
+
+def _pairs(wanted: Sequence[str], record: Record) -> list[Pair]:
+    """Return the wanted tools of a round, each with what was called in its place."""
+    if not record.scores:
+        return [(name, NO_ANSWER) for name in wanted or [NO_TOOL]]
+    if record.scores[0].metadata.get("failure_class") == UNREADABLE:
+        return [(name, UNREADABLE) for name in wanted or [NO_TOOL]]
+    called = [call.tool for call in called_in(record)]
+    if not wanted and not called:
+        return [(NO_TOOL, NO_TOOL)]
+    return _align(wanted, called)
+
+
+def _align(wanted: Sequence[str], called: Sequence[str]) -> list[Pair]:
+    """Pair each wanted tool with the call in its place: as many correct pairs as the order allows, then others.
+
+    Pairing by position alone would make every call after a missing one look like a confusion.
+    """
+    correct = len(wanted) + 1  # one correct pair is worth more than all wrong pairs together
+
+    def gain(at: int, place: int) -> int:
+        return correct if wanted[at] == called[place] else 1
+
+    # gains[at][place] is the most that the rest of both lists can gain.
+    gains = [[0] * (len(called) + 1) for _ in range(len(wanted) + 1)]
+    for at in reversed(range(len(wanted))):
+        for place in reversed(range(len(called))):
+            paired = gains[at + 1][place + 1] + gain(at, place)
+            gains[at][place] = max(paired, gains[at + 1][place], gains[at][place + 1])
+    found: list[Pair] = []
+    at, place = 0, 0
+    while at < len(wanted) and place < len(called):
+        best = gains[at][place]
+        if best == gains[at + 1][place + 1] + gain(at, place):
+            found.append((wanted[at], called[place]))
+            at, place = at + 1, place + 1
+        elif best == gains[at + 1][place]:
+            found.append((wanted[at], NO_TOOL))
+            at += 1
+        else:
+            found.append((NO_TOOL, called[place]))
+            place += 1
+    return [*found, *((name, NO_TOOL) for name in wanted[at:]), *((NO_TOOL, name) for name in called[place:])]

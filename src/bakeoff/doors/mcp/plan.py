@@ -4,17 +4,15 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, JsonValue, PositiveInt, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
-from bakeoff.doors.mcp.calls import ExpectedMcpCall, ExpectedTurn
 from bakeoff.doors.mcp.cases import OF_A_CASE, McpCase, McpTurn
 from bakeoff.doors.mcp.config import (
     CONFIG_NAME,
     McpSuite,
-    Mode,
     ModelSettings,
     ProviderConfig,
     RunSettings,
@@ -24,15 +22,15 @@ from bakeoff.doors.mcp.config import (
     suite_environment,
 )
 from bakeoff.doors.mcp.coverage import Coverage
-from bakeoff.doors.mcp.prompt import PROMPT_VERSION
 from bakeoff.doors.mcp.servers import PLACEHOLDER, split_secrets
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerSpec, ServerTool
+from bakeoff.mcp.prompt import PROMPT_VERSION
 from bakeoff.models.providers import parse_model_name
 from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec, read_options
+from bakeoff.scorers.mcp.calls import SCORER, ExpectedMcpCall, ExpectedTurn, Mode, ScorerOptions
 
 DOOR = "mcp"
-SCORER = "mcp"
 KIND = "mcp-"
 """Starts the kind of every subject; the mode follows."""
 
@@ -61,7 +59,7 @@ class EvaluationRequest(FrozenModel):
 
 
 class McpPlanSettings(RunSettings):
-    """What a plan keeps besides its cases, subjects, scorers and rounds.
+    """The part of a plan besides its cases, subjects, scorers and rounds.
 
     A run can be resumed, rescored and shown from its plan alone. Only secrets are read from the configuration again.
     """
@@ -100,22 +98,12 @@ class McpPlanSettings(RunSettings):
         return f"{PROMPT_VERSION}-{self.tools_hash}-{int(self.sequences)}{limited}"
 
 
-class ScorerOptions(FrozenModel):
-    """Everything that changes the scores of recorded answers."""
-
-    mode: Mode = "json"
-    extra_parameters: Literal["reject", "allow"] = "reject"
-    strict_json: bool = False
-    execute: bool = False
-    scope: Literal["run", "trial"] = "run"
-    judge: str | None = None
-
-
 def scorer_options(plan: Plan) -> ScorerOptions:
     return next((read_options(spec, ScorerOptions) for spec in plan.scorers if spec.kind == SCORER), ScorerOptions())
 
 
 def settings_of(plan: Plan) -> McpPlanSettings:
+    """Return the settings that `build_plan` stored. Raise `UsageError` for a plan of another door or version."""
     try:
         return McpPlanSettings.model_validate(plan.settings)
     except ValidationError as error:
@@ -243,6 +231,7 @@ def _case(number: int, case: McpCase, config: SuiteConfig, seconds: float) -> Ca
 
 
 def _expectation(part: McpTurn) -> dict[str, Any]:
+    """Return what a turn expects, by the field names of `ExpectedMcpCall`."""
     return {
         "calls": part.expectedOutput,
         "results": part.expectedResults,
@@ -271,6 +260,7 @@ def _options(model: str, config: SuiteConfig) -> dict[str, JsonValue]:
 
 
 def _judge(model: str, providers: Mapping[str, ProviderConfig]) -> SubjectSpec:
+    """Return the judge as a subject that always answers in the same way."""
     options: dict[str, JsonValue] = {"model": model, "temperature": 0, "max_tokens": 1024, "timeout": 60}
     return SubjectSpec(kind="model", name="judge", options={**options, **_provider_options(model, providers)})
 
@@ -326,10 +316,12 @@ def _settings_from(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:
+    """Return a case of a plan as the configuration had it."""
     expected = ExpectedMcpCall.model_validate(case.expected)
     number = case.id.partition(". ")[0]
     unnamed = number.isdecimal() and case.id == case_id(int(number), None, case.prompt)
-    several = [_turn(turn, turn.prompt) for turn in expected.turns] if case.prompt != _first_prompt(expected) else []
+    first = expected.turns[0].prompt if expected.turns else None
+    several = [_turn(turn, turn.prompt) for turn in expected.turns] if case.prompt != first else []
     return McpCase.model_validate(
         {
             **({"turns": several} if several else _turn(expected, case.prompt)),
@@ -343,10 +335,6 @@ def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:
             "tags": tuple(case.tags.values()),
         }
     )
-
-
-def _first_prompt(expected: ExpectedMcpCall) -> str | None:
-    return expected.turns[0].prompt if expected.turns else None
 
 
 def _turn(expected: ExpectedMcpCall, prompt: str) -> dict[str, Any]:

@@ -12,15 +12,16 @@ from typing import Self
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of
-from bakeoff.doors.mcp.calls import ExpectedMcpCall, tool_label
 from bakeoff.doors.mcp.outcome import CellOutcome, outcome_of
-from bakeoff.doors.mcp.plan import SCORER, McpPlanSettings, mode_of, settings_of
-from bakeoff.doors.mcp.snapshot.changes import ToolChange, changes
-from bakeoff.doors.mcp.snapshot.files import Snapshot
-from bakeoff.doors.mcp.versions import newest_run
+from bakeoff.doors.mcp.plan import McpPlanSettings, mode_of, settings_of
+from bakeoff.doors.mcp.runs import newest_run
 from bakeoff.errors import BakeoffError
+from bakeoff.mcp.changes import ToolChange, changes
+from bakeoff.mcp.snapshot import Snapshot
+from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import NO_USAGE, Record
+from bakeoff.scorers.mcp.calls import SCORER, ExpectedMcpCall
 from bakeoff.storage.run_folder import RunFolder
 
 NEW = "new"
@@ -125,7 +126,7 @@ class _SelectionRule:
     def of(cls, plan: Plan, earlier: EarlierRun) -> "_SelectionRule":
         known, settings = settings_of(earlier.plan), settings_of(plan)
         found = changes(Snapshot.of_tools(known.tools), Snapshot.of_tools(settings.tools))
-        old, new = ({tool_label(tool.server, tool.name) for tool in each.tools} for each in (known, settings))
+        old, new = ({tool.label for tool in each.tools} for each in (known, settings))
         changed = {tool_label(each.server, name) for each in found for name in (each.name, each.renamed)}
         return cls(
             plan,

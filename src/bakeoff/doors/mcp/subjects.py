@@ -1,29 +1,54 @@
-"""The models under test: in JSON mode, in native function calling, or as agents that call the tools."""
+"""Ask the models under test: in JSON mode, in native function calling, or as agents; in one turn or several."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, JsonValue, PositiveInt
+from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.tools import ToolDefinition
 
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.environment import filled
-from bakeoff.doors.mcp.calls import ExpectedMcpCall, offered_names, offered_tools, tool_label
-from bakeoff.doors.mcp.config import Mode
-from bakeoff.doors.mcp.execution import NOT_EXECUTED, NOT_SHOWN
-from bakeoff.doors.mcp.expectations import is_destructive
+from bakeoff._kernel.imports import importable
+from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp.plan import AGENT_STEPS, KIND, McpPlanSettings, scorer_options
-from bakeoff.doors.mcp.prompt import reply_schema, system_prompt
-from bakeoff.doors.mcp.providers import importable
-from bakeoff.doors.mcp.servers import hub_of
-from bakeoff.doors.mcp.turns import TurnRules
+from bakeoff.doors.mcp.servers import expanded_servers, hub_of
 from bakeoff.errors import InfraError, ToolError, ToolTimeout
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
+from bakeoff.mcp.prompt import reply_schema, system_prompt
+from bakeoff.mcp.tools import MAX_TOOL_NAME_LENGTH, is_destructive, offered_names, offered_tools, plain_name
+from bakeoff.models.conversation import Conversation, begin
 from bakeoff.models.rate_limit import RetryPolicy
-from bakeoff.plan import Plan, SubjectSpec, read_options
+from bakeoff.plan import Plan, ScorerSpec, SubjectSpec, read_options
 from bakeoff.protocols import Needs, Task, Tool
-from bakeoff.record import Transcript
+from bakeoff.record import Part, Step, ToolCall, Transcript
+from bakeoff.scorers.mcp.calls import (
+    TURNS,
+    Call,
+    ExecutedCall,
+    ExpectedMcpCall,
+    Mode,
+    ReplyReader,
+    ScorerOptions,
+    text_of,
+)
+from bakeoff.scorers.mcp.comparison import result_differences
+from bakeoff.scorers.mcp.execution import (
+    END_STATE,
+    NOT_EXECUTED,
+    NOT_SHOWN,
+    EndStateRunner,
+    TurnRules,
+    TurnTrace,
+    dumped,
+    execute_calls,
+    executed_by_agent,
+)
+from bakeoff.scorers.mcp.scorer import ANSWER_SYSTEM, CallGrader, CallScorer
 from bakeoff.subjects.model import ModelOptions, ModelSubject
 
 _AGENT_PROMPT = "Use the tools to do what the user asks for. When it is done, say so in a sentence."
@@ -64,6 +89,7 @@ class SuiteModel:
     def from_spec(
         cls, spec: SubjectSpec, plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str]
     ) -> "SuiteModel":
+        """Return the model that a plan names, in the mode of its kind, with the tools of the suite."""
         model = cls._without_turns(spec, settings, environment)
         read = {case.id: ExpectedMcpCall.model_validate(case.expected) for case in plan.cases}
         model = replace(model, unexecuted=frozenset(id for id, expected in read.items() if expected.execute is False))
@@ -72,7 +98,7 @@ class SuiteModel:
             return model
         executes = any(expected.execute for expected in turns.values())
         hub = hub_of(settings.servers, environment, settings.toolTimeout) if executes else None
-        rules = TurnRules.of(scorer_options(plan), settings, environment)
+        rules = turn_rules(scorer_options(plan), settings, environment)
         own_hub = settings.serverScope == "trial"
         return replace(model, hub=model.hub or hub, own_hub=own_hub, turns=turns, turn_rules=rules)
 
@@ -80,6 +106,7 @@ class SuiteModel:
     def _without_turns(
         cls, spec: SubjectSpec, settings: McpPlanSettings, environment: Mapping[str, str]
     ) -> "SuiteModel":
+        """Return the model for cases of one turn."""
         options = read_options(spec, SuiteModelOptions)
         mode, servers = spec.kind.removeprefix(KIND), settings.servers
         # In every mode: secrets that servers receive may come back in their descriptions and results.
@@ -136,6 +163,7 @@ class SuiteModel:
         return await self.for_case(task.case_id)._attempt(task)
 
     async def _attempt(self, task: Task) -> Transcript:
+        """Ask the model about one case, with real tools only if it is an agent that may execute them."""
         expected = self.turns.get(task.case_id)
         if self.mode == "agent":
             executes = task.case_id not in self.unexecuted
@@ -149,23 +177,22 @@ class SuiteModel:
                 return self._annotated(await self.model.attempt(task))
             assert self.turn_rules is not None, "a suite with turns has rules for them"
             ask, system = self.model.asking(task), self.model.options.system
-            return self._annotated(await self.turn_rules.carry_on(expected, ask, system, hub, task.clock))
+            talk = TurnConversation(self.turn_rules, hub, task.clock)
+            return self._annotated(await talk.run(expected, ask, system))
 
     def _offered_tools(self, hub: OpenHub | None, task: Task) -> Iterator[Tool]:
         """Yield the tools of function calling. Only agents call real ones."""
         for name, tool in self.offered.items():
             if hub is None or self.mode != "agent":
-                yield _inert_tool(name, tool, NOT_SHOWN if self.mode == "agent" else None)
-            elif self._may_run(tool):
+                yield _stand_in(name, tool, NOT_SHOWN if self.mode == "agent" else None)
+            elif self.may_destroy or not is_destructive(tool):
                 yield _real_tool(name, tool, hub, task.clock)
             else:
-                yield _refused_tool(name, tool)
-
-    def _may_run(self, tool: ServerTool) -> bool:
-        return self.may_destroy or not is_destructive(tool)
+                yield _stand_in(name, tool, refused=True)
 
     @asynccontextmanager
     async def _opened(self, hub: McpHub | None, task: Task) -> AsyncIterator[OpenHub | None]:
+        """Yield the servers of the run, or start some for this trial alone."""
         if hub is None:
             yield None
             return
@@ -178,6 +205,7 @@ class SuiteModel:
             yield opened
 
     def _annotated(self, transcript: Transcript) -> Transcript:
+        """Note in a transcript that replies were constrained. Function calling ends after one answer on purpose."""
         if not self.constrained and self.mode != "native":
             return transcript
         metadata: dict[str, JsonValue] = {**transcript.metadata, **({"constrained": True} if self.constrained else {})}
@@ -186,11 +214,40 @@ class SuiteModel:
         return transcript.model_copy(update={"metadata": metadata})
 
 
+def turn_rules(options: ScorerOptions, settings: McpPlanSettings, environment: Mapping[str, str]) -> TurnRules:
+    """Return how the turns of a suite are read and compared."""
+    tools = () if settings.allowDestructive else settings.tools
+    return TurnRules(
+        ReplyReader(options.mode, settings.tools, options.strict_json),
+        EndStateRunner(settings.folder, expanded_servers(settings.servers, environment), settings.toolTimeout),
+        options.extra_parameters == "allow",
+        frozenset(tool.label for tool in tools if is_destructive(tool)),
+    )
+
+
+def call_scorer(spec: ScorerSpec, plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str]) -> CallScorer:
+    """Return the scorer of a plan, with the servers and the judge that its cases need."""
+    options = read_options(spec, ScorerOptions)
+    expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
+    graded = any(each.get("grading") is not None for each in expected)
+    wanted = graded or any(each.get("results") is not None or each.get("execute") for each in expected)
+    executes = (wanted or options.execute) and options.mode != "agent"  # agents call the tools themselves
+    hub = hub_of(settings.servers, environment, settings.toolTimeout) if executes else None
+    # Without a judge, each model grades what its own calls gave, as in the tool whose files we read.
+    models = {spec.name: model_of(spec, settings, environment) for spec in plan.subjects} if graded else {}
+    judge = model_of(settings.judge, settings, environment) if settings.judge is not None else None
+    writes = options.mode != "agent" and any(each.get("graded", "result") != "result" for each in expected)
+    graders = {
+        name: CallGrader((judge or model).access, author=_with(model, {"system": ANSWER_SYSTEM}) if writes else None)
+        for name, model in models.items()
+    }
+    return CallScorer(options, turn_rules(options, settings, environment), hub, graders)
+
+
 def described(tools: Sequence[ServerTool], descriptions: Mapping[str, str]) -> tuple[ServerTool, ...]:
-    """Return the tools with other descriptions, given by `tool_label`."""
+    """Return the tools with other descriptions, given by label."""
     return tuple(
-        tool.model_copy(update={"description": descriptions.get(tool_label(tool.server, tool.name), tool.description)})
-        for tool in tools
+        tool.model_copy(update={"description": descriptions.get(tool.label, tool.description)}) for tool in tools
     )
 
 
@@ -215,25 +272,19 @@ def _with(model: ModelSubject, changes: Mapping[str, object]) -> ModelSubject:
     return replace(model, options=model.options.model_copy(update=dict(changes)))
 
 
-def _inert_tool(name: str, tool: ServerTool, answer: str | None) -> Tool:
-    """Return a tool that does nothing when it is called: only the model's request is wanted."""
+def _stand_in(name: str, tool: ServerTool, answer: str | None = None, *, refused: bool = False) -> Tool:
+    """Return a tool that executes nothing: each call gets this answer, or is refused because the tool may destroy."""
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
+        if refused:
+            raise ToolError(NOT_EXECUTED)
         return answer
 
     return Tool(name, tool.description, tool.input_schema, call)
 
 
-def _refused_tool(name: str, tool: ServerTool) -> Tool:
-    """Return a tool that is not executed, because it may destroy something and nobody allowed that."""
-
-    async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:  # noqa: ARG001 - the signature of a tool
-        raise ToolError(NOT_EXECUTED)
-
-    return Tool(name, tool.description, tool.input_schema, call)
-
-
 def _real_tool(name: str, tool: ServerTool, hub: OpenHub, clock: Clock) -> Tool:
+    """Return a tool that calls the server. Its time is not the model's, and a late answer is an error for the model."""
     real = hub.as_tool(tool)
 
     async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
@@ -254,3 +305,172 @@ async def _check_unchanged(hub: OpenHub, planned: Sequence[ServerTool]) -> None:
 
     if ordered(await hub.tools()) != ordered(planned):
         raise InfraError("the servers offer other tools than when the run began: start a new run", permanent=True)
+
+
+_NOT_MADE = "not made, because the call before it failed"
+_LONGEST = 20_000  # characters of a result that a model reads
+
+Ask = Callable[[Conversation], Awaitable[Conversation]]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnConversation:
+    """One conversation of several turns. Without a hub, calls are not executed.
+
+    A turn that fails ends the conversation: later turns build on results that do not exist then, and a call that is
+    not expected never reaches a server (in `agent` mode, the model has executed it by then).
+    """
+
+    rules: TurnRules
+    hub: OpenHub | None
+    clock: Clock
+
+    async def run(self, expected: ExpectedMcpCall, ask: Ask, system: str | None) -> Transcript:
+        """Ask one turn after the other until one fails, and return the whole conversation.
+
+        Agents call the tools themselves while they are asked. The end state is checked if the tools were executed.
+        """
+        turns, rules = expected.turns, self.rules
+        problems: list[str] = []
+        talk = begin(system, turns[0].prompt)
+        traces: list[TurnTrace] = []
+        for turn, following in zip(turns, (*turns[1:], None), strict=True):
+            before = len(talk.steps)
+            await ask(talk)
+            own = talk.steps[before:]
+            reply = rules.reader.read(own)
+            problems = await rules.call_problems(turn, reply)
+            executed = [] if problems else await self._execute(turn, reply.calls, own)
+            problems += await result_differences(turn, executed)
+            traces.append(TurnTrace(steps=len(own), executed=tuple(executed)))
+            if self.rules.reader.mode == "native" and own:
+                talk.steps[-1] = _with_results(own[-1], executed)
+            if problems or following is None:
+                break
+            self._add_prompt(talk, following.prompt, reply.calls, executed)
+        transcript = talk.transcript()
+        told: dict[str, JsonValue] = {TURNS: [trace.model_dump(mode="json") for trace in traces]}
+        if expected.end_state and self.hub is not None and (self.rules.reader.mode == "agent" or not problems):
+            with self.clock.paused():
+                told[END_STATE] = dumped(await rules.checks.observe(expected.end_state, self.hub))
+        return transcript.model_copy(update={"metadata": {**transcript.metadata, **told}})
+
+    async def _execute(self, turn: ExpectedMcpCall, calls: Sequence[Call], steps: Sequence[Step]) -> list[ExecutedCall]:
+        """Return the results of the calls of a turn. Agents have made them already."""
+        if self.hub is None or not calls:
+            return []
+        if self.rules.reader.mode == "agent":
+            return executed_by_agent(Transcript(steps=tuple(steps)).tool_calls, calls)
+        with self.clock.paused():  # the model is not responsible for a slow server, which has a limit of its own
+            return await execute_calls(self.hub, calls, self.rules.refused(turn))
+
+    def _add_prompt(
+        self, talk: Conversation, prompt: str, calls: Sequence[Call], executed: Sequence[ExecutedCall]
+    ) -> None:
+        """Add the results of a turn and the next message of the user."""
+        if self.rules.reader.mode == "json":
+            prompt = with_results(prompt, calls, executed)
+        last = talk.messages[-1]
+        if not isinstance(last, ModelRequest):
+            talk.messages.append(ModelRequest(parts=[UserPromptPart(prompt)]))
+            return
+        parts = list(last.parts)  # what the tools gave back; models in function calling have not seen it yet
+        if self.rules.reader.mode == "native":
+            contents = _contents(executed, len(parts))
+            parts = [
+                ToolReturnPart(part.tool_name, content, part.tool_call_id)
+                for part, content in zip(last.parts, contents, strict=True)
+                if isinstance(part, ToolReturnPart)
+            ]
+        talk.messages[-1] = replace(last, parts=[*parts, UserPromptPart(prompt)])
+
+
+def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[ExecutedCall]) -> str:
+    """Return a message of the user with what the calls before it gave, for models that reply with JSON."""
+    if not calls:
+        return prompt
+    results = [*(text_of(each.value)[:_LONGEST] for each in executed)]
+    results += [_NOT_MADE if executed else NOT_SHOWN] * (len(calls) - len(results))
+    lines = [
+        f"{call.tool} {json.dumps(call.parameters, ensure_ascii=False)}: {result}"
+        for call, result in zip(calls, results, strict=True)
+    ]
+    return "\n".join(["These calls were made, and gave back:", *lines, "", f"The user's next message: {prompt}"])
+
+
+def _contents(executed: Sequence[ExecutedCall], calls: int) -> list[JsonValue]:
+    """Return what each call of function calling gave back, as a model is told it."""
+    given: list[JsonValue] = [{"error": each.text} if each.is_error else each.value for each in executed]
+    return given + [{"error": _NOT_MADE} if executed else NOT_SHOWN] * (calls - len(given))
+
+
+def _with_results(step: Step, executed: Sequence[ExecutedCall]) -> Step:
+    """Return a step of function calling with the results of its calls, which were made after it."""
+    given = iter(executed)
+    parts: list[Part] = []
+    for part in step.parts:
+        result = next(given, None) if isinstance(part, ToolCall) else None
+        changes: dict[str, Any] = {}
+        if result is not None:
+            changes = {"error": result.text} if result.is_error else {"result": result.value}
+        parts.append(part.model_copy(update=changes) if changes else part)
+    return step.model_copy(update={"parts": tuple(parts)})
+
+
+_NO_LOSS = {"title", "$schema", "$id", "$comment", "$ref", "$defs", "definitions"}
+"""Keywords that say nothing about a value, or that are replaced by what they refer to."""
+
+_OF_NAMES = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}  # hold schemas by name
+_OF_VALUES = {"enum", "const", "default", "examples", "required"}  # hold no schema
+
+
+def changed_names(tools: Sequence[ServerTool]) -> Iterator[str]:
+    """Yield a sentence for each tool that models see under another name."""
+    for name, tool in offered_names(tools).items():
+        if name == tool.name:
+            continue
+        why = "another server has a tool of that name"
+        if plain_name(tool.name) != tool.name:
+            why = f"providers accept letters, digits, _ and - in names, at most {MAX_TOOL_NAME_LENGTH} characters"
+        yield f"{tool.label!r} is offered as {name!r}, because {why}"
+
+
+async def changed_schemas(
+    plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str], tools: Sequence[ServerTool]
+) -> AsyncIterator[str]:
+    """Yield a sentence for each model whose provider is sent schemas without some of their keywords."""
+    for spec in plan.subjects:
+        model = model_of(spec, settings, environment)
+        if model.access.provider.wire in ("scripted", "custom", "embedded"):
+            continue
+        definitions = [ToolDefinition(name="tool", parameters_json_schema=tool.input_schema) for tool in tools]
+        asked = ModelRequestParameters(function_tools=definitions)
+        async with model.access.open() as provider:  # makes no connection
+            sent = provider.model(model.name.model).customize_request_parameters(asked)
+        lost = [
+            lost_keywords(tool.input_schema, definition.parameters_json_schema)
+            for tool, definition in zip(tools, sent.function_tools, strict=True)
+        ]
+        if names := sorted(set().union(*lost)):
+            without = f"{count_of(sum(map(bool, lost)), 'tool')} without {', '.join(names)}"
+            yield f"{spec.name} sees the schemas of {without}: its provider does not accept that"
+
+
+def lost_keywords(schema: JsonValue, sent: JsonValue) -> set[str]:
+    """Return the keywords of a schema that the one that is sent does not have."""
+    lost = set(_keywords(schema)) - set(_keywords(sent)) - _NO_LOSS
+    return lost - {"const"} if "enum" in _keywords(sent) else lost  # an enum of one value is the same
+
+
+def _keywords(schema: JsonValue) -> Iterator[str]:
+    """Yield the keywords of a schema and of all schemas inside it."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from _keywords(item)
+    elif isinstance(schema, dict):
+        for name, value in schema.items():
+            yield name
+            if name in _OF_NAMES and isinstance(value, dict):
+                yield from _keywords([*value.values()])
+            elif name not in _OF_VALUES:
+                yield from _keywords(value)

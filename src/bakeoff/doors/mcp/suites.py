@@ -1,27 +1,20 @@
-"""Find the suites that were asked for, check them, and prepare their plans, all before a model is called."""
+"""Find and check suites and their providers, and prepare their plans, all before a model is called."""
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff._kernel.files import open_file
-from bakeoff._kernel.text import count_of
-from bakeoff._kernel.yaml import gathered
-from bakeoff.doors.mcp.calls import tool_label
-from bakeoff.doors.mcp.config import CONFIG_NAME, McpSuite, near_names, read_suite, repeated
+from bakeoff._kernel.imports import import_object, importable
+from bakeoff._kernel.text import count_of, near_names
+from bakeoff._kernel.yaml import Key, gathered
+from bakeoff.doors.mcp.config import CONFIG_NAME, McpSuite, ProviderConfig, read_suite, repeated
 from bakeoff.doors.mcp.coverage import coverage_of
 from bakeoff.doors.mcp.door import McpDoor
-from bakeoff.doors.mcp.expectations import (
-    destructive_calls,
-    impossible_calls,
-    is_destructive,
-    unknown_offers,
-    unknown_tools,
-)
-from bakeoff.doors.mcp.headers import suite_with_headers
+from bakeoff.doors.mcp.expectations import destructive_calls, impossible_calls, unknown_offers, unknown_tools
 from bakeoff.doors.mcp.plan import (
     EvaluationRequest,
     build_plan,
@@ -31,10 +24,12 @@ from bakeoff.doors.mcp.plan import (
     settings_of,
     with_tools,
 )
-from bakeoff.doors.mcp.providers import check_models
-from bakeoff.doors.mcp.servers import hub_of
+from bakeoff.doors.mcp.servers import hub_of, suite_with_headers
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.mcp import RunningHub, ServerTool
+from bakeoff.mcp.tools import is_destructive
+from bakeoff.models.access import what_is_missing
+from bakeoff.models.providers import Provider, check_factory, compatible, known_model_name, known_providers
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 
@@ -88,10 +83,16 @@ def find_suites(path: Path | None) -> tuple[Path, ...]:
 
 
 def _suites_below(folder: Path) -> list[Path]:
-    return sorted(file for file in _yaml_files(folder) if _has_cases(file))
+    """Return the YAML files with `testCases` below a folder, without hidden and installed ones."""
+    found: list[Path] = []
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
+        found += [file for name in files if name.endswith(_ENDINGS) and _has_cases(file := Path(place, name))]
+    return sorted(found)
 
 
 def _nearest(start: Path) -> Path:
+    """Return the configuration in this folder or the nearest one above."""
     here = start.resolve()
     for folder in (here, *here.parents):
         file = folder / CONFIG_NAME
@@ -102,13 +103,8 @@ def _nearest(start: Path) -> Path:
     )
 
 
-def _yaml_files(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
-        yield from (Path(place, name) for name in files if name.endswith(_ENDINGS))
-
-
 def _has_cases(file: Path) -> bool:
+    """Return True if a file has the key `testCases`, without parsing it."""
     try:
         with open_file(file, pipes=True) as opened:
             return _CASES.search(opened.read(_BYTES_SEARCHED)) is not None
@@ -216,7 +212,7 @@ def case_places(file: Path) -> dict[str, tuple[str, int]]:
 
 def _missing_functions(suite: McpSuite) -> Iterator[str]:
     """Yield a sentence for each function of an end state that cannot be imported."""
-    from bakeoff.doors.mcp.end_state import check_function
+    from bakeoff.scorers.mcp.execution import check_function
 
     for at, case in enumerate(suite.config.testCases):
         for place, check in enumerate(case.endState):
@@ -254,7 +250,7 @@ async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) 
     )
     warnings = [*unknown_tools(suite, tools, numbers), *_remarks(suite, tools)]
     if suite.config.mode != "json":
-        from bakeoff.doors.mcp.native import changed_names, changed_schemas
+        from bakeoff.doors.mcp.subjects import changed_names, changed_schemas
 
         changed = [*changed_names(tools), *[text async for text in changed_schemas(plan, settings, environment, tools)]]
         warnings += [f"{suite.file}: {text}" for text in changed]
@@ -273,8 +269,8 @@ def _remarks(suite: McpSuite, tools: Sequence[ServerTool]) -> Iterator[str]:
         yield f"{suite.file}: gradingPrompt without a judge: each model grades its own results; name a `judge`"
     if config.mode == "agent" and not config.allowDestructive:
         for tool in filter(is_destructive, tools):
-            label = repr(tool_label(tool.server, tool.name))
-            yield f"{suite.file}: {label} is marked as destructive and is not executed: write `allowDestructive: true`"
+            why = "is marked as destructive and is not executed: write `allowDestructive: true`"
+            yield f"{suite.file}: {tool.label!r} {why}"
     told = config.executeTools is False
     for key in ("expectedResults", "expectedError"):
         checked = [case for case in config.testCases if any(getattr(part, key) is not None for part in case.parts)]
@@ -287,3 +283,52 @@ def _remarks(suite: McpSuite, tools: Sequence[ServerTool]) -> Iterator[str]:
     if config.gradingPrompt is not None and ungraded:
         why = "executeTools is false" if told else "their tools are not executed: write `executeTools: true`"
         yield f"{suite.file}: gradingPrompt does not grade {count_of(len(ungraded), 'case')}, because {why}"
+
+
+def added_providers(suite: McpSuite) -> dict[str, Provider]:
+    """Return the added providers by name. One error names the place of each that cannot be imported."""
+    found: dict[str, Provider] = {}
+    problems: list[str] = []
+    for name, config in suite.config.providers.items():
+        try:
+            found[name.strip().lower()] = _provider(name, config, suite.folder)
+        except UsageError as error:
+            problems.append(suite.lines.problem(("providers", name), str(error)))
+    gathered(problems)
+    return found
+
+
+def check_models(suite: McpSuite, models: Container[str] | None = None, *, offline: bool = False) -> None:
+    """Raise one error for all of these models (None: all), and the judge, that lack a provider, a key or weights.
+
+    With `offline`, only recorded answers are used, so that keys and weights are not needed.
+    """
+    providers = known_providers(added_providers(suite))
+    named: list[tuple[Key, str]] = [
+        (("modelsToTest", at), name)
+        for at, name in enumerate(suite.config.modelsToTest)
+        if models is None or name in models
+    ]
+    if suite.config.judge is not None:
+        named.append((("judge",), suite.config.judge))
+    problems: list[str] = []
+    for key, text in named:
+        try:
+            name = known_model_name(text, providers)
+            missing = [] if offline else what_is_missing(name, providers[name.provider], suite.environment)
+        except UsageError as error:
+            missing = [str(error)]
+        problems += [suite.lines.problem(key, problem) for problem in missing]
+    gathered(problems)
+
+
+def _provider(name: str, config: ProviderConfig, folder: Path) -> Provider:
+    """Return the provider that a configuration adds: an address, or an imported class."""
+    if config.target is None:
+        assert config.base_url is not None, "the configuration is checked: a provider has one of the two"
+        return compatible(name, config.base_url, config.key_variable)
+    with importable(folder):
+        factory = import_object(config.target, f"provider {name!r}")
+    check_factory(factory, f"provider {name!r}")
+    keys = (config.key_variable,) if config.key_variable else ()
+    return Provider(name, "custom", keys, factory=factory, options=config.options)

@@ -2,16 +2,19 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
+import sys
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
+
+import pytest
+from _pytest.debugging import pytestPDB
 
 from bakeoff._kernel.clock import CLOCK
 from bakeoff._kernel.threads import NOT_FOR_A_LOOP, call, carried_by, is_async
-from bakeoff.doors.pytest.own_task import call_apart, in_own_task
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow
-from bakeoff.doors.pytest.transcripts import joined, transcript_of
+from bakeoff.engine.apart import call_apart, in_own_task
 from bakeoff.engine.registry import NO_NEEDS
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
@@ -34,7 +37,6 @@ class EvalSubject:
 
     calls: Callable[[str], Call]  # returns the call for a case, by its id
     errors: Errors = field(default_factory=dict)
-    isolate: bool = False
     debug: Callable[[Call], Awaitable[Any]] | None = None  # calls the function where a debugger can stop in it
     raises_its_own_errors: ClassVar[bool] = True
 
@@ -43,10 +45,6 @@ class EvalSubject:
         task.clock.name = task.case_id
         self.errors.pop((task.case_id, task.round), None)  # of an earlier try
         try:
-            if self.isolate and self.debug is None:
-                from bakeoff.doors.pytest.isolation import call_isolated  # most suites need no processes
-
-                return await call_isolated(function)
             return transcript_of(await self._call(function, task))
         except BaseException as error:
             raised = _raised_by_user(error)
@@ -238,3 +236,86 @@ async def preload(scorers: Mapping[str, Scorer]) -> None:
     for scorer in scorers.values():
         if isinstance(scorer, SuiteScorer) and hasattr(scorer.function, "preload"):
             await asyncio.to_thread(scorer.preload)
+
+
+def transcript_of(answer: Any) -> Transcript:
+    """Return what a task returned as a transcript. Raise SubjectError if it cannot be scored."""
+    if isinstance(answer, str):
+        return Transcript(output=answer)
+    if answer is None:
+        raise SubjectError("the task returned None: return the output to score")
+    if isinstance(answer, Transcript):
+        return answer
+    if inspect.isgenerator(answer):
+        return Transcript(output=joined(list(answer)))
+    from bakeoff.sdk_results import recognise
+
+    result = recognise(answer)
+    if result is None:
+        raise SubjectError(_refusal(answer))
+    return result.transcript()
+
+
+def _refusal(answer: Any) -> str:
+    """Say what of an answer is not understood, where it is, and the way out."""
+    from bakeoff.sdk_results import foreign_class, unknown_part
+
+    kind, part = foreign_class(answer), unknown_part(answer)
+    what = f"an object of {kind.__module__}.{kind.__qualname__}" if kind else part.what if part else "something"
+    place = part.place if part and not kind else ""
+    held = "" if kind is type(answer) or (part and not part.place and not kind) else f"a {type(answer).__name__} with "
+    return (
+        f"the task returned {held}{what}, which is unknown{f' (at {place})' if place else ''}: return its "
+        "text, data of your own (text, number, list, dict, dataclass, model), the result object of a known SDK, or "
+        "`TaskResult(result=…)` with what is to be scored"
+    )
+
+
+def joined(pieces: Sequence[Any]) -> str:
+    """Return the texts that a generator has yielded as one."""
+    for piece in pieces:
+        if not isinstance(piece, str):
+            kind = type(piece)
+            raise SubjectError(
+                f"the task yielded an object of {kind.__module__}.{kind.__qualname__}: "
+                "yield texts, which are joined, or return the whole output"
+            )
+    return "".join(pieces)
+
+
+SERIAL = "a debugger may stop in it"
+
+
+def is_debugging(config: pytest.Config) -> bool:
+    """Tell whether pytest was told to stop in tests."""
+    return bool(config.getoption("usepdb", False) or config.getoption("trace", False))
+
+
+async def call_here(function: "partial[Any]", *, trace: bool) -> Any:
+    """Call a function in this thread. With `trace`, stop at its first line."""
+    debugger: Any = pytestPDB._init_pdb("runcall") if trace else None  # type: ignore[no-untyped-call]
+    if not is_async(function.func):
+        return function() if debugger is None else debugger.runcall(function)
+    coroutine = function()
+    if debugger is None:
+        return await coroutine
+    # As `runcall`: the next function that is entered is the user's, and the debugger stops at its first line.
+    debugger.reset()
+    sys.settrace(debugger.trace_dispatch)
+    try:
+        return await coroutine
+    finally:
+        debugger.quitting = True
+        sys.settrace(None)
+
+
+def raise_at(error: BaseException, function: Callable[..., Any], names: Mapping[str, Any]) -> NoReturn:
+    """Raise an error at the line of a function, with these names, so that a debugger stops in the user's file."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is not None:
+        made = compile(
+            "\n" * (code.co_firstlineno - 1) + "raise __error__.with_traceback(None)", code.co_filename, "exec"
+        )
+        known = getattr(inspect.unwrap(function), "__globals__", {})
+        exec(made.replace(co_name=code.co_name), known, {**names, "__error__": error})  # noqa: S102 - our own code
+    raise error

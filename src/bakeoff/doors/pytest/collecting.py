@@ -11,12 +11,11 @@ import pytest
 
 from bakeoff._kernel.text import escaped
 from bakeoff._kernel.threads import is_async
-from bakeoff.doors.pytest.async_fixtures import async_fixtures
-from bakeoff.doors.pytest.debugging import SERIAL, is_debugging
+from bakeoff.doors.pytest.adapters import SERIAL, is_debugging
 from bakeoff.doors.pytest.gather import UNREAD
 from bakeoff.doors.pytest.groups import MAX_SUBJECTS, Group
 from bakeoff.doors.pytest.items import EvalFunction, EvalItem
-from bakeoff.doors.pytest.loops import run_here
+from bakeoff.doors.pytest.loops import async_fixtures, run_here
 from bakeoff.doors.pytest.rows import EvalRow, read_rows
 from bakeoff.doors.pytest.suite import FILES, MADE, DescribedSuite, EvalSuite
 

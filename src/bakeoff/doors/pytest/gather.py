@@ -11,13 +11,15 @@ Reports call these inside or after any hook that is given a report:
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bakeoff.doors.pytest.options import TERMINAL_WIDTH
+
 if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
-    from bakeoff.doors.pytest.outcome import EvalOutcome
+    from bakeoff.report.outcomes import EvalOutcome
 
 ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
 _AT_ONCE = 64  # outcomes that are packed together
@@ -56,7 +58,7 @@ class Outcomes:
 def _read(kept: bytes | str) -> "EvalOutcome":
     from pydantic import ValidationError
 
-    from bakeoff.doors.pytest.outcome import EvalOutcome
+    from bakeoff.report.outcomes import EvalOutcome
 
     try:
         return EvalOutcome.model_validate_json(kept)
@@ -123,3 +125,38 @@ def gathering(config: pytest.Config) -> GatheredEvals:
     if found is None:
         found = config.stash[_KEY] = GatheredEvals()
     return found
+
+
+class EvalFailed(AssertionError):
+    """Fail the test of an eval whose score is too low, or that could not be scored. The message says everything."""
+
+    def __init__(self, outcome: "EvalOutcome", width: int = 80) -> None:
+        from bakeoff.report.failure_text import failure_line, failure_text
+
+        super().__init__(failure_text(outcome, width))
+        self.outcome = outcome
+        self.short = failure_line(outcome)
+
+
+def report(config: pytest.Config, outcome: "EvalOutcome", errors: "Mapping[int, BaseException]") -> None:
+    """Give an outcome to the reports. If the eval failed, raise the error of its task, or else the outcome in words.
+
+    Args:
+        config: of the session.
+        outcome: of a case, or of an eval inside of a test.
+        errors: what the task raised, by round.
+    """
+    __tracebackhide__ = True
+    gathering(config).add(outcome.nodeid, outcome)
+    if outcome.passed is not False and not outcome.problem:
+        return
+    from asyncio import CancelledError
+
+    from bakeoff.errors import BakeoffError
+
+    described = (BakeoffError, CancelledError)  # errors whose traceback says nothing more than the outcome
+    raised = [errors[round_] for round_ in sorted(errors) if not isinstance(errors[round_], described)]
+    if raised and outcome.problem is None:
+        raise raised[0]
+    told: int | None = getattr(config, "workerinput", {}).get(TERMINAL_WIDTH)  # a worker of xdist has no terminal
+    raise EvalFailed(outcome, told or config.get_terminal_writer().fullwidth)

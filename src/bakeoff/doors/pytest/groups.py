@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import pytest
 from pydantic import JsonValue
@@ -18,9 +18,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.suite import DescribedSuite
 from bakeoff.plan import SubjectSpec
-
-SUBJECT = "evals"
-"""The name of the subject without parameters: the project as it is."""
+from bakeoff.report.outcomes import subject_name
 
 MAX_SUBJECTS = 20
 """A suite with more sets of parameters than this treats them as cases, not as subjects."""
@@ -71,24 +69,6 @@ def serial_notes(items: Iterable[object]) -> list[str]:
     return [
         f"evals: {group.described.name} runs one case at a time: {group.serial}" for group in groups if group.serial
     ]
-
-
-class GroupItem(Protocol):
-    """What a session needs to know of an item."""
-
-    group: Group
-    row: EvalRow
-
-    def may_be_skipped(self) -> bool:
-        """Return whether a mark of the item may keep pytest from running it."""
-
-    def runner(self) -> tuple[object, Callable[..., object]] | None:
-        """Return the runner of its async fixtures, and how that runs a coroutine."""
-
-
-def subject_name(parameters: str) -> str:
-    """Return the name of the subject with these parameters, as pytest writes them in the id of a test."""
-    return parameters if parameters and parameters != SUBJECT else f"[{parameters}]" if parameters else SUBJECT
 
 
 def subjects_of(groups: Iterable[Group]) -> dict[str, SubjectSpec]:

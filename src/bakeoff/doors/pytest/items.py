@@ -1,32 +1,30 @@
 """Run evals as pytest items: one for each row, light where the suite needs no fixtures."""
 
 import asyncio
+import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-import _pytest
 import pluggy
 import pytest
-from _pytest._code.code import ReprEntryNative, ReprExceptionInfo, ReprFileLocation, ReprTraceback
 from _pytest.logging import caplog_records_key
 from _pytest.mark.structures import NodeKeywords
 from _pytest.runner import call_and_report
 
 import bakeoff
 from bakeoff._kernel.json import clean_text
-from bakeoff.doors.pytest.async_fixtures import runner_of
-from bakeoff.doors.pytest.debugging import raise_at
-from bakeoff.doors.pytest.failures import EvalFailed, report
-from bakeoff.doors.pytest.gather import gathering
+from bakeoff.doors.pytest.adapters import raise_at
+from bakeoff.doors.pytest.gather import EvalFailed, gathering, report
 from bakeoff.doors.pytest.groups import Group
-from bakeoff.doors.pytest.outcome import EvalOutcome
+from bakeoff.doors.pytest.loops import runner_of
 from bakeoff.doors.pytest.parallel import PendingCase
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow
 from bakeoff.doors.pytest.session import EvalSession, session_of
 from bakeoff.doors.pytest.suite import EvalSuite
+from bakeoff.report.outcomes import EvalOutcome
 
 _STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
@@ -36,7 +34,7 @@ _UNANNOUNCED = nullcontext()
 _JUDGED_IN_SETUP = ("skip", "skipif", "xfail")  # marks
 
 _FRAMES_OF_OTHERS = tuple(
-    str(Path(module.__file__ or "").parent) for module in (bakeoff, _pytest, pluggy, asyncio)
+    str(Path(inspect.getfile(part)).parent) for part in (bakeoff, pytest.Item, pluggy, asyncio)
 )  # left out at the start of a traceback
 
 
@@ -69,7 +67,7 @@ class Eval(pytest.Item):
             return
         session = session_of(self.config)
         if session.decisions is not None and session.is_not_needed(self):
-            session.decisions.save(self)
+            session.decisions.followed.save(self.nodeid)
             pytest.skip("not needed: every comparison of it is decided")
         case = session.result(self, self._arguments(), self._holder())
         for error in case.errors.values():
@@ -80,7 +78,7 @@ class Eval(pytest.Item):
             return
         outcome = self._judged(case, session)
         if session.decisions is not None:
-            session.decisions.add(self, outcome.records)
+            session.decisions.followed.add(self.nodeid, outcome.records)
         try:
             report(self.config, outcome, case.errors)
         except EvalFailed as failed:
@@ -125,7 +123,7 @@ class Eval(pytest.Item):
 
         one = collected(self)
         assert one is not None
-        return one.lost(why, session_of(self.config).subjects[one.parameters])
+        return one.lost(why, session_of(self.config).subjects)
 
     def setup(self) -> None:
         if self.group.skipped is not None:
@@ -149,16 +147,14 @@ class Eval(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, EvalFailed):
-            return self._repr_eval_failed(excinfo.value)
+            shown: Any = excinfo.getrepr(
+                style="value", tbfilter=False, chain=False
+            )  # travels unchanged from a worker to the controller
+            shown.reprcrash.path = str(self.group.file)
+            shown.reprcrash.lineno = (self.group.location[1] or 0) + 1
+            return shown
         chosen = self.config.getoption("tbstyle", "auto")
         return self._repr_failure_py(excinfo, style=style or ("long" if chosen == "auto" else chosen))
-
-    def _repr_eval_failed(self, failed: EvalFailed) -> ReprExceptionInfo:
-        """Return a failure as text, in a form that travels unchanged from a worker to the controller."""
-        line = self.group.location[1]
-        crash = ReprFileLocation(str(self.group.file), (line or 0) + 1, failed.short)
-        entry = ReprEntryNative([f"{text}\n" for text in str(failed).splitlines()])
-        return ReprExceptionInfo(reprtraceback=ReprTraceback([entry], None, style="native"), reprcrash=crash)
 
     def _traceback_filter(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:
         """Start the traceback at the first frame of the user's code."""
@@ -280,10 +276,6 @@ class EvalItem(Eval):
                 call_and_report(self, "call")
                 self._end_alone()
         return True
-
-    def follows_unnoticed(self, nextitem: pytest.Item | None) -> bool:
-        """Tell whether the case needs nothing but its report, between two others of its suite."""
-        return nextitem is not None and nextitem.parent is self.parent and self._has_nothing_to_set_up()
 
     def report_if_finished(self) -> bool:
         """Report a case that has passed already and printed nothing; return False if there is more to do.

@@ -1,15 +1,23 @@
 """Run event loops that leave those of others alone: a short one in this thread, or one in a thread of its own."""
 
 import asyncio
+import inspect
+import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
 
 from bakeoff._kernel.clock import RUNNING, Clock
-from bakeoff.doors.pytest.stalls import StallWatch
+from bakeoff.engine.apart import StallWatch
+from bakeoff.errors import UsageError
+
+if TYPE_CHECKING:
+    from bakeoff.doors.pytest.parallel import PendingCase
 
 Result = TypeVar("Result")
 
@@ -55,28 +63,6 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-class PendingResult(Protocol):
-    """Something that is done on a loop while pytest waits for it."""
-
-    finished: Any  # has `set`, and is set when it is done
-
-    @property
-    def done(self) -> bool: ...
-
-    def wait(self) -> None:
-        """Wait on pytest's thread."""
-
-
-class EvalLoop(Protocol):
-    """An event loop for the cases of a suite."""
-
-    def spawn(self, coroutine: Callable[[], Coroutine[Any, Any, None]]) -> None: ...
-
-    def call(self, callback: Callable[[], object]) -> None: ...
-
-    def wait_for(self, case: PendingResult) -> None: ...
-
-
 class BorrowedLoop:
     """Use the event loop of another plugin, or of a debugger, in the thread of pytest. It runs while pytest waits.
 
@@ -108,7 +94,7 @@ class BorrowedLoop:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(callback)
 
-    def wait_for(self, case: PendingResult) -> None:
+    def wait_for(self, case: "PendingCase") -> None:
         while not case.done:
             try:
                 self._run(lambda: self._until_done(case))
@@ -116,7 +102,7 @@ class BorrowedLoop:
                 if not str(error).startswith(_STOPPED):  # by a case, and not closed: it can run again
                     raise
 
-    async def _until_done(self, case: PendingResult) -> None:
+    async def _until_done(self, case: "PendingCase") -> None:
         loop = asyncio.get_running_loop()
         self._begin(loop)
         case.finished = asyncio.Event()
@@ -173,7 +159,7 @@ class LoopThread:
         """Start a task. The coroutine is made on the loop, so that none is left unawaited if the loop has ended."""
         self.call(lambda: _keep(coroutine(), self._kept))
 
-    def wait_for(self, case: PendingResult) -> None:
+    def wait_for(self, case: "PendingCase") -> None:
         """Wait on pytest's thread until a case is done."""
         case.wait()
 
@@ -229,3 +215,63 @@ class LoopThread:
         self._thread.join(2 * _GRACE_SECONDS)
         self._loop = self._thread = None
         self._closing = False
+
+
+_SCOPES = ("function", "class", "module", "package", "session")  # narrowest first
+_Run = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
+
+
+EvalLoop = LoopThread | BorrowedLoop
+"""An event loop for the cases of a suite."""
+
+
+def async_fixtures(template: pytest.Function) -> list[Any]:
+    """Return the definitions of the async fixtures that a test uses, its own and those of its fixtures."""
+    found = (definitions[-1] for definitions in template._fixtureinfo.name2fixturedefs.values() if definitions)
+    return [each for each in found if _is_async(each.func)]
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:
+    """Return the runner of the async fixtures of an item, and how it runs a coroutine; None if nobody runs them."""
+    definitions = async_fixtures(item)
+    if not definitions:
+        return None
+    if scopes := list(_asyncio_scopes(item, definitions)):
+        runner = item._request.getfixturevalue(f"_{max(scopes, key=_SCOPES.index)}_scoped_runner")
+        return runner, lambda make: runner.run(make())
+    return _anyio_runner(item) if "anyio_backend" in item.fixturenames else None
+
+
+def _asyncio_scopes(item: pytest.Function, definitions: list[Any]) -> Iterator[str]:
+    """Yield the scopes of the loops on which pytest-asyncio runs these fixtures."""
+    config = item.config
+    if sys.modules.get("pytest_asyncio.plugin") not in config.pluginmanager.get_plugins():  # under whatever name
+        return
+    mode = config.getoption("asyncio_mode", None) or config.getini("asyncio_mode")
+    for each in definitions:
+        function = getattr(each.func, "__func__", each.func)
+        if str(getattr(mode, "value", mode)) == "auto" or getattr(function, "_force_asyncio_fixture", False):
+            default = config.getini("asyncio_default_fixture_loop_scope")
+            yield str(getattr(function, "_loop_scope", None) or default or each.scope)
+
+
+def _anyio_runner(item: pytest.Function) -> tuple[object, _Run]:
+    from anyio.pytest_plugin import extract_backend_and_options, get_runner
+
+    name, options = extract_backend_and_options(item._request.getfixturevalue("anyio_backend"))
+    if name != "asyncio":
+        raise UsageError(
+            f"{item.name}: its async fixtures run on {name}, and evals need asyncio: "
+            "let the fixture `anyio_backend` return 'asyncio'"
+        )
+
+    def run(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        with get_runner(name, options) as runner:
+            runner.run_test(make, {})
+
+    with get_runner(name, options) as runner:
+        return runner, run

@@ -9,21 +9,19 @@ import time
 import unittest
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from pydantic import JsonValue
 
-from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest.gather import LOGGED
 from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group, subjects_of
-from bakeoff.doors.pytest.options import FIXTURES
-from bakeoff.doors.pytest.outcome import EvalOutcome
+from bakeoff.doors.pytest.options import has_eval, name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.doors.pytest.session import session_of
-from bakeoff.plan import Case, PassRule, SubjectSpec
+from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Failure, Phase, Record
+from bakeoff.report.outcomes import EvalOutcome
 
 STOPPED = "it was not run: the session was stopped before"
 _CALLS_NO_TEST = ("setuponly", "setupplan", "collectonly")  # options
@@ -31,54 +29,46 @@ _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Except
 _LONGEST = 300
 
 
-class CollectedItems(FrozenModel):
-    """An eval before it is run."""
+class CollectedEval(NamedTuple):
+    """An eval before it is run: its outcome without records, and the id of its case in the run."""
 
-    nodeid: str
-    suite: str
-    case: str  # the name of its row
-    id: str  # of its case in the run
-    input: str = ""
-    expected: JsonValue = None
-    rule: PassRule = PassRule()
-    parameters: str = ""
+    outcome: EvalOutcome
+    id: str
 
-    def lost(self, why: str, subject: SubjectSpec) -> EvalOutcome:
-        """Return the outcome of an eval that was not run."""
-        shown: dict[str, Any] = self.model_dump(include={"nodeid", "suite", "case", "parameters"})
-        outcome = EvalOutcome(**shown, input=self.input, expected=self.expected, rule=self.rule, subject=subject)
-        case = Case(id=self.id, prompt=outcome.input, expected=self.expected)
-        trial = EMPTY_PLAN.trial_of(case, subject, 0, 0)
+    def lost(self, why: str, subjects: Mapping[str, SubjectSpec]) -> EvalOutcome:
+        """Return the outcome of an eval that was not run; `subjects` are those of the session, by their parameters."""
+        outcome, subject = self.outcome, subjects[self.outcome.parameters]
+        trial = EMPTY_PLAN.trial_of(Case(id=self.id, prompt=outcome.input, expected=outcome.expected), subject, 0, 0)
         failure = Failure(kind="infra", type="InfraError", message=why, permanent=True)
         record = Record(
             **trial.identity,
             started=time.time(),
             tries=0,
-            threshold=self.rule.threshold,
+            threshold=outcome.threshold,
             attempt=Phase(seconds=0.0, failure=failure),
         )
-        return outcome.judged([record])
+        return outcome.judged([record], subject=subject)
 
 
-def collected(item: Any) -> CollectedItems | None:
+def collected(item: Any) -> CollectedEval | None:
     """Return an item as data if it is an eval of a suite, or a test that uses a fixture of evals."""
     group = getattr(item, "group", None)
     if isinstance(group, Group):
         row = item.row
-        return CollectedItems(
+        outcome = EvalOutcome(
             nodeid=item.nodeid,
             suite=group.suite,
             case=row.id,
-            id=group.case_id(row),
             input=row.shown_input,
             expected=row.expected,
             rule=row.rule(group.described.settings.rule),
             parameters=group.parameters,
         )
-    if not FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
-        name = getattr(item, "originalname", None) or item.name
-        return CollectedItems(nodeid=item.nodeid, suite=name, case=name, id=escaped(item.nodeid))
-    return None
+        return CollectedEval(outcome, group.case_id(row))
+    if not has_eval(item):
+        return None
+    name = name_of_test(item)
+    return CollectedEval(EvalOutcome(nodeid=item.nodeid, suite=name, case=name, input=""), escaped(item.nodeid))
 
 
 def subjects_among(items: Iterable[Any], kept: Sequence[Group] = ()) -> dict[str, SubjectSpec]:
@@ -93,17 +83,18 @@ def write_collected(path: Path, items: Iterable[Any], kept: Sequence[Group] = ()
     evals = [one for one in map(collected, items) if one is not None]
     if evals:
         subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_among(items, kept).items()}
-        lines = (one.model_dump_json(exclude_defaults=True) for one in evals)
+        lines = (f"{json.dumps(one.id)}\n{one.outcome.model_dump_json(exclude_defaults=True)}" for one in evals)
         path.write_text("\n".join([json.dumps(subjects), *lines]), encoding="utf-8")
 
 
-def read_collected(path: Path) -> tuple[list[CollectedItems], dict[str, SubjectSpec]]:
+def read_collected(path: Path) -> tuple[list[CollectedEval], dict[str, SubjectSpec]]:
     """Return what a worker has collected, and the subjects by their parameters; nothing if it did not get that far."""
     if not path.exists() or not (text := path.read_text(encoding="utf-8")):
         return [], {}
     first, *lines = text.split("\n")
     subjects = {name: SubjectSpec.model_validate(spec) for name, spec in json.loads(first).items()}
-    return [CollectedItems.model_validate_json(line) for line in lines], subjects
+    outcomes = map(EvalOutcome.model_validate_json, lines[1::2])
+    return [CollectedEval(each, json.loads(id_)) for id_, each in zip(lines[::2], outcomes, strict=True)], subjects
 
 
 def lost_by_error(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome | None:
@@ -114,8 +105,7 @@ def lost_by_error(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome
         return None
     said = f"{type(error).__name__}: {error}"[:_LONGEST]
     where = "in a fixture" if call.when == "setup" else "in the test, before its eval"
-    subject = session_of(item.config).subjects[one.parameters]
-    return one.lost(f"it was not run: an error {where}: {said}", subject)
+    return one.lost(f"it was not run: an error {where}: {said}", session_of(item.config).subjects)
 
 
 def lost_unawaited(item: pytest.Item, why: str) -> EvalOutcome:
@@ -124,8 +114,7 @@ def lost_unawaited(item: pytest.Item, why: str) -> EvalOutcome:
     assert one is not None
     if LOGGED in item.stash:
         del item.stash[LOGGED]  # the test itself neither passed nor failed
-    named = one.model_copy(update={"id": f"{one.id} (not awaited)"})
-    return named.lost(why, session_of(item.config).subjects[one.parameters])
+    return one._replace(id=f"{one.id} (not awaited)").lost(why, session_of(item.config).subjects)
 
 
 def all_lost(
@@ -143,10 +132,10 @@ def all_lost(
         return
     if written:
         evals, subjects = read_collected(Path(written))
-        missing = [one for one in evals if one.nodeid not in seen]
+        missing = [one for one in evals if one.outcome.nodeid not in seen]
     else:
         left = [item for item in session.items if item.nodeid not in seen]
         missing = [one for one in map(collected, left) if one is not None]
         subjects = subjects_among(session.items, session.config.stash.get(KEPT_GROUPS, ()))
     for one in missing:
-        yield one.lost(crashed.get(one.nodeid, STOPPED), subjects[one.parameters])
+        yield one.lost(crashed.get(one.outcome.nodeid, STOPPED), subjects)

@@ -10,9 +10,10 @@ import pytest
 from bakeoff._kernel.choices import REPLAY_MODES, RESULTS, SHARD_FORM, UNDECIDABLE_RULES, ReplayMode, shard_in
 
 if TYPE_CHECKING:
-    from bakeoff.doors.pytest.reporting.undecided import Allowance
     from bakeoff.doors.pytest.suite import Settings
     from bakeoff.options import RunOptions
+    from bakeoff.report.gates import Allowance
+
 
 DEFAULT_CONCURRENCY = 10
 RECORDINGS = Path(".bakeoff/recordings")
@@ -118,7 +119,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _allowance(text: str) -> "Allowance":
-    from bakeoff.doors.pytest.reporting.undecided import Allowance
+    from bakeoff.report.gates import Allowance
 
     with suppress(ValueError):
         return Allowance.parse(text)
@@ -182,3 +183,33 @@ def replay_mode(config: pytest.Config) -> ReplayMode:
         if mode == chosen:
             return mode
     raise pytest.UsageError(f"BAKEOFF_REPLAY={chosen!r} is not one of {', '.join(REPLAY_MODES)}")
+
+
+def has_eval(item: pytest.Item) -> bool:
+    """Tell whether an item is a case of a suite, or a test that uses a fixture of evals."""
+    return hasattr(item, "group") or not FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def name_of_test(item: pytest.Item) -> str:
+    """Return the name of a test without its parameters."""
+    return getattr(item, "originalname", None) or item.name
+
+
+def keep_shard(config: pytest.Config, items: list[pytest.Item], number: int, of: int) -> None:
+    """Deselect the evals of other shards. Each shard has every n-th case, with all its parameters; tests stay."""
+    places: dict[tuple[str, str], int] = {}
+    kept: list[pytest.Item] = []
+    others: list[pytest.Item] = []
+    for item in items:
+        place = places.setdefault(_case_of(item), len(places)) if has_eval(item) else number - 1
+        (kept if place % of == number - 1 else others).append(item)
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = kept
+
+
+def _case_of(item: pytest.Item) -> tuple[str, str]:
+    """Return the suite and the row, or the test itself. Sets of parameters of one row are compared with each other."""
+    row = getattr(item, "row", None)
+    suite = item.nodeid.partition("[")[0]
+    return (item.nodeid, "") if row is None else (suite, row.id)

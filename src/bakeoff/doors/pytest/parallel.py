@@ -16,24 +16,22 @@ from typing import Any
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.threads import call
 from bakeoff.doors.pytest.adapters import ENDS_A_LOOP, Errors, preload, refuse_incomplete
-from bakeoff.doors.pytest.groups import SUBJECT
 from bakeoff.doors.pytest.loops import EvalLoop
-from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.doors.pytest.own_task import call_apart
 from bakeoff.doors.pytest.printing import CapturedOutput, printing_to
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow, graded_by
 from bakeoff.doors.pytest.suite import Settings
-from bakeoff.engine.budget import Budget
+from bakeoff.engine.apart import call_apart
 from bakeoff.engine.pool import TrialPool
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.resources import SharedResources, open_resources
-from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox, Scorer, Subject
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
+from bakeoff.report.outcomes import SUBJECT, EvalOutcome
 
 EMPTY_PLAN = Plan(
     name=SUBJECT,
@@ -174,10 +172,8 @@ class SuiteTrials:
             else:
                 resources = await stack.enter_async_context(open_resources(wanted, given))
             options, sandbox = replace(self.options, retries=self.settings.retries), partial(_sandbox, self.options)
-            given_to_all = (resolved, options, sandbox, resources, RunControl(), self.printed)
-            runner = _EvalRunner(*given_to_all)
-            if not self.settings.hookless:
-                runner = _HookedRunner(*given_to_all, settings=self.settings, rows=self.rows)
+            running = (resolved, options, sandbox, resources, RunControl())
+            runner = _EvalRunner(*running, self.printed, self.settings, self.rows)
             async with TrialPool(runner, self.budget, width=width, commit=commit).open() as pool:
                 yield pool
 
@@ -197,40 +193,40 @@ class SuiteTrials:
 
 @dataclass(frozen=True, slots=True)
 class _EvalRunner(TrialRunner):
-    """Run a trial with the recordings of its round. A missing recording fails this trial alone."""
+    """Run a trial with the recordings of its round, and with `before_case` and `after_case` around it.
+
+    A missing recording fails this trial alone. What the two functions raise is no failure of the subject.
+    """
 
     printed: Mapping[str, CapturedOutput]
-
-    async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        record = None
-        try:
-            with _replay_round(job.trial.round), printing_to(self.printed.get(job.trial.case.id)):
-                record = _by_own_rule(await TrialRunner.run(self, job, spend), job.trial.case.pass_rule)
-        except InfraError as error:
-            if record is None:
-                raise
-            return _undecided(record, str(error))
-        return record
-
-
-@dataclass(frozen=True, slots=True)
-class _HookedRunner(_EvalRunner):
-    """Call `before_case` and `after_case` around each trial. What they raise is no failure of the subject."""
-
     settings: Settings
     rows: Mapping[str, EvalRow]
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        with printing_to(self.printed.get(job.trial.case.id)):
-            return await self._run_hooked(job, spend)
+        case_id, settings = job.trial.case.id, self.settings
+        with printing_to(self.printed.get(case_id)):
+            if settings.before_case is None and settings.after_case is None:
+                return await self._run_replayed(job, spend)
+            case = EvalCase(self.rows[case_id])
+            if (problem := await self._problem_of("before_case", settings.before_case, case)) is not None:
+                return self.not_started(job, problem, "infra")
+            record = await self._run_replayed(job, spend)
+            problem = await self._problem_of("after_case", settings.after_case, case, record)
+            return record if problem is None else _undecided(record, problem)
 
-    async def _run_hooked(self, job: Job, spend: Callable[[Usage], None]) -> Record:
-        case = EvalCase(self.rows[job.trial.case.id])
-        if (problem := await self._problem_of("before_case", self.settings.before_case, case)) is not None:
-            return self.not_started(job, problem, "infra")
-        record = await _EvalRunner.run(self, job, spend)
-        problem = await self._problem_of("after_case", self.settings.after_case, case, record)
-        return record if problem is None else _undecided(record, problem)
+    async def _run_replayed(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        record = None
+        try:
+            with _replay_round(job.trial.round):
+                record = await TrialRunner.run(self, job, spend)
+        except InfraError as error:
+            if record is None:
+                raise
+            record = _undecided(record, str(error))
+        rule = job.trial.case.pass_rule  # of the row, which may differ from that of the suite
+        if rule is None or rule.threshold == record.threshold:
+            return record
+        return record.model_copy(update={"threshold": rule.threshold})
 
     async def _problem_of(self, name: str, hook: Callable[..., Any] | None, *arguments: Any) -> str | None:
         """Call a function of the user's within the time of a case. Return what went wrong, in a sentence."""
@@ -267,13 +263,6 @@ def _undecided(record: Record, why: str) -> Record:
     return record.model_copy(update={"attempt": attempt.model_copy(update={"failure": failure}), "scores": ()})
 
 
-def _by_own_rule(record: Record, rule: PassRule | None) -> Record:
-    """Return the record with the threshold of its row, which may differ from that of the suite."""
-    if rule is None or rule.threshold == record.threshold:
-        return record
-    return record.model_copy(update={"threshold": rule.threshold})
-
-
 def _replay_round(number: int) -> AbstractContextManager[Any]:
     """Return the context in which the calls of an application are replayed as those of this round."""
     replay = sys.modules.get("bakeoff.replay.application")  # not imported while replay is off
@@ -282,7 +271,7 @@ def _replay_round(number: int) -> AbstractContextManager[Any]:
 
 def _sandbox(options: RunOptions) -> Sandbox:
     """Return the sandbox for a scorer that runs commands. Most run none, and need not wait for the import."""
-    from bakeoff.engine.sandbox_choice import sandbox_of
+    from bakeoff.engine.resources import sandbox_of
 
     return sandbox_of(options)()
 

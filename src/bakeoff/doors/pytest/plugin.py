@@ -11,34 +11,34 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bakeoff._kernel.imports import collection_paused, existing_objects_frozen
-from bakeoff.doors.pytest.gather import FINAL, LOGGED, RUNNING, gathering
+from bakeoff.doors.pytest.gather import FINAL, LOGGED, RUNNING, EvalFailed, gathering
 from bakeoff.doors.pytest.options import (
     COLLECTED_FILE,
     FIXTURES,
     SPENDING_FILE,
     TERMINAL_WIDTH,
     add_options,
+    has_eval,
     is_limited,
+    keep_shard,
+    name_of_test,
     replay_mode,
     shard_of,
 )
-from bakeoff.doors.pytest.reporting.redacting import SessionSecrets, has_eval
+from bakeoff.doors.pytest.report_texts import SessionSecrets
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-    from bakeoff.doors.pytest.outcome import EvalOutcome
-    from bakeoff.doors.pytest.reporting.hooks import EvalReporter
-    from bakeoff.doors.pytest.run_eval import RunEval
-    from bakeoff.doors.pytest.run_loop import TestLoop
+    from bakeoff.doors.pytest.in_tests import RunEval, ToEval
+    from bakeoff.doors.pytest.reports import EvalReporter
     from bakeoff.doors.pytest.run_writer import RunWriter
-    from bakeoff.doors.pytest.to_eval import ToEval
     from bakeoff.doors.pytest.watch.cycle import WatchCycle
+    from bakeoff.report.outcomes import EvalOutcome
 
 _SUITE_MODULE = "bakeoff.doors.pytest.suite"  # imported by every file with a suite
 _SESSION_MODULE = "bakeoff.doors.pytest.session"
-_FAILURES_MODULE = "bakeoff.doors.pytest.failures"
 _MAX_REMARKS = 20
 _AT_THE_END = pytest.StashKey[ExitStack]()  # closed after pytest's last search for garbage
 _ASYNC_MARKS = ("asyncio", "anyio", "trio", "twisted", "tornado")
@@ -71,7 +71,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    from bakeoff.doors.pytest.reporting.hooks import register
+    from bakeoff.doors.pytest.reports import register
 
     if config.option.eval_watch_cycle is not None:
         from bakeoff.doors.pytest.watch.cycle import begin_cycle
@@ -101,19 +101,17 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[py
 @pytest.fixture
 def to_eval(request: pytest.FixtureRequest) -> "ToEval":
     """Score one input in a test: `await to_eval(input, task=…, expected=…, scorer=…)`."""
-    from bakeoff.doors.pytest.to_eval import ToEval
+    from bakeoff.doors.pytest.in_tests import ToEval
 
-    name = getattr(request.node, "originalname", None) or request.node.name
-    return ToEval(request.config, request.node.nodeid, name)
+    return ToEval(request.config, request.node.nodeid, name_of_test(request.node))
 
 
 @pytest.fixture
 def run_eval(request: pytest.FixtureRequest) -> "RunEval":
     """Call the application once in a test: `result = await run_eval(input, task=…)`, then asserts and judges."""
-    from bakeoff.doors.pytest.run_eval import RunEval
+    from bakeoff.doors.pytest.in_tests import RunEval
 
-    name = getattr(request.node, "originalname", None) or request.node.name
-    return RunEval(request.config, request.node.nodeid, name)
+    return RunEval(request.config, request.node.nodeid, name_of_test(request.node))
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
@@ -135,8 +133,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> "Generator[None, pytest.TestReport, pytest.TestReport]":
     """Give pytest's short summary the reason of the worst scorer, also for an eval inside of a test."""
     report = yield
-    failures = sys.modules.get(_FAILURES_MODULE)
-    if failures is not None and call.excinfo is not None and isinstance(call.excinfo.value, failures.EvalFailed):
+    if call.excinfo is not None and isinstance(call.excinfo.value, EvalFailed):
         crash: Any = getattr(report.longrepr, "reprcrash", None)
         if crash is not None:
             crash.message = call.excinfo.value.short
@@ -158,7 +155,6 @@ class EvalHooks:
         self._seen: set[str] = set()  # tests that were reported, by node id
         self._crashed: dict[str, str] = {}  # what is known of tests whose worker crashed, by node id
         self._remarks: list[str] = []  # on evals that disturbed others
-        self._loop: TestLoop | None = None  # None: pytest or another plugin runs the tests
         self._over_budget = 0  # cases
         self._limit_reached = ""
 
@@ -193,20 +189,7 @@ class EvalHooks:
 
             printing_of(self._config).route()  # the streams between tests
         run = getattr(item, "run_call_phase_only", None)
-        if not run or not run(nextitem):
-            return None
-        if self._loop is not None:
-            self._loop.report_following()
-        return True
-
-    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Run the tests, if there are evals among them and no other plugin has to see each."""
-        if _SUITE_MODULE not in sys.modules:
-            return None
-        from bakeoff.doors.pytest.run_loop import loop_for
-
-        self._loop = loop_for(session)
-        return None if self._loop is None else self._loop.run()
+        return True if run and run(nextitem) else None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -219,7 +202,7 @@ class EvalHooks:
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
         if call.when == "call" and not hasattr(item, "group") and LOGGED in item.stash:
-            from bakeoff.doors.pytest.logs import add_logged
+            from bakeoff.doors.pytest.in_tests import add_logged
 
             add_logged(item, call)
         if call.when == "call" and hasattr(item, "group"):
@@ -254,7 +237,7 @@ class EvalHooks:
             for outcome in outcomes:
                 self._keep(outcome)
             if outcomes and (report.sections or not report.passed):
-                from bakeoff.doors.pytest.reporting.commands import break_up_commands
+                from bakeoff.doors.pytest.report_texts import break_up_commands
 
                 break_up_commands(report)
             if report.outcome in FINAL:
@@ -305,11 +288,8 @@ class EvalHooks:
     @pytest.hookimpl(tryfirst=True)  # a shard must not depend on what failed last time
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         shard = shard_of(config)
-        if shard is None or config.option.eval_watch_cycle is not None:
-            return
-        from bakeoff.doors.pytest.shards import keep_shard
-
-        keep_shard(config, items, *shard)
+        if shard is not None and config.option.eval_watch_cycle is None:
+            keep_shard(config, items, *shard)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Warn of suites that pytest does not collect, and start replay before the first fixture."""

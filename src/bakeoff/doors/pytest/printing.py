@@ -16,7 +16,6 @@ from typing import Any
 from weakref import WeakSet
 
 import pytest
-from _pytest.logging import LoggingPlugin, catching_logs
 
 _STREAMS = ("stdout", "stderr")
 _KEY = pytest.StashKey["CasePrinting"]()
@@ -48,11 +47,6 @@ class printing_to:
         _PRINTED.reset(self._token)
 
 
-def is_kept() -> bool:
-    """Tell whether what is printed here goes into the buffer of a case."""
-    return _PRINTED.get() is not None
-
-
 def printing_of(config: pytest.Config) -> "CasePrinting":
     """Return the routes of this process, made when they are first asked for."""
     found = config.stash.get(_KEY, None)
@@ -72,16 +66,22 @@ class CasePrinting:
         self._restore = ExitStack()
         self._handlers: list[logging.Handler] = []  # pytest's own
         plugin = config.pluginmanager.getplugin("logging-plugin")
-        if self.routes and isinstance(plugin, LoggingPlugin):
+        if self.routes and plugin is not None:
             self._route_logs(plugin)
 
-    def _route_logs(self, plugin: LoggingPlugin) -> None:
+    def _route_logs(self, plugin: Any) -> None:
         """Keep the logs of cases from pytest's handlers. Between tests, pytest has none."""
         self._handlers = [plugin.caplog_handler, plugin.report_handler, plugin.log_cli_handler, plugin.log_file_handler]
         for handler in self._handlers:
             handler.addFilter(_of_no_case)
             self._restore.callback(handler.removeFilter, _of_no_case)
-        self._restore.enter_context(catching_logs(_CaseHandler(), level=plugin.log_level))
+        root, handler = logging.getLogger(), _CaseHandler()
+        root.addHandler(handler)
+        self._restore.callback(root.removeHandler, handler)
+        if (level := plugin.log_level) is not None:
+            handler.setLevel(level)
+            self._restore.callback(root.setLevel, root.level)
+            root.setLevel(min(root.level, level))
 
     def route(self) -> None:
         """Route the streams that are in place now: pytest exchanges them between and inside of tests."""

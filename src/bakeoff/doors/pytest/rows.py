@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.mark import ParameterSet
-from _pytest.mark.structures import Mark, MarkDecorator
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
@@ -32,6 +30,7 @@ _NOT_IN_A_SLUG = re.compile(r"[^\w.+=]+")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")  # in the `repr` of an object; it differs from process to process
 _NO = ("", "0", "false", "no")  # texts in a cell `skip` that do not skip
 _NOT_FOR_ROWS = ("parametrize", "usefixtures")  # marks
+_PARAM = type(pytest.param())
 _ENDS_THE_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
 _SUFFIXES = ".jsonl, .json, .csv, .yaml or .yml"
 
@@ -272,7 +271,7 @@ def _named(found: Iterable[tuple[str, Any]]) -> list[EvalRow]:
 
 def _of_param(given: Any) -> tuple[Any, Any, Sequence[Any]]:
     """Return the row, the id and the marks of a `pytest.param`; other rows have neither id nor marks of this kind."""
-    if not isinstance(given, ParameterSet):
+    if not isinstance(given, _PARAM):
         return given, None, ()
     row = given.values[0] if len(given.values) == 1 else given.values
     return row, given.id, list(given.marks)
@@ -284,7 +283,10 @@ def _marks(values: Mapping[str, Any], of_param: Sequence[Any]) -> tuple[pytest.M
     skips = [pytest.mark.skip(reason=skip if isinstance(skip, str) else "its row says so")] if _is_true(skip) else []
     own = [getattr(pytest.mark, one) if isinstance(one, str) else one for one in _listed(values.get("marks"))]
     every = (*of_param, *own, *skips)
-    return tuple(MarkDecorator(one, _ispytest=True) if isinstance(one, Mark) else one for one in every)
+    return tuple(
+        getattr(pytest.mark, one.name).with_args(*one.args, **one.kwargs) if isinstance(one, pytest.Mark) else one
+        for one in every
+    )
 
 
 def _listed(value: Any) -> list[Any]:
@@ -320,7 +322,7 @@ def _problem_of_marks(marks: Iterable[Any]) -> str | None:
                 getattr(pytest.mark, one)
             except pytest.fail.Exception as error:  # --strict-markers
                 return f"the mark {one!r}: {error}"
-        elif not isinstance(one, Mark | MarkDecorator):
+        elif not isinstance(one, pytest.Mark | pytest.MarkDecorator):
             return f"{_shown(one)} is not a mark: give `pytest.mark.slow`, or its name as a text"
         elif one.name in _NOT_FOR_ROWS:
             return f"the mark {one.name!r} cannot be that of a row: mark the function"

@@ -11,13 +11,13 @@ from pydantic_core import from_json, to_json
 
 from bakeoff._kernel.files import require_locks, write_atomically
 from bakeoff.doors.pytest.options import results_folder
-from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, PassRule, SubjectSpec, UntilDecided
 from bakeoff.record import Record
+from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 
 _IGNORED = """\

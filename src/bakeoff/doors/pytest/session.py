@@ -15,13 +15,14 @@ from bakeoff.doors.pytest.adapters import (
     Call,
     Errors,
     EvalSubject,
+    call_here,
     call_with_case,
     call_with_row,
+    is_debugging,
     named_scorers,
     refuse_incomplete,
 )
-from bakeoff.doors.pytest.debugging import call_here, is_debugging
-from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group, GroupItem, subjects_of
+from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group, subjects_of
 from bakeoff.doors.pytest.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here
 from bakeoff.doors.pytest.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
 from bakeoff.doors.pytest.parallel import PendingCase, SessionBudget, SuiteExecution, SuiteTrials
@@ -34,6 +35,7 @@ from bakeoff.protocols import Subject
 from bakeoff.record import Record
 
 if TYPE_CHECKING:
+    from bakeoff.doors.pytest.items import Eval
     from bakeoff.doors.pytest.until_decided import SessionDecisions
 
 _KEY = pytest.StashKey["EvalSession"]()
@@ -78,7 +80,7 @@ class _RunningCase:
             and all(self.arguments[name] is value for name, value in arguments.items())
         )
 
-    def submit(self, group: Group, items: Iterable[GroupItem], *, last: bool) -> None:
+    def submit(self, group: Group, items: "Iterable[Eval]", *, last: bool) -> None:
         rows = [item.row for item in items if item.row.id not in self.submitted and item.row.problem is None]
         if rows:
             cases = self.execution.submit(map(group.case_id, rows), last=last)
@@ -99,7 +101,7 @@ class EvalSession:
         self._running: dict[Group, _RunningCase] = {}
         self._printing = printing_of(config)
         self._scheduled = _xdist_schedule(config)
-        self.decisions = _decisions(config)
+        self.decisions: SessionDecisions | None = config.pluginmanager.getplugin("bakeoff-until-decided")
         self._step_by_step = self._scheduled is not None or self.decisions is not None  # what comes later is not known
         self._told: set[str] = set()
         self._borrowed: WeakKeyDictionary[object, BorrowedLoop] = WeakKeyDictionary()  # by the runners of others
@@ -146,7 +148,7 @@ class EvalSession:
             await self.loop.awaited(self._shared.open(wanted, {}))
         return await replace(trials, shared=None).records()
 
-    def result(self, item: GroupItem, arguments: Mapping[str, Any], holder: Any) -> PendingCase:
+    def result(self, item: "Eval", arguments: Mapping[str, Any], holder: Any) -> PendingCase:
         """Run a case and return it when it is done. If its suite allows, the cases after it are started too."""
         group = item.group
         if group.serial is not None:
@@ -166,7 +168,7 @@ class EvalSession:
         self._wait_for(case, running.execution)
         return case
 
-    def finished(self, item: GroupItem) -> PendingCase | None:
+    def finished(self, item: "Eval") -> PendingCase | None:
         """Return a case that is done, went well and printed nothing; None if pytest has to go through its phase."""
         if self.decisions is not None or self._debug is not None or item.group.borrows:
             return None
@@ -179,7 +181,7 @@ class EvalSession:
         running.execution.reach(case)
         return case
 
-    def forget(self, item: GroupItem) -> None:
+    def forget(self, item: "Eval") -> None:
         """Forget a case that `finished` has returned: it is reported."""
         del self._running[item.group].pending[item.row.id]
 
@@ -196,9 +198,7 @@ class EvalSession:
         finally:
             self._printing.show(case.printed)
 
-    def _run_alone(
-        self, item: GroupItem, arguments: Mapping[str, Any], holder: Callable[[], Any] | None
-    ) -> PendingCase:
+    def _run_alone(self, item: "Eval", arguments: Mapping[str, Any], holder: Callable[[], Any] | None) -> PendingCase:
         execution = self._execution(item.group, [item.row], arguments, holder, self._loop_of(item))
         (case,) = execution.submit([item.group.case_id(item.row)], last=True)
         try:
@@ -225,14 +225,14 @@ class EvalSession:
                 return call_with_row(described.function, rows[case_id])
             return call_with_case(described.function, rows[case_id], arguments, holder() if holder else None)
 
-        subject = EvalSubject(prepared, errors, settings.isolate, self._debug)
+        subject = EvalSubject(prepared, errors, self._debug)
         trials = self.trials(rows, subject, self.subjects[group.parameters], described.scorers, settings)
         if loop is not self.loop:
             trials = self._on_another_loop(trials)
         buffered = self._printing.routes and not group.captures and self._debug is None
         return SuiteExecution(loop, trials, errors, concurrency_of(self._config, settings), buffered=buffered)
 
-    def _loop_of(self, item: GroupItem) -> EvalLoop:
+    def _loop_of(self, item: "Eval") -> EvalLoop:
         """Return the loop on which a case runs: the session's, a debugger's, or that of its async fixtures."""
         if self._debug is not None and not item.group.borrows:
             return BorrowedLoop(lambda make: run_here(make()), watched=False)
@@ -252,7 +252,7 @@ class EvalSession:
             self.loop.result(self._shared.open(wanted, {}))
         return replace(trials, shared=None)
 
-    def _upcoming(self, item: GroupItem) -> Iterator[GroupItem]:
+    def _upcoming(self, item: "Eval") -> "Iterator[Eval]":
         """Yield this item, and those of its group that this process will run after it, as far as that is known."""
         yield item
         if self._scheduled is None:
@@ -266,7 +266,7 @@ class EvalSession:
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
         yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
 
-    def _later(self, item: GroupItem) -> Iterator[GroupItem]:
+    def _later(self, item: "Eval") -> "Iterator[Eval]":
         """Yield the items of the group after this one, up to where pytest may make other fixtures for them."""
         ours = self._selected[item.group]
         later = islice(ours, ours.index(item) + 1, None)
@@ -277,13 +277,13 @@ class EvalSession:
             mine for mine, next_one in takewhile(lambda both: both[0] is both[1], zip(later, following, strict=False))
         )
 
-    def _soon(self, item: GroupItem, later: Iterable[GroupItem]) -> Iterator[GroupItem]:
+    def _soon(self, item: "Eval", later: "Iterable[Eval]") -> "Iterator[Eval]":
         """Yield as many of the later items as run beside this one, if they are needed as far as is known now."""
         assert self.decisions is not None
         at_a_time = concurrency_of(self._config, item.group.described.settings)
         return islice(filter(self.decisions.needs, later), at_a_time - 1)
 
-    def is_not_needed(self, item: GroupItem) -> bool:
+    def is_not_needed(self, item: "Eval") -> bool:
         """Tell whether an item decides nothing and was not started yet."""
         if self.decisions is None or self.decisions.needs(item):
             return False
@@ -303,9 +303,9 @@ class EvalSession:
         return self.subjects[parameters]
 
     @cached_property
-    def _selected(self) -> dict[Group, list[GroupItem]]:
+    def _selected(self) -> "dict[Group, list[Eval]]":
         """Return the items that were not deselected, by group, in the order in which they will run."""
-        selected: dict[Group, list[GroupItem]] = {}
+        selected: dict[Group, list[Eval]] = {}
         for item in self._items:
             if (group := getattr(item, "group", None)) is not None:
                 selected.setdefault(group, []).append(item)
@@ -316,14 +316,6 @@ class EvalSession:
         """Return the items of pytest's session, as far as they were not deselected."""
         session: Any = self._config.pluginmanager.get_plugin("session")
         return session.items  # type: ignore[no-any-return]
-
-
-def _decisions(config: pytest.Config) -> "SessionDecisions | None":
-    if not config.getoption("eval_until_decided"):
-        return None
-    from bakeoff.doors.pytest.until_decided import decisions_of
-
-    return decisions_of(config)
 
 
 def _xdist_schedule(config: pytest.Config) -> Callable[[], list[int]] | None:

@@ -30,7 +30,6 @@ class SettingOptions(TypedDict, total=False):
     timeout: float | None
     concurrency: int | None
     null_as_zero: bool
-    isolate: bool
     retries: int
     before_case: Callable[..., Any] | None
     after_case: Callable[..., Any] | None
@@ -52,15 +51,9 @@ class Settings:
     rounds: int | None = None  # None: as the command line says
     timeout: float = 60.0
     concurrency: int | None = None  # None: as the command line says
-    isolate: bool = False
     retries: int = 2  # of errors that providers and the network cause
     before_case: Callable[..., Any] | None = None
     after_case: Callable[..., Any] | None = None
-
-    @property
-    def hookless(self) -> bool:
-        """Tell whether nothing is to be called around the cases."""
-        return self.before_case is None and self.after_case is None
 
 
 def settings_of(
@@ -72,7 +65,6 @@ def settings_of(
     timeout: float | None = 60.0,
     concurrency: int | None = None,
     null_as_zero: bool = False,
-    isolate: bool = False,
     retries: int = 2,
     before_case: Callable[..., Any] | None = None,
     after_case: Callable[..., Any] | None = None,
@@ -85,8 +77,8 @@ def settings_of(
             (gate in get_args(Gate), f"gate {gate!r} is not one of {', '.join(get_args(Gate))}"),
             (_is_count(rounds), f"rounds {rounds!r} is not a number from 1 up"),
             (retries == 0 or _is_count(retries), f"retries {retries!r} is not a number from 0 up"),
-            (_is_function(before_case), f"before_case {before_case!r} cannot be called"),
-            (_is_function(after_case), f"after_case {after_case!r} cannot be called"),
+            (before_case is None or callable(before_case), f"before_case {before_case!r} cannot be called"),
+            (after_case is None or callable(after_case), f"after_case {after_case!r} cannot be called"),
             (_is_count(concurrency), f"concurrency {concurrency!r} is not a number from 1 up"),
             (
                 timeout != 0 and _is_number(timeout, 0, NO_LIMIT),
@@ -99,16 +91,12 @@ def settings_of(
         raise UsageError(f"{name}: {'; '.join(problems)}")
     rule = PassRule(threshold=threshold, gate=gate, null_as_zero=null_as_zero)
     seconds = NO_LIMIT if timeout is None else float(timeout)
-    return Settings(rule, rounds, seconds, concurrency, isolate, retries, before_case, after_case)
+    return Settings(rule, rounds, seconds, concurrency, retries, before_case, after_case)
 
 
 def _is_number(value: Any, least: float, most: float) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value is None or (is_number and least <= value <= most)
-
-
-def _is_function(value: Any) -> bool:
-    return value is None or callable(value)
 
 
 def _is_count(value: Any) -> bool:
@@ -201,7 +189,6 @@ def eval_suite(
         concurrency: cases at a time; None takes `--eval-concurrency`, or 10.
         skip_if: a value, or a function called before data is loaded; a text is the reason.
         null_as_zero: count a scorer that returns None as 0 instead of leaving it out.
-        isolate: call the function in a process of its own, which is killed when its time is up.
         retries: how often the function is called again if a provider or the network fails (default 2).
         before_case: a function of the case that is called before each round of it, outside of its time.
         after_case: a function of the case and its `Record` that is called after each round of it.

@@ -5,10 +5,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain
 
 from bakeoff._kernel.tracing import OpenTelemetry
-from bakeoff.engine.budget import Budget
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.resources import SharedResources, open_resources
-from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.trial import TrialRunner
 from bakeoff.options import RunOptions
 from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox

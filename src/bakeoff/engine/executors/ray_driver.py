@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.clock import Clock
-from bakeoff.engine.budget import Budget
 from bakeoff.engine.executors.ray_cluster import (
     RayNode,
     answer_of,
@@ -43,10 +42,10 @@ from bakeoff.engine.executors.ray_messages import (
     TrialsWanted,
     UsageSpent,
     WaitNotice,
+    make_order,
 )
-from bakeoff.engine.executors.ray_order import make_order
 from bakeoff.engine.registry import ResolvedPlan
-from bakeoff.engine.run_control import RunControl
+from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BudgetError, InfraError, UsageError
 from bakeoff.models.rate_limit import CallSlots

@@ -21,7 +21,6 @@ from bakeoff._kernel.environment import hide_our_memory
 from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.temporary import removing_beside
 from bakeoff._version import __version__
-from bakeoff.engine.budget import Budget
 from bakeoff.engine.executors.local import open_local
 from bakeoff.engine.executors.ray_messages import (
     BudgetGrant,
@@ -43,9 +42,8 @@ from bakeoff.engine.executors.ray_messages import (
     WaitNotice,
 )
 from bakeoff.engine.registry import Registry, ResolvedPlan
-from bakeoff.engine.resources import OpenResources
-from bakeoff.engine.run_control import RunControl
-from bakeoff.engine.sandbox_choice import sandbox_of
+from bakeoff.engine.resources import OpenResources, sandbox_of
+from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.trial import Job, TrialRunner, apart
 from bakeoff.errors import BakeoffError, BudgetError, InfraError, UsageError
 from bakeoff.models.rate_limit import SHARED_SLOTS, CallSlots, Outcome

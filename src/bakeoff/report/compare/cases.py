@@ -9,11 +9,12 @@ from typing import Literal
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.record import NO_USAGE, Reasoning, Record, Text, ToolCall, Transcript, Verdict
+from bakeoff.record import NO_USAGE, Record, ToolCall, Transcript
 from bakeoff.report.formatting import as_text
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.stats.differences import UNCHANGED
+from bakeoff.verdict import Verdict
 
 Outcome = Literal["win", "tie", "loss", "not scored"]
 
@@ -45,6 +46,7 @@ class CaseChange(FrozenModel):
 
     @property
     def difference(self) -> float | None:
+        """Return candidate minus baseline; None if either has no score."""
         if self.baseline.score is None or self.candidate.score is None:
             return None
         return self.candidate.score - self.baseline.score
@@ -164,14 +166,14 @@ def _tools(transcript: Transcript) -> str:
 
 def _said(transcript: Transcript) -> str:
     """Return every step on a few lines, to show where two conversations diverge."""
-    return "\n".join(_part(part) for step in transcript.steps for part in step.parts)
-
-
-def _part(part: Text | Reasoning | ToolCall) -> str:
-    if isinstance(part, ToolCall):
-        result = f"error {part.error}" if part.error is not None else _short(part.result)
-        return f"call {part.name} {_short(part.arguments)}\n  gave {result}"
-    return f"{part.type} {part.text[:_MAX_TEXT_LENGTH]}"
+    lines = []
+    for part in (part for step in transcript.steps for part in step.parts):
+        if isinstance(part, ToolCall):
+            result = f"error {part.error}" if part.error is not None else _short(part.result)
+            lines.append(f"call {part.name} {_short(part.arguments)}\n  gave {result}")
+        else:
+            lines.append(f"{part.type} {part.text[:_MAX_TEXT_LENGTH]}")
+    return "\n".join(lines)
 
 
 def _short(value: JsonValue) -> str:

@@ -2,15 +2,14 @@
 
 read_arm          reads one side: a subject's scores by case, its losses, and the conditions of its run
 compare_sources   chooses the subjects, compares each pair, and judges all pairs together (Holm)
-CompareReport     all findings as data; `compare_report` describes them as blocks
+CompareReport     all findings as data; `description` describes them as blocks
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Self
 
 from pydantic import JsonValue, PlainSerializer, ValidationError
 
@@ -19,26 +18,33 @@ from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.plan import Case, Plan, SubjectSpec
-from bakeoff.record import Record, Verdict
+from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
+from bakeoff.record import Record
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
-from bakeoff.report.judges.calibrated_pairs import CalibratedPair, by_labels, calibrated_pairs, refusal
-from bakeoff.report.judges.calibration import NO_LABELS, Judgements
+from bakeoff.report.gates import ComparisonRule, GateEvidence, GateState, decide_gate
+from bakeoff.report.judges.calibration import (
+    NO_LABELS,
+    CalibratedPair,
+    Judgements,
+    by_labels,
+    calibrated_pairs,
+    refusal,
+)
 from bakeoff.report.readers import Circumstances, Source
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, is_control
-from bakeoff.stats.cells import CLUSTER_TAG, CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
-from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, decide, exit_code_of, judge, judge_all
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, at_holm_levels, compare, mismatches
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
-from bakeoff.stats.several import at_holm_levels
-from bakeoff.storage.labels import Labels, read_labels
+from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
-OPEN, REFUSED = 0, 3
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
 _STAMPED = {"model", "system", "timeout"}  # options of a subject that its stamp holds
+_WORST_LAST = (0, 3, 1)  # exit codes
 _MAX_VALUES = 3  # of one condition that are listed
 _LONGEST = 120
 
@@ -62,13 +68,12 @@ class Arm:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.records.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self.records.__exit__(*error)
 
     @property
     def spec(self) -> SubjectSpec:
+        """Return the subject of this arm."""
         return self.plan.subjects[0]
 
     @property
@@ -96,7 +101,10 @@ class Arm:
 
 
 def read_arm(source: Source, subject: str) -> Arm:
-    """Read a subject's records in one pass. Memory depends on the number of cases only."""
+    """Read a subject's records in one pass, into a temporary file that the arm closes.
+
+    Memory depends on the number of cases only. Raises `UsageError` if the source has no such subject.
+    """
     plan = source.plan
     found = [spec for spec in plan.subjects if spec.name == subject]
     if not found:
@@ -108,7 +116,8 @@ def read_arm(source: Source, subject: str) -> Arm:
     plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases)
     conditions = _Conditions()
     keys = case_keys(source, plan)
-    judgements = Judgements(plan, _labels(source), keys=keys)
+    labels = read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
+    judgements = Judgements(plan, labels, keys=keys)
 
     def own_records() -> Iterator[Record]:
         for record in source.records():
@@ -122,15 +131,11 @@ def read_arm(source: Source, subject: str) -> Arm:
         [summary] = records.summary.subjects
         circumstances = source.circumstances()
     except BaseException:
-        records.__exit__(None, None, None)
+        records.__exit__()
         raise
     cells = {keys[case]: cell for case, cell in records.cells(subject).items()}
     stamp = _stamp(plan, circumstances, conditions)
     return Arm(source, plan, cells, summary, stamp, circumstances, records, judgements)
-
-
-def _labels(source: Source) -> Labels:
-    return read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
 
 
 @contextmanager
@@ -262,8 +267,21 @@ def compare_sources(
 ) -> CompareReport:
     """Compare one subject with another, or every subject that both sources have with itself.
 
-    Controls do not influence the exit code unless they were named or are the only subjects. With `require_calibrated`,
-    scores that labels correct decide, and judges with too few labels are refused.
+    Controls do not influence the exit code unless they were named or are the only subjects.
+
+    Args:
+        baseline: the run or file that counts as before.
+        candidate: that which counts as after; the same source compares two subjects of one run.
+        subjects: the names of both; None chooses: the only one, or all that both sources have.
+        gate: the rule that turns verdicts into an exit code.
+        margin: differences within ±margin count as equivalent; None never says so.
+        undecidable: whether the gate passes where neither a regression nor its absence is shown.
+        most_details: the number of cases whose outputs are compared line by line, the largest losses first.
+        require_calibrated: let scores that labels correct decide, and refuse judges with too few labels.
+
+    Raises:
+        UsageError: no pair of subjects can be chosen.
+        RunFolderError: a source cannot be read or counted.
     """
     names = _pairs_of(baseline, candidate, subjects)
     with countable(baseline, candidate), ExitStack() as open_arms:
@@ -273,7 +291,7 @@ def compare_sources(
             )
             for old, new in names
         ]
-        rule = _Rule(gate, margin, undecidable)
+        rule = ComparisonRule(gate, margin, undecidable)
         return _report(pairs, rule, most_details, require_calibrated=require_calibrated)
 
 
@@ -345,18 +363,13 @@ class _RunPair:
 
     @property
     def control(self) -> bool:
+        """Tell whether either side tests the cases instead of being judged."""
         return self.old.summary.control or self.new.summary.control
 
 
-class _Rule(NamedTuple):
-    """Hold what the user asked of the gate."""
-
-    gate: ComparisonGate
-    margin: float | None
-    undecidable: UndecidableRule
-
-
-def _report(pairs: Sequence[_RunPair], rule: _Rule, most_details: int, *, require_calibrated: bool) -> CompareReport:
+def _report(
+    pairs: Sequence[_RunPair], rule: ComparisonRule, most_details: int, *, require_calibrated: bool
+) -> CompareReport:
     losses = {place: (pair.old.losses, pair.new.losses) for place, pair in enumerate(pairs)}
     controls = [place for place, pair in enumerate(pairs) if pair.control]
     if len(controls) == len(pairs):  # then they are what is compared
@@ -375,9 +388,9 @@ def _report(pairs: Sequence[_RunPair], rule: _Rule, most_details: int, *, requir
     if require_calibrated:
         reports = [_refused(report, pair) for report, pair in zip(reports, pairs, strict=True)]
     judged = [reports[place] for place in others]
-    decided_nothing = {"control": True, "exit_code": OPEN, "gate": "a control, which does not influence the exit code"}
+    decided_nothing = {"control": True, "exit_code": 0, "gate": "a control, which does not influence the exit code"}
     beside = [reports[place].model_copy(update=decided_nothing) for place in controls]
-    code = exit_code_of(pair.exit_code for pair in judged)
+    code = max((pair.exit_code for pair in judged), key=_WORST_LAST.index, default=0)
     return CompareReport(**rule._asdict(), pairs=(*judged, *beside), exit_code=code)
 
 
@@ -388,14 +401,14 @@ def _refused(report: PairReport, pair: _RunPair) -> PairReport:
         return report
     ruling = GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=reason, refused=True)
     gate = "no decision: --require-calibrated-judge needs more labels"
-    return report.model_copy(update={"ruling": ruling, "exit_code": REFUSED, "gate": gate})
+    return report.model_copy(update={"ruling": ruling, "exit_code": GateState.UNDECIDED.exit_code, "gate": gate})
 
 
 def _pair_report(
-    pair: _RunPair, compared: Comparison, ruling: GateJudgement, rule: _Rule, most_details: int
+    pair: _RunPair, compared: Comparison, ruling: GateJudgement, rule: ComparisonRule, most_details: int
 ) -> PairReport:
     old, new = pair.old, pair.new
-    code, sentence = decide(compared, ruling, **rule._asdict())
+    decision = decide_gate(GateEvidence(comparisons=((compared, ruling),), rule=rule))
     split = difference_split(*pair.cells)
     cases = tuple(_changes(pair))
     changed = [case for case in cases if case.outcome in ("win", "loss")]
@@ -405,8 +418,8 @@ def _pair_report(
         candidate=_facts(new),
         comparison=compared,
         ruling=ruling,
-        exit_code=code,
-        gate=sentence,
+        exit_code=decision.exit_code,
+        gate=decision.sentence,
         mismatches=(*mismatches(old.stamp, new.stamp), *_other_mismatches(pair)),
         by_id_alone=not pair.content_known,
         advice=split.sentence if split and split.of_mean else None,
@@ -446,17 +459,12 @@ def _other_mismatches(pair: _RunPair) -> Iterator[Mismatch]:
     for name, (was, now) in both.items():
         if was != now:
             yield Mismatch(name, was or None, now or None)
-    yield from _settings(old.spec, new.spec)
+    options = (old.spec.options, new.spec.options)
+    for name in sorted((options[0].keys() | options[1].keys()) - _STAMPED):
+        if options[0].get(name) != options[1].get(name):
+            yield Mismatch(name, *(_short(given[name]) if name in given else None for given in options))
     if pair.content_known and old.spec.name == new.spec.name and old.spec.digest != new.spec.digest:
         yield Mismatch("subject's settings", old.spec.digest[:12], new.spec.digest[:12])
-
-
-def _settings(old: SubjectSpec, new: SubjectSpec) -> Iterator[Mismatch]:
-    """Yield the options of the subjects that differ and are not in the stamp."""
-    for name in sorted((old.options.keys() | new.options.keys()) - _STAMPED):
-        if old.options.get(name) != new.options.get(name):
-            was, now = (_short(spec.options[name]) if name in spec.options else None for spec in (old, new))
-            yield Mismatch(name, was, now)
 
 
 def _short(value: JsonValue) -> str:

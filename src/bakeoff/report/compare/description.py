@@ -26,11 +26,10 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, Outcome, Side
 from bakeoff.report.compare.comparison import ArmFacts, CompareReport, PairReport
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, replay_note, sentence
-from bakeoff.report.judges.calibrated_pairs import CalibratedPair
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points, points_range, replay_note, sentence
+from bakeoff.report.judges.calibration import CalibratedPair
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells
 from bakeoff.stats.gates import GateVerdict
-from bakeoff.stats.intervals import Interval
 
 VERDICT_TONES: dict[GateVerdict, Tone] = {
     GateVerdict.IMPROVED: "pass",
@@ -60,17 +59,23 @@ class _Chapter:
     several: bool
 
     def section(self, id_: str, title: str, *blocks: Block, lead: str = "") -> Section:
+        """Return a section of this pair, with the subject in its title where there are several pairs."""
         if not self.several:
             return Section(id_, title, blocks, lead)
         title = f"{visible(self.pair.candidate.subject, 60)}: {title}"
         return Section(f"{id_}-{self.number}", title, blocks, lead, in_menu=False)
 
     def detail_id(self, place: int) -> str:
+        """Return the id of the section about the case at this place, to link to."""
         return f"change-{self.number}-{place + 1}"
 
 
 def describe_comparison(report: CompareReport) -> Report:
-    """Describe all pairs. Differences of texts come last, because they are what a short output leaves out first."""
+    """Describe all pairs: the verdict, both sides, every case, and the conditions that differ.
+
+    One pair is a report of its own; several have an overview with one plot, and a section each. Differences of texts
+    come last, because they are what a short output leaves out first.
+    """
     several = len(report.pairs) > 1
     chapters = [_Chapter(pair, number, several) for number, pair in enumerate(report.pairs, 1)]
     sections = (
@@ -81,11 +86,6 @@ def describe_comparison(report: CompareReport) -> Report:
     return _overview(report, sections) if several else _single(report.pairs[0], sections)
 
 
-def points(share: float | None) -> str:
-    """Return a difference of scores in percentage points, with its sign."""
-    return UNKNOWN if share is None else f"{100 * share:+.1f}"
-
-
 def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
     compared, old, new = pair.comparison, pair.baseline, pair.candidate
     outcomes, pairing = UNKNOWN, "unpaired" if compared.difference is not None else "nothing to compare"
@@ -93,7 +93,7 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
         outcomes = f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}"
         pairing = f"of {count_of(compared.cases, 'case')} in pairs"
     scores = _change(percent(compared.baseline), percent(compared.candidate)).replace(" %", "\u00a0%")
-    around = f"95 %: {ends_text(compared.interval)}" if compared.interval else "interval undefined"
+    around = f"95 %: {points_range(compared.interval)}" if compared.interval else "interval undefined"
     tiles = (
         ("Difference", f"{points(compared.difference)} points", around),
         ("Better · same · worse", outcomes, pairing),
@@ -141,10 +141,6 @@ def _ruling(pair: PairReport, *, adjusted: bool) -> str:
     return f"{sentence(pair.ruling.sentence + holm)} {gate}"
 
 
-def ends_text(interval: Interval) -> str:
-    return f"{points(interval.low)} to {points(interval.high)}"
-
-
 def _p_value(pair: PairReport) -> str:
     return UNKNOWN if pair.ruling.p_value is None else f"{pair.ruling.p_value:.2g}"
 
@@ -182,7 +178,7 @@ def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
         Datum(Quote(pair.candidate.subject), href=f"#pair-{number}", mark=_mark(pair.candidate)),
         Datum(_verdict(pair), tone=VERDICT_TONES[pair.ruling.verdict]),
         Datum(points(compared.difference), sort=compared.difference),
-        Datum(ends_text(compared.interval) if compared.interval else "undefined"),
+        Datum(points_range(compared.interval)),
         Datum(_p_value(pair), sort=pair.ruling.p_value),
         *(compared.wins, compared.ties, compared.losses),
         Datum(_cost_change(pair), sort=pair.candidate.summary.cost_per_trial),
@@ -204,22 +200,19 @@ def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> Fores
         tuple(
             Difference(
                 label=label,
-                value=pair.comparison.difference,
-                interval=ends(pair.comparison.interval),
-                inner=ends(pair.comparison.inner),
+                value=compared.difference,
+                interval=compared.interval.ends if compared.interval else None,
+                inner=compared.inner.ends if compared.inner else None,
                 verdict=_verdict(pair),
                 mark=_mark(pair.candidate) if several_pairs else None,
                 shown=pair.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
             )
             for pair, label in pairs
+            for compared in [pair.comparison]
         ),
         report.margin,
         f"The line is the 95 % interval{several}; its thick part, at 90 %, decides on equivalence.{shaded}",
     )
-
-
-def ends(interval: Interval | None) -> tuple[float, float] | None:
-    return (interval.low, interval.high) if interval else None
 
 
 def _chapter(report: CompareReport, chapter: _Chapter) -> Iterator[Section]:
@@ -296,7 +289,7 @@ def _by_labels(judged: CalibratedPair) -> str:
     found = judged.corrected
     if found is None:
         return f"the difference by {judge} is not corrected: {judged.lacking}"
-    around = f"95 % interval {ends_text(found.interval)}" if found.interval else "interval undefined"
+    around = f"95 % interval {points_range(found.interval)}" if found.interval else "interval undefined"
     chance = "" if found.p_value is None else f", p = {found.p_value:.2g}"
     return f"by {judge} {points(found.raw)} points; corrected by labels {points(found.difference)} ({around}{chance})"
 

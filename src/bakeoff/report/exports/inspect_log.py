@@ -19,12 +19,13 @@ from urllib.parse import quote, unquote
 from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.plan import Case, Plan, SubjectSpec
-from bakeoff.record import Record, Step, Text, ToolCall, Usage, Verdict
+from bakeoff.record import Record, Step, Text, ToolCall, Usage
 from bakeoff.report.exports.tables import unique_names
 from bakeoff.report.formatting import as_text, utc
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary
+from bakeoff.verdict import Verdict
 
 OWN_SCORE = "bakeoff"
 _VERSION = 2
@@ -35,7 +36,10 @@ Json = dict[str, Any]
 
 
 def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, run_records: RunRecords, path: Path) -> None:
-    """Write the log sample by sample; the summaries are collected in a temporary file."""
+    """Write the log of one subject sample by sample, so that memory holds one sample.
+
+    Summaries, which Inspect reads first, are collected in a temporary file.
+    """
     [summary] = (one for one in run_records.summary.subjects if one.subject == subject.name)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log, tempfile.TemporaryFile() as summaries:
         span = _write_samples(plan, subject, run_records, log, summaries)
@@ -195,17 +199,14 @@ def _step(step: Step, number: int, subject: SubjectSpec) -> Iterator[Json]:
     calls = [part for part in step.parts if isinstance(part, ToolCall)]
     ids = [call.id or f"call-{number}-{place}" for place, call in enumerate(calls)]
     said: Json = {"role": "assistant", "content": content, "source": "generate", "model": _model(subject)}
-    if calls:
-        said["tool_calls"] = [_call(call, id_) for call, id_ in zip(calls, ids, strict=True)]
+    for call, id_ in zip(calls, ids, strict=True):
+        arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
+        asked = {"id": id_, "function": call.name, "arguments": arguments, "type": "function"}
+        said.setdefault("tool_calls", []).append(asked)
     yield said
     for call, id_ in zip(calls, ids, strict=True):
         answer: Json = {"role": "tool", "content": as_text(call.result), "tool_call_id": id_, "function": call.name}
         yield {**answer, "error": {"type": "unknown", "message": call.error}} if call.error is not None else answer
-
-
-def _call(call: ToolCall, id_: str) -> Json:
-    arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
-    return {"id": id_, "function": call.name, "arguments": arguments, "type": "function"}
 
 
 def _output(subject: SubjectSpec, record: Record, messages: list[Json]) -> Json:

@@ -5,15 +5,16 @@ infrastructure or grader an `error`, and a trial that was not run or not paid fo
 Controls have no suite, because theirs would fail by design; if a run has only controls, they are marked.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Literal, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
 from bakeoff._kernel.text import visible
 from bakeoff.plan import Case, SubjectSpec
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
+from bakeoff.verdict import Verdict
 
 Status = Literal["passed", "failure", "error", "skipped"]
 
@@ -69,7 +70,9 @@ def _test_case(suite: str, case: Case, subject: str, status: Status, records: Ru
     seconds = 0.0
     verdicts = records.verdicts(subject, case.id)
     rounds = len(verdicts) if records.plan.sparse else records.plan.rounds
-    chosen = _worst_first(verdicts)[:_MAX_ROUNDS]
+    # The rounds that decide the outcome of their case come first.
+    ranks = {**dict.fromkeys(_FAILED, 0), **dict.fromkeys(_BROKEN, 1), Verdict.BUDGET: 2}
+    chosen = sorted(range(len(verdicts)), key=lambda place: ranks.get(verdicts[place], 3))[:_MAX_ROUNDS]
     told: dict[int, str] = {}
     properties: list[tuple[str, str]] = []
     for place, record in enumerate(records.rounds(subject, case.id)):
@@ -77,7 +80,7 @@ def _test_case(suite: str, case: Case, subject: str, status: Status, records: Ru
         if place in chosen:
             properties += _properties(record, several=rounds > 1)
             if not record.verdict.ok:
-                told[place] = _round_line(record)
+                told[place] = f"round {record.round + 1}: {': '.join(filter(None, (record.verdict, why(record))))}"
     if (score := records.case_verdict(subject, case.id).score) is not None:
         properties.insert(0, ("score", f"{score:g}"))
     yield f'<testcase classname={_attribute(suite)} name={_attribute(case.id)} time="{seconds:.6f}">\n'
@@ -91,12 +94,6 @@ def _test_case(suite: str, case: Case, subject: str, status: Status, records: Ru
     yield "</testcase>\n"
 
 
-def _worst_first(verdicts: Sequence[Verdict]) -> list[int]:
-    """Return the places of rounds; those that decide the outcome of their case come first."""
-    ranks = {**dict.fromkeys(_FAILED, 0), **dict.fromkeys(_BROKEN, 1), Verdict.BUDGET: 2}
-    return sorted(range(len(verdicts)), key=lambda place: ranks.get(verdicts[place], 3))
-
-
 def _properties(record: Record, *, several: bool) -> Iterator[tuple[str, str]]:
     prefix = f"round {record.round + 1}: " if several else ""
     yield f"{prefix}verdict", str(record.verdict)
@@ -104,11 +101,6 @@ def _properties(record: Record, *, several: bool) -> Iterator[tuple[str, str]]:
         yield f"{prefix}{score.name}", "unscored" if score.value is None else f"{score.value:g}"
     if (used := record.used.cost) is not None:
         yield f"{prefix}cost", f"{used:.6f}"
-
-
-def _round_line(record: Record) -> str:
-    reason = why(record)
-    return f"round {record.round + 1}: {record.verdict}{': ' if reason else ''}{reason}"
 
 
 def _outcome(status: Status, told: list[str], more: int, *, missing: int) -> str:

@@ -18,9 +18,10 @@ from typing import Any, Literal, NamedTuple, TextIO
 
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
-from bakeoff.record import Failure, Phase, Record, Transcript, Usage, Verdict
+from bakeoff.record import Failure, Phase, Record, Transcript, Usage
 from bakeoff.report.formatting import as_text, utc
 from bakeoff.report.run_records import RunRecords
+from bakeoff.verdict import Verdict
 
 Kind = Literal["text", "json", "whole", "real", "flag", "time"]
 Value = str | int | float | bool | None
@@ -116,14 +117,14 @@ _COLUMNS: dict[str, tuple[Kind, Callable[[_TrialRow], Value]]] = {
 def fields_of(plan: Plan) -> tuple[Field, ...]:
     """Return the fixed columns, then one for each scorer of the plan."""
     fixed = (Field(name, kind) for name, (kind, _) in _COLUMNS.items())
-    return (*fixed, *(Field(f"score.{name}", "real") for name in unique_names(_scorers(plan))))
+    return (*fixed, *(Field(f"score.{name}", "real") for name in unique_names(plan.scorer_names)))
 
 
 def rows_of(name: str, run_records: RunRecords) -> Iterator[dict[str, Value]]:
     """Yield a row for each record; `case_verdict` is that of its case over all rounds."""
     plan = run_records.plan
     tags = {case.id: json.dumps(case.tags, sort_keys=True) for case in plan.cases}
-    scorers = _scorers(plan)
+    scorers = plan.scorer_names
     cell, verdict = None, None
     for record in run_records.records():
         if cell != (record.subject, record.case):  # records come case by case
@@ -131,10 +132,6 @@ def rows_of(name: str, run_records: RunRecords) -> Iterator[dict[str, Value]]:
             verdict = run_records.case_verdict(*cell).verdict
         trial = _TrialRow(name, record, record.used, tags[record.case], verdict)
         yield {column: value(trial) for column, (_, value) in _COLUMNS.items()} | _scores(record, scorers)
-
-
-def _scorers(plan: Plan) -> list[str]:
-    return plan.scorer_names
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

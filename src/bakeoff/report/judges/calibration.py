@@ -2,6 +2,7 @@
 
 Judgements          what judges scored, by scorer and subject; add every record that counts
 Calibration         one judge's score of one subject, corrected where there are enough labels
+CalibratedPair      the difference of two subjects in the eyes of one judge, corrected by labels of both
 calibration_table   shows them beside the scores of a run
 """
 
@@ -10,13 +11,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.plan import Plan
+from bakeoff._kernel.text import visible
+from bakeoff.plan import CLUSTER_TAG, Plan
 from bakeoff.record import Record, Score
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Value
 from bakeoff.report.formatting import as_text, percent
 from bakeoff.report.scores import interval_datum
-from bakeoff.stats.calibration import CorrectedScore, JudgedTrial, Strata, corrected_score, missing_labels
-from bakeoff.stats.cells import CLUSTER_TAG, CaseKey
+from bakeoff.stats.calibration import (
+    CorrectedDifference,
+    CorrectedScore,
+    JudgedTrial,
+    Strata,
+    compared_trials,
+    corrected_difference,
+    corrected_score,
+    missing_labels,
+)
+from bakeoff.stats.cells import CaseKey
+from bakeoff.stats.comparison import Comparison
+from bakeoff.stats.intervals import ALPHA
 from bakeoff.storage.labels import Label, Labels, answer_digest
 
 NO_LABELS = Labels({})
@@ -42,6 +55,7 @@ class Judgement:
 
     @property
     def place(self) -> tuple[str, str]:
+        """Return the key of the answer that was judged: a label counts only for this very answer."""
         return self.attempt_key, self.answer or ""
 
 
@@ -227,3 +241,82 @@ def _notes(calibrations: Sequence[Calibration], run: str) -> Iterable[Phrase]:
     for one in calibrations:
         if one.lacking:
             yield (Quote(one.subject), f": {one.lacking}. Label more with ", Quote(f"bakeoff label {run}"), ".")
+
+
+class CalibratedPair(FrozenModel):
+    """The difference of two subjects in the eyes of one judge, corrected by labels of both."""
+
+    scorer: str
+    baseline: Calibration
+    candidate: Calibration
+    corrected: CorrectedDifference | None = None
+    alone: bool  # nothing but this judge scored the two, so that its score is the score
+    lacking_in_common: str | None = None  # which labels are missing among the cases that both have
+
+    @property
+    def lacking(self) -> str | None:
+        """Say which labels are missing, or return None where both scores are corrected."""
+        sides = (("baseline", self.baseline), ("candidate", self.candidate))
+        missing = [f"in the {side}, {one.lacking}" for side, one in sides if one.lacking]
+        return "; ".join(missing) or self.lacking_in_common
+
+
+def calibrated_pairs(
+    old: Judgements,
+    new: Judgements,
+    subjects: tuple[str, str],
+    *,
+    unlabelled: bool = False,
+    level: float = ALPHA,
+) -> tuple[CalibratedPair, ...]:
+    """Return every judge that scored both; those without any label only if `unlabelled` asks for them.
+
+    `level` is that of the intervals, less than 5 % where several subjects are compared.
+    """
+    judges = [scorer for scorer in old.scorers if subjects[0] in old.of(scorer) and subjects[1] in new.of(scorer)]
+    known = old.labels.scorers | new.labels.scorers
+    return tuple(_pair(old, new, subjects, scorer, level) for scorer in judges if unlabelled or scorer in known)
+
+
+def _pair(old: Judgements, new: Judgements, subjects: tuple[str, str], scorer: str, level: float) -> CalibratedPair:
+    found = CalibratedPair(
+        scorer=scorer,
+        baseline=old.calibration(scorer, subjects[0]),
+        candidate=new.calibration(scorer, subjects[1]),
+        alone=old.names | new.names == {scorer},
+    )
+    if found.lacking:
+        return found
+    trials = compared_trials(old.trials(scorer, subjects[0]), new.trials(scorer, subjects[1]))
+    if missing := next(filter(None, map(missing_labels, trials)), None):
+        return found.model_copy(update={"lacking_in_common": f"among the cases that both have, {missing}"})
+    difference = corrected_difference(*trials, level=level)
+    return found.model_copy(update={"corrected": difference})
+
+
+def by_labels(compared: Comparison, pairs: Sequence[CalibratedPair]) -> Comparison:
+    """Return a comparison by the corrected scores, where one judge alone scored and both sides have labels."""
+    corrected = pairs[0].corrected if len(pairs) == 1 and pairs[0].alone else None
+    if corrected is None:
+        return compared
+    return compared.model_copy(
+        update={
+            "baseline": corrected.baseline,
+            "candidate": corrected.candidate,
+            "difference": corrected.difference,
+            "interval": corrected.interval,
+            "inner": corrected.inner,
+            "p_value": corrected.p_value,
+            "test": "t of the corrected scores",
+        }
+    )
+
+
+def refusal(pairs: Sequence[CalibratedPair], sources: Sequence[str]) -> str | None:
+    """Say why judged scores are not calibrated, and how to label; None where they are, or nothing is judged."""
+    missing = next((pair for pair in pairs if pair.lacking), None)
+    if missing is None:
+        return None
+    commands = " and ".join(f"`bakeoff label {visible(name, 100)}`" for name in dict.fromkeys(sources))
+    judge = f"the judge {visible(repr(missing.scorer), 60)}"
+    return f"refused: {judge} is not calibrated: {missing.lacking}. Label answers with {commands}"

@@ -1,19 +1,20 @@
 """Draw the answers of a run that people label, without telling them who gave an answer or how it was judged."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
-from bakeoff._kernel.text import visible
-from bakeoff.errors import UsageError
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
-from bakeoff.report.judges.calibration import Judgement, Judgements
+from bakeoff.report.judges.calibration import JUDGE, Judgement, Judgements
 from bakeoff.report.summary import is_control
 from bakeoff.storage.labels import Choice, Label, answer_digest, read_labels
-from bakeoff.storage.run_folder import RunFolder
+from bakeoff.storage.run_folder import RunFolder, run_folders
 
 LABELS_PER_SUBJECT = 30
 """The labels of each subject that a person is asked for, unless another number is."""
@@ -63,6 +64,45 @@ def read_judgements(folder: RunFolder, plan: Plan, scorer: str | None = None) ->
     return found
 
 
+def judges_calibrated(records: Iterable[Record], results: Path) -> tuple[bool, str]:
+    """Tell whether every judge of these records has enough labels in some run of the folder, and say in which.
+
+    Otherwise say which has not, and how to label.
+    """
+    judges = {
+        (score.name, judge)
+        for record in records
+        for score in record.scores
+        if isinstance(judge := score.metadata.get(JUDGE), str)
+    }
+    if not judges:
+        return True, "no model judged anything"
+    known = dict(_labelled_judges(results, judges))
+    if missing := sorted(judges - known.keys()):
+        folder = visible(str(results), 200)
+        way_out = f"make some with `bakeoff label latest --results {folder}`"
+        return False, f"{_judge_name(missing[0])} has too few labels in the runs of {folder}: {way_out}"
+    return True, "; ".join(f"{_judge_name(judge)}: {known[judge]}" for judge in sorted(judges))
+
+
+def _labelled_judges(results: Path, judges: set[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the judges, each a scorer with its model, that have enough labels in a run; oldest run first."""
+    for folder in run_folders(results):
+        if not folder.labels_file.is_file():
+            continue
+        try:
+            found = read_judgements(folder, folder.read_plan())
+        except BakeoffError:  # a damaged run cannot vouch for a judge
+            continue
+        for one in found.calibrations():
+            if one.lacking is None and (one.scorer, one.judge) in judges:
+                yield (one.scorer, one.judge), f"{count_of(one.labels, 'label')} in {folder.label}"
+
+
+def _judge_name(judge: tuple[str, str]) -> str:
+    return f"the judge {visible(repr(judge[0]), 60)} ({visible(judge[1], 60)})"
+
+
 def judge_of(found: Judgements, plan: Plan, wanted: str | None, run: str) -> str:
     """Return the judge to look at: the one that is wanted, or the only one of the run."""
     judges = found.scorers
@@ -100,14 +140,11 @@ def draw(folder: RunFolder, plan: Plan, scorer: str | None, count: int | None) -
     chosen = {one.attempt_key: (place, one) for place, one in _in_turn(groups, most)}
     records = {record.attempt_key: record for record in folder.latest_records(plan) if record.attempt_key in chosen}
     return [
-        Drawn(records[key], name, one.score, one.answer or "", place[1], len(groups[place]))
+        Drawn(record, name, one.score, one.answer or "", place[1], len(groups[place]))
         for key, (place, one) in chosen.items()
-        if key in records and _answer(records[key]) == one.answer
+        if (record := records.get(key)) and record.transcript  # and its answer is still the one that was judged
+        if answer_digest(record.transcript.output, record.artefacts) == one.answer
     ]
-
-
-def _answer(record: Record) -> str | None:
-    return answer_digest(record.transcript.output, record.artefacts) if record.transcript else None
 
 
 def _in_turn(groups: dict[tuple[str, int], list[Judgement]], most: int) -> Iterator[tuple[tuple[str, int], Judgement]]:

@@ -15,8 +15,8 @@ from bakeoff.plan import Origin
 from bakeoff.report.compare.comparison import FileName, case_keys, countable
 from bakeoff.report.formatting import UNKNOWN
 from bakeoff.report.readers import Source
+from bakeoff.report.run_records import CostAndTime, CostsAndTimes, Range
 from bakeoff.report.summary import RunTally, SubjectSummary, losses_of
-from bakeoff.report.usage_intervals import CostAndTime, CostsAndTimes, Range
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
@@ -47,10 +47,18 @@ class LeaderboardEntry(FrozenModel):
 
     @property
     def rank(self) -> str:
+        """Return every rank that fits the data, such as `2–4`; a dash if it could not be compared."""
         best, worst = self.standing.best, self.standing.worst
         if self.standing.undefined:
             return UNKNOWN
         return str(best) if best == worst else f"{best}–{worst}"
+
+    def is_tied_with(self, other: "LeaderboardEntry") -> bool:
+        """Tell whether both are ranked and the data do not tell them apart."""
+        if other is self or not (self.ranked and other.ranked):
+            return False
+        shared = not set(self.standing.groups).isdisjoint(other.standing.groups)
+        return shared or self.standing.undefined or other.standing.undefined
 
 
 class Board(FrozenModel):
@@ -93,16 +101,23 @@ class _Candidate:
 
     @property
     def whole(self) -> bool:
+        """Tell whether enough of its trials were scored to stand for the subject."""
         return self.summary.scored + self.summary.not_needed >= _ENOUGH * self.summary.planned
 
 
 def rank_sources(sources: Iterable[Source]) -> Leaderboard:
-    """Rank the latest result of each subject, by name, without controls."""
+    """Rank the latest complete result of each subject, by name, without controls.
+
+    Each set of cases has a board of its own. Raises `NothingToRank` if no other subject has a scored trial.
+    """
     return _rank([found for source in sources for found in _read(source)])
 
 
 def rank_results(sources: Iterable[Source]) -> Leaderboard:
-    """Rank a whole results folder: skip damaged runs and self-checks."""
+    """Rank a whole results folder as `rank_sources` does, without self-checks.
+
+    Runs that cannot be read are listed in the result instead of raising.
+    """
     runs: list[_Candidate] = []
     problems: list[str] = []
     selfchecks = 0

@@ -41,7 +41,10 @@ _BREAK = "\u200b"  # a zero-width space; a backslash does not stop GitHub from s
 
 
 def to_markdown(content: Report | Blocks, longest: int = LONGEST) -> str:
-    """Return a report or blocks, or as much as fits and a note that counts what was left out."""
+    """Return a report or blocks as Markdown of at most `longest` characters.
+
+    What does not fit is left out from the end, and a note counts it.
+    """
     blocks = text_blocks(content)
     written = [_block(block) for block in blocks]
     if _length(written) <= longest:

@@ -29,6 +29,7 @@ _STYLES = {
     "fail": "red",
     "timeout": "red",
 }
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _MAX_LINE_LENGTH = 120
 
 
@@ -54,7 +55,11 @@ def render_block(block: Block, width: int) -> RenderableType:
         case Table():
             return _table(block, width)
         case Code():
-            return Group(Line(f"{visible(block.title)}:", style="dim"), *map(_code_line, block.text.split("\n")))
+            lines = [
+                Line(f"  {visible(line, _MAX_LINE_LENGTH)}", style=_DIFF_STYLES.get(line[:1], "dim"))
+                for line in block.text.split("\n")
+            ]
+            return Group(Line(f"{visible(block.title)}:", style="dim"), *lines)
         case _:
             return Group()
 
@@ -86,8 +91,3 @@ def _grid(fitted: TextTable) -> Grid:
     for row in fitted.rows:
         grid.add_row(*(Line(cell.text, style=_STYLES.get(cell.tone, "")) for cell in row))
     return grid
-
-
-def _code_line(line: str) -> Line:
-    style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
-    return Line(f"  {visible(line, _MAX_LINE_LENGTH)}", style=style)

@@ -48,7 +48,13 @@ def plain_text(phrase: Phrase) -> str:
 
 
 def fit_table(table: Table, width: int, measure: Callable[[str], int] = len) -> TextTable:
-    """Return the fullest version of a table that fits; where none does, the smallest, whose names are folded."""
+    """Return the fullest version of a table that fits; where none does, the smallest, whose names are folded.
+
+    Args:
+        table: with at least one row.
+        width: of the terminal, in columns.
+        measure: gives the columns that a text takes; letters of some scripts take two.
+    """
     rows = [[as_datum(value) for value in row] for row in table.rows]
     columns = list(table.columns)
     if any(datum.span for row in rows for datum in row):

@@ -1,15 +1,12 @@
 """Serve the same pages from this machine, with live progress.
 
 guard    who may ask: this machine's browser, under our name, with our token
-live     how a run goes on, from the end of its journal
-watch    which runs of the folder have changed
-app      which address shows what
+live     how a run goes on, from the end of its journal, and which runs have changed
+app      which address shows what; the socket and its life
 label    the page of `bakeoff label`, which takes labels
-server   the socket and its life
 """
 
-from bakeoff.report.view.app import make_app
+from bakeoff.report.view.app import make_app, serve, serve_app
 from bakeoff.report.view.label import make_label_app
-from bakeoff.report.view.server import serve, serve_app
 
 __all__ = ["make_app", "make_label_app", "serve", "serve_app"]

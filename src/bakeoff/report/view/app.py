@@ -1,7 +1,11 @@
-"""Serve the index at `/`, a run at `/runs/NAME`, and the changes of each at `/events` below it."""
+"""Serve the index at `/`, a run at `/runs/NAME`, and the changes of each at `/events` below it, on loopback."""
 
 import asyncio
 import itertools
+import logging
+import os
+import secrets
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
@@ -9,20 +13,22 @@ from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import quote
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
+from bakeoff._kernel.http_server import HOST, ServerLimits, no_proxy, server_config
 from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.threads import call
-from bakeoff.errors import BakeoffError, RunFolderError
+from bakeoff.errors import BakeoffError, RunFolderError, UsageError
 from bakeoff.report.render.html import read_entries, write_index, write_leaderboard, write_run_page
 from bakeoff.report.render.html.render import ServedPages
 from bakeoff.report.render.html.run_page import Parts, no_parts
-from bakeoff.report.view.guard import Guard
-from bakeoff.report.view.live import LiveProgress
-from bakeoff.report.view.watch import RUNS, FolderWatch, Look, look_at, look_into
+from bakeoff.report.view.guard import TOKEN, Guard
+from bakeoff.report.view.live import RUNS, FolderWatch, LiveProgress, Look, look_at, look_into
 from bakeoff.storage.run_folder import RunFolder, run_folders
 
 LEADERBOARD = "/leaderboard"
@@ -70,6 +76,7 @@ class Pages:
             return path
 
     async def run(self, name: str) -> Path:
+        """Return the page of a run, made again if its files have changed."""
         folder = self.find(name)
         async with self._making:
             version = look_into(folder)
@@ -89,14 +96,13 @@ class Pages:
             raise RunFolderError("there is no such run")
         return found
 
-    async def show_index(self, request: Request) -> Response:  # noqa: ARG002 - starlette's shape
-        return FileResponse(await self.index(), media_type="text/html")
-
-    async def show_leaderboard(self, request: Request) -> Response:  # noqa: ARG002 - starlette's shape
-        return FileResponse(await self.leaderboard(), media_type="text/html")
-
-    async def show_run(self, request: Request) -> Response:
-        return FileResponse(await self.run(request.path_params["name"]), media_type="text/html")
+    async def show(self, request: Request) -> Response:
+        """Answer with the page of an address: the index, the leaderboard or a run."""
+        if name := request.path_params.get("name"):
+            page = self.run(name)
+        else:
+            page = self.leaderboard() if request.url.path == LEADERBOARD else self.index()
+        return FileResponse(await page, media_type="text/html")
 
     async def index_events(self, request: Request) -> Response:
         """Tell the changes since a page was made; a forgotten page gets everything."""
@@ -104,12 +110,20 @@ class Pages:
         return StreamingResponse(_stream(watch.news, INDEX_POLL_SECONDS), media_type="text/event-stream")
 
     async def run_events(self, request: Request) -> Response:
+        """Tell the progress of a run as it is written."""
         progress: LiveProgress = await call(LiveProgress, self.find(request.path_params["name"]))
         return StreamingResponse(_stream(progress.next_event, POLL_SECONDS), media_type="text/event-stream")
 
 
 def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -> Guard:
-    """Return the application behind its guard."""
+    """Return the application behind its guard. Pages are made in a temporary folder that ends with it.
+
+    Args:
+        results: the folder whose runs are shown.
+        port: that the server listens on, which is part of its name.
+        token: that a request must carry.
+        parts: makes what doors add to the page of a run.
+    """
     until_end = ExitStack()
     pages = Pages(results, until_end.enter_context(temporary_folder("bakeoff-view-")), parts)
 
@@ -119,10 +133,10 @@ def make_app(results: Path, port: int, token: str, *, parts: Parts = no_parts) -
             yield
 
     routes = [
-        Route("/", pages.show_index),
+        Route("/", pages.show),
         Route("/events", pages.index_events),
-        Route(LEADERBOARD, pages.show_leaderboard),
-        Route("/runs/{name}", pages.show_run),
+        Route(LEADERBOARD, pages.show),
+        Route("/runs/{name}", pages.show),
         Route("/runs/{name}/events", pages.run_events),
     ]
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={BakeoffError: _refused})
@@ -148,3 +162,43 @@ async def _stream(news: Callable[[], bytes | None], pause: float) -> AsyncIterat
 
 async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001 - starlette's shape
     return PlainTextResponse(f"{error}\n", HTTPStatus.NOT_FOUND)
+
+
+Make = Callable[[int, str, Callable[[], None]], ASGIApp]
+"""Make an application for a port and a token; calling the third argument stops the server."""
+
+
+def serve(results: Path, port: int, ready: Callable[[str], None], *, parts: Parts = no_parts) -> None:
+    """Serve until Ctrl-C. `ready` receives the address once it answers; `parts` gives what doors add to pages."""
+    serve_app(lambda bound, token, _: make_app(results, bound, token, parts=parts), port, ready)
+
+
+def serve_app(make: Make, port: int, ready: Callable[[str], None]) -> None:
+    """Serve an application on a loopback socket until Ctrl-C, or until it stops the server itself.
+
+    Port 0 takes a free one. `ready` receives the address, with its token, once it answers. Raises `UsageError` if the
+    port is taken.
+    """
+    with _listen(port) as listening:
+        bound: int = listening.getsockname()[1]
+        token = secrets.token_urlsafe(24)
+
+        def stop() -> None:
+            server.should_exit = True
+
+        # Event streams have no end of their own.
+        app = no_proxy(make(bound, token, stop))
+        config = server_config(app, ServerLimits(), log_level="error", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        ready(f"http://{HOST}:{bound}/?{TOKEN}={token}")
+        # Ctrl-C cuts off streams, and pages that are being made: no error that anybody should read of.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
+        server.run(sockets=[listening])
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise UsageError(f"port {port} cannot be used: {reason}; leave --port out to take a free one") from error

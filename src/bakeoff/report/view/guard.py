@@ -96,8 +96,10 @@ class Guard:
 
     @property
     def cookie(self) -> str:
+        """Return the name of the cookie that holds the token."""
         return f"bakeoff-{self.port}"
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Return the host names under which this server may be asked."""
         return (f"127.0.0.1:{self.port}", f"localhost:{self.port}")

@@ -48,7 +48,7 @@ class Labelling:
         self._file = labels_file
         self._labeller = labeller
         earlier = read_labels(labels_file).by_labeller.get(labeller, {})
-        places = {self._trial(one): place for place, one in enumerate(drawn)}
+        places = {(one.scorer, one.record.attempt_key, one.answer): place for place, one in enumerate(drawn)}
         self._given: dict[int, Choice] = {  # by place, in the order in which they were given
             places[trial]: label.label for trial, label in earlier.items() if trial in places and label.label
         }
@@ -100,9 +100,6 @@ class Labelling:
     def _write(self, place: int, choice: Choice | None, note: str) -> None:
         label = self._drawn[place].labelled(time.time(), self._labeller, choice, note)
         append_label(self._file, label)
-
-    def _trial(self, one: Drawn) -> tuple[str, str, str]:
-        return one.scorer, one.record.attempt_key, one.answer
 
 
 def _criteria(spec: ScorerSpec) -> tuple[str, str]:

@@ -1,18 +1,27 @@
-"""Follow a run: read its journal from the last position; its lock shows whether a process still writes."""
+"""Follow runs: the progress of one, from the end of its journal, and which runs of a folder have changed.
+
+A lock shows whether a process still writes to a run; the size and time of its files show whether it changed.
+"""
 
 import json
 from collections.abc import Iterator
-from typing import Any, Literal
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal, NamedTuple
 
 from bakeoff._kernel.text import count_of, visible
+from bakeoff.errors import BakeoffError
 from bakeoff.plan import PassRule, Plan
-from bakeoff.record import Record, Round, Verdict, case_score
+from bakeoff.record import Record
+from bakeoff.report.render.html.index_page import IndexEntry, index_rows, read_entry
+from bakeoff.report.render.html.render import ServedPages
 from bakeoff.report.render.html.run_data import read_plan
 from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal import Entry, JournalMark, SpentTokens, read_line
 from bakeoff.storage.journal_lines import Damage, lines_forwards
-from bakeoff.storage.run_folder import RunFolder
+from bakeoff.storage.run_folder import RunFolder, run_folders
 from bakeoff.storage.segments import open_journal
+from bakeoff.verdict import Round, Verdict, case_score
 
 State = Literal["running", "ended", "incomplete", "stopped"]
 _ONE_BY_ONE = PassRule(gate="share")  # of cases without a rule of their own
@@ -38,8 +47,6 @@ class LiveProgress:
         if (planned := self.folder.plan_file.stat().st_mtime_ns) != self._planned:
             self._planned, self.plan = planned, read_plan(self.folder)
             self._forget()  # what was scored otherwise no longer counts
-        if self.folder.started and self._journal_size() < self._at:
-            self._forget()  # another journal stands in its place
         for raw in self._new_lines():
             self._take(read_line(raw, 0, Blobs(self.folder.path / "blobs")))
         return self._at != before
@@ -52,14 +59,12 @@ class LiveProgress:
         if not self.folder.started:
             return
         with open_journal(self.folder.journal_file) as journal:
+            if journal.size < self._at:
+                self._forget()  # another journal stands in its place
             journal.file.seek(self._at)
             for _, raw in lines_forwards(journal.file):
                 self._at = journal.file.tell()
                 yield raw
-
-    def _journal_size(self) -> int:
-        with open_journal(self.folder.journal_file) as journal:
-            return journal.size
 
     def _take(self, entry: Entry) -> None:
         match entry:
@@ -79,7 +84,7 @@ class LiveProgress:
         if trial is None or trial.attempt_key != record.attempt_key:
             return
         if record.score_key == trial.score_key or not record.attempted:
-            self._outcomes[trial.index] = Round.of(record)
+            self._outcomes[trial.index] = record.judged()
         else:
             self._outcomes.pop(trial.index, None)  # the plan's present scorers have not scored it yet
 
@@ -96,9 +101,10 @@ class LiveProgress:
         """Return all numbers, for a new listener."""
         running = self.folder.is_being_written()
         state = self._state(running=running)
+        damage = f" {count_of(self._damaged, 'damaged line')} left out of these numbers." if self._damaged else ""
         return {
             "state": state,
-            "words": self._words(state) + self._damage(),
+            "words": self._words(state) + damage,
             "planned": len(self._outcomes) if self.plan.sparse else self.plan.size,
             "finished": len(self._outcomes),
             "cost": self._cost,
@@ -125,9 +131,6 @@ class LiveProgress:
             case _:
                 return f"The run has ended: {self._ending or 'it never started'}."
 
-    def _damage(self) -> str:
-        return f" {count_of(self._damaged, 'damaged line')} left out of these numbers." if self._damaged else ""
-
     def _subject(self, place: int) -> dict[str, Any]:
         width, cases = len(self.plan.subjects), len(self.plan.cases)
         mine = {index: outcome for index, outcome in self._outcomes.items() if index % width == place}
@@ -150,3 +153,68 @@ class LiveProgress:
 def event(name: str, news: dict[str, Any]) -> bytes:
     """Return a server-sent event; compact JSON has no newlines."""
     return f"event: {name}\ndata: {json.dumps(news, allow_nan=False)}\n\n".encode()
+
+
+RUNS = "/runs/"
+_REST = 3  # times as long as a run took to read, it is left alone: a long one takes a quarter of a core at most
+
+
+class Look(NamedTuple):
+    """The state of a run's files, read before the run itself."""
+
+    plan: int  # when it was written: scoring anew begins with another one
+    size: int
+    changed: int
+    running: bool
+
+
+def look_at(results: Path) -> dict[str, Look]:
+    """Return the state of every readable run."""
+    looks = {}
+    for folder in run_folders(results):
+        try:
+            looks[folder.name] = look_into(folder)
+        except (OSError, BakeoffError):  # deleted just now, or not ours to read
+            continue
+    return looks
+
+
+def look_into(folder: RunFolder) -> Look:
+    """Return the state of a run's files, without reading them."""
+    running = folder.is_being_written()  # first: what is written after this changes the size
+    plan = folder.plan_file.stat()
+    found = folder.journal_file.stat() if folder.started else plan
+    return Look(plan.st_mtime_ns, found.st_size, found.st_mtime_ns, running)
+
+
+class FolderWatch:
+    """Track the changes for one listener."""
+
+    def __init__(self, results: Path, seen: dict[str, Look]) -> None:
+        self._results = results
+        self._seen = dict(seen)
+        self._rest: dict[str, float] = {}  # until when a run is left alone
+
+    def news(self) -> bytes | None:
+        """Return the rows of new and changed runs, and the names of deleted ones."""
+        looks = look_at(self._results)
+        gone = sorted(self._seen.keys() - looks.keys())
+        for name in gone:
+            del self._seen[name]
+        entries = [entry for name, look in looks.items() if (entry := self._changed(name, look))]
+        if not gone and not entries:
+            return None
+        forgotten = [RunFolder(Path(name)).label for name in gone]
+        return event("runs", {**index_rows(entries, ServedPages(home="/", reports=RUNS)), "gone": forgotten})
+
+    def _changed(self, name: str, look: Look) -> IndexEntry | None:
+        began = monotonic()
+        if self._seen.get(name) == look or began < self._rest.get(name, 0.0):
+            return None
+        self._seen[name] = look
+        try:
+            entry = read_entry(next(run for run in run_folders(self._results) if run.name == name))
+        except (BakeoffError, StopIteration):  # the page names it when it is loaded again; or it is deleted just now
+            return None
+        self._rest[name] = monotonic() + _REST * (monotonic() - began)
+        return entry

@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .kernel import LINUX
-from .processes import descendants, processes_of
+from .kernel import LINUX, descendants, processes_of
 
 KILL_SECONDS = 15.0  # only a process stuck in the kernel survives SIGKILL that long
 EPILOGUE_PAUSE = 0.5  # an engine that was asked for a container just before its client died is still making it
@@ -77,6 +76,7 @@ def kill_all_of(uid: int) -> None:
 
 
 def kill_tree(command: int) -> None:
+    """Kill every process below this one; outside of Linux, the process group of the command."""
     targets: list[tuple[Callable[[int, int], None], int]] = [(os.kill, pid) for pid in descendants()]
     if not LINUX:
         targets = [(os.killpg, command)]

@@ -16,14 +16,14 @@ import signal
 import socket
 
 from .command import supervise
-from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, prctl
-from .processes import children_of, tree_below
+from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, children_of, prctl, tree_below
 
 READY = b"r"
 DESCRIPTORS = 4  # control, and the three standard streams
 
 
 def main(connection: int) -> None:
+    """Serve requests for supervisors on a socket until it is closed."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # Bakeoff handles Ctrl-C and tells supervisors through their sockets
     if LINUX:

@@ -1,4 +1,4 @@
-"""The kernel calls that Python does not wrap."""
+"""Make the kernel calls that Python does not wrap, and find processes in /proc."""
 
 import ctypes
 import os
@@ -30,6 +30,7 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    """Mount a file system, or bind a path. Raise `OSError` with the target if the kernel refuses."""
     kind_bytes = kind.encode() if kind else None
     data_bytes = data.encode() if data else None
     if libc.mount(os.fsencode(source), os.fsencode(target), kind_bytes, ctypes.c_ulong(flags), data_bytes) != 0:
@@ -38,6 +39,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
 
 
 def set_mount_flags(path: str, *, on: int = 0, off: int = 0, everything_below: bool = False) -> None:
+    """Switch attributes of a mount on and off, such as read-only, if wanted with all mounts below it."""
     attributes = (ctypes.c_uint64 * 4)(on, off, 0, 0)
     flags = AT_RECURSIVE if everything_below else 0
     where = os.fsencode(path)
@@ -58,3 +60,56 @@ def device_of_memory_files() -> int:
 
 
 MEMORY_FILES = device_of_memory_files()
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the direct children of a process; none if it has ended."""
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                found.extend(int(child) for child in file.read().split())
+    except OSError:
+        pass  # it has ended meanwhile
+    return found
+
+
+def descendants() -> list[int]:
+    """Return all processes below this one. A subreaper loses none of them, whatever they do to hide."""
+    return tree_below(os.getpid())
+
+
+def tree_below(root: int) -> list[int]:
+    """Return all processes below one, without itself."""
+    found: list[int] = []
+    queue = [root]
+    while queue:
+        children = children_of(queue.pop())
+        found.extend(children)
+        queue.extend(children)
+    return found
+
+
+def processes_of(uid: int) -> int:
+    """Count the threads that the user has already, because the limit on processes includes them."""
+    return sum(threads_if_of(uid, pid) for pid in all_pids())
+
+
+def all_of(uid: int) -> list[int]:
+    """Return the processes of a user."""
+    return [int(pid) for pid in all_pids() if threads_if_of(uid, pid)]
+
+
+def all_pids() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdigit()] if LINUX else []
+
+
+def threads_if_of(uid: int, pid: str) -> int:
+    """Return how many threads a process has if it belongs to a user and is not dead, else 0."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            lines = dict(line.split(b":", 1) for line in file if b":" in line)
+        dead = lines[b"State"].split()[0] == b"Z"  # waits for a parent that may take its time
+        return int(lines[b"Threads"]) if int(lines[b"Uid"].split()[0]) == uid and not dead else 0
+    except (OSError, KeyError):
+        return 0

@@ -8,6 +8,8 @@ import pytest
 from ....warm_bakeoff import Bakeoff
 from ..conftest import BMI, Evaluate, desk, details
 
+pytestmark = pytest.mark.full
+
 pytest.importorskip("xllamacpp", reason="llama.cpp is not here: pip install 'bakeoff[local]'")
 
 CASES = [

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.doors.pytest.reporting.eval_file import file_chunks
-from bakeoff.doors.pytest.reporting.numbers import Numbers, Tallies
-from bakeoff.doors.pytest.reporting.session_summary import SessionSummary, summary_of
 from bakeoff.plan import PassRule
 from bakeoff.record import Failure, Phase, Record, Score, Step, ToolCall, Transcript, Usage
+from bakeoff.report.eval_file import file_chunks
+from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites import SuiteNumbers, SuitesSummary, SuiteTallies, summary_of
 
 
 def record(value: float | None = 1.0, *, round_: int = 0, threshold: float | None = 0.5, **more: Any) -> Record:
@@ -67,14 +66,14 @@ def priced(value: float = 1.0, cost: float = 0.0012) -> EvalOutcome:
     return outcome(value, record={"spent": usage, "calls": calls})
 
 
-def numbers_of(outcomes: Sequence[EvalOutcome]) -> Numbers:
-    return Tallies.of(outcomes).whole().numbers()
+def numbers_of(outcomes: Sequence[EvalOutcome]) -> SuiteNumbers:
+    return SuiteTallies.of(outcomes).whole().numbers()
 
 
-def whole_summary(outcomes: Sequence[EvalOutcome], **more: Any) -> SessionSummary:
-    return summary_of(Tallies.of(outcomes), **more)
+def whole_summary(outcomes: Sequence[EvalOutcome], **more: Any) -> SuitesSummary:
+    return summary_of(SuiteTallies.of(outcomes), **more)
 
 
 def file_bytes(outcomes: Sequence[EvalOutcome], **more: Any) -> bytes:
     """The file of --eval-json."""
-    return b"".join(file_chunks(outcomes, summary_of(Tallies.of(outcomes), **more)))
+    return b"".join(file_chunks(outcomes, summary_of(SuiteTallies.of(outcomes), **more)))

@@ -11,10 +11,10 @@ import scipy.stats
 from tests.doors.pytest.reporting import stand_in
 
 import bakeoff.report.render.html
-from bakeoff.doors.pytest.reporting import terminal
+from bakeoff.doors.pytest import ending
 
 # Otherwise each session in this process would import these, and forget them.
-LOADED = (bakeoff.report.render.html, terminal, scipy.special, scipy.stats)
+LOADED = (bakeoff.report.render.html, ending, scipy.special, scipy.stats)
 
 CAPITALS = """
 import pytest

@@ -13,7 +13,7 @@ from tests.doors.pytest.reporting.evals import broken, outcome
 
 from bakeoff.doors.pytest.gather import gathering
 from bakeoff.doors.pytest.options import add_options
-from bakeoff.doors.pytest.reporting import register
+from bakeoff.doors.pytest.reports import register
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

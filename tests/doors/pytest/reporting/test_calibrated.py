@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.doors.pytest.reporting.calibrated import judges_calibrated
-from bakeoff.doors.pytest.reporting.gates import Gates, judge_gates
 from bakeoff.record import Score
-from bakeoff.report.judges.labelling import draw
+from bakeoff.report.judges.labelling import draw, judges_calibrated
+from bakeoff.report.suite_gates import SuiteGates, judge_gates
 from bakeoff.storage.run_folder import find_run
 
 from ....report.judged import judged_run, label_all
@@ -21,27 +20,27 @@ OTHER = [outcome(records=(record(scores=(Score(name="judge", value=1.0, metadata
 
 def test_a_judge_needs_labels_in_a_kept_run(tmp_path: Path) -> None:
     run = judged_run(tmp_path / "runs" / "2026-01-01-evals")
-    met, why = judges_calibrated(JUDGED, tmp_path)
-    assert met is None
+    met, why = judges_calibrated(JUDGED[0].records, tmp_path)
+    assert met is False
     assert why == (
         f"the judge 'judge' (scripted:judge) has too few labels in the runs of {tmp_path}: "
         f"make some with `bakeoff label latest --results {tmp_path}`"
     )
     drawn = draw(run, run.read_plan(), None, 60)
     label_all(run, drawn[:20])
-    assert not judges_calibrated(JUDGED, tmp_path)[0]
+    assert not judges_calibrated(JUDGED[0].records, tmp_path)[0]
     label_all(run, drawn)
-    met, why = judges_calibrated(JUDGED, tmp_path)
+    met, why = judges_calibrated(JUDGED[0].records, tmp_path)
     assert met
     assert why.startswith("the judge 'judge' (scripted:judge): ")
     assert why.endswith("labels in 2026-01-01-evals")
-    assert not judges_calibrated(OTHER, tmp_path)[0]  # another model judges now
-    [gate] = judge_gates(Gates(labelled=tmp_path), OTHER, whole_summary(OTHER))
+    assert not judges_calibrated(OTHER[0].records, tmp_path)[0]  # another model judges now
+    [gate] = judge_gates(SuiteGates(labelled=tmp_path), OTHER, whole_summary(OTHER))
     assert (gate.option, gate.met) == ("--eval-require-calibrated-judge", None)
 
 
 def test_scores_that_no_model_gave_need_none(tmp_path: Path) -> None:
-    assert judges_calibrated([outcome(1.0)], tmp_path) == (True, "no model judged anything")
+    assert judges_calibrated(outcome(1.0).records, tmp_path) == (True, "no model judged anything")
 
 
 EVALS = """

@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 
-from bakeoff.cli.flags import MergeFlags
-from bakeoff.cli.merge import run_merge
-from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.doors.pytest.reporting.ending import OutcomeRedactor
-from bakeoff.doors.pytest.reporting.eval_file import merge_files, parse_eval_file, read_eval_file
-from bakeoff.doors.pytest.reporting.source import EvalFileReader, case_ids
+from bakeoff.cli.merge import MergeFlags, run_merge
 from bakeoff.errors import BakeoffError
 from bakeoff.record import ToolCall
 from bakeoff.report.compare.comparison import compare_sources
+from bakeoff.report.eval_file import EvalFileReader, case_ids, merge_files, parse_eval_file, read_eval_file
+from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.readers import Source, open_source
+from bakeoff.report.suite_files import OutcomeRedactor
 
 from .evals import broken, file_bytes, numbers_of, outcome, priced, record, suite
 

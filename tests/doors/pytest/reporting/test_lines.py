@@ -2,8 +2,8 @@
 
 import pytest
 
-from bakeoff.doors.pytest.reporting.terminal import colour_of, item_line, score_words, tool_lines
 from bakeoff.record import ToolCall
+from bakeoff.report.outcome_lines import colour_of, item_line, score_words, tool_lines
 
 from .evals import broken, outcome, priced, record
 

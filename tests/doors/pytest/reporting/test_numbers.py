@@ -2,10 +2,11 @@
 
 import pytest
 
-from bakeoff.doors.pytest.reporting.numbers import cell_of
-from bakeoff.record import Failure, Phase, Score, Verdict
+from bakeoff.record import Failure, Phase, Score
+from bakeoff.report.suites import cell_of
 from bakeoff.stats.cells import Cell
 from bakeoff.stats.intervals import TOO_SMALL, score_interval
+from bakeoff.verdict import Verdict
 
 from .evals import broken, numbers_of, outcome, priced, record, suite
 

@@ -9,11 +9,12 @@ from tests.doors.pytest.reporting.evals import broken, outcome, priced, record, 
 from tests.report.hostile import BREAKOUTS
 from tests.report.render.html.browser import Chromium
 
-from bakeoff.doors.pytest.outcome import EvalOutcome
-from bakeoff.doors.pytest.reporting.ending import write_html
-from bakeoff.doors.pytest.reporting.numbers import Tallies
-from bakeoff.doors.pytest.reporting.session_summary import GateResult, summary_of
 from bakeoff.record import Score, ToolCall
+from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suite_files import write_html
+from bakeoff.report.suites import GateResult, SuiteTallies, summary_of
+
+pytestmark = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def chromium(needs_program: Callable[[str], str]) -> Iterator[Chromium]:
 
 
 def written(path: Path, outcomes: list[EvalOutcome], gates: tuple[GateResult, ...] = ()) -> Path:
-    write_html(outcomes, summary_of(Tallies.of(outcomes), gates), path)
+    write_html(outcomes, summary_of(SuiteTallies.of(outcomes), gates), path)
     return path
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bakeoff.doors.pytest.reporting.terminal import _wrapped_lines, plain_lines, rendered
 from bakeoff.report.blocks import Block, BulletList, Column, Quote, Table, heading, paragraph
+from bakeoff.report.lines import _wrapped_lines, block_lines, plain_lines
 
 TABLE = Table(
     (Column("suite"), Column("cases", align="end"), Column("rate", align="end", drop=1), Column("why")),
@@ -33,10 +33,10 @@ def test_what_fits_looks_as_if_it_had_been_wrapped_lines(blocks: list[Block], wi
 )
 def test_what_does_not_fit_is_wrapped_lines(block: Block) -> None:
     assert plain_lines([NOTES, block], 80) is None
-    assert rendered([NOTES, block], 80) == _wrapped_lines([NOTES, block], 80, coloured=False)
+    assert block_lines([NOTES, block], 80) == _wrapped_lines([NOTES, block], 80, coloured=False)
 
 
 def test_titles_of_columns_are_bold_where_there_are_colours() -> None:
-    (title, *_) = rendered([TABLE], 80, coloured=True)
+    (title, *_) = block_lines([TABLE], 80, coloured=True)
     assert title.startswith("\x1b[1msuite")
     assert title.endswith("\x1b[0m")

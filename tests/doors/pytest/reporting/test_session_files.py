@@ -9,10 +9,10 @@ import pytest
 from tests.doors.pytest.reporting.evals import file_bytes, suite
 from tests.doors.pytest.reporting.sessions import REAL, SPEC, properties, run, run_bakeoff
 
-from bakeoff.doors.pytest.reporting.eval_file import read_eval_file
+from bakeoff.report.eval_file import read_eval_file
 
 pytest_plugins = ["pytester"]
-pytestmark = pytest.mark.usefixtures("neutral_environment")
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("neutral_environment")]
 
 
 def test_json_and_page_are_written_under_xdist_too(pytester: pytest.Pytester) -> None:

@@ -15,6 +15,8 @@ from bakeoff.report.render.html import read_entries, write_index, write_leaderbo
 from ...runs import plan_of, run_of
 from .browser import Chromium, opened, until
 
+pytestmark = pytest.mark.full
+
 SUBJECTS = ("opus", "sonnet", "haiku", "mini", "qwen", "gemini", "codex", "nop")
 LONG = "component-suite-with-a-very-long-name-that-somebody-chose-for-good-reasons"
 

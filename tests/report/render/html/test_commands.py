@@ -8,6 +8,8 @@ import pytest
 from ....warm_bakeoff import Bakeoff
 from .generator import plan_of, write_lines, write_run
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(autouse=True)
 def runs(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Page
 from pydantic import BaseModel
 
-from bakeoff.errors import BakeoffError, RunFolderError
+from bakeoff.errors import BakeoffError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
 from bakeoff.report.blocks import (
@@ -42,6 +42,8 @@ from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, opened
 from .generator import line_of, plan_of, records_of, write_lines
+
+pytestmark = pytest.mark.full
 
 DEED = "window.__pwned=1;document.title='pwned'"
 CANARY = (
@@ -101,9 +103,9 @@ def poisoned(text: str, name: str | None = None) -> Callable[[Path], RunFolder]:
 
 
 def with_long_texts(folder: Path) -> RunFolder:
-    """10 MB wherever a subject or a scorer can put them most easily."""
+    """2 MB, twice what a page shows of a text, wherever a subject or a scorer can put them most easily."""
     plan, record = rich(CANARY)
-    long = CANARY + "x" * 10_000_000
+    long = CANARY + "x" * 2_000_000
     failure = Failure(kind="subject", type="Error", message=long, detail=long)
     longer = record.model_copy(
         update={
@@ -183,7 +185,7 @@ HOSTILE: dict[str, Callable[[Path], RunFolder]] = {
     "terminal escapes in every text": poisoned(ESCAPES, "escapes"),
     "names of what every object has": poisoned("__proto__"),
     "names that end data": poisoned("]]></script><!--DATA-->"),
-    "texts of 10 MB": with_long_texts,
+    "texts of 2 MB": with_long_texts,
     "names of 300 kB": poisoned("y" * 300_000),
     "NaN": with_change(scores=[{"name": "s", "value": float("nan")}]),
     "infinity": with_change(attempt={"seconds": float("inf")}),
@@ -218,40 +220,9 @@ SHOWN = [name for name in HOSTILE if name.startswith(("script tags", "terminal e
 """Whatever is hostile in these is text, which can always be shown."""
 
 
-def page_or_sentence(run: RunFolder, path: Path) -> Path | None:
-    try:
-        return write_run_page(run, path)
-    except RunFolderError as error:
-        sentence = str(error)
-    assert re.fullmatch(r"[^\n\x1b]{20,900}", sentence), sentence
-    return None
-
-
 async def unharmed(page: Page) -> bool:
     title = await page.title()
     return await page.evaluate("window.__pwned === undefined") and title != "pwned"
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_journal_gives_a_harmless_page_or_a_sentence(name: str, tmp_path: Path, chromium: Chromium) -> None:
-    run = HOSTILE[name](tmp_path / "results" / "runs" / "run")
-    made = page_or_sentence(run, tmp_path / "run.html")
-    index = write_index(tmp_path / "index.html", read_entries(tmp_path / "results"))
-
-    async def look(page: Page) -> bool:
-        await opened(page, index)
-        fine = await unharmed(page)
-        for button in await page.locator("#history-table button").all():
-            await button.click()
-        if made is not None:
-            await opened(page, made, "#t=0")
-            await page.locator("#trial-body h3").first.wait_for()
-            await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-            await page.wait_for_timeout(50)
-            fine = fine and await unharmed(page) and await page.locator(ACTIVE).count() == 0
-        return fine
-
-    assert chromium(look)
 
 
 def written_or_refused(write: Callable[[], Path]) -> Path | None:
@@ -264,34 +235,37 @@ def written_or_refused(write: Callable[[], Path]) -> Path | None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_journal_harms_neither_a_comparison_nor_a_leaderboard(
-    name: str, tmp_path: Path, chromium: Chromium
-) -> None:
-    run = HOSTILE[name](tmp_path / "run")
+def test_a_hostile_journal_gives_harmless_pages_or_a_sentence(name: str, tmp_path: Path, chromium: Chromium) -> None:
+    results = tmp_path / "results"
+    run = HOSTILE[name](results / "runs" / "run")
     other = write_lines(tmp_path / "other", plan_of(2), [line_of(record) for record in records_of(plan_of(2))])
 
-    def compared() -> Path:
-        mine, theirs = open_source(run.path), open_source(other.path)
-        subjects = (mine.plan.subjects[0].name, theirs.plan.subjects[0].name)
-        return write_report_page(
-            tmp_path / "compare.html", describe_comparison(compare_sources(mine, theirs, subjects=subjects))
-        )
-
-    def with_itself() -> Path:
-        mine = open_source(run.path)
-        subjects = (mine.plan.subjects[0].name, mine.plan.subjects[-1].name)
-        return write_report_page(
-            tmp_path / "itself.html", describe_comparison(compare_sources(mine, mine, subjects=subjects, margin=0.1))
-        )
+    def compared(theirs: RunFolder) -> Path:
+        mine, source = open_source(run.path), open_source(theirs.path)
+        subjects = (mine.plan.subjects[0].name, source.plan.subjects[-1].name)
+        report = describe_comparison(compare_sources(mine, source, subjects=subjects, margin=0.1))
+        return write_report_page(tmp_path / f"compared with {theirs.name}.html", report)
 
     def ranked() -> Path:
         sources = [open_source(run.path), open_source(other.path)]
         return write_report_page(tmp_path / "board.html", describe_leaderboard(rank_sources(sources)))
 
-    made = [page for page in map(written_or_refused, (compared, with_itself, ranked)) if page]
+    index = write_index(tmp_path / "index.html", read_entries(results))
+    trials = written_or_refused(lambda: write_run_page(run, tmp_path / "run.html"))
+    written = [written_or_refused(make) for make in (lambda: compared(other), lambda: compared(run), ranked)]
+    made = [page for page in written if page]
 
     async def look(page: Page) -> bool:
-        fine = True
+        await opened(page, index)
+        fine = await unharmed(page)
+        for button in await page.locator("#history-table button").all():
+            await button.click()
+        if trials is not None:
+            await opened(page, trials, "#t=0")
+            await page.locator("#trial-body h3").first.wait_for()
+            await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+            await page.wait_for_timeout(50)
+            fine = fine and await unharmed(page) and await page.locator(ACTIVE).count() == 0
         for path in made:
             await opened(page, path)
             await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
@@ -301,6 +275,7 @@ def test_a_hostile_journal_harms_neither_a_comparison_nor_a_leaderboard(
 
     assert chromium(look)
     if name in SHOWN:
+        assert trials is not None
         assert len(made) == 3, "texts are no reason to refuse"
 
 

@@ -8,7 +8,7 @@ from playwright.async_api import Page
 
 from bakeoff.report.blocks import Datum, DoorParts, IndexColumn
 from bakeoff.report.render.html import read_entries, write_index
-from bakeoff.report.render.html.entries import (
+from bakeoff.report.render.html.index_page import (
     IndexEntry,
     Unreadable,
     cache_file,
@@ -24,6 +24,8 @@ from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, opened
 from .generator import line_of, plan_of, records_of, write_lines, write_run
+
+pytestmark = pytest.mark.full
 
 
 def test_rows_are_searched_and_filtered(chromium: Chromium, index_page: Path) -> None:

@@ -20,6 +20,8 @@ from bakeoff.storage.run_folder import RunFolder
 from .browser import Chromium, opened, until
 from .generator import line_of, plan_of, records_of, write_lines, write_run
 
+pytestmark = pytest.mark.full
+
 
 def test_the_page_is_private_and_lies_beside_the_journal(tmp_path: Path) -> None:
     page = write_run_page(write_run(tmp_path / "run", plan_of(2)))

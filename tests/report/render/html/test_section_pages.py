@@ -24,6 +24,8 @@ from bakeoff.report.render.html.render import file_link
 from ...runs import Values, plan_of, record_of, run_of, source, write_run
 from .browser import Chromium, opened, until
 
+pytestmark = pytest.mark.full
+
 
 def pair_of(tmp_path: Path, old: Values, new: Values, cases: int = 20) -> tuple[Source, Source]:
     before = run_of(tmp_path / "before", plan_of(cases, list(old)), old)

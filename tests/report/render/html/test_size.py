@@ -20,7 +20,7 @@ from bakeoff.report.render.html.run_page import MAX_LISTED
 from .browser import Chromium, opened
 from .generator import as_line, line_of, plan_of, records_of, write_lines
 
-pytestmark = pytest.mark.unwatched
+pytestmark = [pytest.mark.full, pytest.mark.unwatched]
 
 TRIALS = 20_000
 RUNS = 1_000
@@ -34,7 +34,6 @@ def large_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run_page(run, folder / "run.html")
 
 
-@pytest.mark.slow
 def test_a_report_over_20_000_trials_can_be_used_within_two_seconds(chromium: Chromium, large_page: Path) -> None:
     async def look(page: Page) -> float:
         await opened(page, large_page)
@@ -44,7 +43,6 @@ def test_a_report_over_20_000_trials_can_be_used_within_two_seconds(chromium: Ch
     assert min(chromium(look), chromium(look)) < 2
 
 
-@pytest.mark.slow
 def test_a_report_over_20_000_trials_stays_responsive(chromium: Chromium, large_page: Path) -> None:
     async def look(page: Page) -> tuple[int, str, float, str]:
         await opened(page, large_page)
@@ -109,7 +107,6 @@ def many_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return results
 
 
-@pytest.mark.slow
 def test_the_index_costs_as_much_per_run_for_1000_as_for_100_and_less_again(many_runs: Path, tmp_path: Path) -> None:
     few = tmp_path / "results" / "runs"
     few.mkdir(parents=True)
@@ -123,7 +120,6 @@ def test_the_index_costs_as_much_per_run_for_1000_as_for_100_and_less_again(many
     assert memory_of_many - memory_of_few < 40
 
 
-@pytest.mark.slow
 def test_an_index_over_1000_runs_opens_at_once(chromium: Chromium, many_runs: Path) -> None:
     index_in_a_process(many_runs)
 
@@ -135,7 +131,6 @@ def test_an_index_over_1000_runs_opens_at_once(chromium: Chromium, many_runs: Pa
     assert min(chromium(look), chromium(look)) < 2
 
 
-@pytest.mark.slow
 def test_a_page_lists_the_newest_trials_only_and_counts_all(tmp_path: Path) -> None:
     rounds = MAX_LISTED + 500
     plan = plan_of(1, subjects=1, rounds=rounds)

@@ -22,6 +22,8 @@ from bakeoff.storage.run_folder import RunFolder
 from ...runs import plan_of, record_of, run_of, write_run
 from .browser import Chromium, opened
 
+pytestmark = pytest.mark.full
+
 RESULTS = Path(__file__).parents[3] / "doors" / "components" / "data"
 
 

@@ -12,6 +12,8 @@ from bakeoff.report.render.html import write_run_page
 from ...runs import write_run
 from .browser import Chromium, opened, until
 
+pytestmark = pytest.mark.full
+
 DEED = "window.__pwned=1"
 SAID = f"""# Plan
 

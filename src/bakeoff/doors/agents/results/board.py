@@ -14,8 +14,9 @@ from typing import Any
 
 from bakeoff._kernel.text import free_name, visible
 from bakeoff.doors.agents.results.model import AgentsResult, ExerciseResult, added_costs, safe_name
-from bakeoff.doors.agents.results.read import plan_of, records_of
+from bakeoff.doors.agents.results.read import ExerciseResultReader, plan_of, read_result, records_of
 from bakeoff.doors.result_files import HiddenTests, seconds_of
+from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Origin
 from bakeoff.record import Record
 from bakeoff.report.blocks import (
@@ -31,7 +32,7 @@ from bakeoff.report.blocks import (
     Tone,
     Value,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points
 from bakeoff.report.leaderboard.description import (
     RANK_COLUMNS,
     RANK_NOTE,
@@ -42,7 +43,7 @@ from bakeoff.report.leaderboard.description import (
 from bakeoff.report.leaderboard.ranking import LeaderboardEntry, rank_sources
 from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
 from bakeoff.report.scores import SHARE_COLUMNS, interval_datum, score_plots
-from bakeoff.stats.ranking import Standing
+from bakeoff.storage.run_folder import RunFolder
 
 _NOT_METERED = "not metered"
 _NAME = 120
@@ -77,10 +78,6 @@ class RankedRow:
     @property
     def key(self) -> str:
         return self.entry.standing.subject
-
-    @property
-    def standing(self) -> Standing:
-        return self.entry.standing
 
     @property
     def result(self) -> AgentsResult:
@@ -119,7 +116,7 @@ def _split_cells(one: RankedRow) -> tuple[Value, ...]:
     shares = (split.visible_score, split.hidden_score) if split else (None, None)
     gap = split.difference if split else None
     shown = [Datum(percent(share), sort=share) for share in shares]
-    return (*shown, Datum(UNKNOWN if gap is None else f"{100 * gap:+.1f}", sort=gap))
+    return (*shown, Datum(points(gap), sort=gap))
 
 
 def rank_agents(files: Iterable[AgentResult]) -> tuple[RankedRow, ...]:
@@ -129,9 +126,7 @@ def rank_agents(files: Iterable[AgentResult]) -> tuple[RankedRow, ...]:
     board = rank_sources(Source(file.path, _reader(keys[_identity(file.result)], file)) for file in tried.values())
     return tuple(
         RankedRow(
-            tried[entry.path],
-            entry,
-            tuple(other.standing.subject for other in peers if _tied(entry, other)),
+            tried[entry.path], entry, tuple(other.standing.subject for other in peers if entry.is_tied_with(other))
         )
         for number in range(1, len(board.boards) + 1)
         for peers in [board.on_board(number)]
@@ -142,13 +137,6 @@ def rank_agents(files: Iterable[AgentResult]) -> tuple[RankedRow, ...]:
 def _by_exercises(board: Sequence[RankedRow]) -> list[list[RankedRow]]:
     """Return the agents that were tried on the same exercises together."""
     return [list(group) for _, group in groupby(board, key=lambda one: one.entry.board)]
-
-
-def _tied(one: LeaderboardEntry, other: LeaderboardEntry) -> bool:
-    if one is other or not (one.ranked and other.ranked):
-        return False
-    shared = not set(one.standing.groups).isdisjoint(other.standing.groups)
-    return shared or one.standing.undefined or other.standing.undefined
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,10 +219,10 @@ def leaderboard_json(board: Sequence[RankedRow]) -> dict[str, Any]:
 
 
 def _entry(one: RankedRow) -> dict[str, Any]:
-    about, summary, interval = one.result.metadata, one.result.summary, one.standing.interval
+    about, summary, interval = one.result.metadata, one.result.summary, one.entry.standing.interval
     return {
         "board": one.entry.board,
-        "rank": one.standing.best if one.entry.ranked else None,
+        "rank": one.entry.standing.best if one.entry.ranked else None,
         "complete": one.entry.whole,
         "tied": bool(one.tied_with),
         "tiedWith": list(one.tied_with),
@@ -284,7 +272,7 @@ def _numbered(section: Section | None, agents: Sequence[RankedRow], number: int)
 def _headline(board: Sequence[RankedRow]) -> str:
     if len(boards := _by_exercises(board)) > 1:
         return f"{len(boards):,} rankings, one for each set of exercises: scores on different ones are not comparable."
-    first = [one for one in board if one.standing.best == 1 and one.entry.ranked]
+    first = [one for one in board if one.entry.standing.best == 1 and one.entry.ranked]
     names = _named([one.key for one in first])
     rate = f"First: {names} with {first[0].result.summary.success_rate:.1f} %."
     best = rate if len(first) == 1 else f"{len(first):,} agents may be first: {names}."
@@ -333,7 +321,7 @@ def _row(one: RankedRow, *, split: bool) -> tuple[Value, ...]:
         Quote(about.provider),
         *rank_cells(one.entry, tied),
         Datum(f"{rate:.1f} %", sort=rate, tone="strong"),
-        interval_datum(min(1.0, rate / 100), one.standing.interval),
+        interval_datum(min(1.0, rate / 100), one.entry.standing.interval),
         Datum(f"{summary.success_count:,}/{summary.total_count:,}{planned}", sort=summary.success_count),
         *(_split_cells(one) if split else ()),
         Datum(duration(seconds) if seconds else UNKNOWN, sort=seconds or None),
@@ -377,12 +365,12 @@ def _cost_per_attempt(one: RankedRow) -> float | None:
 
 
 def _point(one: RankedRow, x: float) -> Point:
-    interval = one.standing.interval
+    interval = one.entry.standing.interval
     return Point(
         x=x,
         y=min(1.0, one.result.summary.success_rate / 100),
         label=visible(one.key, _NAME),
-        y_interval=(interval.low, interval.high) if interval else None,
+        y_interval=interval.ends if interval else None,
     )
 
 
@@ -420,3 +408,35 @@ def _cell(result: ExerciseResult | None) -> MatrixCell | None:
     tone: Tone = "pass" if solved == tries else "partial" if solved else "fail"
     why = result.agent_error or result.test_error or ""
     return MatrixCell(f"{solved}/{tries}", solved / tries, tone, "" if solved == tries else visible(why, 300))
+
+
+def read_results(places: Sequence[Path], say: Callable[[str], None]) -> list[AgentResult]:
+    """Read result files, and those of folders. A file that is named itself must be readable.
+
+    Other files that are damaged, and all whose run folder is, are left out with a warning to `say`.
+    """
+    found: list[AgentResult] = []
+    for place in places:
+        if not place.exists():
+            raise UsageError(f"{visible(str(place))} does not exist: name result files of agents, or folders of them")
+        for path in sorted(place.glob("*.json")) if place.is_dir() else [place]:
+            # `latest.json` is a copy.
+            if place.is_dir() and (path.name == "latest.json" or not ExerciseResultReader().recognises(path)):
+                continue
+            try:
+                found.append(AgentResult(path, read_result(path)))
+            except BakeoffError as error:
+                if path == place:
+                    raise
+                say(f"warning: left out: {error}")
+    return [file for file in found if _has_readable_run(file, say)]
+
+
+def _has_readable_run(file: AgentResult, say: Callable[[str], None]) -> bool:
+    try:
+        if file.run_folder is not None and (file.run_folder / "plan.json").is_file():
+            RunFolder(file.run_folder).read_plan()
+    except BakeoffError as error:
+        say(f"warning: left out: {error}")
+        return False
+    return True

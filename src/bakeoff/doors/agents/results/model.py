@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from bakeoff.doors.result_files import MAX_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
-from bakeoff.record import Verdict
+from bakeoff.verdict import Verdict
 
 _MOST = 10_000  # exercises of a file, attempts at one
 _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")

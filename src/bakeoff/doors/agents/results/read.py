@@ -15,8 +15,9 @@ from bakeoff.doors.agents.results.model import AgentsResult, Attempt, ExerciseRe
 from bakeoff.doors.agents.scoring import EXERCISE, ExerciseOutcome
 from bakeoff.doors.result_files import MAX_FILE_SIZE, RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import ORIGIN, Case, Origin, Plan, ScorerSpec, SubjectSpec, Trial
-from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage, Verdict
+from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage
 from bakeoff.report.readers import Circumstances, Description
+from bakeoff.verdict import Verdict
 
 DOOR = "agents"
 _KINDS: dict[Verdict, Literal["budget", "grader"]] = {Verdict.BUDGET: "budget", Verdict.GRADER: "grader"}

@@ -36,7 +36,8 @@ from bakeoff.doors.result_files import (
     written_shortest,
 )
 from bakeoff.plan import Name
-from bakeoff.record import UnitTests, Verdict
+from bakeoff.record import UnitTests
+from bakeoff.verdict import Verdict
 
 LEGACY_NAME = "legacy"
 """The test name in files of the old form, which hold one test without a name."""

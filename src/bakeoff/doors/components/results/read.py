@@ -25,8 +25,9 @@ from bakeoff.doors.components.results.steps import (
 )
 from bakeoff.doors.result_files import RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
-from bakeoff.record import NO_USAGE, UNIT_TESTS, Failure, Phase, Record, Score, Transcript, Verdict
+from bakeoff.record import NO_USAGE, UNIT_TESTS, Failure, Phase, Record, Score, Transcript
 from bakeoff.report.readers import Circumstances, Description
+from bakeoff.verdict import Verdict
 
 DOOR = "components"
 COMPONENT = "Component.svelte"

@@ -35,7 +35,8 @@ from bakeoff.errors import UsageError
 from bakeoff.models.estimate import CacheSimulation, simulate_suites
 from bakeoff.models.prices import Costs, Price, split_costs
 from bakeoff.plan import Case, Plan, SubjectSpec, describe
-from bakeoff.record import NO_USAGE, Record, Usage, Verdict
+from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.verdict import Verdict
 
 Sums = TypeVar("Sums", Costs, CacheSimulation)
 

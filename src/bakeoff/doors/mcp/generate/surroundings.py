@@ -1,8 +1,8 @@
-"""Find out what a server works on: files, a repository, tables. Drafts name these, so that their calls can run."""
+"""Suggest values for drafts: files, tables and branches of a server, examples in descriptions, usual values."""
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from bakeoff.doors.mcp.generate.leaks import name_words
-from bakeoff.doors.mcp.generate.wording import group
+from bakeoff.doors.mcp.generate.values import Suggest
+from bakeoff.doors.mcp.generate.wording import entry_for, group, name_words, wording
 from bakeoff.mcp import ServerSpec, ServerTool
 
 _MAX_LOOKED_AT = 2_000
@@ -67,7 +67,7 @@ class Surroundings:
         """Yield what a parameter of a tool may be, the most likely first."""
         words, about = name_words(name), set(name_words(tool.name))
         joined = " ".join(words)
-        if "repo path" in (" ".join(name_words(each)) for each in _properties(tool)) or "git" in about:
+        if "repo path" in (" ".join(name_words(each)) for each in tool.parameters) or "git" in about:
             yield from self._of_repository(joined)
         ends = bool(words) and words[-1] in ("source", "destination") and not about & group("on-disk")
         if joined in ("branch", "branch name"):
@@ -88,6 +88,7 @@ class Surroundings:
             yield self._statement(about)
 
     def _of_repository(self, name: str) -> Iterator[JsonValue]:
+        """Yield values of parameters of Git tools."""
         if name in _REPOSITORY and self.repository is not None:
             yield self.repository
         elif name in ("files", "paths") and self.tracked:
@@ -98,6 +99,7 @@ class Surroundings:
             yield "all"
 
     def _paths(self, words: Sequence[str], about: set[str]) -> Iterator[JsonValue]:
+        """Yield paths: new ones for tools that make files, existing ones for the others."""
         place = f"{self.folder.rstrip('/')}/" if self.folder else ""
         makes, last = bool(about & group("makes")) or words[0] in ("destination", "output", "target"), words[-1]
         if last in ("directory", "folder", "dir", "cwd") or (last == "path" and about & group("in-folders")):
@@ -113,6 +115,7 @@ class Surroundings:
             yield (self.files[-1] if changes else self.files[0]) if self.files else "notes/todo.txt"
 
     def _statement(self, about: set[str]) -> str:
+        """Return an SQL statement for what a tool does, by the words of its name."""
         if "create" in about:
             return "CREATE TABLE guests (id INTEGER PRIMARY KEY, name TEXT)"
         if about & {"write", "insert", "update", "execute"}:
@@ -120,13 +123,8 @@ class Surroundings:
         return f"SELECT count(*) FROM {self.table}"  # noqa: S608 - as above
 
 
-def _properties(tool: ServerTool) -> dict[str, JsonValue]:
-    properties = tool.input_schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
-
-
 def _about(tool: ServerTool, name: str) -> str:
-    part = _properties(tool).get(name)
+    part = tool.parameters.get(name)
     return str(part.get("description", "")) if isinstance(part, dict) else ""
 
 
@@ -160,6 +158,7 @@ def _word(file: Path) -> str | None:
 
 
 def _branch(repository: Path) -> str:
+    """Return the branch that a repository is on, or `main`."""
     with suppress(OSError, UnicodeDecodeError):
         head = (repository / ".git" / "HEAD").read_text().strip()
         if head.startswith("ref: refs/heads/"):
@@ -180,3 +179,42 @@ def _table(file: Path) -> tuple[str, str] | None:
                 if "TEXT" in str(kind).upper() or "CHAR" in str(kind).upper():
                     return table, column
     return None
+
+
+_EXAMPLES = re.compile(
+    r"(?:\be\.g\.|\bfor example|\bsuch as|\blike\b)[:,]?\s*((?:[\"'`][^\"'`\n]{1,60}[\"'`][,\s]*(?:or |and )?)+)",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(r"\(e\.g\.,? ([a-z][\w/-]{2,30})(?:, [\w/-]+)*(?:,? etc\.?|,? \.\.\.)?\)")
+_QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,60})[\"'`]")
+
+
+def suggestions(tool: ServerTool, around: Surroundings) -> Suggest:
+    """Return what suggests values for the parameters of a tool."""
+
+    def suggest(name: str, schema: Mapping[str, JsonValue]) -> Iterator[JsonValue]:
+        yield from around.values(name, tool)
+        yield from _examples(str(schema.get("description", "")), schema)
+        late = bool(group("late") & set(name_words(name)[:-1]))
+        form = str(schema.get("format", "date" if "YYYY-MM-DD" in str(schema.get("description")) else ""))
+        kind: list[JsonValue] = wording()["formats"].get(form, []) if form in ("date", "date-time", "time") else []
+        usual: list[JsonValue] = entry_for(name, wording()["values"]) or []
+        known = kind or ([] if "format" in schema else usual)
+        yield from reversed(known) if late and len(known) > 1 else known
+
+    return suggest
+
+
+def _examples(description: str, schema: Mapping[str, JsonValue]) -> Iterator[JsonValue]:
+    """Yield the quoted examples of a description."""
+    if schema.get("type") != "string":
+        return
+    for found in _LISTED.finditer(description):
+        yield found[1]
+    pairs = (("(", ")"), ("{", "}"), ("[", "]"))  # an open one is a part of an example that contains quotes itself
+    for found in _EXAMPLES.finditer(description):
+        yield from (
+            text
+            for text in _QUOTED.findall(found[1])
+            if text.isprintable() and "${" not in text and all(text.count(a) == text.count(b) for a, b in pairs)
+        )

@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from bakeoff.doors.mcp.lint.schemas import allows, pointed_at, without_patterns
+from bakeoff.doors.mcp.generate.wording import wording
+from bakeoff.mcp.schemas import allows, pointed_at, without_patterns
 
 Schema = Mapping[str, JsonValue]
 Suggest = Callable[[str, Schema], Iterable[JsonValue]]
@@ -21,29 +22,6 @@ _DEEPEST = 8
 _MAX_TRIED_LENGTH = 12  # characters of a text on which a pattern is tried
 _MAX_MADE_LENGTH = 1_000
 _MAX_ITEMS = 50
-
-_FORMATS = {
-    "date": "2026-03-04",
-    "date-time": "2026-03-04T10:30:00Z",
-    "time": "10:30:00Z",
-    "duration": "PT15M",
-    "email": "ada@example.com",
-    "hostname": "example.com",
-    "ipv4": "192.0.2.1",
-    "ipv6": "2001:db8::1",
-    "uri": "https://example.com/page",
-    "url": "https://example.com/page",
-    "uri-reference": "/page",
-    "uuid": "123e4567-e89b-42d3-a456-426614174000",
-    "regex": "a+b",
-    "json-pointer": "/a/b",
-}
-# Texts on which the pattern of a parameter is tried.
-_TRIED = re.findall(
-    r"\S+",
-    """2026-03-04 10:30 abc ABC Abc 123 12 1 a A a1 A1 AB-123 abc-123 abc_def EUR en en-US v1.2.3 1.2.3 #aabbcc
-    a@b.example /a/b +4712345678 1.5""",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +110,7 @@ class Maker:
         return not _leads_elsewhere(plain, whole=schema is self._root) and allows(plain, value, self._root) is True
 
     def _made(self, given: JsonValue, name: str, depth: int) -> GeneratedValue:
+        """Return a value for a schema: a constant, an example, a suggestion, the default, or one of its type."""
         if depth > _DEEPEST:
             return GeneratedValue(None, sure=False)
         schema = self._resolved(given)
@@ -163,6 +142,7 @@ class Maker:
         return chosen
 
     def _chosen(self, schema: Schema, keyword: str, choices: list[JsonValue], name: str, depth: int) -> GeneratedValue:
+        """Return a value of the first alternative that the whole schema allows."""
         rest = {key: value for key, value in schema.items() if key != keyword}
         for choice in choices:
             if isinstance(choice, dict) and choice.get("type") != "null":
@@ -194,6 +174,7 @@ class Maker:
         return GeneratedValue(value, all(each.sure for each in made.values()))
 
     def _array(self, schema: Schema, name: str, depth: int) -> GeneratedValue:
+        """Return a list with as many items as the schema requires, at least one."""
         if isinstance(first := schema.get("prefixItems"), list):
             made = [self._made(item, name, depth + 1) for item in first[:_MAX_ITEMS]]
         else:
@@ -257,6 +238,7 @@ def _leads_elsewhere(schema: Any, *, whole: bool) -> bool:
 
 
 def _merged(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return one schema with what both require and describe."""
     merged: dict[str, JsonValue] = {**one, **other}
     first, second = one.get("properties"), other.get("properties")
     if isinstance(first, dict) and isinstance(second, dict):
@@ -268,6 +250,7 @@ def _merged(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dic
 
 
 def _type_of(schema: Schema) -> str:
+    """Return the type of a schema, guessed from its keywords if it names none."""
     given = schema.get("type")
     if isinstance(given, list):
         return next((str(kind) for kind in given if kind != "null"), "null")
@@ -297,6 +280,7 @@ def _number(schema: Schema, *, whole: bool) -> GeneratedValue:
 
 
 def _limit(schema: Schema, including: str, excluding: str, inwards: float, default: float) -> float:
+    """Return the bound of a number, moved inwards if the bound itself is excluded."""
     for keyword, distance in ((including, 0), (excluding, inwards)):
         limit = schema.get(keyword)
         if isinstance(limit, int | float) and not isinstance(limit, bool):
@@ -305,9 +289,10 @@ def _limit(schema: Schema, including: str, excluding: str, inwards: float, defau
 
 
 def _text(schema: Schema) -> GeneratedValue:
+    """Return a text of the schema's format, pattern or length."""
     kind = schema.get("format")
-    if isinstance(kind, str) and kind in _FORMATS:
-        return GeneratedValue(_FORMATS[kind], sure="pattern" not in schema)
+    if isinstance(kind, str) and (known := wording()["formats"].get(kind)):
+        return GeneratedValue(known[0], sure="pattern" not in schema)
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
         return _matching(pattern, schema)
@@ -315,17 +300,19 @@ def _text(schema: Schema) -> GeneratedValue:
 
 
 def _matching(pattern: str, schema: Schema) -> GeneratedValue:
+    """Return the first known text that a pattern accepts. Patterns are untrusted, so no text is derived from them."""
     try:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError):
         return GeneratedValue("example", sure=False)
-    for text in _TRIED:
+    for text in wording()["tried"]["patterns"].split():
         if len(text) <= _MAX_TRIED_LENGTH and compiled.search(text) and _of_length(text, schema) == text:
             return GeneratedValue(text)
     return GeneratedValue("example", sure=False)
 
 
 def _of_length(text: str, schema: Schema) -> str:
+    """Return a text with words added or cut off, to be within the limits of a schema."""
     least, most = schema.get("minLength"), schema.get("maxLength")
     if isinstance(least, int) and len(text) < least:
         word = text

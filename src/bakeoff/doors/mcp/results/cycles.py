@@ -4,13 +4,11 @@ from collections.abc import Iterator, Mapping
 
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome
-from bakeoff.doors.mcp.results.reasons import reasons
-from bakeoff.doors.mcp.results.sections import TONES, pass_rates, verdict_sentence
+from bakeoff.doors.mcp.results.sections import TONES, pass_rates, reasons, verdict_sentence
 from bakeoff.doors.mcp.selection import CellKey, Selection
-from bakeoff.doors.mcp.snapshot.report import listed_changes
 from bakeoff.report.blocks import Block, Datum, Quote, Table, Value, columns, paragraph
-from bakeoff.report.compare.description import points
-from bakeoff.report.formatting import UNKNOWN, percent
+from bakeoff.report.formatting import UNKNOWN, percent, points
+from bakeoff.report.tools import listed_changes
 
 _MAX_ROWS = 60
 

@@ -10,8 +10,7 @@ from bakeoff._kernel.files import PRIVATE, read_file
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors import DoorResults
-from bakeoff.doors.mcp.confusion import confusions
-from bakeoff.doors.mcp.outcome import CallOutcome, State, outcome_of
+from bakeoff.doors.mcp.outcome import CallOutcome, State, confusions, outcome_of
 from bakeoff.doors.mcp.plan import McpPlanSettings, suite_name
 from bakeoff.doors.mcp.results.report import McpReport, ModelNumbers, build_report, cost_of
 from bakeoff.doors.mcp.results.sections import (
@@ -24,7 +23,7 @@ from bakeoff.doors.mcp.results.sections import (
     state_with,
     turn_rates,
 )
-from bakeoff.doors.mcp.versions import compare_with_run_before
+from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.record import Record
@@ -120,6 +119,7 @@ def own_stamp(place: Path, stamp: str, run: str) -> str:
 
 
 def _belongs_to(file: Path, run: str) -> bool:
+    """Return True if a report was written by this run."""
     try:
         written = parse_json(read_file(file))
         return bool(written["bakeoff"]["run"] == run)
@@ -157,6 +157,7 @@ def describe(report: McpReport, outcome: CallOutcome) -> Iterator[Block]:
 
 
 def _model(numbers: ModelNumbers) -> tuple[Words, ...]:
+    """Return the row of one model."""
     bounds, latency = numbers.interval, numbers.latency
     return (
         Quote(numbers.model),
@@ -172,6 +173,7 @@ def _model(numbers: ModelNumbers) -> tuple[Words, ...]:
 
 
 def _failures(report: McpReport) -> Iterator[Block]:
+    """Yield a list of what did not pass, with rounds of the same reason together."""
     found: list[tuple[Words, ...]] = []
     for name, case in zip(report.bakeoff.cases, report.results, strict=True):
         for result in case.modelResults:

@@ -10,22 +10,19 @@ from pydantic import Field, JsonValue
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
-from bakeoff.doors.mcp.calls import ExpectedMcpCall, ExpectedTurn, written_calls
-from bakeoff.doors.mcp.config import Mode
-from bakeoff.doors.mcp.confusion import ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp.coverage import Coverage
-from bakeoff.doors.mcp.end_state import EndResult, end_results_in
-from bakeoff.doors.mcp.execution import TurnScore, turns_in
-from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome
+from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, ConfusedTools, Confusion, most_confused
 from bakeoff.doors.mcp.plan import McpPlanSettings, config_of, mode_of
 from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Usage, Verdict
+from bakeoff.record import Record, Usage
 from bakeoff.report.formatting import UNKNOWN, cost
-from bakeoff.report.summary import Comparisons, SubjectSummary, summarise
-from bakeoff.stats.intervals import Interval
+from bakeoff.report.summary import Comparisons, Interval, SubjectSummary, summarise
+from bakeoff.scorers.mcp.calls import ExpectedMcpCall, ExpectedTurn, Mode, TurnScore, turns_in, written_calls
+from bakeoff.scorers.mcp.execution import EndResult, end_results_in
 from bakeoff.stats.rounds import PassK
 from bakeoff.stats.unequal_losses import UnequalLosses
+from bakeoff.verdict import Verdict
 
 
 class TurnDetail(FrozenModel):
@@ -59,6 +56,8 @@ class RoundDetail(FrozenModel):
 
 
 class ModelResult(FrozenModel):
+    """The rounds of one case with one model."""
+
     model: str
     passRate: float | None = Field(description="of the scored rounds; null if there are none")
     details: tuple[RoundDetail, ...] = ()
@@ -70,6 +69,8 @@ class ExpectedTurnResult(FrozenModel):
 
 
 class McpCaseResult(FrozenModel):
+    """One case with the results of all models."""
+
     prompt: str
     expectedOutput: JsonValue = None
     turns: tuple[ExpectedTurnResult, ...] = Field(default=(), exclude_if=lambda turns: not turns)
@@ -120,6 +121,8 @@ class ModelNumbers(FrozenModel):
 
 
 class ConfusionEntry(FrozenModel):
+    """The rounds in which one tool was called where another, or the same, was wanted."""
+
     wanted: str
     called: str
     rounds: int
@@ -131,7 +134,7 @@ class ModelConfusion(FrozenModel):
 
 
 class McpAdditions(FrozenModel):
-    """What Bakeoff adds to the format."""
+    """The keys that Bakeoff adds to the format of mcp-testing-framework."""
 
     version: str
     suite: str
@@ -267,13 +270,16 @@ def _config(plan: Plan, settings: McpPlanSettings) -> dict[str, JsonValue]:
 
 
 def _detail(record: Record, mode: Mode) -> RoundDetail:
+    """Return one round as the report writes it."""
     metadata = record.scores[0].metadata if record.scores else {}
-    executed = metadata.get("executed")
+    executed, called = metadata.get("executed"), metadata.get("called")
+    if isinstance(called, list) and len(called) == 1:
+        called = called[0]
     return RoundDetail(
         round=record.round + 1,
         passed=record.verdict is Verdict.PASS,
         error=failure_reason(record),
-        response=(_called(record) if mode != "agent" else None) or response_of(record),
+        response=(called if mode != "agent" else None) or response_of(record),
         toolExecutionResult=_results(executed if isinstance(executed, list) else []),
         gradingResult=_grade(metadata.get("grading")),
         turns=tuple(_turn_detail(number, turn) for number, turn in enumerate(turns_in(record), 1)),
@@ -283,6 +289,7 @@ def _detail(record: Record, mode: Mode) -> RoundDetail:
 
 
 def _turn_detail(number: int, turn: TurnScore) -> TurnDetail:
+    """Return one turn of a round as the report writes it."""
     return TurnDetail(
         turn=number,
         passed=not turn.reason,
@@ -298,13 +305,8 @@ def _results(executed: Sequence[JsonValue]) -> JsonValue:
     return None if not results else results[0] if len(results) == 1 else results
 
 
-def _called(record: Record) -> JsonValue:
-    """Return the calls as a configuration writes them: one alone, several as a list."""
-    called = record.scores[0].metadata.get("called") if record.scores else None
-    return called[0] if isinstance(called, list) and len(called) == 1 else called
-
-
 def _result(executed: JsonValue) -> JsonValue:
+    """Return the result of one call in the form of mcp-testing-framework."""
     if not isinstance(executed, dict):
         return executed
     structured = executed.get("structured")
@@ -313,6 +315,7 @@ def _result(executed: JsonValue) -> JsonValue:
 
 
 def _grade(grading: JsonValue) -> JsonValue:
+    """Return a judge's grade in the form of mcp-testing-framework, or None if nothing was graded."""
     if not isinstance(grading, dict):
         return None
     grade = {"grade": "PASS" if grading.get("passed") else "FAIL", "reasoning": grading.get("reason", "")}
@@ -323,6 +326,7 @@ def _grade(grading: JsonValue) -> JsonValue:
 def _additions(
     plan: Plan, settings: McpPlanSettings, cells: Iterable[CellOutcome], found: Sequence[Confusion], run: str
 ) -> McpAdditions:
+    """Return the statistics of models, the confused tools and other things that only Bakeoff reports."""
     records = [record for cell in cells for record in cell.records]
     summary = summarise(plan, records)
     return McpAdditions(
@@ -352,6 +356,7 @@ def _additions(
 
 
 def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers:
+    """Return the statistics of one model: those of every report, and the forms of its replies."""
     own = [record for record in records if record.subject == subject.subject]
     transcripts = [record.transcript for record in own if record.transcript is not None]
     forms = Counter(str(record.scores[0].metadata.get("manner")) for record in own if record.scores)

@@ -11,13 +11,9 @@ from itertools import zip_longest
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of, part_of, visible
-from bakeoff.doors.mcp.confusion import Confusion, called_in, most_confused, pooled
 from bakeoff.doors.mcp.coverage import Coverage
-from bakeoff.doors.mcp.end_state import EndResult, end_results_in
-from bakeoff.doors.mcp.execution import turns_in
-from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, State
+from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, Confusion, State, called_in, most_confused, pooled
 from bakeoff.doors.mcp.plan import McpPlanSettings, mode_of
-from bakeoff.doors.mcp.prompt import system_prompt
 from bakeoff.doors.mcp.results.report import (
     ModelNumbers,
     expected_output,
@@ -26,16 +22,17 @@ from bakeoff.doors.mcp.results.report import (
     failure_reason,
     response_of,
 )
-from bakeoff.doors.mcp.results.versions import version_sections
-from bakeoff.doors.mcp.versions import VersionReport
+from bakeoff.mcp.prompt import system_prompt
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.blocks import (
     Block,
+    BulletList,
     Code,
     Datum,
     DoorParts,
     Fragment,
+    Phrase,
     Quote,
     Section,
     Table,
@@ -43,8 +40,13 @@ from bakeoff.report.blocks import (
     Tone,
     Value,
     columns,
+    heading,
 )
+from bakeoff.report.compare.tool_versions import VersionReport, version_sections
 from bakeoff.report.formatting import percent
+from bakeoff.scorers.mcp.calls import turns_in
+from bakeoff.scorers.mcp.execution import EndResult, end_results_in
+from bakeoff.verdict import Verdict
 
 _PACKAGE = "bakeoff.doors.mcp"
 _NAME = 120
@@ -98,6 +100,7 @@ def pass_rates(outcome: CallOutcome) -> Table:
 
 
 def _pass_rate(cell: CellOutcome | None) -> Datum:
+    """Return a cell of the table. A cell that was not run because the comparison was decided says so."""
     if cell is None:
         return Datum("not needed", tone="muted")
     rate = f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})"
@@ -156,6 +159,7 @@ def end_state_table(outcome: CallOutcome) -> Iterator[Table]:
 
 
 def _cells_section(outcome: CallOutcome, warnings: Sequence[str]) -> Section:
+    """Return the pass rates, those of turns and end states, and the warnings."""
     lead = f"A cell is one case and one model; it passes at {percent(outcome.threshold)} of its rounds."
     notes = tuple(TextBlock(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
     return Section(
@@ -167,6 +171,7 @@ def _cells_section(outcome: CallOutcome, warnings: Sequence[str]) -> Section:
 
 
 def _confusion_sections(settings: McpPlanSettings, found: Sequence[Confusion]) -> Iterator[Section]:
+    """Yield the matrices of wanted and called tools, and the most confused pairs with their descriptions."""
     shown = [one for one in found if one.counts]
     if not shown:
         return
@@ -196,6 +201,7 @@ def _confusion_sections(settings: McpPlanSettings, found: Sequence[Confusion]) -
 
 
 def _matrix(one: Confusion, *, folded: bool = False) -> Block:
+    """Return the matrix of one model, as a block that pages render."""
     called = one.called()
     data: dict[str, JsonValue] = {
         "model": visible(one.model, _NAME),
@@ -210,6 +216,7 @@ def _matrix(one: Confusion, *, folded: bool = False) -> Block:
 
 
 def _count(one: Confusion, wanted: str, called: str) -> JsonValue:
+    """Return one cell of a matrix, with a sentence for its tooltip."""
     count, total = one.counts.get((wanted, called), 0), one.rounds[wanted]
     tone = "none" if not count else "pass" if wanted == called else "fail" if 2 * count >= total else "partial"
     rounds = part_of(count, total, "round")
@@ -218,6 +225,7 @@ def _count(one: Confusion, wanted: str, called: str) -> JsonValue:
 
 
 def _answers_section(plan: Plan, outcome: CallOutcome) -> Iterator[Section]:
+    """Yield the wrong answers beside the expected calls, if there are any."""
     cases = {case.id: case for case in plan.cases}
     wrong = [answer for cell in outcome.cells for answer in _wrong_answers(plan, cases[cell.case], cell)]
     if not wrong:
@@ -234,6 +242,7 @@ def _answers_section(plan: Plan, outcome: CallOutcome) -> Iterator[Section]:
 
 
 def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonValue]:
+    """Yield the answers of one cell that did not pass, each different one once."""
     grouped: dict[tuple[str, str, str], list[Record]] = {}
     for record in cell.records:
         if record.verdict is not Verdict.PASS:
@@ -305,6 +314,7 @@ def coverage_blocks(coverage: Coverage) -> Iterator[Block]:
 
 
 def _coverage_section(coverage: Coverage | None) -> Iterator[Section]:
+    """Yield the table of what no case exercises, if coverage is known."""
     if coverage is not None:
         _, *tables = uncovered_blocks(coverage)
         yield Section(id="coverage", title="Coverage", lead=f"{coverage.sentence}.", blocks=tuple(tables))
@@ -318,7 +328,7 @@ def uncovered_blocks(coverage: Coverage) -> Iterator[Block]:
             visible(each.tool, _NAME),
             visible(each.server, _NAME),
             "no case at all" if each.noCase else visible(", ".join(each.parameters), 500) or "–",
-            "; ".join(_unnamed(name, values) for name, values in each.enumValues.items()) or "–",
+            "; ".join(f"{visible(name, _NAME)}: {_listed(values)}" for name, values in each.enumValues.items()) or "–",
         )
         for each in coverage.uncovered
     ]
@@ -326,12 +336,12 @@ def uncovered_blocks(coverage: Coverage) -> Iterator[Block]:
         yield Table(columns("Tool", "Server", "Parameters", "Enum values"), tuple(rows), "What no case exercises")
 
 
-def _unnamed(name: str, values: Sequence[JsonValue]) -> str:
-    listed = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
-    return f"{visible(name, _NAME)}: {visible(listed, 300)}"
+def _listed(values: Sequence[JsonValue]) -> str:
+    return visible(", ".join(json.dumps(value, ensure_ascii=False) for value in values), 300)
 
 
 def _tools_section(plan: Plan, settings: McpPlanSettings) -> Section:
+    """Return the offered tools, and in `json` mode the system prompt."""
     rows = tuple(
         (visible(tool.name, _NAME), visible(tool.server, _NAME), visible(tool.description, 500) or "–")
         for tool in settings.tools
@@ -341,3 +351,39 @@ def _tools_section(plan: Plan, settings: McpPlanSettings) -> Section:
         text = system_prompt(settings.tools, sequences=settings.sequences)
         blocks.append(Code(text=text[:200_000], language="markdown", title="System prompt"))
     return Section(id="tools", title="Tools", lead=f"Hash: {settings.tools_hash}", blocks=tuple(blocks))
+
+
+_MAX_REASONS = 3
+_MAX_NAMES = 2
+_MAX_REASON_LENGTH = 300
+
+
+def reasons(outcome: CallOutcome) -> Iterator[Block]:
+    """Yield the most frequent reasons of failed rounds, and then of lost rounds."""
+    records = [record for cell in outcome.cells for record in cell.records if record.verdict is not Verdict.PASS]
+    for title, counted in (("Why rounds failed", True), ("Lost rounds, which count neither way", False)):
+        own = [record for record in records if record.verdict.counts is counted]
+        if own:
+            yield heading(title, level=4)
+            yield BulletList(tuple(_most_frequent(own)))
+
+
+def _most_frequent(records: Sequence[Record]) -> Iterator[Phrase]:
+    """Yield the most frequent reasons with the cases and models that have them."""
+    grouped: dict[str, list[Record]] = {}
+    for record in records:
+        reason = record.failure.message if record.failure is not None else failure_reason(record)
+        grouped.setdefault((reason or "").removeprefix(f"{record.subject}: ")[:_MAX_REASON_LENGTH], []).append(record)
+    by_count = sorted(grouped.items(), key=lambda item: -len(item[1]))
+    for reason, own in by_count[:_MAX_REASONS]:
+        models, cases = ([*dict.fromkeys(getattr(record, name) for record in own)] for name in ("subject", "case"))
+        where = " (", Quote(_names(cases, "case")), "; ", Quote(_names(models, "model")), ")"
+        yield (f"{count_of(len(own), 'round')}: ", Quote(reason), *where)
+    if len(by_count) > _MAX_REASONS:
+        rest = sum(len(own) for _, own in by_count[_MAX_REASONS:])
+        others = count_of(len(by_count) - _MAX_REASONS, "other reason")
+        yield f"{count_of(rest, 'round')}: {others}; the report has all"
+
+
+def _names(names: Sequence[str], kind: str) -> str:
+    return ", ".join(visible(name, 40) for name in names) if len(names) <= _MAX_NAMES else count_of(len(names), kind)

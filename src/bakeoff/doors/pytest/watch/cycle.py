@@ -18,12 +18,12 @@ from bakeoff.doors.pytest.gather import FINAL, gathering
 from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group
 from bakeoff.doors.pytest.lost import subjects_among
 from bakeoff.doors.pytest.options import results_folder
-from bakeoff.doors.pytest.outcome import EvalOutcome
 from bakeoff.doors.pytest.run_writer import ignore_in_git
 from bakeoff.doors.pytest.watch.reads import Reads
 from bakeoff.doors.pytest.watch.source import ANYTHING, TestParts, imported_files, loaded_files
 from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, WatchMessages
 from bakeoff.plan import SubjectSpec
+from bakeoff.report.outcomes import EvalOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -1,8 +1,12 @@
-"""Convert records and cases to the JSON that a page shows: texts are cut, and control characters made visible."""
+"""Convert records and cases to the JSON that a page shows: texts are cut, and control characters made visible.
 
+Pictures of components go into the page once each, as data that no browser takes for markup.
+"""
+
+import base64
 from collections.abc import Mapping
 from difflib import unified_diff
-from typing import Any
+from typing import IO, Any
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -12,7 +16,6 @@ from bakeoff.plan import Case
 from bakeoff.record import (
     TESTS,
     Failure,
-    Phase,
     Reasoning,
     Record,
     Score,
@@ -24,7 +27,9 @@ from bakeoff.record import (
     Usage,
 )
 from bakeoff.report.formatting import shown
-from bakeoff.report.render.html.render import NAME
+from bakeoff.report.render.html.render import NAME, ChunkWriter
+from bakeoff.storage.pictures import Pictures, picture_key
+from bakeoff.storage.run_folder import RunFolder
 from bakeoff.subjects.agent_run import stderr_in
 
 Json = dict[str, Any]
@@ -70,7 +75,11 @@ def record_detail(record: Record, case: Case | None = None) -> Json:
         tries=record.tries,
         bound=record.bound,
         answers=record.answers,
-        phases=[_phase(name, phase) for name in ("prepare", "attempt", "score") if (phase := getattr(record, name))],
+        phases=[
+            _filled(name=name, seconds=phase.seconds, waited=phase.waited or None, failure=_failure(phase.failure))
+            for name in ("prepare", "attempt", "score")
+            if (phase := getattr(record, name))
+        ],
         steps=[_step(step) for step in transcript.steps] if transcript else None,
         output=_output(record),
         about=as_text(dict(transcript.metadata) or None) if transcript else None,
@@ -167,10 +176,6 @@ def _output(record: Record) -> str | None:
     return None if said and transcript.output == said else as_text(transcript.output)
 
 
-def _phase(name: str, phase: Phase) -> Json:
-    return _filled(name=name, seconds=phase.seconds, waited=phase.waited or None, failure=_failure(phase.failure))
-
-
 def _failure(failure: Failure | None) -> Json | None:
     if failure is None:
         return None
@@ -222,3 +227,42 @@ def _usage(usage: Usage) -> Json | None:
 def _filled(**fields: Any) -> Json:
     """Drop empty fields, because most fields of most records are empty."""
     return {name: value for name, value in fields.items() if value or (value == 0 and value is not False)}
+
+
+NO_PICTURE, NO_ANSWER = -1, -2
+_MAX_BYTES = 40_000_000  # of all pictures of a page
+_TOO_MANY = "the pictures of this run are too large for one page; they are in its folder `pictures`"
+
+
+class PagePictures:
+    """The pictures that a page shows, while its records stream by."""
+
+    def __init__(self, folder: RunFolder | None) -> None:
+        self._pictures = Pictures.of(folder) if folder is not None and folder.pictures.is_dir() else None
+        self._numbers: dict[str, int] = {}
+
+    def find(self, record: Record, case: Case) -> int:
+        """Return the number of the picture of a trial; `NO_PICTURE` if none was tried, `NO_ANSWER` of nothing."""
+        if self._pictures is None or case.grading is None:
+            return NO_PICTURE
+        text = handed_in(record, case).get(case.grading.solution[0])
+        if text is None:
+            return NO_ANSWER
+        if not self._pictures.has(key := picture_key(case, text)):
+            return NO_PICTURE
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def write(self, data: IO[bytes]) -> dict[str, Any]:
+        """Write all that were found, and return where in the page each is. Memory holds one chunk."""
+        chunks, places, room = ChunkWriter(data, "pictures"), [], _MAX_BYTES
+        for key in self._numbers:
+            found = self._pictures.read(key) if self._pictures else None
+            room -= len(found.png) if found else 0
+            if found is None or room < 0:
+                places.append(chunks.add({"problem": _TOO_MANY if found else "the picture is gone"}))
+            elif found.problem:
+                places.append(chunks.add({"problem": visible(found.problem, 500)}))
+            else:
+                places.append(chunks.add({"png": base64.b64encode(found.png).decode()}))
+        chunks.close()
+        return {"pictures": places}

@@ -156,7 +156,9 @@ def _ticks(scale: Scale, unit: Unit, most: int) -> list[float]:
         return [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     if scale.log:
         return _log_ticks(scale, most)
-    step = _nice((scale.high - scale.low) / most)
+    least = (scale.high - scale.low) / most
+    power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
+    step = next(power * nice for nice in (1, 2, 5, 10) if power * nice >= least * 0.999)
     first = math.ceil(scale.low / step)
     return [number * step for number in range(first, math.floor(scale.high / step) + 1)]
 
@@ -171,12 +173,6 @@ def _log_ticks(scale: Scale, most: int) -> list[float]:
         if len(inside) <= most:
             break
     return inside[:: math.ceil(len(inside) / most) or 1]
-
-
-def _nice(step: float) -> float:
-    """Round a step up to 1, 2 or 5 × a power of ten."""
-    power = 10.0 ** math.floor(math.log10(step)) if step > 0 else 1.0
-    return next(power * nice for nice in (1, 2, 5, 10) if power * nice >= step * 0.999)
 
 
 def _stairs(points: Sequence[Point], across: Scale, up: Scale) -> str:
@@ -261,13 +257,18 @@ def _title(point: Point, x: Axis, y: Axis) -> str:
 
 
 def interval_words(interval: tuple[float, float] | None, unit: Unit) -> str:
+    """Return an interval as the table behind a plot shows it."""
     return UNKNOWN if interval is None else f"{written(interval[0], unit)} to {written(interval[1], unit)}"
 
 
 def forest(plot: ForestPlot) -> Fragment:
     """Return the drawing and the table of its numbers. Only the first rows are drawn; the table has all of them."""
     rows, margin = plot.rows, plot.margin
-    reach = _reach(rows, margin)
+    # The scale goes a little further to either side of zero than anything drawn.
+    drawn_ends = [abs(end) for row in rows for end in (row.value or 0.0, *(row.interval or ()))]
+    reach: float = min(1.0, 1.12 * max([*drawn_ends, 1.5 * (margin or 0.0), 0.05]))
+    step = next((step for step in _STEPS if reach / step <= 4), _STEPS[-1])
+    ticks = [number * step for number in range(-int(reach / step), int(reach / step) + 1)]
 
     def at(share: float) -> float:
         part = min(1.0, max(-1.0, share / reach))
@@ -289,7 +290,7 @@ def forest(plot: ForestPlot) -> Fragment:
         "bottom": bottom,
         "zero": at(0.0),
         "margin": ends((-margin, margin)) if margin else [],
-        "ticks": [[at(share), _points(share) if share else "0"] for share in _forest_ticks(reach)],
+        "ticks": [[at(share), _points(share) if share else "0"] for share in ticks],
         "rows": [
             {
                 "label": visible(row.label, _FOREST_LABEL),
@@ -303,30 +304,11 @@ def forest(plot: ForestPlot) -> Fragment:
             for place, row in enumerate(drawn)
         ],
         "numbers": [
-            [
-                visible(row.label),
-                _points(row.value),
-                _points_between(row.interval),
-                _points_between(row.inner),
-                row.verdict,
-            ]
+            [visible(row.label), _points(row.value), *map(_points_between, (row.interval, row.inner)), row.verdict]
             for row in rows
         ],
     }
     return Fragment(package="bakeoff.report.render.html", template="forest.html", data=data)
-
-
-def _reach(rows: Sequence[Difference], margin: float | None) -> float:
-    """Return how far the scale goes to either side of zero: a little further than anything drawn."""
-    ends = [abs(end) for row in rows for end in (row.value or 0.0, *(row.interval or ()))]
-    furthest: float = max([*ends, 1.5 * (margin or 0.0), 0.05])
-    return min(1.0, 1.12 * furthest)
-
-
-def _forest_ticks(reach: float) -> list[float]:
-    step = next((step for step in _STEPS if reach / step <= 4), _STEPS[-1])
-    most = int(reach / step)
-    return [number * step for number in range(-most, most + 1)]
 
 
 def _kind(row: Difference) -> str:

@@ -1,16 +1,244 @@
-"""Write the index of a results folder: every subject of every run, their history, and two of them side by side."""
+"""Write the index of a results folder (every subject of every run, and their history) and its leaderboard.
 
-from collections.abc import Iterable, Sequence
+Summaries of runs are cached until their files change. The cache is not in the run folders: these are passed
+around, and their makers could put any numbers there.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from pydantic import ValidationError
+
+from bakeoff._kernel.environment import cache_folder
+from bakeoff._kernel.files import read_file
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
+from bakeoff._version import __version__
+from bakeoff.errors import BakeoffError
+from bakeoff.plan import Plan
 from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock, mark_of
+from bakeoff.report.formatting import cost, percent
+from bakeoff.report.leaderboard.description import describe_leaderboard
+from bakeoff.report.leaderboard.ranking import rank_results
 from bakeoff.report.output_files import PUBLIC
-from bakeoff.report.render.html.entries import IndexEntry, Unreadable
-from bakeoff.report.render.html.render import NAME, Page, ServedPages, chunk, datum_json, menu, write_page
-from bakeoff.report.summary import SubjectSummary
+from bakeoff.report.readers import Reader, RunFolderReader, Source, known_readers
+from bakeoff.report.render.html.render import (
+    NAME,
+    PAGE_NAME,
+    Page,
+    ServedPages,
+    chunk,
+    datum_json,
+    menu,
+    write_page,
+    write_report_page,
+)
+from bakeoff.report.render.html.run_data import State, read_plan, readable_errors
+from bakeoff.report.render.html.run_page import Parts, no_parts, write_run_page
+from bakeoff.report.summary import SubjectSummary, Summary, summarise
+from bakeoff.storage.journal import JournalMark, read_journal
+from bakeoff.storage.journal_lines import Damage
+from bakeoff.storage.run_folder import RunFolder, run_folders
+
+_SUMMARY, _PAGE = "summary", "page"  # the kinds of cached data
+
+
+class IndexEntry(FrozenModel):
+    """One run of the index."""
+
+    run: str
+    started: float | None
+    cases: str  # a fingerprint, because only scores over the same cases form a history
+    models: dict[str, str]  # by subject, if it names one
+    summary: Summary
+    damaged: int = 0  # lines of the journal that are left out
+    state: State = "incomplete"
+    page: str | None = None  # a link to the run's page, relative to the results folder
+
+
+class Unreadable(FrozenModel):
+    """A run folder that cannot be shown, with the reason."""
+
+    run: str
+    reason: str
+
+
+def read_entries(results: Path) -> Iterator[IndexEntry | Unreadable]:
+    """Yield every run of a results folder, oldest first."""
+    clean_up()
+    for folder in run_folders(results):
+        try:
+            entry = read_entry(folder)
+            if entry.page is not None and folder.path.parent.parent != results:  # an older place of runs
+                elsewhere = Path(os.path.relpath(folder.path.parent.parent, results)).as_posix()
+                entry = entry.model_copy(update={"page": f"{quote(elsewhere)}/{entry.page}"})
+            yield entry
+        except BakeoffError as error:
+            yield Unreadable(run=visible(folder.name), reason=visible(str(error), 500))
+
+
+def read_file_entries(results: Path, readers: tuple[Reader, ...] | None = None) -> Iterator[IndexEntry | Unreadable]:
+    """Yield every result file of a results folder, except those computed from a run of the same folder."""
+    readers = known_readers() if readers is None else readers
+    for path in sorted(results.glob("*.json")):
+        reader = next((reader for reader in readers if reader.recognises(path)), None)
+        if reader is None:
+            continue
+        try:
+            source = Source(path, reader)
+            if source.description.run is None or not (results / "runs" / source.description.run).is_dir():
+                yield _of_file(source)
+        except BakeoffError as error:
+            yield Unreadable(run=visible(path.name), reason=visible(str(error), 500))
+
+
+def _of_file(source: Source) -> IndexEntry:
+    records = list(source.records())
+    entry = _entry(
+        visible(source.path.name),
+        source.plan,
+        summarise(source.plan, records),
+        min((record.started for record in records), default=None),
+    )
+    page = source.path.with_suffix(".html")
+    return entry.model_copy(
+        update={"state": entry.summary.outcome, "page": quote(os.fsencode(page.name)) if page.is_file() else None}
+    )
+
+
+def _entry(run: str, plan: Plan, summary: Summary, started: float | None) -> IndexEntry:
+    named = {spec.name: spec.options.get("model") for spec in plan.subjects}
+    models = {name: model if isinstance(model, str) else json.dumps(model) for name, model in named.items() if model}
+    cases = fingerprint([(case.id, case.attempt_digest) for case in plan.cases])
+    return IndexEntry(run=run, started=started, cases=cases, models=models, summary=summary)
+
+
+def read_entry(folder: RunFolder) -> IndexEntry:
+    """Read a run from the cache if it has not changed, otherwise from its journal."""
+    with readable_errors(folder):
+        key = cache_key(folder)
+        try:
+            entry = IndexEntry.model_validate_json(load(folder, _SUMMARY, key) or b"")
+        except ValidationError:
+            entry = _fresh(folder, key)
+        running = folder.is_being_written()
+    state: State = "running" if running else entry.summary.outcome
+    page = f"runs/{quote(os.fsencode(folder.name))}/{PAGE_NAME}" if (folder.path / PAGE_NAME).is_file() else None
+    return entry.model_copy(update={"state": state, "page": page})
+
+
+def page_is_current(folder: RunFolder) -> bool:
+    """Tell whether the page beside the journal was made here from the present plan and journal."""
+    page = folder.path / PAGE_NAME
+    with readable_errors(folder):
+        return page.is_file() and load(folder, _PAGE, _page_key(cache_key(folder), page)) is not None
+
+
+def write_current_page(folder: RunFolder, *, parts: Parts = no_parts) -> Path:
+    """Write the page beside the journal and remember its input; later appends make it out of date."""
+    with readable_errors(folder):
+        before = cache_key(folder)
+    page = write_run_page(folder, parts=parts)
+    store(folder, _PAGE, _page_key(before, page), b"")
+    return page
+
+
+def _page_key(made_from: str, page: Path) -> str:
+    """Include the page itself in the key: a page that came with a folder was not made here."""
+    return fingerprint(made_from, file_state(page))
+
+
+def _fresh(folder: RunFolder, key: str) -> IndexEntry:
+    plan = read_plan(folder)
+    damaged: list[Damage] = []
+    summary = summarise(plan, folder.latest_records(plan, damaged))
+    entry = _entry(folder.label, plan, summary, _started(folder)).model_copy(update={"damaged": len(damaged)})
+    store(folder, _SUMMARY, key, entry.model_dump_json().encode(errors="replace"))
+    return entry
+
+
+def _started(folder: RunFolder) -> float | None:
+    """Return the time of the journal's first line."""
+    if not folder.started:
+        return None
+    first = next(iter(read_journal(folder.journal_file)), None)
+    time = first.facts.get("time") if isinstance(first, JournalMark) else None
+    return float(time) if isinstance(time, int | float) else None
+
+
+_FORMAT = 6
+_CACHE_FOLDER = "runs"
+_LONGEST = 1024 * 1024  # bytes of one entry
+_MOST = 64 * 1024 * 1024  # bytes of the whole cache
+_BLOCK = 4096
+
+
+def cache_key(folder: RunFolder) -> str:
+    """Return a key that changes whenever the plan, the journal, the labels or the pictures do."""
+    parts = folder.segment_files
+    files = (folder.plan_file, *parts, folder.journal_file, folder.seal_file, folder.labels_file, folder.pictures)
+    return fingerprint(_FORMAT, __version__, *map(file_state, files))
+
+
+def load(folder: RunFolder, what: str, key: str) -> bytes | None:
+    """Return the cached data of that key, or None."""
+    try:
+        found, _, data = read_file(cache_file(folder, what)).partition(b"\n")
+    except OSError:
+        return None
+    return data if found == key.encode() else None
+
+
+def store(folder: RunFolder, what: str, key: str, data: bytes) -> None:
+    """Store data. Errors are ignored: the data is then computed again each time."""
+    if len(data) > _LONGEST:
+        return
+    temporary = None
+    try:
+        place = cache_file(folder, what)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=".new-")
+        with os.fdopen(handle, "wb") as file:  # no fsync: it can be computed again
+            file.write(key.encode() + b"\n" + data)
+        Path(temporary).replace(place)
+    except OSError:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def cache_file(folder: RunFolder, what: str) -> Path:
+    """Return the place of the cached data of a run; the name is a hash of the run's path."""
+    name = hashlib.blake2b(os.fsencode(folder.path.resolve()), digest_size=16).hexdigest()
+    return cache_folder() / _CACHE_FOLDER / f"{name}.{what}"
+
+
+def clean_up(most: int = _MOST) -> None:
+    """Remove the oldest entries until the cache is small enough."""
+    with suppress(OSError):  # another process may clean_up at the same time
+        with os.scandir(cache_folder() / _CACHE_FOLDER) as entries:
+            found = [(entry.stat(), entry.path) for entry in entries]
+        room = most
+        for status, path in sorted(found, key=lambda one: one[0].st_mtime_ns, reverse=True):
+            room -= -(-status.st_size // _BLOCK) * _BLOCK
+            if room < 0:
+                Path(path).unlink(missing_ok=True)
+
+
+def file_state(file: Path) -> list[int] | None:
+    """Return size, time and inode of a file, which change with its content."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return [found.st_size, found.st_mtime_ns, found.st_ino]
+
 
 INDEX_NAME = "index.html"
 LEADERBOARD_NAME = "leaderboard.html"
@@ -36,6 +264,7 @@ def write_index(
         else:
             shown.add(entry)
     more = _unreadable(unreadable)
+    beside = path.with_name(LEADERBOARD_NAME)
     page = Page("index", "index.html", path, served)
     before, after = page.halves(
         title="Results · bakeoff",
@@ -43,18 +272,12 @@ def write_index(
         runs=len(shown.runs),
         rows=len(shown.rows),
         sections=more,
-        leaderboard=_leaderboard(path, served),
+        # The server makes a leaderboard; on disk it must be there.
+        leaderboard=served.leaderboard if served else LEADERBOARD_NAME if beside.is_file() else None,
     )
     data = {**shown.data(), "columns": [_column(column) for column in columns]}
     write_page(path, (before, chunk("index", data), *page.data(), after), mode=PUBLIC)
     return path
-
-
-def _leaderboard(index: Path, served: ServedPages | None) -> str | None:
-    """Return the link to the leaderboard: the server makes one, on disk it must be there."""
-    if served is not None:
-        return served.leaderboard
-    return LEADERBOARD_NAME if index.with_name(LEADERBOARD_NAME).is_file() else None
 
 
 def index_rows(entries: Iterable[IndexEntry], served: ServedPages) -> dict[str, Any]:
@@ -74,6 +297,7 @@ class _IndexRow:
         self.rows: list[dict[str, Any]] = []
 
     def add(self, entry: IndexEntry) -> None:
+        damage = f", {count_of(entry.damaged, 'damaged line')}" if entry.damaged else ""
         self.rows += [_row(len(self.runs), subject, entry) for subject in entry.summary.subjects]
         self.runs.append(
             {
@@ -83,16 +307,13 @@ class _IndexRow:
                 "started": entry.started,
                 "cases": entry.cases,
                 "page": f"{self._reports}{quote(entry.run)}" if self._reports else entry.page,
-                "size": f"{entry.summary.cases:,} × {entry.summary.rounds:,}{_damage(entry)}",
+                "size": f"{entry.summary.cases:,} × {entry.summary.rounds:,}{damage}",
             }
         )
 
     def data(self) -> dict[str, Any]:
+        """Return the columns as the scripts of the page read them."""
         return {"runs": _columns(self.runs, _RUN), "rows": _columns(self.rows, _ROW)}
-
-
-def _damage(entry: IndexEntry) -> str:
-    return f", {count_of(entry.damaged, 'damaged line')}" if entry.damaged else ""
 
 
 def _row(run: int, subject: SubjectSummary, entry: IndexEntry) -> dict[str, Any]:
@@ -137,3 +358,41 @@ def _unreadable(found: Sequence[Unreadable]) -> list[Section]:
     checked = not all(one.run.endswith(".json") for one in found)  # the command checks runs, not result files
     hint = (TextBlock("`bakeoff runs check` lists the problems of each run.", tone="muted"),) if checked else ()
     return [Section("unreadable", "Not shown", (table, *hint))]
+
+
+def write_leaderboard(results: Path, path: Path, *, served: ServedPages | None = None) -> Path:
+    """Rank the subjects of every readable run, and write the page."""
+    board = rank_results(Source(folder.path, RunFolderReader()) for folder in run_folders(results))
+    return write_report_page(path, describe_leaderboard(board), served=served)
+
+
+_MAX_HISTORY = 100  # scores of earlier runs that are returned
+
+
+def run_overviews(results: Path) -> list[dict[str, Any]]:
+    """Return one row for each run, oldest first, each with the earlier best scores of its plan over the same cases."""
+    histories: dict[tuple[str, str], list[float]] = {}
+    rows: list[dict[str, Any]] = []
+    for entry in read_entries(results):
+        if isinstance(entry, Unreadable):
+            blank = dict.fromkeys(("scored", "subjects", "best", "cost"), "")
+            rows.append({"run": entry.run, "state": f"unreadable: {entry.reason}", **blank, "history": []})
+            continue
+        best = max((subject.score for subject in entry.summary.judged if subject.score is not None), default=None)
+        history = histories.setdefault((entry.summary.name, entry.cases), [])
+        if best is not None:
+            history.append(best)
+        summary = entry.summary
+        rows.append(
+            {
+                "run": entry.run,
+                "state": entry.state,
+                "damaged": entry.damaged,
+                "scored": f"{sum(subject.scored for subject in summary.subjects)}/{summary.planned}",
+                "subjects": len(summary.subjects),
+                "best": percent(best),
+                "cost": cost(summary.spent.cost),
+                "history": history[-_MAX_HISTORY:],
+            }
+        )
+    return rows

@@ -55,7 +55,10 @@ _SCRIPTS: dict[PageKind, tuple[str, ...]] = {
 
 
 def write_report_page(path: Path, report: Report, *, served: "ServedPages | None" = None) -> Path:
-    """Write a report as a self-contained page."""
+    """Write a report as a self-contained page, which loads nothing and runs no script but its own.
+
+    Links to run folders are relative to `path`; pages that are `served` link to addresses instead.
+    """
     title = visible(words(report.title), _MAX_TITLE_LENGTH)
     page = Page("sections", "sections.html", path, served)
     before, after = page.halves(
@@ -258,6 +261,7 @@ class ChunkWriter:
         return self.number, len(self._items) - 1
 
     def close(self) -> None:
+        """Write the last chunk."""
         if not self._items:
             return
         self._file.write(_packed(f"{self._name}-{self.number}", f"[{','.join(self._items)}]"))

@@ -19,18 +19,18 @@ from bakeoff.errors import RunFolderError
 from bakeoff.models.estimate import simulate
 from bakeoff.models.prices import Price, split_costs
 from bakeoff.plan import Case, Plan
-from bakeoff.record import Record, Verdict
+from bakeoff.record import Record
 from bakeoff.report.judges.calibration import NO_LABELS, Judgements
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import failure_class, failure_message, normalised
+from bakeoff.report.run_records import CostsAndTimes
 from bakeoff.report.summary import RunTally, Summary, is_control
-from bakeoff.report.usage_intervals import CostsAndTimes
 from bakeoff.stats.cells import Cell
-from bakeoff.storage.damage_notes import note_damage
 from bakeoff.storage.journal import Entry, JournalMark
-from bakeoff.storage.journal_lines import Damage
+from bakeoff.storage.journal_lines import Damage, note_damage
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 MAX_TRIALS = 10_000_000
 """The largest plan that a page can show. A hostile plan could name more trials than fit in memory."""
@@ -54,6 +54,7 @@ class Bill:
 
     @property
     def total(self) -> float:
+        """Return the cost of all requests, as the price list gives it."""
         return self.input + self.output + self.cache_read + self.cache_write
 
     def add(self, record: Record, price: Price | None) -> None:
@@ -177,8 +178,9 @@ class RunData:
         self.judgements.add(record)
         self.bills[record.subject].add(record, self._price(record))
         self.costs_and_times.add(record)
-        if record.subject not in self.versions and (version := _version(record)):
-            self.versions[record.subject] = version
+        agent = record.transcript.metadata.get("agent") if record.transcript else None
+        if isinstance(agent, dict) and isinstance(version := agent.get("version"), str):
+            self.versions.setdefault(record.subject, version)
         if not record.verdict.ok and record.case in self._ruled:
             # Whether its case passed is known only when all rounds have been read.
             self._failures.append((index, record.model_copy(update={"transcript": None, "artefacts": {}})))
@@ -218,13 +220,6 @@ class RunData:
             except ValidationError:  # a subject may put anything there
                 self._prices[key] = None
         return self._prices[key]
-
-
-def _version(record: Record) -> str | None:
-    """Return the version that a command-line agent gave of itself."""
-    agent = record.transcript.metadata.get("agent") if record.transcript else None
-    version = agent.get("version") if isinstance(agent, dict) else None
-    return version if isinstance(version, str) else None
 
 
 def read_plan(folder: RunFolder) -> Plan:

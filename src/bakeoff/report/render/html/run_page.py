@@ -4,28 +4,34 @@ import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from math import isfinite
+from math import isfinite, isnan, nan
 from pathlib import Path
 from typing import Any, get_args
 
 from bakeoff._kernel.files import PRIVATE
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.plan import Case, SubjectSpec
-from bakeoff.record import Answers, Record, Verdict
+from bakeoff.record import Answers, Record
 from bakeoff.report.answer import answer
-from bakeoff.report.blocks import Datum, DoorParts, Mark, Matrix, MatrixCell, Section, mark_of
-from bakeoff.report.by_tag import tag_section, tags_of, useful_tags
-from bakeoff.report.compare.treatments import treatment_effects, treatment_section
+from bakeoff.report.blocks import Datum, DoorParts, Matrix, MatrixCell, mark_of
+from bakeoff.report.compare.within_run import (
+    describe_comparisons,
+    tag_section,
+    tags_of,
+    treatment_effects,
+    treatment_section,
+    useful_tags,
+)
 from bakeoff.report.formatting import cost, duration, token_count, utc
 from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
-from bakeoff.report.render.html.detail import case_detail, record_detail
-from bakeoff.report.render.html.pictures import NO_PICTURE, PagePictures
+from bakeoff.report.render.html.detail import NO_PICTURE, PagePictures, case_detail, record_detail
 from bakeoff.report.render.html.render import NAME, PAGE_NAME, ChunkWriter, Page, ServedPages, chunk, menu, write_page
 from bakeoff.report.render.html.run_data import CellCounts, RunData, Sink, read_run, read_source, readable_errors
-from bakeoff.report.render.html.run_sections import comparisons, costs, failures, overview, settings, tone_of, tradeoffs
+from bakeoff.report.render.html.run_sections import costs, failures, overview, settings, tone_of, tradeoffs
 from bakeoff.report.scores import best_first
 from bakeoff.storage.run_folder import RunFolder
+from bakeoff.verdict import Verdict
 
 DRAWN_CELLS = 2_000
 """The number of cells above which a matrix is drawn only where it is visible."""
@@ -36,13 +42,15 @@ MAX_LISTED = 20_000
 VERDICTS = tuple(Verdict)
 ANSWERS = get_args(Answers)
 _MAX_BADGES = 12
-_NONE = -1.0  # stands for no number in an array of floats
+_NUMBERS = ("trial", "verdict", "answers", "chunk", "place", "picture", "estimated")
+_AMOUNTS = ("score", "cost", "tokens", "seconds")
 _NO_REASON = "no scorer returned a number"
 
 Parts = Callable[[RunData], DoorParts]
 
 
 def no_parts(data: RunData) -> DoorParts:  # noqa: ARG001 - the signature that doors implement
+    """Add nothing to the page of a run."""
     return DoorParts()
 
 
@@ -51,18 +59,14 @@ class TrialTable:
 
     def __init__(self) -> None:
         self._found: Counter[bool] = Counter()  # trials, by whether they passed
-        self.trial = array("q")
-        self.verdict = array("b")
-        self.score = array("d")
-        self.seconds = array("d")
-        self.cost = array("d")
-        self.tokens = array("q")
-        self.chunk = array("l")
-        self.place = array("l")
-        self.answers = array("b")
-        self.picture = array("l")
-        self.estimated = array("b")
-        self.why: list[str] = []
+        self._numbers: dict[str, array[int]] = {name: array("q") for name in _NUMBERS}
+        self._amounts: dict[str, array[float]] = {name: array("d") for name in _AMOUNTS}  # NaN: unknown
+        self._why: list[str] = []
+
+    @property
+    def trials(self) -> "array[int]":
+        """Return the indices of the trials that are listed."""
+        return self._numbers["trial"]
 
     def has_room(self, record: Record) -> bool:
         """Count a trial that is to be listed. Return False if the page has too many of its kind already."""
@@ -72,7 +76,7 @@ class TrialTable:
     @property
     def left_out(self) -> int:
         """Return how many trials are recorded, but not listed."""
-        return self._found.total() - len(self.trial)
+        return self._found.total() - len(self.trials)
 
     def what_is_listed(self) -> str:
         """Say which trials the page lists, if it does not list all of them."""
@@ -84,31 +88,33 @@ class TrialTable:
             for ok, which in kinds
             if (found := self._found[ok])
         ]
-        return f"This page lists {len(self.trial):,} of {self._found.total():,} trials: {' and '.join(parts)}."
+        return f"This page lists {len(self.trials):,} of {self._found.total():,} trials: {' and '.join(parts)}."
 
     def add(self, trial: int, record: Record, chunk: int, place: int, picture: int = NO_PICTURE) -> None:
         value, spent = record.value, record.used
-        self.trial.append(trial)
-        self.verdict.append(VERDICTS.index(record.verdict))
-        self.score.append(_NONE if value is None else round(value, 4))
-        self.seconds.append(round(record.seconds, 4) if record.timed else _NONE)
-        self.cost.append(_NONE if spent.cost is None else spent.cost)
-        self.tokens.append(min(spent.tokens, 2**53) or int(_NONE))
-        self.chunk.append(chunk)
-        self.place.append(place)
-        self.answers.append(ANSWERS.index(record.answers))
-        self.picture.append(picture)
-        self.estimated.append(record.usage_is_estimated)
-        self.why.append("" if record.verdict.ok else visible(why(record) or _NO_REASON, 160))
+        kinds = VERDICTS.index(record.verdict), ANSWERS.index(record.answers)
+        numbers = (trial, *kinds, chunk, place, picture, record.usage_is_estimated)
+        amounts = (
+            None if value is None else round(value, 4),
+            spent.cost,
+            min(spent.tokens, 2**53) or None,
+            round(record.seconds, 4) if record.timed else None,
+        )
+        for number, column in zip(numbers, self._numbers.values(), strict=True):
+            column.append(number)
+        for amount, values in zip(amounts, self._amounts.values(), strict=True):
+            values.append(nan if amount is None else amount)
+        self._why.append("" if record.verdict.ok else visible(why(record) or _NO_REASON, 160))
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns in the order of the plan."""
-        order = sorted(range(len(self.trial)), key=self.trial.__getitem__)
-        plain = ("trial", "verdict", "chunk", "place", "answers", "picture", "estimated", "why")
-        unknown = ("score", "cost", "tokens", "seconds")
-        return {name: [getattr(self, name)[row] for row in order] for name in plain} | {
-            name: [None if (value := getattr(self, name)[row]) == _NONE else value for row in order] for name in unknown
-        }
+        order = sorted(range(len(self.trials)), key=self.trials.__getitem__)
+        plain: dict[str, Sequence[Any]] = {**self._numbers, "why": self._why}
+        found = {name: [column[row] for row in order] for name, column in plain.items()}
+        for name, values in self._amounts.items():
+            whole = int if name == "tokens" else float
+            found[name] = [None if isnan(value := values[row]) else whole(value) for row in order]
+        return found
 
 
 def write_run_page(
@@ -119,9 +125,19 @@ def write_run_page(
     served: ServedPages | None = None,
     cycle: int | None = None,
 ) -> Path:
-    """Write a run's page, by default beside its journal. Doors add parts made from the same data.
+    """Write a run's page and return its path, by default beside its journal.
 
-    A page with a `cycle` loads itself again after the next one (`write_cycle`).
+    The folder may be of a run that is still going on, damaged or hostile.
+
+    Args:
+        folder: the run.
+        path: where to write it.
+        parts: makes the sections that a door adds, from the same data.
+        served: the addresses of a server, if the page is not a file of its own.
+        cycle: the number of a watch; the page loads itself again after the next one (`write_cycle`).
+
+    Raises:
+        RunFolderError: the run cannot be shown; the message says why.
     """
     path = path or folder.path / PAGE_NAME
     return _write(folder, lambda sink: read_run(folder, sink), path, parts, served, cycle=cycle)
@@ -173,9 +189,11 @@ def _write(
 
 def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> dict[str, Any]:
     plan = run.plan
+    controls = {one.subject: one.control for one in run.summary.subjects}
+    tags = {tag: place for place, tag in enumerate(useful_tags(plan))}  # to filter by; cases name their places
     return {
         "subjects": [visible(spec.name, NAME) for spec in plan.subjects],
-        "marks": _marks(run),
+        "marks": [mark_of(spec.name, control=controls[spec.name]) for spec in plan.subjects],
         "best_first": _subject_order(run),
         "cases": [visible(case.id, NAME) for case in plan.cases],
         "rounds": plan.rounds,
@@ -183,7 +201,8 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
         "answer_kinds": ANSWERS,
         "case_scores": _case_scores(run),
         "case_verdicts": _case_verdicts(run) if run.summary.own_rules else None,
-        **_case_tags(run),
+        "tags": [visible(tag, NAME) for tag in tags],
+        "case_tags": [[tags[tag] for tag in tags_of(case) if tag in tags] for case in plan.cases] if tags else [],
         "case_chunk": [chunk for chunk, _ in places],
         "case_place": [place for _, place in places],
         "counts": run.counts.columns() if trials.left_out else None,
@@ -194,13 +213,22 @@ def _trials(run: RunData, trials: TrialTable, places: list[tuple[int, int]]) -> 
 
 def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, Any]:
     name = visible(run.plan.name, NAME)
-    before = _present(*of_door.first, overview(run), comparisons(run), _treatments(run), tradeoffs(run), _tags(run))
-    after = _present(failures(run), *of_door.after, costs(run))
+    cells_of = run.cells.__getitem__
+    compared = run.summary.comparisons
+    usual = (
+        overview(run),
+        None if compared is None else describe_comparisons(compared),
+        treatment_section(treatment_effects(run.plan, run.summary, cells_of)),
+        tradeoffs(run),
+        tag_section(run.plan, cells_of, [one.subject for one in run.summary.judged]),
+    )
+    before = [*of_door.first, *filter(None, usual)]
+    after = [failures(run), *of_door.after, *filter(None, [costs(run)])]
     return {
         "title": f"{name} · {visible(run.name, NAME)}",
         "heading": name,
         "state": run.state,
-        "headline": f"{of_door.verdict} {answer(run.summary, run.cells.__getitem__, run.judgements)}".lstrip(),
+        "headline": f"{of_door.verdict} {answer(run.summary, cells_of, run.judgements)}".lstrip(),
         "badges": [*_badges(run)][:_MAX_BADGES],
         "tiles": _tiles(run),
         "before": before,
@@ -216,14 +244,6 @@ def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, 
             {"id": "settings", "title": "Settings"},
         ],
     }
-
-
-def _present(*sections: Section | None) -> list[Section]:
-    return [section for section in sections if section]
-
-
-def _treatments(run: RunData) -> Section | None:
-    return treatment_section(treatment_effects(run.plan, run.summary, run.cells.__getitem__))
 
 
 def _badges(run: RunData) -> Iterator[str]:
@@ -248,17 +268,6 @@ def _servers(spec: SubjectSpec) -> Iterator[str]:
     yield from (name for name in named if isinstance(name, str))
     if any(isinstance(server, str) for server in servers):  # as typed: the name of the subject has shorter ones
         yield from spec.name.removesuffix(f" with {spec.treatment}").split(" + ")[1:]
-
-
-def _tags(run: RunData) -> Section | None:
-    return tag_section(run.plan, run.cells.__getitem__, [one.subject for one in run.summary.judged])
-
-
-def _case_tags(run: RunData) -> dict[str, Any]:
-    """Return the tags to filter by, and those of each case as places in that list."""
-    places = {tag: place for place, tag in enumerate(useful_tags(run.plan))}
-    found = [[places[tag] for tag in tags_of(case) if tag in places] for case in run.plan.cases] if places else []
-    return {"tags": [visible(tag, NAME) for tag in places], "case_tags": found}
 
 
 def _tiles(run: RunData) -> list[tuple[str, str, str]]:
@@ -296,7 +305,7 @@ def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
     if cells > DRAWN_CELLS:
         return None
     first: dict[int, int] = {}  # the first trial that is listed, by cell
-    for trial in trials.trial:
+    for trial in trials.trials:
         first[trial % cells] = min(trial, first.get(trial % cells, trial))
     scores, verdicts = _case_scores(run), _case_verdicts(run)
     drawn = [_cell(run.counts, at, first.get(at), scores[at], verdicts[at]) for at in range(cells)]
@@ -307,24 +316,18 @@ def _matrix(run: RunData, trials: TrialTable) -> Matrix | None:
     rows.sort(key=lambda row: all(cell is None or cell.tone in ("pass", "plain") for cell in _at(row[1], counts)))
     return Matrix(
         corner="Case",
-        columns=tuple(_head(name := plan.subjects[at].name, control=name not in judged) for at in order),
+        columns=tuple(
+            Datum(visible(name, NAME), tone="muted" if control else "plain", mark=mark_of(name, control=control))
+            for name in (plan.subjects[at].name for at in order)
+            for control in [name not in judged]
+        ),
         rows=tuple((name, _at(cells, order)) for name, cells in rows),
         caption="Score by case and subject",
     )
 
 
-def _head(subject: str, *, control: bool) -> Datum:
-    return Datum(visible(subject, NAME), tone="muted" if control else "plain", mark=mark_of(subject, control=control))
-
-
 def _at(cells: Sequence[MatrixCell | None], places: Sequence[int]) -> tuple[MatrixCell | None, ...]:
     return tuple(cells[place] for place in places)
-
-
-def _marks(run: RunData) -> list[Mark]:
-    """Return the mark of each subject, in the order of the plan."""
-    control = {one.subject: one.control for one in run.summary.subjects}
-    return [mark_of(spec.name, control=control[spec.name]) for spec in run.plan.subjects]
 
 
 def _subject_order(run: RunData) -> list[int]:

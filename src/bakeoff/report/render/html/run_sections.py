@@ -10,9 +10,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.models.prices import MILLION, Price, format_cost, format_mtok_cost
 from bakeoff.plan import Plan, ScorerSpec, SubjectSpec
-from bakeoff.record import Verdict
 from bakeoff.report.blocks import Block, Code, Column, Datum, Facts, Section, Table, TextBlock, Tone, Value, columns
-from bakeoff.report.compare.decisions import describe_comparisons
 from bakeoff.report.formatting import UNKNOWN, cost, shown, token_count
 from bakeoff.report.judges.calibration import calibration_table
 from bakeoff.report.render.html.drawing import moment
@@ -21,6 +19,7 @@ from bakeoff.report.render.html.run_data import Bill, FailureClass, FailureCount
 from bakeoff.report.run_summary import summary_table
 from bakeoff.report.scores import name_datum, tradeoff_plots
 from bakeoff.report.summary import SubjectSummary
+from bakeoff.verdict import Verdict
 
 _LONG_OPTIONS = 20_000
 _TONES: Mapping[Verdict, Tone] = {
@@ -39,19 +38,15 @@ _MAX_SESSIONS = 20
 
 
 def tone_of(verdict: Verdict) -> Tone:
+    """Return the tone in which a verdict is shown; lost trials share one."""
     return _TONES.get(verdict, "lost")
 
 
 def overview(data: RunData) -> Section:
+    """Show the scores with their intervals, those that labels correct, and what is wrong with the journal."""
     corrected = calibration_table(data.judgements.calibrations(), data.name)
     tables = (summary_table(data.summary), *([corrected] if corrected else []))
     return Section("overview", "Overview", (*_warnings(data), *tables))
-
-
-def comparisons(data: RunData) -> Section | None:
-    """Describe the comparisons of a run that ends when they are decided."""
-    compared = data.summary.comparisons
-    return None if compared is None else describe_comparisons(compared)
 
 
 def _warnings(data: RunData) -> list[Block]:
@@ -82,6 +77,7 @@ def tradeoffs(data: RunData) -> Section | None:
 
 
 def costs(data: RunData) -> Section | None:
+    """Show money and tokens by subject, and what a prompt cache would have saved; None if nothing was paid."""
     paid = [one for one in data.summary.subjects if one.spent.tokens or one.spent.cost is not None]
     if not paid:
         return None
@@ -172,6 +168,7 @@ def _failure_row(kind: FailureClass, count: FailureCount) -> tuple[Value, ...]:
 
 
 def settings(data: RunData) -> Section:
+    """Show the plan: cases, rounds, thresholds, the options of subjects and scorers, and when it ran."""
     plan = data.plan
     pairs = (
         ("Plan", visible(plan.name, NAME)),

@@ -1,0 +1,90 @@
+"""Find the runs of a configuration, and compare two of them: what changed in the servers, and what came of it."""
+
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from pathlib import Path
+from typing import NamedTuple
+
+from bakeoff._kernel.text import visible
+from bakeoff.doors.mcp.plan import DOOR, settings_of
+from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.mcp.changes import changes
+from bakeoff.mcp.snapshot import Snapshot
+from bakeoff.plan import Plan
+from bakeoff.report.compare.tool_versions import VersionReport, compare_versions
+from bakeoff.report.readers import Source, find_source
+from bakeoff.storage.run_folder import RunFolder, run_folders
+
+_MAX_RUNS = 50  # earlier runs to look through
+
+
+def last_two_runs(results: Path) -> tuple[Source, Source]:
+    """Return the newest run of an evaluation, and the one of the same configuration before it.
+
+    A damaged run among them could be one of the two, so others are not taken in its place.
+    """
+    found = _mcp_runs(reversed(run_folders(results)), skip_damaged=False)
+    newest = next(found, None)
+    if newest is None:
+        raise UsageError(f"{results} has no run of an MCP evaluation: make one with `bakeoff mcp evaluate`")
+    earlier = next((each.folder for each in found if each.file == newest.file), None)
+    if earlier is None:
+        raise UsageError(
+            f"{results} has only one run of {visible(newest.file, 200)}: change the server and run "
+            "`bakeoff mcp evaluate` again, or name two runs (`bakeoff runs` lists them)"
+        )
+    return _source(results, earlier), _source(results, newest.folder)
+
+
+def compare_servers(baseline: Source, candidate: Source) -> VersionReport:
+    """Compare the servers of two runs of an evaluation. Raise `UsageError` for a run of another kind."""
+    for source in (baseline, candidate):
+        if source.plan.door != DOOR:
+            raise UsageError(
+                f"{source.name} is not a run of an MCP evaluation: compare it with `bakeoff compare`, or name runs of "
+                "`bakeoff mcp evaluate`"
+            )
+    before, after = (Snapshot.of_tools(settings_of(source.plan).tools) for source in (baseline, candidate))
+    return compare_versions(baseline, candidate, changes(before, after))
+
+
+def compare_with_run_before(folder: RunFolder, plan: Plan) -> VersionReport | None:
+    """Compare a run with the one of the same configuration before it, if the tools have changed since."""
+    settings, results = settings_of(plan), folder.path.parent.parent
+    older = list(takewhile(lambda each: each.path != folder.path, run_folders(results)))
+    runs = _mcp_runs(older[: -_MAX_RUNS - 1 : -1])
+    before = next((each.folder for each in runs if each.file == settings.file), None)
+    try:
+        if before is None or settings_of(before.read_plan()).tools_hash == settings.tools_hash:
+            return None
+        return compare_servers(_source(results, before), _source(results, folder))
+    except BakeoffError:  # the page of a run does not depend on another run
+        return None
+
+
+def newest_run(results: Path, file: str) -> RunFolder | None:
+    """Return the newest run of a configuration among the last ones."""
+    runs = _mcp_runs(run_folders(results)[: -_MAX_RUNS - 1 : -1])
+    return next((each.folder for each in runs if each.file == file), None)
+
+
+class _McpRun(NamedTuple):
+    folder: RunFolder
+    file: str
+
+
+def _mcp_runs(folders: Iterable[RunFolder], *, skip_damaged: bool = True) -> Iterator[_McpRun]:
+    """Yield the runs of evaluations. Damaged ones are skipped, or raise `UsageError`."""
+    for folder in folders:
+        try:
+            plan = folder.read_plan()
+            if plan.door == DOOR:
+                yield _McpRun(folder, settings_of(plan).file)
+        except BakeoffError as error:
+            if not skip_damaged:
+                way_out = f"name two others, or remove the folder {folder.path}"
+                raise UsageError(f"one of the last runs is damaged: {error}; {way_out}") from error
+
+
+def _source(results: Path, folder: RunFolder) -> Source:
+    return find_source(results, str(folder.path))

@@ -1,1 +1,0 @@
-"""Keep what servers offer in a file, and tell what changed."""

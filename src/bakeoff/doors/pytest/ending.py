@@ -1,0 +1,258 @@
+"""Print evals on the terminal; at the end of a session, judge the gates, write the requested files and sum up."""
+
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bakeoff._kernel.text import count_of, visible, without_command
+from bakeoff.doors.pytest.options import results_folder
+from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.report.lines import block_lines
+from bakeoff.report.outcome_lines import colour_of, item_line, tool_lines
+from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.output_files import refuse_unwritable
+from bakeoff.report.suite_blocks import WORST, gate_word, not_passed, step_blocks, summary_blocks
+from bakeoff.report.suites import SuitesSummary, SuiteTallies, file_part, summary_of, why_not
+
+if TYPE_CHECKING:
+    from bakeoff.doors.pytest.until_decided import SessionDecisions
+    from bakeoff.report.suite_gates import SuiteGates
+
+Places = Mapping[str, tuple[Path, int | None]]
+"""File and line, counted from 0, of tests by their node ids."""
+
+_MANY_WORST = 10  # cases of a suite that -v names
+_NOTHING_TO_COMPARE = (
+    "--eval-until-decided found nothing to compare: it compares the sets of parameters of a suite (parametrize), or "
+    "the suites that --eval-baseline has too"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedFiles:
+    """The reports and gates that the command line asks for."""
+
+    json: Path | None = None
+    html: Path | None = None
+    junit: bool = False
+    gates: "SuiteGates | None" = None
+    decisions: "SessionDecisions | None" = None  # of a session that ends when its evals are decided
+    cycle: int | None = None  # of `--eval-watch`
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """The result of a session."""
+
+    summary: SuitesSummary
+    forgives: bool  # a pass rate was requested and reached, so that it allows single misses
+    notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # files that could not be written
+    annotations: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether a gate failed or is undecided, or a file could not be written."""
+        return bool(self.problems) or not all(gate.met for gate in self.summary.gates)
+
+
+def read_options(config: pytest.Config) -> RequestedFiles:
+    """Read the options. Raise pytest.UsageError, before a test runs, for what cannot work."""
+    from bakeoff.report.eval_file import read_eval_file
+    from bakeoff.report.gates import NONE_ALLOWED
+    from bakeoff.report.suite_gates import SuiteGates
+
+    option, decisions = config.option, None
+    try:
+        for name in ("--eval-json", "--eval-html", "--eval-baseline"):
+            _refuse_misleading(config, name)
+        for name, path in (("--eval-json", option.eval_json), ("--eval-html", option.eval_html)):
+            if path is not None:
+                refuse_unwritable(name, path)
+        if option.eval_junit and not getattr(option, "xmlpath", None):
+            raise UsageError("--eval-junit adds scores to the file of --junitxml: name one with --junitxml=FILE")
+        before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline).outcomes
+    except BakeoffError as error:
+        raise pytest.UsageError(str(error)) from error
+    gates = SuiteGates(
+        option.eval_min_pass_rate,
+        option.eval_min_score,
+        before,
+        margin=option.eval_margin,
+        undecidable=option.eval_undecidable,
+        labelled=results_folder(config) if option.eval_require_calibrated_judge else None,
+        allowed=option.eval_allow_undecided or NONE_ALLOWED,
+    )
+    if option.eval_until_decided:
+        from bakeoff.doors.pytest.until_decided import register
+
+        decisions = register(config, before)
+    watch = config.pluginmanager.getplugin("bakeoff-watch")
+    number = None if watch is None else watch.number
+    return RequestedFiles(option.eval_json, option.eval_html, option.eval_junit, gates, decisions, number)
+
+
+def _refuse_misleading(config: pytest.Config, name: str) -> None:
+    """Refuse a file after a space that has led pytest to the configuration of another folder, or to none.
+
+    pytest looks for its configuration before it knows our options, beside everything that looks like a path of tests.
+    """
+    given, folder = config.invocation_params.args, config.invocation_params.dir
+    chosen = config.option.rootdir or config.option.inifilename or config.args_source is config.ArgsSource.ARGS
+    if chosen or name not in given[:-1]:
+        return
+    path = folder / given[list(map(str, given)).index(name) + 1]
+    if path.exists() and not path.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"{name} {path}: pytest has taken this for a path of tests, and looked for its configuration there "
+            f"(rootdir {config.rootpath}): write {name}={path}"
+        )
+
+
+def end(
+    requested: RequestedFiles,
+    tallies: SuiteTallies,
+    outcomes: Iterable[EvalOutcome],
+    *,
+    stopped: bool,
+    places: Places,
+    environment: Mapping[str, str] = os.environ,
+) -> SessionEnd:
+    """Judge, then write: a file that cannot be written does not change the verdict.
+
+    Args:
+        requested: the files and gates that the command line asks for.
+        tallies: the counts of the session so far.
+        outcomes: all outcomes; they may be iterated several times.
+        stopped: whether something was not run or not read, so that no gate passes.
+        places: where the tests that failed are, for annotations.
+        environment: the variables that GitHub sets, and those that hold secrets.
+    """
+    summary = summary_of(tallies, complete=not stopped)
+    notes: list[str] = []
+    problems: list[str] = []
+    if (decisions := requested.decisions) is not None:
+        summary = replace(summary, comparisons=decisions.followed.comparisons())
+        notes += [_NOTHING_TO_COMPARE] * (summary.comparisons is None and bool(summary.suites))
+    if requested.gates is not None:
+        from bakeoff.report.suite_gates import judge_gates
+
+        gates = replace(requested.gates, decided=decisions.followed.against_baseline() if decisions else {})
+        summary = replace(summary, gates=judge_gates(gates, outcomes, summary))
+    on_github = environment.get("GITHUB_ACTIONS") == "true"
+    told: tuple[str, ...] = ()
+    if requested.json is not None or requested.html is not None or on_github:
+        from bakeoff.report.suite_files import OutcomeRedactor
+
+        redact = OutcomeRedactor(environment)
+        for write in _files(requested, summary, outcomes, redact, environment if on_github else {}):
+            try:
+                notes.append(write())
+            except (BakeoffError, OSError) as error:
+                problems.append(str(error))
+        told = tuple(_annotations(summary, redact, places, environment)) if on_github else ()
+    forgives = any(gate.option.endswith("min-pass-rate") and gate.met for gate in summary.gates)
+    return SessionEnd(summary, forgives, tuple(filter(None, notes)), tuple(problems), told)
+
+
+def _files(
+    requested: RequestedFiles,
+    summary: SuitesSummary,
+    outcomes: Iterable[EvalOutcome],
+    redact: Callable[[EvalOutcome], EvalOutcome],
+    github: Mapping[str, str],
+) -> Iterator[Callable[[], str]]:
+    """Yield a function for each file to write, which returns a note about it."""
+    from bakeoff.report.exports.ci import SUMMARY_FILE, write_step_summary
+    from bakeoff.report.suite_files import write_html, write_json
+
+    if (target := requested.json) is not None:
+        yield lambda: write_json(outcomes, summary, target, redact)
+    if (page := requested.html) is not None:
+        yield lambda: write_html(list(map(redact, outcomes)), summary, page, requested.cycle)
+    if github.get(SUMMARY_FILE):
+
+        def write_step() -> str:
+            blocks = step_blocks(summary, list(map(redact, not_passed(summary))))
+            write_step_summary(list(blocks), io.StringIO(), github)
+            return ""
+
+        yield write_step
+
+
+def _annotations(
+    summary: SuitesSummary,
+    redact: Callable[[EvalOutcome], EvalOutcome],
+    places: Places,
+    environment: Mapping[str, str],
+) -> Iterator[str]:
+    """Yield an error for each eval that missed its threshold, and a warning for each that could not be judged.
+
+    A notice counts those that have no annotation.
+    """
+    from bakeoff.report.exports.ci import MAX_ANNOTATIONS, command
+
+    left_out = summary.numbers.failed + summary.numbers.undecided
+    start = environment.get("GITHUB_WORKSPACE") or Path.cwd()  # GitHub's paths are relative to the repository
+    for level, outcomes in (("error", summary.tallies.missed), ("warning", summary.tallies.unjudged)):
+        for outcome in map(redact, outcomes[:MAX_ANNOTATIONS]):
+            left_out -= 1
+            path, line = places.get(outcome.nodeid, (Path(file_part(outcome.nodeid)), None))
+            score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
+            wanted = "" if outcome.threshold is None else f", threshold {outcome.threshold:g}"
+            text = f"{score}{wanted}: {why_not(outcome)}"
+            file = str(path.relative_to(start) if path.is_relative_to(start) else path)
+            yield command(level, outcome.nodeid, text, file=file, line=None if line is None else line + 1)
+    if left_out > 0:
+        yield command("notice", "bakeoff", f"{left_out} more evals did not pass; the summary counts them")
+
+
+def print_ending(terminal: pytest.TerminalReporter, ending: SessionEnd, *, verbosity: int, forgiven: int = 0) -> None:
+    """Print the summary, the gates and the files written; `forgiven` counts misses that the pass rate allows."""
+    writer = terminal.config.get_terminal_writer()
+    worst = 0 if verbosity < 0 else WORST if verbosity == 0 else _MANY_WORST
+    terminal.section("evals", "-" if verbosity < 0 else "=")
+    blocks = list(summary_blocks(replace(ending.summary, gates=()), worst=worst))
+    for line in block_lines(blocks, writer.fullwidth, coloured=writer.hasmarkup):
+        terminal.line(without_command(line))
+    for gate in ending.summary.gates:
+        colour = "yellow" if gate.met is None else "green" if gate.met else "red"
+        sentence = f"{gate.option} {gate_word(gate.met)}: {visible(gate.sentence, 2000)}"
+        terminal.line(without_command(sentence), **{colour: True})
+    if forgiven:
+        missed = count_of(forgiven, "eval missed its threshold", "evals missed their thresholds")
+        terminal.line(f"{missed}, which the pass rate allows: pytest exits with 0", green=True)
+    for note in ending.notes:
+        terminal.line(without_command(visible(note, 1000)))
+    for problem in ending.problems:
+        terminal.line(without_command(f"error: {visible(problem, 1000)}"), red=True)
+    for annotation in ending.annotations:
+        terminal.line(annotation)
+
+
+def print_item(terminal: pytest.TerminalReporter, report: pytest.TestReport, outcomes: Sequence[EvalOutcome]) -> None:
+    """Print `path::test[case] 0.82 42ms` on a line of its own, whatever dots come before and after it."""
+    writer = terminal._tw
+    name, rest = item_line(report.nodeid, "" if report.passed else "FAILED", outcomes, _width(terminal))
+    if writer.width_of_current_line:
+        writer.line()
+    writer.write(f"{name} ")
+    writer.line(rest, **{colour_of(outcomes): True})
+
+
+def print_tools(terminal: pytest.TerminalReporter, outcomes: Sequence[EvalOutcome]) -> None:
+    """Print tool calls under the line that pytest has begun and not ended yet."""
+    writer = terminal._tw
+    for line, wrong in tool_lines(outcomes, _width(terminal)):
+        writer.line()
+        writer.write(line, red=wrong, light=not wrong)
+
+
+def _width(terminal: pytest.TerminalReporter) -> int | None:
+    """Return the columns that a line may have; None if nobody watches: output for programs is never cut."""
+    return terminal._tw.fullwidth - 1 if terminal.isatty else None

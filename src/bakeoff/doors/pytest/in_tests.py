@@ -1,0 +1,400 @@
+"""Evals inside of ordinary tests: `to_eval`, `run_eval`, and what a test logs.
+
+The scores that a test logs are those of its eval. Its asserts decide whether it passes, so the threshold is 0: a test
+that raises has failed and counts as 0, whatever it logged before. Without a score, a test that passes counts as 1.
+"""
+
+import inspect
+import sys
+import time
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import pytest
+from pydantic import JsonValue
+
+from bakeoff._kernel.json import as_json, clean
+from bakeoff._kernel.text import escaped
+from bakeoff.doors.pytest.adapters import Errors, EvalSubject, ReadyOutput, call_with_row, transcript_of
+from bakeoff.doors.pytest.gather import LOGGED, RUNNING, EvalFailed, gathering, report
+from bakeoff.doors.pytest.loops import on_asyncio
+from bakeoff.doors.pytest.options import name_of_test
+from bakeoff.doors.pytest.parallel import EMPTY_PLAN, SuiteTrials
+from bakeoff.doors.pytest.rows import EvalRow
+from bakeoff.doors.pytest.session import session_of
+from bakeoff.doors.pytest.suite import SettingOptions, check_scorers, settings_of
+from bakeoff.engine.trial import as_score
+from bakeoff.errors import UsageError
+from bakeoff.plan import Case, Gate, PassRule
+from bakeoff.protocols import Subject
+from bakeoff.record import Failure, Phase, Record, Score, ToolCall, Transcript, Usage
+from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.scorers.adapters import ScorerLike
+
+Result = TypeVar("Result")
+
+
+class Evaluation(Coroutine[Any, Any, Result], Generic[Result]):
+    """An eval that was called and is to be awaited. It knows whether anyone did.
+
+    Args:
+        coroutine: the eval itself.
+        way_out: how the call is written right, for an error.
+        caller: how many frames the test is away.
+    """
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Result], way_out: str, caller: int = 2) -> None:
+        frame = sys._getframe(caller)
+        self._place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        self._way_out = way_out
+        self._coroutine = coroutine
+        self._started = False
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        self._started = True
+        return self._coroutine.__await__()
+
+    def send(self, value: Any) -> Any:
+        self._started = True
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._started = True
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    def abandon(self) -> str | None:
+        """Close the eval if nobody has started it, and say so."""
+        if self._started:
+            return None
+        self._coroutine.close()
+        return f"{self._place}: this eval was called and never awaited: {self._way_out}"
+
+
+@dataclass(slots=True)
+class Evaluations:
+    """The evals that a test has called."""
+
+    _made: list[Evaluation[Any]] = field(default_factory=list)
+
+    def add(self, evaluation: Evaluation[Result]) -> Evaluation[Result]:
+        self._made.append(evaluation)
+        return evaluation
+
+    def forget(self) -> list[str]:
+        """Return a sentence for each eval that nobody has awaited, and forget all."""
+        made, self._made = self._made, []
+        return [said for one in made if (said := one.abandon()) is not None]
+
+
+def _outcome(
+    config: pytest.Config, nodeid: str, name: str, row: EvalRow, rule: PassRule, records: Sequence[Record]
+) -> EvalOutcome:
+    """Return the outcome of an eval in the test with this node id and name."""
+    return EvalOutcome(
+        nodeid=nodeid,
+        suite=name,
+        case=str(row.values.get("name", name)),
+        input=row.shown_input,
+        expected=row.expected,
+        rule=rule,
+        subject=session_of(config).subject_to_tell(""),
+    ).judged(records)
+
+
+_NOT_GIVEN: Any = object()
+_WAY_OUT = "write `await to_eval(…)`, or `to_eval.sync(…)` in a test that is not async"
+
+
+@dataclass(slots=True)
+class ToEval:
+    """The value of the fixture `to_eval`."""
+
+    _config: pytest.Config
+    _nodeid: str
+    _name: str
+    _calls: int = 0
+    made: Evaluations = field(default_factory=Evaluations)
+
+    def __call__(
+        self,
+        input: Any,
+        *,
+        task: Callable[..., Any] | None = None,
+        output: Any = _NOT_GIVEN,
+        scorer: ScorerLike | None = None,
+        scorers: Iterable[ScorerLike] = (),
+        threshold: float | None = 1.0,
+        gate: Gate = "mean",
+        rounds: int | None = None,
+        timeout: float | None = 60.0,
+        null_as_zero: bool = False,
+        **row: Any,
+    ) -> Evaluation[EvalOutcome]:
+        """Score what a task returns for an input, or an output that exists already. A low score fails the test.
+
+        Args:
+            input: the input of the task.
+            task: the function to call; either this or `output` is given.
+            output: the output to score.
+            scorer: a scorer, besides those of `scorers`.
+            threshold, gate, rounds, timeout, null_as_zero: as for `eval_suite`.
+            row: everything else (`expected`, `expected_tools`, …) is given to the task and the scorers.
+        """
+        options: SettingOptions = {
+            "threshold": threshold,
+            "gate": gate,
+            "rounds": rounds,
+            "timeout": timeout,
+            "null_as_zero": null_as_zero,
+        }
+        _refuse_misspelt(row, options)
+        given = [*([scorer] if scorer is not None else []), *scorers]
+        evaluated = self._evaluated({"input": input, **row}, task, output, given, options)
+        return self.made.add(Evaluation(evaluated, _WAY_OUT))
+
+    async def _evaluated(
+        self,
+        row: dict[str, Any],
+        task: Callable[..., Any] | None,
+        output: Any,
+        scorers: Iterable[ScorerLike],
+        options: SettingOptions,
+    ) -> EvalOutcome:
+        __tracebackhide__ = True
+        session = session_of(self._config)  # also starts replay
+        settings = settings_of("to_eval", **options)
+        case = EvalRow("", clean(row))
+        errors: Errors = {}
+        self._calls += 1
+        case_id = escaped(self._nodeid if self._calls == 1 else f"{self._nodeid} #{self._calls}")
+        subject = _subject(case, task, output, errors)
+        given = check_scorers("to_eval", scorers)
+        trials = session.trials({case_id: case}, subject, session.subjects[""], given, settings)
+        records = await session.records(trials)
+        outcome = _outcome(self._config, self._nodeid, self._name, case, settings.rule, records)
+        report(self._config, outcome, {round_: error for (_, round_), error in errors.items()})
+        return outcome
+
+    def sync(self, input: Any, **given: Any) -> EvalOutcome:
+        """Do the same in a test that is not async."""
+        __tracebackhide__ = True
+        return session_of(self._config).loop.result(self(input, **given))
+
+
+def _refuse_misspelt(row: Iterable[str], options: Iterable[str]) -> None:
+    """Refuse a name that is nearly an option: as a part of the row, it would change nothing."""
+    for name in row:
+        if near := get_close_matches(name, [*options, "scorer", "scorers", "output"], n=1, cutoff=0.85):
+            raise UsageError(f"to_eval: {name!r} is no option: did you mean {near[0]!r}?")
+
+
+def _subject(row: EvalRow, task: Callable[..., Any] | None, output: Any, errors: Errors) -> Subject:
+    __tracebackhide__ = True
+    if (task is None) == (output is _NOT_GIVEN):
+        raise UsageError("to_eval: give either a `task` or an `output`")
+    if task is None:
+        return ReadyOutput(output)
+    if not on_asyncio() and inspect.iscoroutinefunction(task):
+        raise UsageError("to_eval: an async task needs asyncio, which does not run here: give `output=await …`")
+    return EvalSubject(lambda _: call_with_row(task, row), errors)
+
+
+_FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
+_BY_THE_TEST = PassRule(threshold=0.0)
+_LONGEST = 2000
+
+
+@dataclass(slots=True)
+class TestLog:
+    """Hold the input, outputs and scores that one test has logged so far."""
+
+    __test__ = False  # keep pytest from collecting it
+
+    started: float = field(default_factory=time.time)
+    row: dict[str, Any] = field(default_factory=dict)
+    transcript: Transcript = field(default_factory=Transcript)
+    scores: dict[str, Score] = field(default_factory=dict)
+
+
+def log_input(input: Any, **row: Any) -> None:
+    """Log the input of the test that runs, and what else belongs to its case, such as `expected`."""
+    _log("log_input").row = {"input": input, **row}
+
+
+def log_output(output: Any) -> None:
+    """Log the output of the application: text, data, a `TaskResult`, or the result object of a known SDK."""
+    _log("log_output").transcript = transcript_of(output)
+
+
+def log_score(name: str, value: float | bool | None, reason: str = "", **metadata: Any) -> None:
+    """Log a score from 0 to 1 for the test that runs. A second score of the same name replaces the first.
+
+    Args:
+        name: the name of the score in every report.
+        value: the score; None is unscored, and left out of the mean.
+        reason: why, for those who read the report.
+        metadata: anything else that is to be kept with the score.
+    """
+    log = _log("log_score")
+    score = as_score(name, value)
+    kept: Mapping[str, Any] = {key: as_json(each) for key, each in metadata.items()}
+    log.scores[name] = score.model_copy(update={"reason": reason or score.reason, "metadata": kept})
+
+
+def _log(function: str) -> TestLog:
+    item = RUNNING[-1] if RUNNING else None
+    if item is None:
+        raise UsageError(f"{function}: no test is running: call it in a test or in code that a test calls")
+    if hasattr(item, "group"):
+        raise UsageError(f"{function}: {item.nodeid} is a case of a suite, whose scorers score what it returns")
+    if (log := item.stash.get(LOGGED, None)) is None:
+        log = item.stash[LOGGED] = TestLog()
+    assert isinstance(log, TestLog)
+    return log
+
+
+def add_logged(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Add the eval of a test that has logged something, once the test has run."""
+    log = item.stash[LOGGED]
+    del item.stash[LOGGED]  # the test may be run again
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, _FOR_PYTEST) or (error is not None and item.get_closest_marker("xfail")):
+        return
+    gathered = gathering(item.config)
+    others = gathered.has(item.nodeid)
+    if others and not log.scores and (error is None or isinstance(error, EvalFailed)):
+        return  # evals of the test have said everything
+    row = EvalRow("", log.row)
+    case = Case(id=escaped(item.nodeid) + (" log" if others else ""), prompt=row.shown_input, expected=row.expected)
+    failure = error and Failure(kind="subject", type=type(error).__name__, message=str(error)[:_LONGEST])
+    scores = tuple(log.scores.values())
+    if not failure and not any(score.value is not None for score in scores):
+        scores += (Score(name="asserts", value=1.0, reason="the test passed"),)
+    record = Record(
+        **EMPTY_PLAN.trial_of(case, session_of(item.config).subjects[""], 0, 0).identity,
+        started=log.started,
+        threshold=_BY_THE_TEST.threshold,
+        attempt=Phase(seconds=call.duration, failure=failure),
+        transcript=log.transcript,
+        scores=scores,
+        spent=log.transcript.usage,
+    )
+    gathered.add(item.nodeid, _outcome(item.config, item.nodeid, name_of_test(item), row, _BY_THE_TEST, [record]))
+
+
+_WAY_OUT_OF_RUN = "write `await run_eval(…)`, or `run_eval.sync(…)` in a test that is not async"
+_WAY_OUT_OF_JUDGE = "write `await result.judge(…)`, or `result.judge_sync(…)` in a test that is not async"
+
+
+@dataclass(slots=True)
+class RunEval:
+    """The value of the fixture `run_eval`."""
+
+    _config: pytest.Config
+    _nodeid: str
+    _name: str
+    _calls: int = 0
+    made: Evaluations = field(default_factory=Evaluations)
+
+    def __call__(
+        self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any
+    ) -> Evaluation["EvalRun"]:
+        """Call a task as a suite does and return what it did. An error of the task fails the test at this line.
+
+        Args:
+            input: the input of the task.
+            task: the function to call, sync or async.
+            timeout: seconds for the task, and for each judge; None for no limit.
+            row: everything else (`expected`, …) is given to the judges, and to the task if it has parameters for it.
+        """
+        return self.made.add(Evaluation(self._run({"input": input, **row}, task, timeout), _WAY_OUT_OF_RUN))
+
+    async def _run(self, row: dict[str, Any], task: Callable[..., Any], timeout: float | None) -> "EvalRun":
+        __tracebackhide__ = True
+        session = session_of(self._config)  # also starts replay
+        case = EvalRow("", clean(row))
+        log_input(**{str(name): value for name, value in case.values.items()})
+        self._calls += 1
+        case_id = escaped(f"{self._nodeid} run {self._calls}")
+        errors: Errors = {}
+        subject = EvalSubject(lambda _: call_with_row(task, case), errors)
+        settings = settings_of("run_eval", timeout=timeout, rounds=1, threshold=None)
+        trials = session.trials({case_id: case}, subject, session.subjects[""], (), settings)
+        (record,) = await session.records(replace(trials, rounds=1))
+        if record.transcript is not None:
+            _log("run_eval").transcript = record.transcript
+        run = EvalRun(self, case, case_id, trials, record)
+        if record.failure is not None and record.failure.kind != "subject":
+            report(self._config, run.outcome([record]), {})  # raises: it took too long, or a provider failed
+        if errors:
+            raise next(iter(errors.values()))
+        return run
+
+    def sync(self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any) -> "EvalRun":
+        """Do the same in a test that is not async."""
+        __tracebackhide__ = True
+        return session_of(self._config).loop.result(self(input, task=task, timeout=timeout, **row))
+
+
+@dataclass(frozen=True, slots=True)
+class EvalRun:
+    """Hold one call of a task: its output, its tool calls and its scores."""
+
+    _by: RunEval
+    _row: EvalRow
+    _case_id: str
+    _trials: SuiteTrials
+    record: Record
+
+    @property
+    def transcript(self) -> Transcript:
+        assert self.record.transcript is not None  # a run without one has raised
+        return self.record.transcript
+
+    @property
+    def output(self) -> JsonValue:
+        return self.transcript.output
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return self.transcript.tool_calls
+
+    @property
+    def usage(self) -> Usage:
+        return self.record.spent
+
+    @property
+    def seconds(self) -> float:
+        return self.record.attempt.working_seconds if self.record.attempt else 0.0
+
+    def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> Evaluation[EvalOutcome]:
+        """Score the run without calling the task again. A score below the threshold fails the test at this line."""
+        return self._by.made.add(Evaluation(self._judged(scorers, threshold), _WAY_OUT_OF_JUDGE))
+
+    async def _judged(self, scorers: Sequence[ScorerLike], threshold: float | None) -> EvalOutcome:
+        __tracebackhide__ = True
+        settings = settings_of("judge", threshold=threshold)
+        given = check_scorers("judge", scorers)
+        session = session_of(self._by._config)
+        trials = session.trials({self._case_id: self._row}, self._trials.subject, self._trials.spec, given, settings)
+        settings = replace(settings, timeout=self._trials.settings.timeout)
+        records = await session.records(replace(trials, rounds=1, settings=settings, prior=self.record))
+        outcome = self.outcome(records, threshold)
+        report(self._by._config, outcome, {})
+        return outcome
+
+    def judge_sync(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> EvalOutcome:
+        """Do the same in a test that is not async."""
+        __tracebackhide__ = True
+        return session_of(self._by._config).loop.result(self.judge(*scorers, threshold=threshold))
+
+    def outcome(self, records: list[Record], threshold: float | None = 1.0) -> EvalOutcome:
+        """Return the outcome of the run with these records of it."""
+        by, rule = self._by, settings_of("judge", threshold=threshold).rule
+        return _outcome(by._config, by._nodeid, by._name, self._row, rule, records)

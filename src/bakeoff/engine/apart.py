@@ -1,0 +1,191 @@
+"""Notice code that blocks the event loop that all cases share, and give the lost time back to the other cases."""
+
+import asyncio
+import contextvars
+import inspect
+import sys
+import sysconfig
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import bakeoff
+from bakeoff._kernel.clock import RUNNING, Clock
+from bakeoff._kernel.threads import carried, in_daemon_thread, is_async
+
+GRACE_SECONDS = 2.0  # for a case to clean up after it was cancelled
+IGNORED = "it ignored its cancellation, and goes on in the background"
+
+_RUNNING: dict["asyncio.Task[Any]", Clock] = {}
+_ABANDONED: set["asyncio.Task[Any]"] = set()  # a loop holds its tasks only weakly
+
+
+async def call_apart(function: "partial[Any]", clock: Clock) -> Any:
+    """Return the result of the user's function: a sync one runs in a thread, and what is async in a task of its own."""
+    if is_async(function.func):
+        return await in_own_task(function, clock)
+    result = await in_daemon_thread(function)
+    return await in_own_task(lambda: result, clock) if inspect.isawaitable(result) else result
+
+
+async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> Any:
+    """Return the result of an async function. The clock of its case is told if it goes on after it was given up."""
+    task = asyncio.get_running_loop().create_task(_settled(function), context=contextvars.copy_context())
+    _RUNNING[task] = clock
+    try:
+        await _ended(task)
+        result, error = task.result()
+        if error is not None:
+            raise carried(error) if isinstance(error, asyncio.CancelledError) else error
+        return result
+    except asyncio.CancelledError:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_SECONDS)
+        if not task.done():
+            _abandon(task)
+            clock.remarks.append(IGNORED)
+        raise
+    finally:
+        del _RUNNING[task]
+
+
+def _ended(task: "asyncio.Task[Any]") -> "asyncio.Future[None]":
+    """Return a future for the end of a task. Unlike the task, it may be cancelled; `asyncio.wait` takes longer."""
+    ended: asyncio.Future[None] = task.get_loop().create_future()
+
+    def end(_: object) -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    task.add_done_callback(end)
+    return ended
+
+
+async def _settled(function: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
+    """Return a result or an error, because some errors of a task would end its loop."""
+    try:
+        return await function(), None
+    except BaseException as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise
+        return None, error  # raised again for who waits
+
+
+def clock_of(task: "asyncio.Task[Any] | None") -> Clock | None:
+    """Return the time limit of the case that runs in a task."""
+    return None if task is None else _RUNNING.get(task)
+
+
+def _abandon(task: "asyncio.Task[Any]") -> None:
+    """Leave a task behind. Whoever ends its loop waits for every task that asyncio knows, and for this one in vain."""
+    _ABANDONED.add(task)
+    task.add_done_callback(_forget)
+    asyncio.tasks._unregister_task(task)
+
+
+def _forget(task: "asyncio.Task[Any]") -> None:
+    _ABANDONED.discard(task)
+    if not task.cancelled():
+        task.exception()  # mark it as retrieved: nobody will ask for it
+
+
+_BEAT = 0.02  # seconds
+_STALL = 0.05  # seconds; shorter ones are the scheduling of the machine
+_WORTH_TELLING = 0.5  # seconds
+_BY_ONE = 0.8  # the share of a stall for which one case is seen, if it is the only one to blame
+_MAX_NAMED = 5
+_NOT_THE_USERS = tuple(
+    str(path) for path in (Path(bakeoff.__file__).parent, sysconfig.get_path("stdlib"), "<frozen")
+)  # beginnings of file names
+
+
+class _StallSample(NamedTuple):
+    """What the loop does at one moment at which it is late."""
+
+    clock: Clock | None  # of the case that runs, if it is one
+    place: str | None  # in the user's code
+
+
+class StallWatch:
+    """Watch the loop of this thread: a timer on it tells how late it is, and another thread sees what it does then.
+
+    The time is given back to all cases but the one that blocked. If several did, it is given back to all.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._thread_id = threading.get_ident()
+        self._due = loop.time()
+        self._samples: list[_StallSample] = []  # since the loop became late
+        self._ended = threading.Event()
+        self._beat()
+        threading.Thread(target=self._look, daemon=True, name="bakeoff-stalls").start()
+
+    def close(self) -> None:
+        self._timer.cancel()
+        self._ended.set()
+
+    def _beat(self) -> None:
+        now = self._loop.time()
+        samples, self._samples = self._samples, []
+        if (late := now - self._due) > _STALL:
+            self._excuse(late, now, samples)
+        self._due = now + _BEAT
+        self._timer = self._loop.call_at(self._due, self._beat)
+
+    def _excuse(self, seconds: float, now: float, samples: list[_StallSample]) -> None:
+        seen = Counter(sample.clock for sample in samples)
+        first, times = seen.most_common(1)[0] if seen else (None, 0)
+        by_one = first is not None and times >= _BY_ONE * len(samples)
+        for clock in RUNNING.get(self._loop, ()):
+            if not by_one or clock is not first:
+                clock.excuse(min(seconds, now - clock.began))  # it may have begun while the loop was blocked
+        if seconds < _WORTH_TELLING:
+            return
+        blocking = [clock for clock in seen if clock is not None]
+        places = dict.fromkeys(
+            sample.place for sample in samples if sample.place and (not by_one or sample.clock is first)
+        )
+        if by_one and first is not None and places:
+            first.remarks.append(
+                f"it blocked the event loop for {seconds:.1f} s at {next(iter(places))}, and the other cases with it: "
+                f"{_WAY_OUT}"
+            )
+        elif places:
+            _blame_all(blocking, seconds, list(places))
+
+    def _look(self) -> None:
+        """Wait for the loop to be late, and remember what it runs."""
+        while not self._ended.wait(_BEAT):
+            if self._loop.time() > self._due + _BEAT / 2:
+                place = _users_place(sys._current_frames().get(self._thread_id))
+                self._samples.append(_StallSample(clock_of(asyncio.current_task(self._loop)), place))
+
+
+def _blame_all(clocks: list[Clock], seconds: float, places: list[str]) -> None:
+    """Tell the cases that may have blocked the loop, each once."""
+    names = [clock.name for clock in clocks if clock.name] or places
+    shown = ", ".join(names[:_MAX_NAMED]) + (", …" if len(names) > _MAX_NAMED else "")
+    for clock in clocks:
+        if not any(remark.startswith(_SHARED) for remark in clock.remarks):
+            clock.remarks.append(f"{_SHARED} {seconds:.1f} s by one of: {shown} (at {places[0]}): {_WAY_OUT}")
+
+
+_SHARED = "the event loop was blocked for"
+_WAY_OUT = "make it a plain `def`, or await `asyncio.to_thread`"
+
+
+def _users_place(frame: FrameType | None) -> str | None:
+    """Return the file and line of the innermost frame of the user's code."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_NOT_THE_USERS):
+            return f"{Path(name).name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None

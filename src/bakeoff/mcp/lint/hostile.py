@@ -1,0 +1,144 @@
+"""Find texts of a server that are aimed at the model instead of describing a tool.
+
+Honest descriptions say much that looks alike: "Send messages to a channel", "Do not include API keys". So a pattern
+asks for an order to the model together with what the order is about. Errors are for what no honest description says.
+Everything that is only suspicious is a warning with its reason.
+"""
+
+import base64
+import binascii
+import codecs
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from bakeoff._kernel.text import quoted
+from bakeoff.mcp import ServerTool
+from bakeoff.mcp.lint import LintFinding
+
+_SEEN = 20_000  # characters of one text
+_AROUND = 30
+_JOINERS = "\u200c\u200d\ufe0f"  # parts of scripts and of emoji, between other characters
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """One kind of order to the model, and why it is suspicious."""
+
+    rule: str
+    why: str
+    pattern: re.Pattern[str]
+
+
+def _read_signs() -> tuple[_Sign, ...]:
+    """Read the signs, with the named parts of their patterns filled in."""
+    data = tomllib.loads(Path(__file__).with_name("signs.toml").read_text(encoding="utf-8"))
+
+    def filled(pattern: str) -> str:
+        return re.sub(r"<([a-z-]+)>", lambda part: filled(data["parts"][part[1]]), pattern)
+
+    return tuple(
+        _Sign(sign["rule"], sign["why"], re.compile("|".join(map(filled, sign["patterns"])), re.IGNORECASE))
+        for sign in data["signs"]
+    )
+
+
+_SIGNS = _read_signs()
+_LEET = str.maketrans("013457@$", "oieasTas".lower())
+# Letters of other scripts that look like Latin ones, as attackers use them.
+_CONFUSABLE = str.maketrans("аАеЕоОрРсСхХуУіІјЈѕЅԁһΑΒΕΖΗΙΚΜΝΟΡΤΥΧοαεικν", "aAeEoOpPcCxXyYiIjJsSdhABEZHIKMNOPTYXoaeikv")
+
+
+def hostile_findings(tool: ServerTool, others: Sequence[str] = ()) -> Iterator[LintFinding]:
+    """Find hostile and suspicious texts: one finding for each text and kind.
+
+    `others` are names of tools that only other servers have.
+    """
+    schemas = (*_inside(tool.input_schema, ""), *_inside(tool.output_schema or {}, "result"))
+    for place, text in (("", tool.title), ("", tool.description), *schemas):
+        hidden = [char for at, char in enumerate(text) if _is_hidden(text, at)]
+        if hidden:
+            names = ", ".join(dict.fromkeys(f"U+{ord(char):04X}" for char in hidden[:50]))[:80]
+            what = f"it contains {len(hidden)} invisible characters ({names})"
+            yield LintFinding.of(tool, "hostile-invisible", what, _parameter(place))
+        # A hidden character inside a word must not hide the word.
+        plain = " ".join("".join(char for at, char in enumerate(text) if not _is_hidden(text, at)).split())
+        for rule, what in _orders(plain, others):
+            yield LintFinding.of(tool, rule, what, _parameter(place))
+            break
+
+
+def _orders(plain: str, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what a text orders the model to do, certain signs first, as rule and sentence."""
+    for disguise, text in _readings(plain):
+        for sign in _SIGNS:
+            if found := sign.pattern.search(text):
+                said = text[max(0, found.start() - _AROUND) : found.end() + _AROUND]
+                yield sign.rule, f"it {sign.why}{disguise}: {quoted(said, 160)}"
+    for name in others:
+        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", plain):
+            yield "suspicious-instructions", f"it names the tool {quoted(name, 80)} of another server"
+
+
+def _readings(plain: str) -> Iterator[tuple[str, str]]:
+    """Yield a text as it is, and as it reads without its disguise, if it has one."""
+    yield "", plain
+    if " " not in plain and "_" in plain:
+        yield "", plain.replace("_", " ")
+    folded = unicodedata.normalize("NFKC", plain).translate(_CONFUSABLE)
+    if folded != plain and re.search(r"[a-z]", folded, re.IGNORECASE):
+        yield ", in letters that only look Latin", folded
+    if re.search(r"\b[a-z]+[013457@$]+[a-z]", plain, re.IGNORECASE) or re.search(r"\b[013457@$]+[a-z]", plain):
+        yield ", with digits for letters", plain.translate(_LEET)
+    if re.search(r"(?:\b\w ){8}", plain):
+        yield ", in spaced letters", re.sub(r"(?<=\b\w) (?=\w\b)", "", plain)
+    if re.search(r"rot-?13", plain, re.IGNORECASE):
+        yield ", in ROT13", codecs.decode(plain, "rot13")
+    for decoded in _decoded(plain):
+        yield ", encoded", decoded
+
+
+def _decoded(text: str) -> Iterator[str]:
+    """Yield the texts that Base64 or hexadecimal parts of a text contain."""
+    for found in re.findall(r"[A-Za-z0-9+/_-]{24,}={0,2}", text)[:20]:
+        try:
+            if re.fullmatch(r"(?:[0-9a-fA-F]{2}){12,}", found):
+                yield bytes.fromhex(found).decode()
+            else:
+                yield base64.b64decode(found.replace("-", "+").replace("_", "/") + "=" * (-len(found) % 4)).decode()
+        except (binascii.Error, ValueError):
+            continue
+
+
+def _inside(value: JsonValue, place: str) -> Iterator[tuple[str, str]]:
+    """Yield all texts of a schema, including keys: all of them reach the model."""
+    if isinstance(value, str):
+        yield place, value[:_SEEN]
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if name not in ("properties", "items"):
+                yield place, name[:_SEEN]
+            yield from _inside(inner, f"{place}.{name}" if place else name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _inside(inner, place)
+
+
+def _parameter(place: str) -> str:
+    shown = place.replace("properties.", "").replace(".items", "[]").removesuffix(".description")
+    return "" if shown in ("description", "title") else shown
+
+
+def _is_hidden(text: str, at: int) -> bool:
+    """Return True for a character that people cannot see. Joiners inside other scripts and emoji are part of words."""
+    char = text[at]
+    if char in "\n\r\t" or char.isprintable():
+        return char in "\u3164\u115f\u1160\u2800\u00ad"  # printable, and blank
+    if char in _JOINERS and 0 < at < len(text) - 1:
+        return text[at - 1].isascii() or text[at + 1].isascii()
+    return unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Cn")

@@ -1,0 +1,113 @@
+"""Build the system prompt of `json` mode: the rules, every tool of every server, and the form of the reply."""
+
+import json
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from itertools import chain, count, groupby
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from bakeoff.mcp import ServerTool
+
+PROMPT_VERSION = "2"
+"""Part of every attempt key: another prompt may lead to other replies."""
+
+_KEPT_KEYWORDS = ("type", "properties", "required", "items", "enum", "const", "anyOf", "minItems", "maxItems")
+
+
+@cache
+def _texts() -> dict[str, str]:
+    return tomllib.loads(Path(__file__).with_name("prompt.toml").read_text("utf-8"))
+
+
+def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
+    """Return the same text for the same tools, whichever model is asked."""
+    servers = [
+        "\n\n".join([f"## Server: {server}", *map(_describe, offered)])
+        for server, offered in groupby(tools, key=lambda tool: tool.server)
+    ]
+    parts = [_texts()["rules"], "# Servers and tools", *servers]
+    parts.append(
+        _texts()["reply"].format(example=_example(tools)) + (_texts()["reply_with_several"] if sequences else "")
+    )
+    parts.append(_examples({tool.server for tool in tools}, sequences=sequences))
+    return "\n\n".join(parts) + "\n"
+
+
+def _describe(tool: ServerTool) -> str:
+    lines = [f"### Tool: {tool.name}"]
+    if tool.description:
+        lines.append(tool.description.strip())
+    lines.append(f"Parameters: {json.dumps(tool.input_schema, ensure_ascii=False)}")
+    return "\n".join(lines)
+
+
+def _example(tools: Sequence[ServerTool]) -> str:
+    """Return valid JSON of the right form for no real tool: that would be the answer to some request."""
+    name = tools[0].server if len({tool.server for tool in tools}) == 1 else "name of the server"
+    return json.dumps(
+        {
+            "serverName": name,
+            "toolName": "name of the tool",
+            "parameters": {"name of a parameter": "its value", "name of another": 42},
+        },
+        indent=2,
+        ensure_ascii=False,
+    )
+
+
+def _examples(servers: Collection[str], *, sequences: bool) -> str:
+    """Return examples for a server that does not exist: real tools would give an answer away."""
+    server = next(
+        name for name in chain(["library"], (f"library-{number}" for number in count(2))) if name not in servers
+    )
+
+    def call(tool: str, **parameters: JsonValue) -> dict[str, JsonValue]:
+        return {"serverName": server, "toolName": tool, "parameters": parameters}
+
+    text = _texts()["examples"].format(server=server, one=json.dumps(call("find_book", title="Emma", limit=2)))
+    if not sequences:
+        return text
+    several = [call("reserve_book", id=number) for number in (7, 12)]
+    return text + _texts()["example_of_several"].format(several=json.dumps(several))
+
+
+def reply_schema(tools: Sequence[ServerTool], *, sequences: bool) -> dict[str, JsonValue]:
+    """Return the JSON Schema of a reply (a call of one of the tools, or null) for models that can follow one."""
+    calls: list[JsonValue] = [_call_schema(tool) for tool in tools]
+    choices: list[JsonValue] = [*calls, {"type": "null"}]
+    if sequences:
+        choices.insert(len(calls), {"type": "array", "items": {"anyOf": calls}, "minItems": 2})
+    return {"anyOf": choices}
+
+
+def _call_schema(tool: ServerTool) -> dict[str, JsonValue]:
+    return {
+        "type": "object",
+        "properties": {
+            "serverName": {"const": tool.server},
+            "toolName": {"const": tool.name},
+            "parameters": _plain(tool.input_schema),
+        },
+        "required": ["serverName", "toolName", "parameters"],
+        "additionalProperties": False,
+    }
+
+
+def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Keep only the keywords that every grammar supports, and forbid additional parameters."""
+    kept = {name: value for name, value in schema.items() if name in _KEPT_KEYWORDS}
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        kept["properties"] = {
+            name: _plain(value) if isinstance(value, dict) else {} for name, value in properties.items()
+        }
+    if isinstance(items := schema.get("items"), dict):
+        kept["items"] = _plain(items)
+    if isinstance(choices := schema.get("anyOf"), list):
+        kept["anyOf"] = [_plain(choice) for choice in choices if isinstance(choice, dict)]
+    if schema.get("type") == "object" and properties:
+        kept["additionalProperties"] = False
+    return kept

@@ -1,0 +1,352 @@
+"""Compare two versions of MCP servers: the points that each tool won or lost, and what changed about it."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from difflib import unified_diff
+
+from bakeoff._kernel.model import FrozenModel, fingerprint
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.errors import UsageError
+from bakeoff.mcp.changes import CHANGE_LEVELS, ChangeLevel, ToolChange
+from bakeoff.mcp.tools import tool_label
+from bakeoff.plan import Case, Plan
+from bakeoff.report.blocks import (
+    Block,
+    Code,
+    Column,
+    Datum,
+    Difference,
+    ForestPlot,
+    Quote,
+    Report,
+    Section,
+    Table,
+    Tone,
+    Value,
+    columns,
+)
+from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
+from bakeoff.report.compare.description import VERDICT_TONES
+from bakeoff.report.formatting import UNKNOWN, percent, points, points_range, sentence
+from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
+from bakeoff.report.readers import Source
+from bakeoff.scorers.mcp.calls import NO_TOOL, ExpectedMcpCall
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import Comparison, compare, compare_all
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all
+from bakeoff.stats.power import POWER, cases_needed, too_few
+
+_MAX_NAMED = 5  # tools in a sentence
+
+
+class ToolPoints(FrozenModel):
+    """The cases that want one tool, before and after, and what changed about it."""
+
+    tool: str
+    comparison: Comparison
+    ruling: GateJudgement
+    changes: tuple[ToolChange, ...] = ()
+
+
+class VersionReport(FrozenModel):
+    """Two versions of servers: the points of all models together, each case once."""
+
+    runs: tuple[FileName, FileName]
+    models: tuple[str, ...]
+    comparison: Comparison
+    ruling: GateJudgement
+    """On all cases together, or on the tools that are decided where all cases together are not."""
+    gate: str
+    exit_code: int
+    tools: tuple[ToolPoints, ...]
+    advice: str | None = None
+    """The number of cases that would decide, in a sentence."""
+    other_changes: tuple[ToolChange, ...] = ()
+    """Changes of tools that no case wants, and of everything that is not a tool."""
+
+
+def compare_versions(baseline: Source, candidate: Source, changes: Sequence[ToolChange]) -> VersionReport:
+    """Compare the models that both runs have, over the cases with the same name and prompt.
+
+    Expected calls may differ, because a tool that was renamed is wanted by its new name. `changes` are those of the
+    servers between the two runs.
+    """
+    models = _common_models(baseline.plan, candidate.plan)
+    with countable(baseline, candidate), ExitStack() as opened:
+        before, after = (
+            [opened.enter_context(read_arm(source, model)) for model in models] for source in (baseline, candidate)
+        )
+        cells = _pooled(before), _pooled(after)
+        losses = _losses(before), _losses(after)
+    overall = compare(*cells)
+    ruling = judge(overall, losses=losses)
+    by_tool = compare_all({tool: _of_tool(candidate.plan, tool, cells) for tool in _tools(candidate.plan, cells[1])})
+    rulings = judge_all(by_tool, losses=dict.fromkeys(by_tool, losses))
+    tools = tuple(
+        ToolPoints(
+            tool=tool,
+            comparison=compared,
+            ruling=rulings[tool],
+            changes=tuple(each for each in changes if _label(each) == tool),
+        )
+        for tool, compared in by_tool.items()
+    )
+    decision = _decision(overall, ruling, tools)
+    ruling = _with_decided_tools(overall, ruling, tools)
+    return VersionReport(
+        runs=(baseline.name, candidate.name),
+        models=models,
+        comparison=overall,
+        ruling=ruling,
+        gate=decision.sentence,
+        exit_code=decision.exit_code,
+        tools=tools,
+        advice=_advice(overall, ruling, cells),
+        other_changes=tuple(each for each in changes if _label(each) not in by_tool),
+    )
+
+
+def _common_models(before: Plan, after: Plan) -> tuple[str, ...]:
+    """Return the models of both runs. Raise `UsageError` if there are none."""
+    ours, theirs = ([spec.name for spec in plan.subjects] for plan in (before, after))
+    common = tuple(name for name in ours if name in theirs)
+    if not common:
+        raise UsageError(f"no model is in both runs: one has {', '.join(ours)}; the other has {', '.join(theirs)}")
+    return common
+
+
+def _pooled(arms: Sequence[Arm]) -> Cells:
+    """Return each case once, with the rounds of all models, because models that share a case are not independent."""
+    pooled: dict[CaseKey, Cell] = {}
+    for arm in arms:
+        for case in arm.plan.cases:
+            cell = arm.records.cells(arm.spec.name).get(case.id)
+            if cell is None:
+                continue
+            key = _key(case)
+            known = pooled.get(key)
+            pooled[key] = cell if known is None else _sum(known, cell)
+    return pooled
+
+
+def _key(case: Case) -> CaseKey:
+    return CaseKey(case.id, fingerprint(case.prompt))
+
+
+def _sum(one: Cell, other: Cell) -> Cell:
+    return Cell(one.rounds + other.rounds, one.total + other.total, one.squares + other.squares, one.cluster)
+
+
+def _losses(arms: Sequence[Arm]) -> Losses:
+    """Return the lost trials of all models together."""
+    found = [arm.losses for arm in arms]
+    to = next((each.to for each in found if each.lost), "infrastructure")
+    return Losses(sum(each.trials for each in found), sum(each.lost for each in found), to)
+
+
+def _wanted(case: Case) -> list[str]:
+    calls = ExpectedMcpCall.model_validate(case.expected).calls
+    return list(dict.fromkeys(call.tool for call in calls)) if calls else [NO_TOOL]
+
+
+def _tools(plan: Plan, cells: Cells) -> list[str]:
+    return list(dict.fromkeys(tool for case in plan.cases if _key(case) in cells for tool in _wanted(case)))
+
+
+def _of_tool(plan: Plan, tool: str, cells: tuple[Cells, Cells]) -> tuple[Cells, Cells]:
+    """Return the cells of the cases that want a tool."""
+    keys = {_key(case) for case in plan.cases if tool in _wanted(case)}
+    before, after = ({key: cell for key, cell in arm.items() if key in keys} for arm in cells)
+    return before, after
+
+
+def _label(change: ToolChange) -> str:
+    """Return the tool of a change by its present name, or nothing."""
+    if change.part != "tool":
+        return ""
+    return tool_label(change.server, change.renamed or change.name)
+
+
+def _decision(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateDecision:
+    """Shut the gate if all tools together regressed, or one of them did."""
+    together = decide_gate(GateEvidence(comparisons=((overall, ruling),)))
+    parts = {one.tool: decide_gate(GateEvidence(comparisons=((one.comparison, one.ruling),))) for one in tools}
+    worse = [tool for tool, decision in parts.items() if decision.state is GateState.FAILED]
+    if worse and together.state is not GateState.FAILED:
+        return GateDecision(GateState.FAILED, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
+    return together
+
+
+def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:
+    """Return the ruling with the tools that it does not show: one that got worse, or better where nothing is shown."""
+    worse, better = (
+        [one for one in tools if one.ruling.verdict is verdict]
+        for verdict in (GateVerdict.REGRESSED, GateVerdict.IMPROVED)
+    )
+    shown = ruling.verdict is not GateVerdict.UNDECIDABLE
+    if ruling.refused or ruling.verdict is GateVerdict.REGRESSED or not (worse or (better and not shown)):
+        return ruling
+    parts = [f"{found[0].ruling.verdict}: {_points_of(found)}" for found in (worse, better) if found]
+    chance = "" if ruling.p_value is None else f", p = {ruling.p_value:.2g}"
+    whole = f"all {overall.cases} cases together: {100 * (overall.difference or 0.0):+.1f} points{chance}"
+    sentence = f"{'; '.join(parts)}; {whole}, {ruling.verdict}"
+    verdict = GateVerdict.REGRESSED if worse else GateVerdict.IMPROVED
+    return GateJudgement(verdict=verdict, sentence=sentence, p_value=ruling.p_value)
+
+
+def _points_of(tools: Sequence[ToolPoints]) -> str:
+    """Name some tools with their points."""
+    named = [
+        f"{visible(one.tool, 100)} ({100 * (one.comparison.difference or 0.0):+.1f} points in "
+        f"{count_of(one.comparison.cases, 'case')}, p = {one.ruling.p_value or 0.0:.2g})"
+        for one in tools[:_MAX_NAMED]
+    ]
+    return ", ".join(named) + (" and others" if len(tools) > _MAX_NAMED else "")
+
+
+def _advice(overall: Comparison, ruling: GateJudgement, cells: tuple[Cells, Cells]) -> str | None:
+    """Say how many cases would decide an undecidable comparison, and how to get them."""
+    if ruling.verdict is not GateVerdict.UNDECIDABLE or ruling.refused or not overall.paired:
+        return None
+    draft = "`bakeoff mcp generate` drafts more"
+    needed = cases_needed(*cells)
+    if needed is not None and needed > overall.cases:
+        found = f"would show a difference of this size with a probability of {100 * POWER:g} %"
+        return f"about {needed:,} cases like these {overall.cases:,} {found}; {draft}"
+    few = too_few(overall.cases)
+    return few and f"{few}; {draft}"
+
+
+_NAME = 120
+_MAX_TEXTS = 50  # changed descriptions that are shown in full
+_LEVEL_TONES: dict[ChangeLevel, Tone] = {"breaking": "fail", "risky": "partial", "cosmetic": "muted"}
+
+
+def describe_versions(report: VersionReport) -> Report:
+    """Describe the verdict first, then each tool with its points and changes, then the texts that changed."""
+    compared = report.comparison
+    around = f"95 %: {points_range(compared.interval)}" if compared.interval else "interval undefined"
+    tiles = (
+        ("Difference", f"{points(compared.difference)} points", around),
+        ("Better · same · worse", f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}", "cases in pairs"),
+        ("Score", f"{percent(compared.baseline)} → {percent(compared.candidate)}", "over the compared cases"),
+        (
+            "p",
+            UNKNOWN if report.ruling.p_value is None else f"{report.ruling.p_value:.2g}",
+            f"all cases, {compared.test}",
+        ),
+        ("Models", f"{len(report.models):,}", visible(", ".join(report.models), _NAME)),
+    )
+    told = (report.ruling.sentence, report.gate, *filter(None, (report.advice,)), f"exit code {report.exit_code}")
+    return Report(
+        ("MCP servers in ", Quote(report.runs[1]), " against ", Quote(report.runs[0])),
+        version_sections(report),
+        report.ruling.verdict.value.capitalize(),
+        VERDICT_TONES[report.ruling.verdict],
+        " ".join(map(sentence, told)),
+        tiles,
+    )
+
+
+def version_sections(report: VersionReport) -> tuple[Section, ...]:
+    """Return the tools with their points, and what changed."""
+    found = [_tools_section(report)]
+    if texts := tuple(_texts(report)):
+        lead = "What models read about tools, before and after."
+        found.append(Section("descriptions", "Changed descriptions", texts[:_MAX_TEXTS], lead))
+    everything = sorted(
+        (*_tool_changes(report), *report.other_changes), key=lambda change: CHANGE_LEVELS.index(change.level)
+    )
+    if everything:
+        rows = tuple(_change_row(change) for change in everything)
+        table = Table(columns("Level", "Where", "Change"), rows, "Changes of the servers")
+        found.append(Section("server-changes", "Changes", (table,)))
+    return tuple(found)
+
+
+def _tool_changes(report: VersionReport) -> list[ToolChange]:
+    return [change for one in report.tools for change in one.changes]
+
+
+def _change_row(change: ToolChange) -> tuple[Value, ...]:
+    return Datum(change.level, tone=_LEVEL_TONES[change.level]), Quote(change.where), visible(change.what, 300)
+
+
+def _tools_section(report: VersionReport) -> Section:
+    """Return a table and a plot of all tools, changed ones first."""
+    titles = (
+        Column("Tool"),
+        Column("Changed"),
+        Column("Points", align="end"),
+        Column("Interval", align="end", help="95 % over all tools, adjusted by Holm's method", drop=3),
+        Column("p", align="end", help="adjusted by Holm's method", drop=2),
+        Column("Before", align="end"),
+        Column("After", align="end"),
+        Column("Cases", align="end", drop=1),
+        Column("Verdict", drop=4),
+    )
+    ranked = sorted(report.tools, key=lambda one: (not one.changes, one.comparison.difference or 0.0))
+    table = Table(titles, tuple(_tool_row(one) for one in ranked), "Points of each tool, changed ones first")
+    plot = ForestPlot(
+        "Paired difference, after minus before",
+        tuple(
+            Difference(
+                visible(one.tool, _NAME),
+                one.comparison.difference,
+                one.comparison.interval.ends,
+                one.comparison.inner.ends if one.comparison.inner else None,
+                one.ruling.verdict.value,
+                shown=one.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
+            )
+            for one in ranked
+            if one.comparison.interval is not None
+        ),
+        caption="The line is the 95 % interval over all tools, adjusted by Holm's method.",
+    )
+    lead = (
+        f"Compared with {visible(report.runs[0], _NAME)}: the cases that want a tool, over "
+        f"{count_of(len(report.models), 'model')}. A case with several calls counts for each of its tools."
+    )
+    blocks: tuple[Block, ...] = (table, plot) if plot.rows else (table,)
+    return Section("versions", "Points by tool", blocks, lead)
+
+
+def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
+    compared, ruling = one.comparison, one.ruling
+    worst = min((change.level for change in one.changes), key=CHANGE_LEVELS.index, default=None)
+    changed = f"{worst} ({', '.join(dict.fromkeys(_kind(change) for change in one.changes))})" if worst else "–"
+    return (
+        Datum(Quote(one.tool), tone="strong"),
+        Datum(visible(changed, 200), tone=_LEVEL_TONES[worst] if worst else "muted"),
+        Datum(points(compared.difference), sort=compared.difference, tone="strong"),
+        Datum(points_range(compared.interval)),
+        Datum(UNKNOWN if ruling.p_value is None else f"{ruling.p_value:.2g}", sort=ruling.p_value),
+        Datum(percent(compared.baseline), sort=compared.baseline),
+        Datum(percent(compared.candidate), sort=compared.candidate),
+        compared.cases,
+        Datum(ruling.verdict.value, tone=VERDICT_TONES[ruling.verdict]),
+    )
+
+
+def _kind(change: ToolChange) -> str:
+    return change.kind.replace("-", " ")
+
+
+def _texts(report: VersionReport) -> list[Block]:
+    """Return the descriptions that changed, of tools with the largest differences first."""
+    ranked = sorted(report.tools, key=lambda one: -abs(one.comparison.difference or 0.0))
+    changed = [*(change for one in ranked for change in one.changes), *report.other_changes]
+    return [
+        Code(
+            "\n".join(_lines(change.before or "", change.after or "")),
+            "diff",
+            visible(change.where, _NAME),
+            folded=False,
+        )
+        for change in changed
+        if change.before is not None and change.after is not None
+    ]
+
+
+def _lines(before: str, after: str) -> list[str]:
+    return list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3))[2:]

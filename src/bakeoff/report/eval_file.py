@@ -1,0 +1,337 @@
+"""The file of `--eval-json`: write it, read it as outcomes or as a run, and merge the files of shards.
+
+docs/how-to/pytest-reports.md describes the format. Every number in the file is computed again from its rounds when the
+file is read: a number that someone edited by hand decides nothing.
+"""
+
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, JsonValue, StrictBool, ValidationError, field_serializer, model_validator
+from pydantic_core import to_json
+
+from bakeoff._kernel.files import open_file, read_file
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import count_of, expectation, visible
+from bakeoff._version import __version__
+from bakeoff.errors import RunFolderError, UsageError
+from bakeoff.plan import Case, Gate, PassRule, Plan, ScorerSpec, SubjectSpec
+from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.report.outcomes import SUBJECT, EvalOutcome, subject_name
+from bakeoff.report.readers import Circumstances, Description
+from bakeoff.report.suites import GateResult, SuiteName, SuiteNumbers, SuitesSummary, file_part, suite_of
+from bakeoff.report.summary import Comparisons
+from bakeoff.storage.journal import implausible_number
+from bakeoff.verdict import Verdict
+
+FORMAT = "bakeoff-evals"
+VERSION = 1
+_LARGEST = 512 * 1024**2  # bytes
+
+
+class EvalRound(FrozenModel):
+    """One round of a case. `record` is what a run's journal holds; the other fields are derived from it."""
+
+    score: float | None
+    verdict: Verdict
+    record: Record
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        if self.verdict != self.record.verdict:
+            raise ValueError(f"the verdict is {self.verdict.value}, and that of its record {self.record.verdict.value}")
+        return self
+
+    @field_serializer("record")
+    def _without_defaults(self, record: Record) -> dict[str, Any]:
+        return record.model_dump(mode="json", exclude_defaults=True)
+
+
+class EvalCaseResult(FrozenModel):
+    """One case of a suite."""
+
+    nodeid: str
+    case: str
+    input: str
+    expected: JsonValue = None
+    threshold: float | None
+    gate: Gate | Literal["share"]
+    null_as_zero: bool = False
+    parameters: str = ""
+    score: float | None = Field(ge=0, le=1)
+    passed: StrictBool | None
+    problem: str | None = None
+    seconds: float
+    usage: Usage
+    judging: Usage = NO_USAGE
+    rounds: tuple[EvalRound, ...]
+
+
+class EvalSuiteResult(FrozenModel):
+    """One suite, with one set of its parameters."""
+
+    suite: str
+    file: str
+    numbers: SuiteNumbers
+    cases: tuple[EvalCaseResult, ...]
+
+
+class EvalFile(FrozenModel):
+    """The evals of one pytest run, or of its shards."""
+
+    format: Literal["bakeoff-evals"]
+    version: int
+    bakeoff: str = ""
+    created: float = 0.0
+    complete: StrictBool  # False: the run was stopped, or not all of it could be collected and read
+    shards: int = 1
+    numbers: SuiteNumbers
+    gates: tuple[GateResult, ...] = ()
+    comparisons: Comparisons | None = None  # of a run that ended when they were decided
+    suites: tuple[EvalSuiteResult, ...]
+
+    @property
+    def outcomes(self) -> list[EvalOutcome]:
+        """Return all cases, each judged again from its records."""
+        return [_outcome(suite, case) for suite in self.suites for case in suite.cases]
+
+
+def file_chunks(
+    outcomes: Iterable[EvalOutcome],
+    summary: SuitesSummary,
+    redact: Callable[[EvalOutcome], EvalOutcome] = lambda given: given,
+) -> Iterator[bytes]:
+    """Yield the text of the file, a line for each case, from one pass over the outcomes."""
+    cases: dict[SuiteName, list[bytes]] = {name: [] for name in summary.suites}
+    names: dict[SuiteName, SuiteName] = {}
+    for given in outcomes:
+        name, outcome = suite_of(given), redact(given)
+        names[name] = suite_of(outcome)
+        cases[name].append(_case(outcome).model_dump_json().encode())
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "bakeoff": __version__,
+        "created": time.time(),
+        "complete": summary.complete,
+        "shards": summary.shards,
+        "numbers": summary.numbers,
+        "gates": summary.gates,
+        **({} if summary.comparisons is None else {"comparisons": summary.comparisons}),
+    }
+    yield to_json(head)[:-1] + b',\n"suites":['
+    for place, (name, lines) in enumerate(cases.items()):
+        shown = names[name]
+        suite = to_json({"suite": shown.suite, "file": shown.file, "numbers": summary.suites[name]})
+        yield (b"," if place else b"") + b"\n" + suite[:-1] + b',"cases":[\n'
+        yield b",\n".join(lines)
+        yield b"\n]}"
+    yield b"]}\n"
+
+
+_SHARED = ("nodeid", "case", "input", "expected", "parameters", "problem")  # fields of a case and of its outcome
+
+
+def _case(outcome: EvalOutcome) -> EvalCaseResult:
+    return EvalCaseResult(
+        **{name: getattr(outcome, name) for name in (*_SHARED, "score", "passed", "seconds", "judging")},
+        **outcome.rule.model_dump(include={"threshold", "gate", "null_as_zero"}),
+        usage=outcome.used,
+        rounds=tuple(EvalRound(score=each.value, verdict=each.verdict, record=each) for each in outcome.records),
+    )
+
+
+def _outcome(suite: EvalSuiteResult, case: EvalCaseResult) -> EvalOutcome:
+    rule = PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero)
+    shared = {name: getattr(case, name) for name in _SHARED}
+    name = suite.suite.removesuffix(f"[{case.parameters}]") if case.parameters else suite.suite
+    outcome = EvalOutcome(suite=name, rule=rule, **shared)
+    return outcome.judged([each.record for each in case.rounds]) if case.rounds else outcome  # it was never tried
+
+
+def read_eval_file(path: Path) -> EvalFile:
+    """Read a file, or raise an error that says what is wrong with it and where."""
+    try:
+        size = path.stat().st_size
+        if size > _LARGEST:
+            raise UsageError(f"{path} has {size / 1024**2:.0f} MiB; the limit is {_LARGEST // 1024**2} MiB")
+        return parse_eval_file(read_file(path, _LARGEST), visible(str(path), 300))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}: name a file of --eval-json") from error
+
+
+def parse_eval_file(data: bytes, source: str) -> EvalFile:
+    """Parse the text of a file; `source` names it in errors."""
+    try:
+        found = EvalFile.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{visible(part, 60)}" for part in first["loc"])
+        problem = visible(expectation(first), 300)
+        at = f"{place.lstrip('.')}: " if place else ""
+        raise RunFolderError(f"{source} is not a valid --eval-json file: {at}{problem}") from error
+    if found.version != VERSION:
+        raise RunFolderError(
+            f"{source} has format version {found.version}, this bakeoff reads version {VERSION}: update the older one"
+        )
+    for case in (case for suite in found.suites for case in suite.cases):
+        for each in case.rounds:
+            if beyond := implausible_number(each.record):
+                raise RunFolderError(f"{source}: {visible(case.nodeid)}: {beyond}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class MergedEvals:
+    """All evals of several files, and remarks about the merge."""
+
+    outcomes: list[EvalOutcome]
+    complete: bool
+    shards: int
+    notes: tuple[str, ...] = ()
+
+
+def merge_files(paths: Sequence[Path]) -> MergedEvals:
+    """Merge the shards of one run as if they had been one.
+
+    A test that is in two files counts once if both have the same result, and is refused otherwise: nobody could tell
+    which result is right.
+    """
+    whole: dict[str, list[EvalOutcome]] = {}
+    origin: dict[str, Path] = {}
+    twice, shards, stopped, decided, empty = 0, 0, [], [], []
+    for path in paths:
+        file = read_eval_file(path)
+        shards += file.shards
+        stopped += [] if file.complete else [path]
+        decided += [] if file.comparisons is None else [path]
+        empty += [] if file.suites else [path]
+        by_test: dict[str, list[EvalOutcome]] = {}  # a test may hold several evals
+        for outcome in file.outcomes:
+            by_test.setdefault(outcome.nodeid, []).append(outcome)
+        for nodeid, outcomes in by_test.items():
+            if nodeid not in whole:
+                whole[nodeid], origin[nodeid] = outcomes, path
+            elif whole[nodeid] == outcomes:
+                twice += 1
+            else:
+                raise UsageError(
+                    f"{visible(nodeid)} has one result in {origin[nodeid]} and another in {path}: "
+                    "shards of one run have no test in common; leave one of the files out"
+                )
+    notes = (
+        [f"{count_of(twice, 'test is', 'tests are')} in more than one file, with the same result: each counts once"]
+        if twice
+        else []
+    )
+    notes += [f"{path}: this run was stopped before its end, or not all of it could be read" for path in stopped]
+    notes += [f"{path}: this run has no evals" for path in empty]
+    notes += [f"{path}: this run ended when it was decided; intervals assume a fixed number" for path in decided]
+    outcomes = [outcome for found in whole.values() for outcome in found]
+    return MergedEvals(outcomes, complete=not stopped, shards=shards, notes=tuple(notes))
+
+
+_BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"bakeoff-evals"')
+_MAX_NAME_LENGTH = 300
+
+
+class EvalFileReader:
+    """Reads files that `--eval-json` or `bakeoff merge` wrote, or evals that are `held` in memory."""
+
+    what = "an eval file (.json, from pytest --eval-json)"
+
+    def __init__(self, held: Sequence[EvalOutcome] | None = None) -> None:
+        self._held = held
+
+    def recognises(self, path: Path) -> bool:
+        if path.suffix != ".json" or not path.is_file():
+            return False
+        with open_file(path) as file:
+            return bool(_BEGINNING.match(file.read(200)))
+
+    def _outcomes(self, path: Path) -> Sequence[EvalOutcome]:
+        return read_eval_file(path).outcomes if self._held is None else self._held
+
+    def describe(self, path: Path) -> Description:
+        name = path.stem if path.stem.strip() and path.stem.isprintable() else SUBJECT
+        return Description(name=visible(path.name), plan=plan_of(self._outcomes(path), name))
+
+    def circumstances(self, path: Path) -> Circumstances:
+        made = read_eval_file(path).bakeoff if self._held is None else __version__
+        return Circumstances(versions=(made,) if re.fullmatch(r"\d[\w.+-]{0,30}", made) else ())
+
+    def read(self, path: Path) -> Iterator[Record]:
+        outcomes = self._outcomes(path)
+        for (subject, case), outcome in zip(_places(outcomes), outcomes, strict=True):
+            for round_, record in enumerate(outcome.records):
+                yield record.model_copy(update={"case": case, "subject": subject, "round": round_})
+
+
+def plan_of(outcomes: Sequence[EvalOutcome], name: str = SUBJECT) -> Plan:
+    """Make a plan of outcomes, with a subject for each set of parameters.
+
+    The plan has the most rounds of any suite; each case has the pass rule of its suite.
+    """
+    places = _places(outcomes)
+    cases: dict[str, EvalOutcome] = {}
+    for (_, case), outcome in zip(places, outcomes, strict=True):
+        cases.setdefault(case, outcome)
+    names = dict.fromkeys(score.name for outcome in outcomes for record in outcome.records for score in record.scores)
+    scorers = tuple(ScorerSpec(kind="recorded", name=visible(each)) for each in names if each.strip())
+    subjects = dict.fromkeys(subject for subject, _ in places) or (SUBJECT,)
+    thresholds = {outcome.threshold for outcome in outcomes if outcome.threshold is not None}
+    return Plan(
+        name=name,
+        cases=tuple(
+            Case(
+                id=case,
+                prompt=outcome.input,
+                expected=outcome.expected,
+                tags={"suite": visible(outcome.suite), "file": visible(file_part(outcome.nodeid))},
+                pass_rule=outcome.rule,
+            )
+            for case, outcome in cases.items()
+        ),
+        subjects=tuple(SubjectSpec(kind="recorded", name=name) for name in subjects),
+        scorers=scorers or (ScorerSpec(kind="recorded"),),
+        rounds=max([1, *(len(outcome.records) for outcome in outcomes)]),
+        threshold=max(thresholds, default=None),
+        sparse=True,
+    )
+
+
+def _places(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, str]]:
+    """Return the subject and case of each outcome; no two are the same."""
+    by_subject: dict[str, list[int]] = {}
+    for place, outcome in enumerate(outcomes):
+        name = visible(subject_name(outcome.parameters), _MAX_NAME_LENGTH).strip() or SUBJECT
+        by_subject.setdefault(name, []).append(place)
+    found = [("", "")] * len(outcomes)
+    for name, places in by_subject.items():
+        for place, case in zip(places, case_ids([outcomes[place] for place in places], common=True), strict=True):
+            found[place] = (name, case)
+    return found
+
+
+def case_ids(outcomes: Sequence[EvalOutcome], *, common: bool = False) -> list[str]:
+    """Name each case by its node id, with a number from the second eval of one test on.
+
+    With `common`, leave out the parameters that tell subjects apart, so that all subjects have the same cases.
+    """
+    ids: dict[str, None] = {}
+    met: Counter[str] = Counter()
+    for outcome in outcomes:
+        nodeid = outcome.nodeid
+        if common and outcome.parameters:
+            nodeid = nodeid.replace(f"[{outcome.parameters}-", "[", 1)
+        name = unique = visible(nodeid, _MAX_NAME_LENGTH).strip() or "?"
+        while unique in ids:
+            met[name] += 1
+            unique = f"{name} #{met[name] + 1}"
+        ids[unique] = None
+    return list(ids)

@@ -1,0 +1,230 @@
+"""The summary of a run as blocks: for the terminal, `bakeoff merge`, the page of a GitHub step and the HTML page."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bakeoff._kernel.text import count_of, part_of, visible
+from bakeoff.record import NO_USAGE
+from bakeoff.report.blocks import (
+    Block,
+    BulletList,
+    Column,
+    Datum,
+    Quote,
+    Section,
+    Table,
+    TextSpan,
+    Tone,
+    Value,
+    Words,
+    columns,
+    counted,
+    heading,
+    paragraph,
+    text_blocks,
+)
+from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence
+from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites import MAX_NOT_PASSED, MAX_WORST, GateResult, SuiteName, SuiteNumbers, SuitesSummary, why_not
+from bakeoff.stats.intervals import Interval
+
+WORST = 3
+"""Cases of a suite that the summary names."""
+
+_MAX_WORST = 15
+_MAX_NAME_LENGTH = 200
+_TONES: dict[bool | None, Tone] = {True: "pass", False: "fail", None: "lost"}
+
+
+def summary_blocks(summary: SuitesSummary, *, worst: int = WORST) -> Iterator[Block]:
+    """Yield the table of suites with notes, the worst cases and the gates, as text shows them."""
+    if summary.suites:
+        yield from text_blocks([_without_drawings(_suites(summary))])
+    if summary.comparisons is not None:
+        from bakeoff.report.compare.within_run import describe_comparisons  # most sessions compare nothing
+
+        yield from text_blocks([describe_comparisons(summary.comparisons)])
+    if (lowest := _worst(summary, worst, _MAX_WORST)).rows:
+        yield paragraph("Worst cases:")
+        yield lowest
+    if summary.gates:
+        yield paragraph("Gates:")
+        yield BulletList(
+            tuple((f"{gate_word(gate.met)} {gate.option}: ", Quote(gate.sentence)) for gate in summary.gates)
+        )
+
+
+def step_blocks(summary: SuitesSummary, missed: list[EvalOutcome]) -> Iterator[Block]:
+    """Yield the summary of a GitHub step, with the first cases that did not pass."""
+    yield heading("Evals")
+    if not summary.suites:
+        yield paragraph("No eval was run.")
+    yield from summary_blocks(summary, worst=0)
+    if missed:
+        yield heading("What did not pass", level=3)
+        yield Table(columns("Test", "Score>", "Threshold>", "Input", "Why"), tuple(map(_failure_row, missed)))
+        left_out = summary.numbers.failed + summary.numbers.undecided - len(missed)
+        if left_out > 0:
+            yield paragraph(f"… and {left_out:,} more.")
+
+
+def page_sections(summary: SuitesSummary) -> Iterator[Section]:
+    """Yield the sections that the HTML page has besides those of any run."""
+    yield Section("suites", "Suites", (_suites(summary),))
+    if summary.comparisons is not None:
+        from bakeoff.report.compare.within_run import describe_comparisons
+
+        yield describe_comparisons(summary.comparisons)
+    if summary.gates:
+        rows = (
+            (gate.option, Datum(gate_word(gate.met), tone=_TONES[gate.met]), visible(gate.sentence, 2000))
+            for gate in summary.gates
+        )
+        table = Table(columns("Gate", "Verdict", "Why"), tuple(rows), caption="Gates on the run")
+        yield Section("gates", "Gates", (table,))
+    if (worst := _worst(summary, MAX_WORST, MAX_WORST)).rows:
+        table = replace(worst, caption=f"Worst cases, {MAX_WORST} at most")
+        yield Section("worst", "Worst cases", (table,))
+
+
+def not_passed(summary: SuitesSummary) -> list[EvalOutcome]:
+    """Return the first cases that failed, then those that could not be judged."""
+    return [*summary.tallies.missed, *summary.tallies.unjudged][:MAX_NOT_PASSED]
+
+
+def _suites(summary: SuitesSummary) -> Table:
+    """Return a row for each suite and one for all; text leaves out columns without any value."""
+    usage = summary.numbers.usage
+    titles = (
+        Column("Suite"),
+        Column("Cases", align="end"),
+        Column("Score", align="end", help="the mean over cases of the mean over rounds"),
+        Column("95 % interval", align="end"),
+        Column("Passed", align="end", help="of the cases that were judged"),
+        Column("Rate", align="end", drop=4),
+        Column("Not judged", align="end", help="a scorer broke, or a provider or a budget failed", page_only=True),
+        Column("Unscored", align="end", help="scorers that returned no number", page_only=True),
+        Column("Grader errors", align="end", page_only=True),
+        Column("Time", align="end", help="mean of a round", drop=3),
+        Column("Tokens", align="end", drop=2, page_only=not usage.tokens),
+        Column("Cost", align="end", drop=1, page_only=usage.cost is None),
+    )
+    rows = [_suite_row(_name(name, summary), name.file, numbers) for name, numbers in summary.suites.items()]
+    if len(rows) > 1:
+        rows.append(_suite_row("all", "", summary.numbers))
+    return Table(titles, tuple(rows), "Suites", tuple(map(sentence, notes(summary))))
+
+
+def _name(name: SuiteName, summary: SuitesSummary) -> str:
+    """Return the name of a suite, with its file if another file has a suite of that name."""
+    return name.suite if sum(name.suite == other.suite for other in summary.suites) == 1 else str(name)
+
+
+def _suite_row(name: str, file: str, numbers: SuiteNumbers) -> tuple[Value, ...]:
+    interval, passed = numbers.interval, numbers.pass_interval
+    return (
+        Datum(Quote(name), sort=name, tone="strong", note=visible(file, _MAX_NAME_LENGTH)),
+        numbers.cases,
+        Datum(UNKNOWN if numbers.score is None else f"{numbers.score:.3f}", sort=numbers.score, tone="strong"),
+        _drawn("undefined" if interval is None else f"{interval.low:.3f}–{interval.high:.3f}", numbers.score, interval),
+        Datum(f"{numbers.passed:,}/{numbers.judged:,}" if numbers.judged else UNKNOWN, sort=numbers.passed),
+        _drawn(percent(numbers.pass_rate), numbers.pass_rate, passed),
+        counted(numbers.undecided),
+        counted(numbers.unscored),
+        counted(numbers.grader_errors),
+        Datum(duration(numbers.seconds), sort=numbers.seconds),
+        numbers.usage.tokens,
+        Datum(cost(numbers.usage.cost), sort=numbers.usage.cost),
+    )
+
+
+def _drawn(text: str, value: float | None, interval: Interval | None) -> Datum:
+    """Return a share that pages draw with its interval."""
+    if value is None:
+        return Datum(text)
+    if interval is None:
+        return Datum(text, sort=value, span=TextSpan(value), note="fewer than two cases")
+    return Datum(text, sort=value, span=TextSpan(value, interval.low, interval.high), note=interval.method)
+
+
+def _without_drawings(table: Table) -> Table:
+    rows = (tuple(replace(cell, span=None) if isinstance(cell, Datum) else cell for cell in row) for row in table.rows)
+    return replace(table, rows=tuple(rows))
+
+
+def notes(summary: SuitesSummary) -> Iterator[str]:
+    """Yield notes on the numbers: how they were computed, and what they leave out."""
+    total = summary.numbers
+    rounds = f" in {count_of(total.rounds, 'round')}" if total.rounds > total.cases else ""
+    verb = "has" if total.scored == 1 else "have"
+    yield f"{part_of(total.scored, total.cases, 'case')}{rounds} {verb} a score; the mean is over cases"
+    methods = sorted({numbers.interval.method for numbers in summary.suites.values() if numbers.interval})
+    if methods:
+        yield f"interval: {'; '.join(methods)}"
+    if summary.comparisons is not None:
+        from bakeoff.report.compare.within_run import STOPPED_NOTE
+
+        yield STOPPED_NOTE.removesuffix(".")
+    if any(numbers.interval is None for numbers in summary.suites.values()):
+        yield "undefined: fewer than two cases were scored"
+    counted = (
+        (
+            total.recorded,
+            "case is only recorded: it has no threshold",
+            "cases are only recorded: they have no threshold",
+        ),
+        (total.undecided, "case could not be judged", "cases could not be judged"),
+        (
+            total.unscored,
+            "score is missing, and the mean is without it",
+            "scores are missing, and means are without them",
+        ),
+        (total.grader_errors, "scorer broke", "scorers broke"),
+        (total.timeouts, "round ran out of time, which scores 0", "rounds ran out of time, which scores 0"),
+    )
+    yield from (f"{number:,} {one if number == 1 else many}" for number, one, many in counted if number)
+    if unequal := summary.tallies.unequal_losses():
+        from bakeoff.report.answer import what_was_lost_unequally  # most sessions have nothing to answer
+
+        yield what_was_lost_unequally(unequal).removesuffix(".")
+    if total.judging != NO_USAGE:
+        yield f"judges used {total.judging.tokens:,} tokens ({cost(total.judging.cost)}), which are in no suite's cost"
+    if not summary.complete:
+        yield "the run was stopped before its end, or not all of it could be read: these are the reported tests"
+
+
+def _worst(summary: SuitesSummary, of_a_suite: int, most: int) -> Table:
+    """Return the cases with the lowest scores, those that failed first."""
+    found = [one for tally in summary.tallies.suites.values() for one in tally.lowest(of_a_suite)]
+    rows = (
+        (Datum(Quote(one.nodeid), tone="strong"), Datum(_score(one.score), sort=one.score), Quote(one.why))
+        for one in sorted(found, key=lambda one: one.rank)[:most]
+    )
+    return Table(columns("Test", "Score>", "Why"), tuple(rows))
+
+
+def _score(score: float | None) -> str:
+    return UNKNOWN if score is None else f"{score:.2f}"
+
+
+def _failure_row(outcome: EvalOutcome) -> tuple[Words, ...]:
+    return (
+        Quote(outcome.nodeid),
+        _score(outcome.score),
+        UNKNOWN if outcome.threshold is None else f"{outcome.threshold:g}",
+        Quote(outcome.input),
+        Quote(why_not(outcome)),
+    )
+
+
+def gates_sentence(gates: Sequence[GateResult]) -> str:
+    """Say whether all gates are met, and which are not; nothing without gates."""
+    missed = [f"{gate.option} {gate_word(gate.met)}" for gate in gates if not gate.met]
+    if missed:
+        return f"{len(missed)} of {len(gates)} gates failed the run: {', '.join(missed)}."
+    return "" if not gates else "The gate is met." if len(gates) == 1 else f"All {len(gates)} gates are met."
+
+
+def gate_word(met: bool | None) -> str:
+    """Return the word for the result of a gate."""
+    return "refused" if met is None else "met" if met else "NOT MET"

@@ -1,0 +1,231 @@
+"""Gates on the suites of a whole run: a least pass rate, a least score, no regression against an earlier run."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bakeoff._kernel.choices import UndecidableRule
+from bakeoff._kernel.model import fingerprint
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.report.eval_file import case_ids
+from bakeoff.report.formatting import percent
+from bakeoff.report.gates import (
+    NONE_ALLOWED,
+    Allowance,
+    ComparisonRule,
+    GateEvidence,
+    GateState,
+    UndecidedCases,
+    decide_gate,
+)
+from bakeoff.report.judges.labelling import judges_calibrated
+from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites import GateResult, SuiteName, SuitesSummary, cell_of, suite_of
+from bakeoff.stats.cells import CaseKey, Cells
+from bakeoff.stats.comparison import Comparison, compare, compare_all
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge_all, nothing_shown
+from bakeoff.stats.sequential import PairDecision, SequentialDecision
+
+_MAX_NAMED = 5
+_WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)
+_Suites = Mapping[SuiteName, list[EvalOutcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteGates:
+    """The gates that were asked for.
+
+    `baseline` holds the outcomes of an earlier run; the two after it are its rule. `decided` has, by suite, comparisons
+    with it that were made after every case.
+    """
+
+    min_pass_rate: float | None = None
+    min_score: float | None = None
+    baseline: Sequence[EvalOutcome] | None = None
+    margin: float | None = None
+    undecidable: UndecidableRule = "pass"
+    decided: Mapping[str, PairDecision] = field(default_factory=dict)
+    labelled: Path | None = None  # the folder of runs in which every judge must have labels
+    allowed: Allowance = NONE_ALLOWED  # undecided cases
+    prefix: str = "--eval-"  # of the names of options
+
+
+def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: SuitesSummary) -> tuple[GateResult, ...]:
+    """Judge each gate that was asked for. `outcomes` may be iterated several times."""
+    found: dict[str, GateEvidence] = {}
+    if gates.min_pass_rate is not None:
+        found["min-pass-rate"] = _pass_rate(gates, gates.min_pass_rate, summary)
+    if gates.min_score is not None:
+        found["min-score"] = _min_score(gates, gates.min_score, summary)
+    if gates.baseline is not None:
+        found["baseline"] = _against_baseline(gates, gates.baseline, outcomes, summary)
+    if gates.labelled is not None:
+        records = (record for outcome in outcomes for record in outcome.records)
+        labelled, sentence = judges_calibrated(records, gates.labelled)
+        found["require-calibrated-judge"] = GateEvidence(
+            refused=not labelled, sentence=sentence, cases=summary.numbers.cases, complete=summary.complete
+        )
+    decisions = {option: decide_gate(evidence) for option, evidence in found.items()}
+    return tuple(
+        GateResult(option=gates.prefix + option, met=decision.state.met, sentence=decision.sentence)
+        for option, decision in decisions.items()
+    )
+
+
+def _pass_rate(gates: SuiteGates, wanted: float, summary: SuitesSummary) -> GateEvidence:
+    numbers = summary.numbers
+    sentence = "no case has a threshold, so that none passed or failed"
+    if numbers.pass_rate is not None:
+        shares = f"({percent(numbers.pass_rate)}), wanted {percent(wanted)}"
+        sentence = f"{numbers.passed:,} of {numbers.judged:,} passed {shares}"
+    return GateEvidence(
+        wanted=wanted,
+        value=numbers.pass_rate,
+        sentence=sentence,
+        undecided=(_undecided(gates, summary),),
+        cases=numbers.cases,
+        complete=summary.complete,
+    )
+
+
+def _min_score(gates: SuiteGates, wanted: float, summary: SuitesSummary) -> GateEvidence:
+    numbers = summary.numbers
+    sentence = "no case has a score"
+    if numbers.score is not None:
+        sentence = f"mean score {numbers.score:.3f} over {count_of(numbers.scored, 'case')}, wanted {wanted:g}"
+    return GateEvidence(
+        wanted=wanted,
+        value=numbers.score,
+        sentence=sentence,
+        undecided=(_undecided(gates, summary, scored=True),),
+        cases=numbers.cases,
+        complete=summary.complete,
+    )
+
+
+def _undecided(gates: SuiteGates, summary: SuitesSummary, *, scored: bool = False) -> UndecidedCases:
+    """Return the cases that could not be judged; if they must be `scored`, all that have no score."""
+    numbers, tallies = summary.numbers, summary.tallies
+    named = [f"{outcome.nodeid}: {outcome.problem}" for outcome in tallies.unjudged]
+    named += [f"{nodeid}: no score" for nodeid in tallies.unscored if scored]
+    count = numbers.cases - numbers.scored if scored else numbers.undecided
+    return UndecidedCases(count, numbers.cases, named, gates.allowed, f"{gates.prefix}allow-undecided")
+
+
+def _against_baseline(
+    gates: SuiteGates, before: Iterable[EvalOutcome], after: Iterable[EvalOutcome], summary: SuitesSummary
+) -> GateEvidence:
+    """Compare suite by suite, case by case. Holm's method keeps many suites from finding a regression by chance.
+
+    The gate is refused if no suite is in both runs.
+    """
+    was, now = _by_suite(before), _by_suite(after)
+    common = [name for name in now if name in was]
+    cells = {str(name): (_cells(was[name]), _cells(now[name])) for name in common}
+    compared = compare_all({name: both for name, both in cells.items() if name not in gates.decided})
+    losses = {str(name): (_losses(was[name]), _losses(now[name])) for name in common}
+    rulings = judge_all(compared, margin=gates.margin, losses=losses)
+    for name in [name for name in cells if name in gates.decided]:
+        compared[name] = _anytime(compare(*cells[name]), gates.decided[name])
+        rulings[name] = _anytime_ruling(compared[name], gates.decided[name])
+    comparisons = [(compared[name], ruling) for name, ruling in rulings.items()]
+    rule = ComparisonRule(margin=gates.margin, undecidable=gates.undecidable)
+    parts = ["no suite is in both runs"] * (not common)
+    parts += [*_sentences(compared, rulings), *_in_one_run_only(was, now)]
+    failed = decide_gate(GateEvidence(comparisons=comparisons, rule=rule)).state is GateState.FAILED
+    if failed and not any(ruling.verdict is GateVerdict.REGRESSED for ruling in rulings.values()):
+        parts.append("undecidable counts as failed")
+    gone = [case for name in was if str(name) not in gates.decided for case in _gone(was[name], now.get(name, ()))]
+    missing = UndecidedCases(
+        len(gone),
+        sum(map(len, was.values())),
+        gone,
+        gates.allowed,
+        f"{gates.prefix}allow-undecided",
+        "cases of the baseline are gone: ",
+    )
+    return GateEvidence(
+        comparisons=comparisons,
+        rule=rule,
+        refused=not common,
+        sentence="; ".join(parts),
+        undecided=(missing, _undecided(gates, summary)),
+        cases=summary.numbers.cases,
+        complete=summary.complete,
+    )
+
+
+def _anytime(compared: Comparison, pair: PairDecision) -> Comparison:
+    """Return a comparison with the numbers that hold although it was looked at after every case."""
+    numbers = {"difference": pair.difference, "interval": pair.interval, "inner": pair.interval, "cases": pair.cases}
+    return compared.model_copy(update={**numbers, "p_value": None})
+
+
+def _anytime_ruling(compared: Comparison, pair: PairDecision) -> GateJudgement:
+    if pair.refused is not None:
+        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=pair.refused, refused=True)
+    if pair.interval is None or pair.difference is None:
+        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence="no case can be compared")
+    low, high = 100 * pair.interval.low, 100 * pair.interval.high
+    facts = f"{100 * pair.difference:+.1f} points, anytime-valid interval {low:+.1f} to {high:+.1f}"
+    if pair.decision is SequentialDecision.UNDECIDED:
+        return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=f"{nothing_shown(compared)}: {facts}")
+    return GateJudgement(verdict=GateVerdict(pair.decision), sentence=f"{pair.decision}: {facts}")
+
+
+def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
+    found: dict[SuiteName, list[EvalOutcome]] = {}
+    for outcome in outcomes:
+        found.setdefault(suite_of(outcome), []).append(outcome)
+    return found
+
+
+def _gone(before: Sequence[EvalOutcome], after: Sequence[EvalOutcome]) -> list[str]:
+    """Return the cases that are missing from a run; a case with another content is still there."""
+    there = set(case_ids(after))
+    return [case for case in case_ids(before) if case not in there]
+
+
+def _cells(outcomes: Sequence[EvalOutcome]) -> Cells:
+    """Identify cases by node id and content: an edited case is another one."""
+    keyed = zip(case_ids(outcomes), outcomes, strict=True)
+    return {
+        CaseKey(case, fingerprint(outcome.input, outcome.expected)): cell
+        for case, outcome in keyed
+        if (cell := cell_of(outcome)) is not None
+    }
+
+
+def _losses(outcomes: Sequence[EvalOutcome]) -> Losses:
+    lost = sum(outcome.score is None for outcome in outcomes)
+    return Losses(trials=len(outcomes), lost=lost, to="broken scorers or infrastructure")
+
+
+def _sentences(compared: Mapping[str, Comparison], rulings: Mapping[str, GateJudgement]) -> Iterator[str]:
+    order = sorted(rulings, key=lambda name: _WORST_FIRST.index(rulings[name].verdict))
+    for name in order[:_MAX_NAMED]:
+        yield f"{visible(name, 80)}: {_sentence(compared[name], rulings[name])}"
+    if len(order) > _MAX_NAMED:
+        yield f"and {count_of(len(order) - _MAX_NAMED, 'more suite')}"
+
+
+def _sentence(compared: Comparison, ruling: GateJudgement) -> str:
+    pairs = count_of(compared.cases, "pair of cases", "pairs of cases") if compared.paired else "no case in common"
+    changed = f", {len(compared.changed)} with changed content" if compared.changed else ""
+    if gone := len([key for key in compared.baseline_only if key.id not in compared.changed]):
+        changed += f", {gone} of the baseline gone or not scored"
+    if compared.paired and not compared.wins and not compared.losses and not ruling.refused:
+        shown = ruling.sentence if ruling.verdict is GateVerdict.EQUIVALENT else nothing_shown(compared)
+        return f"the same scores in {pairs}{changed}: {shown}"
+    counts = f", {compared.losses} worse and {compared.wins} better" if compared.paired else ""
+    return f"{ruling.sentence} ({pairs}{counts}{changed})"
+
+
+def _in_one_run_only(was: _Suites, now: _Suites) -> Iterator[str]:
+    for words, names in (
+        ("only in the baseline", [name for name in was if name not in now]),
+        ("not in the baseline", [name for name in now if name not in was]),
+    ):
+        if names:
+            shown = ", ".join(visible(str(name), 80) for name in names[:_MAX_NAMED])
+            yield f"{count_of(len(names), 'suite')} {words}: {shown}{', …' if len(names) > _MAX_NAMED else ''}"

@@ -1,0 +1,260 @@
+"""Describe tools for people and for code hosts: what servers offer, what lint found, and what changed."""
+
+import difflib
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.mcp.changes import CHANGE_LEVELS, MEANINGS, ChangeLevel, ToolChange
+from bakeoff.mcp.lint import LEVELS, RULE_ORDER, RULES, Level, LintFinding
+from bakeoff.mcp.lint.checks import LintReport
+from bakeoff.mcp.schemas import Schema, accepted_types, resolved
+from bakeoff.mcp.snapshot import ServerEntry, Snapshot, SnapshotPrompt, ToolEntry
+from bakeoff.mcp.tools import properties_of, required_by
+from bakeoff.report.blocks import Block, BulletList, Code, Quote, Table, Words, columns, heading, paragraph
+
+_MAX_ROWS = 200
+_MAX_REASON_LENGTH = 2000
+_MAX_OF_A_RULE: dict[Level, int] = {"error": 50, "warning": 20, "note": 3}  # more findings share a row
+
+
+def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
+    """Describe a report: a table of findings, the fix for each rule once, and the cost of the tools."""
+    shown = [finding for finding in report.findings if notes or finding.level != "note"]
+    if shown:
+        rows = _rows(shown)
+        yield Table(columns("level", "rule", "where", "what"), tuple(rows[:_MAX_ROWS]))
+        if len(rows) > _MAX_ROWS:
+            yield paragraph(f"{len(rows) - _MAX_ROWS:,} more rows: use --json or --sarif to see all")
+        yield heading("How to fix it", level=3)
+        broken = dict.fromkeys(finding.rule for finding in shown)
+        yield BulletList(tuple((f"{rule}: {RULES[rule].why} {RULES[rule].how}",) for rule in broken))
+    if report.costs:
+        yield heading("Estimated tokens of the tool lists in every request", level=3)
+        providers = list(dict.fromkeys(cost.provider for cost in report.costs))
+        tokens = {(cost.server, cost.provider): f"{cost.tokens:,}" for cost in report.costs}
+        cost_rows: list[tuple[Words, ...]] = [
+            (Quote(server), f"{count:,}", *(tokens[server, provider] for provider in providers))
+            for server, count in {cost.server: cost.tools for cost in report.costs}.items()
+        ]
+        yield Table(columns("server", "tools>", *(f"{provider}>" for provider in providers)), tuple(cost_rows))
+    counts = ", ".join(_counted(report.count(level), level) for level in LEVELS)
+    hidden = len(report.findings) - len(shown)
+    text = f"{_counted(report.tools, 'tool')} of {_counted(len(report.servers), 'server')}: {counts}"
+    yield paragraph(f"{text} ({_counted(hidden, 'note')} not shown)" if hidden else text)
+
+
+def _rows(findings: Sequence[LintFinding]) -> list[tuple[Words, ...]]:
+    """Return a row for each finding, and one row for all of a rule if there are many."""
+    rows: list[tuple[Words, ...]] = []
+    for rule, group in groupby(sorted(findings, key=_by_rule), key=lambda one: one.rule):
+        alike = list(group)
+        level = alike[0].level
+        if len(alike) > _MAX_OF_A_RULE[level]:
+            places = ", ".join(one.place for one in alike[:3])
+            rows.append(
+                (level, rule, f"{len(alike):,} places", Quote(f"{places} and {len(alike) - 3:,} more: see --json"))
+            )
+        else:
+            rows += [(one.level, one.rule, Quote(one.place), _what(one)) for one in alike]
+    return rows
+
+
+def _what(finding: LintFinding) -> Words:
+    """Return what was found. The reason why a server cannot be used is not cut like a quote."""
+    if finding.rule != "server-unusable":
+        return Quote(finding.what)
+    return visible(" ".join(finding.what.split()), _MAX_REASON_LENGTH)
+
+
+def _by_rule(finding: LintFinding) -> tuple[int, int, str, str]:
+    return LEVELS.index(finding.level), RULE_ORDER[finding.rule], finding.server, finding.tool
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+_MAX_ALIKE = 3  # more of the same share a row
+_DIFF_WIDTH = 100  # of the lines of a description that are compared
+
+
+def fails(found: Sequence[ToolChange], on: str) -> bool:
+    """Return True if a change is at least as serious as `on`: breaking, risky, cosmetic, or never."""
+    serious = CHANGE_LEVELS[: CHANGE_LEVELS.index(on) + 1] if on in CHANGE_LEVELS else ()
+    return any(change.level in serious for change in found)
+
+
+def change_blocks(found: Sequence[ToolChange]) -> Iterator[Block]:
+    """Describe changes: a table, the words of changed descriptions, and the counts."""
+    yield from listed_changes(found)
+    counts = Counter(change.level for change in found)
+    listed = ", ".join(f"{counts[level]} {level}" for level in CHANGE_LEVELS)
+    worst = found[0].level if found else None
+    yield paragraph(f"{listed}. {MEANINGS[worst] if worst else 'Nothing changed.'}")
+
+
+def listed_changes(found: Sequence[ToolChange]) -> Iterator[Block]:
+    """Describe changes, if there are any: a table, and the words of changed descriptions."""
+    if not found:
+        return
+    rows = _change_rows(found)
+    yield Table(columns("level", "where", "what"), tuple(rows[:_MAX_ROWS]))
+    if len(rows) > _MAX_ROWS:
+        yield paragraph(f"{len(rows) - _MAX_ROWS:,} more rows: use --json or --sarif to see all")
+    for change in found[:_MAX_ROWS]:
+        if change.before and change.after:
+            yield Code(text_diff(change.before, change.after), "diff", change.where)
+
+
+def _change_rows(found: Sequence[ToolChange]) -> list[tuple[Words, ...]]:
+    """Return a row for each change, and one row for a change that many places have alike."""
+    alike: dict[tuple[ChangeLevel, str, str], list[ToolChange]] = {}
+    for change in found:
+        alike.setdefault((change.level, change.kind, change.what), []).append(change)
+    rows: list[tuple[Words, ...]] = []
+    for (level, _, what), same in alike.items():
+        if len(same) > _MAX_ALIKE:
+            places = ", ".join(change.where for change in same[:2])
+            rows.append((level, f"{len(same):,} places", Quote(f"{what}: {places} and {len(same) - 2:,} more")))
+        else:
+            rows += [(change.level, Quote(change.where), Quote(change.what)) for change in same]
+    return rows
+
+
+def text_diff(before: str, after: str) -> str:
+    """Return the lines of two texts with `-` and `+` before those that differ."""
+    lines = difflib.ndiff(_folded(before), _folded(after))
+    return "\n".join(line for line in lines if not line.startswith("?"))
+
+
+def _folded(text: str) -> list[str]:
+    return [part for line in text.splitlines() for part in textwrap.wrap(line, _DIFF_WIDTH) or [""]]
+
+
+def changes_as_json(found: Sequence[ToolChange]) -> dict[str, Any]:
+    """Return the changes and their counts by level as data."""
+    counts = Counter(change.level for change in found)
+    return {
+        "changes": [change.model_dump(mode="json", exclude_none=True) for change in found],
+        "counts": {level: counts[level] for level in CHANGE_LEVELS},
+    }
+
+
+_WIDTH = 110  # of the lines of a description
+_HINTS = {
+    ("readOnlyHint", True): "read-only",
+    ("destructiveHint", True): "destructive",
+    ("idempotentHint", True): "idempotent",
+    ("openWorldHint", True): "reaches other systems",
+}
+
+
+def listing_blocks(snapshot: Snapshot, *, whole: bool) -> Iterator[Block]:
+    """Describe every server: with `whole`, every tool with its whole description and every parameter."""
+    for name, server in snapshot.servers.items():
+        yield heading(Quote(name), level=2)
+        yield paragraph(_offer_counts(server))
+        if whole and server.instructions:
+            yield from _text("instructions", server.instructions)
+        if whole:
+            for tool_name, tool in server.tools.items():
+                yield from _whole_tool(tool_name, tool)
+        elif server.tools:
+            yield Table(
+                columns("tool", "parameters", "description"),
+                tuple(
+                    (Quote(tool_name), Quote(_signature(tool)), Quote(_first_line(tool.description)))
+                    for tool_name, tool in server.tools.items()
+                ),
+            )
+        yield from _others(server)
+
+
+def _offer_counts(server: ServerEntry) -> str:
+    counts = [
+        count_of(len(server.tools), "tool"),
+        count_of(len(server.resources), "resource"),
+        count_of(len(server.resourceTemplates), "resource template"),
+        count_of(len(server.prompts), "prompt"),
+    ]
+    return ", ".join(count for count in counts if not count.startswith("0 ")) or "nothing"
+
+
+def _whole_tool(name: str, tool: ToolEntry) -> Iterator[Block]:
+    """Describe a tool with its hints, its whole description and its parameters."""
+    hints = [text for (hint, value), text in _HINTS.items() if tool.annotations.get(hint) is value]
+    title = visible(name, 80) + (f" ({', '.join(hints)})" if hints else "")
+    yield from _text(title, tool.description or "no description")
+    parameters = properties_of(tool.inputSchema)
+    if not parameters:
+        return
+    needed = required_by(tool.inputSchema)
+    yield Table(
+        columns("parameter", "type", "required", "description"),
+        tuple(
+            (
+                Quote(parameter),
+                Quote(_type(resolved(schema, tool.inputSchema))),
+                "yes" if parameter in needed else "",
+                Quote(_first_line(str(resolved(schema, tool.inputSchema).get("description") or ""))),
+            )
+            for parameter, schema in parameters.items()
+        ),
+    )
+
+
+def _text(title: str, text: str) -> Iterator[Block]:
+    """Show a text of several lines below its title."""
+    lines = [part for line in text.strip().splitlines() for part in textwrap.wrap(line, _WIDTH) or [""]]
+    yield Table(columns(title), tuple((Quote(line),) for line in lines))
+
+
+def _others(server: ServerEntry) -> Iterator[Block]:
+    """Describe the resources and prompts of a server."""
+    resources = [*server.resources.items(), *server.resourceTemplates.items()]
+    if resources:
+        yield Table(
+            columns("resource", "type", "description"),
+            tuple(
+                (Quote(uri), Quote(each.mimeType), Quote(_first_line(each.description or each.title or each.name)))
+                for uri, each in resources
+            ),
+        )
+    if server.prompts:
+        yield Table(
+            columns("prompt", "arguments", "description"),
+            tuple(
+                (Quote(name), Quote(_arguments(each)), Quote(_first_line(each.description)))
+                for name, each in server.prompts.items()
+            ),
+        )
+
+
+def _signature(tool: ToolEntry) -> str:
+    """Return the names of parameters; optional ones have a question mark."""
+    needed = required_by(tool.inputSchema)
+    return ", ".join(name if name in needed else f"{name}?" for name in properties_of(tool.inputSchema))
+
+
+def _arguments(prompt: SnapshotPrompt) -> str:
+    return ", ".join(name if each.required else f"{name}?" for name, each in prompt.arguments.items())
+
+
+def _type(schema: Schema) -> str:
+    """Return the types or choices of a parameter, and its default."""
+    choices = schema.get("enum")
+    if isinstance(choices, list):
+        kinds = " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+    else:
+        kinds = " | ".join(accepted_types(schema)) or "any"
+    return f"{kinds} = {json.dumps(schema['default'], ensure_ascii=False)}" if "default" in schema else kinds
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0] if lines else ""

@@ -1,0 +1,360 @@
+"""Describe calls, what a case expects of them, and their results, and read the calls of a model's reply."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from pydantic import (
+    Field,
+    JsonValue,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff.mcp import ServerTool
+from bakeoff.mcp.tools import is_deeper, offered_names, tool_label
+from bakeoff.record import Record, Step, Text, ToolCall
+
+NO_TOOL = "no tool"
+"""Stands beside the names of tools for the absence of a call."""
+
+UNREADABLE = "unreadable reply"
+TURNS = "turns"
+"""The key in the metadata of transcripts and scores for what happened in each turn of a case."""
+
+
+ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
+"""The form in which a reply contains its call. Reports count all but `bare`: clients may refuse the others."""
+
+GradedText = Literal["answer", "result", "both"]
+"""Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
+
+_CHECKS = ("command", "query", "function")
+_DEEPEST = 64  # levels of parameters; schemas of tools have the same limit
+_MAX_REPLY_LENGTH = 1_000_000  # characters of a reply that are read
+_MAX_STARTS = 2_000  # places at which JSON may begin
+_FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)```", re.DOTALL)  # cannot backtrack: each part matches in one way
+_THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+
+
+class Call(FrozenModel):
+    """One call of a tool."""
+
+    serverName: str
+    toolName: str
+    parameters: dict[str, JsonValue] = {}
+
+    @property
+    def tool(self) -> str:
+        return tool_label(self.serverName, self.toolName)
+
+
+class ExpectedCall(Call):
+    """One expected call."""
+
+    serverName: str = Field(min_length=1)
+    toolName: str = Field(min_length=1)
+
+
+class CallRules(FrozenModel):
+    """The ways in which the calls of a round may differ from the expected ones, with the keys of a configuration."""
+
+    order: Literal["exact", "any"] = Field(default="exact", description="whether the calls must come in this order")
+    extraCalls: Literal["forbid", "allow"] = Field(default="forbid", description="whether other calls may be made too")
+    maxCalls: int | None = Field(default=None, ge=1, strict=True, description="the most calls that a round may make")
+    expectedError: bool | str | None = Field(
+        default=None, description="the last call must be answered with an error, which contains this text"
+    )
+    maxSeconds: float | None = Field(default=None, gt=0, strict=True, description="the longest time of a round")
+    maxCost: float | None = Field(default=None, gt=0, strict=True, description="the most dollars of a round")
+
+
+class EndCheck(FrozenModel):
+    """One check after a case: a command, a query or a function."""
+
+    command: str | tuple[str, ...] | None = Field(
+        default=None, description="a line for the shell, or a program and its arguments; it must exit with 0"
+    )
+    query: ExpectedCall | None = Field(default=None, description="a call on the same server, which must succeed")
+    function: str | None = Field(
+        default=None, description="`module:function`, beside the file; it gets an EndState, and returns or asserts"
+    )
+    serverName: str | None = Field(default=None, description="the server in whose folder a command runs; the first one")
+    expectedResults: JsonValue = Field(default=None, description="what a command prints, or a query gives")
+    name: str | None = Field(default=None, min_length=1)
+
+    @field_validator("function")
+    @classmethod
+    def _check_function(cls, target: str | None) -> str | None:
+        module, _, attribute = (target or "a:b").partition(":")
+        if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
+            raise ValueError(f"{target!r} does not name a function: write it as `module:function`")
+        return target
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        given = [kind for kind in _CHECKS if getattr(self, kind) is not None]
+        if len(given) != 1:
+            has = f"has {' and '.join(given)}" if given else "checks nothing"
+            raise ValueError(f"this {has}: write one of `command`, `query` and `function`")
+        if self.function is not None and self.expectedResults is not None:
+            raise ValueError("expectedResults has no meaning for a function: compare in the function")
+        return self
+
+    @property
+    def label(self) -> str:
+        """Return the name of the check, or what it does."""
+        if self.name is not None:
+            return self.name
+        if self.query is not None:
+            return self.query.tool
+        command = self.command if isinstance(self.command, str) else " ".join(self.command or ())
+        return (self.function or command)[:80]
+
+
+class ExpectedMcpCall(FrozenModel):
+    """The expectation of a case, as the plan contains it. No model sees this."""
+
+    calls: tuple[ExpectedCall, ...] | None
+    results: JsonValue = None
+    grading: str | None = None
+    # Absent in plans that do not use them, so that older runs keep their keys.
+    alternatives: tuple[tuple[ExpectedCall, ...] | None, ...] = Field(default=(), exclude_if=lambda other: not other)
+    rules: CallRules = Field(default=CallRules(), exclude_if=lambda rules: rules == CallRules())
+    execute: bool | None = Field(default=None, exclude_if=lambda execute: execute is None)
+    # Older versions graded results.
+    graded: GradedText = Field(default="result", exclude_if=lambda graded: graded == "result")
+    # A case with checks of its end state has at least one turn: its tools are executed while the model is asked.
+    turns: tuple["ExpectedTurn", ...] = Field(default=(), exclude_if=lambda turns: not turns)
+    end_state: tuple[EndCheck, ...] = Field(default=(), exclude_if=lambda checks: not checks)
+
+
+class ExpectedTurn(ExpectedMcpCall):
+    """One turn of a case, with the calls and results that are expected of it."""
+
+    prompt: str
+
+
+def written_calls(calls: Sequence[Call] | None) -> JsonValue:
+    """Return calls as a configuration writes them: one alone, several as a list, and none as null."""
+    if calls is None:
+        return None
+    written: list[JsonValue] = [call.model_dump(mode="json") for call in calls]
+    return written[0] if len(written) == 1 else written
+
+
+def make_call(server: str, tool: str, parameters: Mapping[str, JsonValue]) -> Call | str:
+    """Return a call, or a sentence that says why its parameters cannot be stored or sent.
+
+    The model caused that problem, so the round fails.
+    """
+    if is_deeper(parameters, _DEEPEST + 1):  # the values themselves are a level
+        return f"the parameters of {tool[:200]!r} are nested more than {_DEEPEST} levels deep"
+    try:
+        return Call(serverName=server, toolName=tool, parameters=dict(parameters))
+    except ValidationError:  # JSON can contain nothing else that a call cannot
+        return f"the parameters of {tool[:200]!r} contain a number that is too large"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """The calls of a reply, or the reason why it has none that can be read."""
+
+    calls: tuple[Call, ...] = ()
+    form: ReplyForm = "bare"
+    problem: str = ""
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def read_reply(text: str, *, strict: bool = False) -> ModelReply:
+    """Read the calls of a reply. With `strict`, accept only JSON with nothing around it."""
+    text = text[:_MAX_REPLY_LENGTH].strip()
+    if not text:
+        return ModelReply(problem="the reply is empty")
+    try:
+        return _reply_with(_DECODER.decode(text), "bare")
+    except (ValueError, RecursionError) as error:
+        lenient = _read_lenient(_THOUGHT.sub("", text).strip())
+        if strict:
+            return ModelReply(form=lenient.form, problem=f"strictJson: the reply is not JSON alone: {error}")
+        return lenient
+
+
+def _read_lenient(text: str) -> ModelReply:
+    """Find the call in a reply with other text: in code fences, or else anywhere in the text."""
+    fenced: list[JsonValue] = []
+    for block in _FENCE.findall(text):
+        try:
+            fenced.append(_DECODER.decode(block))
+        except (ValueError, RecursionError):
+            continue
+    if fenced and all(value == fenced[0] for value in fenced):
+        return _reply_with(fenced[0], "fenced")
+    found = {json.dumps(value, sort_keys=True): value for value in _embedded(text) if _looks_like_call(value)}
+    if len(found) > 1:
+        return ModelReply(
+            form="surrounded", problem=f"the reply contains {len(found)} different calls in separate places"
+        )
+    if found:
+        return _reply_with(next(iter(found.values())), "surrounded")
+    if any(sign in text for sign in ("serverName", "toolName")):
+        return ModelReply(form="surrounded", problem="the reply is not valid JSON")
+    return ModelReply(form="prose")  # text without a call
+
+
+def _reply_with(value: JsonValue, form: ReplyForm) -> ModelReply:
+    """Return the calls of a parsed reply. The first wrong one is its problem."""
+    if value is None or value == []:
+        return ModelReply(form=form)
+    calls: list[Call] = []
+    for item in value if isinstance(value, list) else [value]:
+        call = _as_call(item)
+        if isinstance(call, str):
+            return ModelReply(form=form, problem=call)
+        calls.append(call)
+    return ModelReply(tuple(calls), form)
+
+
+def _as_call(value: JsonValue) -> Call | str:
+    """Return the call that a model wrote as an object, or a sentence that says what is wrong with it."""
+    if not isinstance(value, dict):
+        names = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list of lists"}
+        return f"the reply is {names.get(type(value), 'nothing')}, not an object"
+    for key in ("serverName", "toolName"):
+        if key not in value:
+            return f"the reply has no {key!r}"
+        if not isinstance(value[key], str):
+            return f"{key} is {value[key]!r}, not a text"[:300]
+    parameters = value.get("parameters")
+    if parameters is None:
+        parameters = {}
+    if not isinstance(parameters, dict):
+        return f"parameters is {type(parameters).__name__}, not an object"
+    return make_call(str(value["serverName"]), str(value["toolName"]), parameters)
+
+
+def _embedded(text: str) -> Iterator[JsonValue]:
+    """Yield every complete object or list between other words, but not the values inside one."""
+    at = 0
+    for _ in range(_MAX_STARTS):
+        starts = [place for sign in "{[" if (place := text.find(sign, at)) >= 0]
+        if not starts:
+            return
+        at = min(starts)
+        try:
+            value, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at += 1
+            continue
+        yield value
+
+
+def _looks_like_call(value: JsonValue) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return bool(items) and all(isinstance(item, dict) and "toolName" in item for item in items)
+
+
+Mode = Literal["json", "native", "agent"]
+
+
+UNKNOWN_SERVER = "unknown"
+"""The server of a tool that a model invented in function calling, where a call names only the tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyReader:
+    """Read the calls of a reply in the mode of a suite."""
+
+    mode: Mode
+    tools: tuple[ServerTool, ...]
+    strict: bool = False  # of `json` mode: nothing may be around the JSON
+
+    def read(self, steps: Sequence[Step]) -> ModelReply:
+        """Read the calls of the last text, or of all steps in function calling."""
+        if self.mode != "json":
+            return self.native([part for step in steps for part in step.parts if isinstance(part, ToolCall)])
+        return self.text("".join(part.text for part in (steps[-1].parts if steps else ()) if isinstance(part, Text)))
+
+    def text(self, text: str) -> ModelReply:
+        return read_reply(text, strict=self.strict)
+
+    def native(self, called: Sequence[ToolCall]) -> ModelReply:
+        """Read the calls of function calling. A tool that was not offered ends the reply with a problem."""
+        offered = offered_names(self.tools)
+        calls: list[Call] = []
+        for call in called:
+            if call.name not in offered:
+                invented = Call(serverName=UNKNOWN_SERVER, toolName=call.name[:200])
+                problem = f"{invented.toolName!r} was called, but there is no such tool"
+                return ModelReply((*calls, invented), "native", problem)
+            if not isinstance(call.arguments, dict):
+                return ModelReply(tuple(calls), "native", f"the arguments of {call.name[:200]!r} are not a JSON object")
+            made = make_call(offered[call.name].server, offered[call.name].name, call.arguments)
+            if isinstance(made, str):
+                return ModelReply(tuple(calls), "native", made)
+            calls.append(made)
+        return ModelReply(tuple(calls), "native")
+
+
+class ExecutedCall(FrozenModel):
+    """The result of one executed call."""
+
+    tool: str
+    text: str = ""
+    structured: JsonValue = None
+    is_error: bool = False
+
+    @property
+    def value(self) -> JsonValue:
+        """Return the structured content, else the text."""
+        return self.structured if self.structured is not None else self.text
+
+
+class TurnScore(FrozenModel):
+    """The score of one turn of a case with several. `reason` is empty if it is as expected."""
+
+    called: tuple[Call, ...] = ()
+    executed: tuple[ExecutedCall, ...] = ()
+    reason: str = ""
+
+
+_TURN_SCORES: TypeAdapter[list[TurnScore]] = TypeAdapter(list[TurnScore])
+
+
+def turns_in(record: Record) -> list[TurnScore]:
+    """Return the turns of a round that were asked. There are none if the case has no turns, or was not scored."""
+    found = next((score.metadata.get(TURNS) for score in record.scores), None)
+    try:
+        return _TURN_SCORES.validate_python(found or [])
+    except ValidationError:
+        return []
+
+
+def text_of(value: JsonValue) -> str:
+    """Return a text as it is, nothing as an empty text, and other values as JSON."""
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+SCORER = "mcp"
+
+
+class ScorerOptions(FrozenModel):
+    """Everything that changes the scores of recorded answers."""
+
+    mode: Mode = "json"
+    extra_parameters: Literal["reject", "allow"] = "reject"
+    strict_json: bool = False
+    execute: bool = False
+    scope: Literal["run", "trial"] = "run"
+    judge: str | None = None
