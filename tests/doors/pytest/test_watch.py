@@ -15,7 +15,7 @@ from bakeoff.doors.pytest.watch.cycle import told_file
 from bakeoff.doors.pytest.watch.reads import ROWS, Reads
 from bakeoff.doors.pytest.watch.source import ANYTHING, TestParts, imported_files
 from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, WatchMessages, stale_tests
-from bakeoff.report.eval_file import read_eval_file
+from bakeoff.report.suites.eval_file import read_eval_file
 from bakeoff.storage.run_folder import run_folders
 
 from ...cli.wizard_terminal import CTRL_C, Terminal

@@ -23,7 +23,7 @@ from bakeoff.doors.pytest.watch.reads import Reads
 from bakeoff.doors.pytest.watch.source import ANYTHING, TestParts, imported_files, loaded_files
 from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, WatchMessages
 from bakeoff.plan import SubjectSpec
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -8,7 +8,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.watch import GONE
 from bakeoff.doors.pytest.watch.reads import ROWS
 from bakeoff.doors.pytest.watch.source import ANYTHING
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 _FOR_ALL = ("conftest.py", "__init__.py")  # new files with these names change others
 
