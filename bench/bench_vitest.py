@@ -22,7 +22,8 @@ from bakeoff.grading.references import OpenReferences, reference_of
 from bakeoff.grading.twins import FEW
 from bakeoff.plan import Case, Grading
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import OpenVitest, TestRun, VitestToolchain
+from bakeoff.toolchains.outcome import TestRun
+from bakeoff.toolchains.vitest import OpenVitest, VitestToolchain
 
 SLOTS = 2
 WANTED = 8.0

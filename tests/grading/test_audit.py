@@ -11,6 +11,8 @@ from bakeoff.report.audit import describe_audit, flake_interval
 from bakeoff.report.exports.badges import audit_badge
 from bakeoff.report.render.markdown import to_markdown
 
+pytestmark = pytest.mark.journey
+
 MADE = "2026-01-01T00:00:00+00:00"
 
 

@@ -15,6 +15,7 @@ from bakeoff.plan import Case, Grading
 from bakeoff.sandbox import choose_sandbox
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 TEST = """from double import double
 
 def test_doubles():

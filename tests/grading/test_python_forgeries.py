@@ -9,10 +9,12 @@ from bakeoff.grading.references import as_reference
 from bakeoff.grading.twin_runs import RunAnswer, run_with_twins
 from bakeoff.grading.twins import Twins, find_twins
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import OpenPytest, TestRun
 from bakeoff.toolchains.install import pytest_folders
+from bakeoff.toolchains.outcome import TestRun
+from bakeoff.toolchains.pytest_runner import OpenPytest
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 TESTS = {
     "test_solution.py": """
 import unittest

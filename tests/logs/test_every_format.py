@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -28,15 +29,15 @@ def environment(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
     return {**environment, "BAKEOFF_CACHE": str(tmp_path / "cache")}
 
 
-@pytest.fixture(params=ALL, ids=lambda logged: logged.file)
+@pytest.fixture(scope="module", params=ALL, ids=lambda logged: logged.file)
 def logged(request: pytest.FixtureRequest) -> Logged:
     found: Logged = request.param
     return found
 
 
-@pytest.fixture
-def run(logged: Logged, tmp_path: Path) -> RunFolder:
-    return import_log(logged.path, tmp_path / "results", Choices()).folder
+@pytest.fixture(scope="module")
+def run(logged: Logged, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return import_log(logged.path, tmp_path_factory.mktemp("results"), Choices()).folder
 
 
 def test_a_log_is_recognised_by_its_content_whatever_its_name(logged: Logged, tmp_path: Path) -> None:
@@ -91,18 +92,20 @@ def test_answers_of_a_run_can_be_labelled(logged: Logged, run: RunFolder) -> Non
 
 
 async def test_a_run_is_served_by_view(logged: Logged, run: RunFolder, tmp_path: Path) -> None:
-    pages = Pages(tmp_path / "results", tmp_path, parts_of)
+    pages = Pages(run.path.parents[1], tmp_path, parts_of)
     assert logged.tool in (await pages.run(run.name)).read_text()
     assert (await pages.index()).is_file()
 
 
-@pytest.mark.parametrize("format_", ["csv", "junit", "markdown", "inspect"])
-def test_a_run_is_exported_in_every_format(
-    logged: Logged, run: RunFolder, tmp_path: Path, format_: ExportFormat
-) -> None:
-    plan = run.read_plan()
-    target = tmp_path / ("out.eval" if format_ == "inspect" and len(plan.subjects) == 1 else "out")
-    run_export(run=run.name, results=tmp_path / "results", format_=format_, output=str(target), subject=None)
+@pytest.mark.parametrize(
+    ("logged", "format_"),
+    list(zip(ALL, cycle(["csv", "junit", "markdown", "inspect"]), strict=False)),
+    indirect=["logged"],
+)
+def test_a_run_is_exported(run: RunFolder, tmp_path: Path, format_: ExportFormat) -> None:
+    single = format_ == "inspect" and len(run.read_plan().subjects) == 1
+    target = tmp_path / ("out.eval" if single else "out")
+    run_export(run=run.name, results=run.path.parents[1], format_=format_, output=str(target), subject=None)
     assert target.exists()
 
 

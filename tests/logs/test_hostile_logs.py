@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bakeoff.errors import BakeoffError, RunFolderError, UsageError
-from bakeoff.logs.archives import Archive
+from bakeoff.logs.inspect_logs import Archive
 from bakeoff.logs.reader import Choices, ForeignLogReader, import_log
 from bakeoff.logs.trials import outer_keys
 from bakeoff.record import Record

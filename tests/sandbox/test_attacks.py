@@ -33,8 +33,6 @@ from bakeoff.sandbox.mounts import blocking_folder
 from bakeoff.sandbox.process import has_landlock
 from bakeoff.sandbox.supervisor_client import kernel_means, make_order, supervise
 
-pytestmark = pytest.mark.full
-
 SANDBOXES = ("process", "bwrap", "docker")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation" / "sandbox.md"
 HOME_OF_ROOT = Path("~root").expanduser()
@@ -171,6 +169,9 @@ ATTACKS = (
 )
 
 
+ONE_OF_EACH_KIND = (FORK_BOMB, BIG_FILE, PRINTER, DAEMON, MEMORY, KEYRING, LOOP, ENVIRONMENT, NETWORK)
+
+
 @pytest.fixture
 def port() -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -199,7 +200,17 @@ def verdict(completed: Completed) -> str:
 
 
 @pytest.mark.parametrize("sandbox_kind", SANDBOXES)
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "attack",
+    [
+        pytest.param(
+            attack,
+            id=attack.name.replace(" ", "-"),
+            marks=pytest.mark.journey if attack.script in ONE_OF_EACH_KIND else pytest.mark.full,
+        )
+        for attack in ATTACKS
+    ],
+)
 async def test_an_attack_ends_as_the_table_says_inside_its_limit_and_leaves_no_process(
     attack: Attack,
     sandbox_kind: str,

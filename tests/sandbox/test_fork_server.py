@@ -18,6 +18,8 @@ from bakeoff.sandbox.supervisor.cgroups import PREFIX, sweep_groups
 from bakeoff.sandbox.supervisor.kernel import children_of
 from bakeoff.sandbox.supervisor_client import SupervisorLost, kernel_means, make_order, supervise, supervise_now
 
+pytestmark = pytest.mark.journey
+
 SandboxOn = Callable[[str], Sandbox]
 DAEMON = """
 import os, pathlib, time

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from bakeoff.sandbox.supervisor.memory import FILLED_PER_SECOND, MemoryWatch, linked_inodes
+from bakeoff.sandbox.supervisor.limits import FILLED_PER_SECOND, MemoryWatch, linked_inodes
 
 TERABYTE = 1 << 40
 

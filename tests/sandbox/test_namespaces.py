@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.sandbox.supervisor.namespaces import SHARED_MEMORY, can_own_ipc, own_ipc
+from bakeoff.sandbox.supervisor.confinement import SHARED_MEMORY, can_own_ipc, own_ipc
 
 SOMEBODY = 2_000_000_999
 

@@ -20,6 +20,8 @@ from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.bubblewrap import find_bubblewrap, visible_roots
 from bakeoff.sandbox.programs import check_shown, installation, program_path, program_roots
 
+pytestmark = pytest.mark.full
+
 SCRIPT = Path(__file__).with_name("layouts.py")
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 MANAGER = '#!/bin/sh\n[ "$1 $2" = "which node" ] && echo "{real}"\n'

@@ -14,7 +14,8 @@ import pytest_asyncio
 from bakeoff.protocols import Sandbox
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.sandbox.supervisor_client import kernel_means
-from bakeoff.toolchains import OpenVitest, VitestToolchain, install_vitest
+from bakeoff.toolchains.install import install_vitest
+from bakeoff.toolchains.vitest import OpenVitest, VitestToolchain
 
 from .candidates import COUNTER_TEST, counter
 

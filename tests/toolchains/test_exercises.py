@@ -8,15 +8,17 @@ import pytest_asyncio
 
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import ExerciseToolchain, OpenExercises, TestRun
 from bakeoff.toolchains.commands import split_command, without_package_names
+from bakeoff.toolchains.exercises import ExerciseToolchain, OpenExercises
 from bakeoff.toolchains.install import JEST_SOURCES
+from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.tracks import PYTHON, TYPESCRIPT, graded_track
 
 from .conftest import SECONDS
 from .exercise_folders import BUNDLED, Exercise, every_exercise, exercise
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 IMPORT = "import { describe, expect, it, jest, test, xit } from '@jest/globals';\n"
 
 

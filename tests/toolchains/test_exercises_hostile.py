@@ -11,13 +11,14 @@ import pytest
 import pytest_asyncio
 
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import ExerciseToolchain, OpenExercises, TestRun
-from bakeoff.toolchains.outcome import RunStop
+from bakeoff.toolchains.exercises import ExerciseToolchain, OpenExercises
+from bakeoff.toolchains.outcome import RunStop, TestRun
 from bakeoff.toolchains.tracks import PYTHON, TYPESCRIPT
 
 from .conftest import SECONDS
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 LIMIT = 3.0
 TEST = """import { expect, it, xit } from '@jest/globals';
 import { double, list } from './double.ts';

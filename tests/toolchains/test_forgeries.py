@@ -13,12 +13,14 @@ from bakeoff.grading.grades import Grade, compare_runs, run_answer
 from bakeoff.grading.references import OpenReferences, ReferenceRun, reference_of
 from bakeoff.plan import Case, Grading
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import ExerciseToolchain, VitestToolchain
+from bakeoff.toolchains.exercises import ExerciseToolchain
+from bakeoff.toolchains.vitest import VitestToolchain
 
 from .candidates import COUNTER_TEST, counter
 from .conftest import SECONDS
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 
 JEST_TEST = """import { expect, it } from '@jest/globals';
 import { double, list } from './double.ts';

@@ -9,7 +9,7 @@ from bakeoff.doors.components.suites import bundled_folder, find_suites
 from bakeoff.errors import InfraError
 from bakeoff.plan import Framework
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import BrowserToolchain, OpenBrowser, VitestToolchain
+from bakeoff.toolchains.vitest import BrowserToolchain, OpenBrowser, VitestToolchain
 
 from .conftest import SECONDS
 

@@ -13,13 +13,14 @@ import pytest
 
 from bakeoff.protocols import Place
 from bakeoff.sandbox import open_place
-from bakeoff.toolchains import OpenVitest, TestRun
-from bakeoff.toolchains.outcome import RunStop
+from bakeoff.toolchains.outcome import RunStop, TestRun
+from bakeoff.toolchains.vitest import OpenVitest
 
 from .candidates import counter
 from .conftest import RIGHT, SECONDS, below, processes_called
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 LIMIT = 3.0
 
 
@@ -199,7 +200,7 @@ async def test_the_host_can_be_killed_and_nothing_survives(node_toolchain: Path)
         """
         import asyncio
         from bakeoff.sandbox import choose_sandbox
-        from bakeoff.toolchains import VitestToolchain
+        from bakeoff.toolchains.vitest import VitestToolchain
 
         async def main():
             async with VitestToolchain(lambda: choose_sandbox("auto")).open():

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import InfraError
-from bakeoff.toolchains import install_vitest
-from bakeoff.toolchains.install import VITEST_SOURCES, vitest_folder
+from bakeoff.toolchains.install import VITEST_SOURCES, install_vitest, vitest_folder
 
 NPM = """#!/bin/sh
 echo called >> "$BAKEOFF_CACHE/calls"

@@ -7,6 +7,8 @@ import pytest
 
 from bakeoff.toolchains.vitest import read_picture
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize("printed", [b"", b"\n", b"no JSON", b"[]", b"{}", b'{"png": 1}', b'{"problem": ""}'])
 def test_other_output_is_no_picture(printed: bytes) -> None:

@@ -10,8 +10,10 @@ import pytest
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import JunitToolchain, OpenPytest, PytestToolchain, TestOutcome, TestRun, read_junit
+from bakeoff.toolchains.command_reports import JunitToolchain, read_junit
 from bakeoff.toolchains.install import pytest_folders
+from bakeoff.toolchains.outcome import TestOutcome, TestRun
+from bakeoff.toolchains.pytest_runner import OpenPytest, PytestToolchain
 from bakeoff.toolchains.tracks import undo_later_skips
 
 SECONDS = 60.0

@@ -8,7 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import OpenPytest, PytestToolchain, TestRun
+from bakeoff.toolchains.outcome import TestRun
+from bakeoff.toolchains.pytest_runner import OpenPytest, PytestToolchain
+
+pytestmark = pytest.mark.full
 
 SECONDS = 60.0
 TEST = """
@@ -174,7 +177,9 @@ SET_UP = """
 import pytest
 from solution import add
 
-pytestmark = [pytest.mark.full, pytest.mark.parametrize("number", [1, 2])]
+
+pytestmark = pytest.mark.parametrize("number", [1, 2])
+
 calls = []
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from bakeoff.toolchains.install import install_jest, quiet
 
 pytestmark = pytest.mark.full
 
+
 FILES = {
     "double.ts": "export const double = (x: number): number => 2 * x\n",
     "double.test.ts": (

@@ -6,9 +6,13 @@ import pytest
 
 from bakeoff.errors import GraderError
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains import OpenVitest, PytestToolchain, ValidationOutcome, validate
+from bakeoff.toolchains.outcome import ValidationOutcome
+from bakeoff.toolchains.pytest_runner import PytestToolchain
+from bakeoff.toolchains.validators import validate
+from bakeoff.toolchains.vitest import OpenVitest
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 Kind = Literal["ts", "py"]
 SECONDS = 60.0
 

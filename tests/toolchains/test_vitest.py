@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.toolchains import OpenVitest, TestRun
+from bakeoff.toolchains.outcome import TestRun
+from bakeoff.toolchains.vitest import OpenVitest
 
 from .candidates import CANDIDATES, COUNTER_TEST, Candidate, counter
 from .conftest import RIGHT, SECONDS, below, processes_called
 
 pytestmark = [pytest.mark.full, pytest.mark.asyncio(loop_scope="module")]
+
 Opening = Callable[..., AbstractAsyncContextManager[OpenVitest]]
 
 FEATURES_TEST = """

@@ -164,7 +164,7 @@ class PlacedYaml:
             raise ConfigError([self._unfit(item, model, examples or {}) for item in items]) from error
 
     def _unfit(self, item: ErrorDetails, model: type[BaseModel], examples: Mapping[str, str]) -> str:
-        key = self._known(item["loc"])
+        key = self.known(item["loc"])
         if item["type"] == "missing":
             key = (*key, item["loc"][-1])
             return self.problem(key, f"{in_our_words(item)}{_example(key, examples)}")
@@ -174,8 +174,11 @@ class PlacedYaml:
             return self.problem(key, f"{in_our_words(item)}{_near(key, model)}")
         return self.problem(key, f"{in_our_words(item)}{_example(key, examples, item['type'])}")
 
-    def _known(self, place: Key) -> Key:
-        """Drop the parts of a location that pydantic adds: members of unions, items of lists that were built here."""
+    def known(self, place: Key) -> Key:
+        """Return a key without the parts that do not stand in the file.
+
+        Such are the members of unions that pydantic adds, and the items of lists that were built from a short form.
+        """
         key: Key = ()
         for part in place:
             key = (*key, part) if (*key, part) in self.lines else key

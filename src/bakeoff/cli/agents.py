@@ -34,9 +34,8 @@ from bakeoff.cli.flags import (
 )
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan, show_report
 from bakeoff.cli.verify import audited
-from bakeoff.doors.agents.agents import agent_statuses, known_agents
+from bakeoff.doors.agents.agents import CONTAINERFILE, agent_statuses, known_agents, plan_image
 from bakeoff.doors.agents.exercises import Exercise, find_exercises
-from bakeoff.doors.agents.image import CONTAINERFILE, plan_image
 from bakeoff.doors.agents.plan import ExercisesRequest, build_plan, case_of
 from bakeoff.doors.agents.results.board import (
     describe_board,

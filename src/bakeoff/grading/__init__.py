@@ -8,7 +8,7 @@ A case says in `Case.grading` how its tests run. Grading an answer takes these s
 3. `twin_runs` runs the tests of an answer in pairs, in each of which another half is replaced by twins.
 4. `grades` compares the two: an answer passes if everything ran, passed, and was what the reference ran.
 
-A new backend implements `bakeoff.toolchains.Grader` and is chosen in `runners.toolchain_for`, and nowhere else.
+A new backend implements `bakeoff.toolchains.outcome.Grader` and is chosen in `runners.toolchain_for`, and nowhere else.
 `audit` checks that a case measures something, `mutants` makes faulty references, `cutting` hides a share of the tests,
 and `attacks` reads the attacks of the `cheat` subject.
 """

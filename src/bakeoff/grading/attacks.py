@@ -68,7 +68,7 @@ class Attack(Protocol):
         """The weakest sandbox in which it must fail."""
 
     def fits(self, case: GradedCase) -> bool:
-        """Tell whether the attack is one on the language of a case."""
+        """Return whether the attack is one on the language of a case."""
 
     def script(self, case: GradedCase) -> str:
         """Return the shell script that an agent would run in its workspace."""
@@ -120,6 +120,7 @@ class HostileScript:
         return self.suffix in (None, _suffix_of(case))
 
     def script(self, case: GradedCase) -> str:
+        """Return the script of a case, from its template in `bundled/attacks/workspace`."""
         from jinja2 import Environment, StrictUndefined
 
         solutions, tests = case.settings.solution, case.settings.tests

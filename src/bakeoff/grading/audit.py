@@ -121,7 +121,7 @@ class Audit(FrozenModel):
 def read_audit(path: Path) -> Audit:
     """Read the file of an audit. Raise `UsageError` if it is something else, or of another version."""
     try:
-        return _checked(Audit.model_validate_json(read_file(path, pipes=True)), path)
+        audit = Audit.model_validate_json(read_file(path, pipes=True))
     except OSError as error:
         raise UsageError(
             f"--require-audit {path} cannot be read: {error.strerror}; `bakeoff audit` writes it"
@@ -131,9 +131,6 @@ def read_audit(path: Path) -> Audit:
             f"--require-audit {path} is not the file of an audit ({first_problem(error)}): "
             "`bakeoff audit` writes one as audit.json"
         ) from error
-
-
-def _checked(audit: Audit, path: Path) -> Audit:
     if audit.format != FORMAT:
         raise UsageError(f"--require-audit {path} has format {audit.format}, not {FORMAT}: run `bakeoff audit` again")
     return audit
@@ -167,9 +164,9 @@ def unaudited(cases: Iterable[Case], audit: Audit) -> dict[str, str]:
 
 
 def cheats_for(case: GradedCase, most: int, seed: int) -> dict[str, dict[str, str]]:
-    """Return the answers of so many cheats by name: first those of the sample, then others, which the seed chooses.
+    """Return the answers of at most `most` cheats by name: first those of the sample, then others, chosen by `seed`.
 
-    What an agent can do to the files around its solution is not among them.
+    Scripts, which change the files around a solution, are left out.
     """
     known = [each for each in attacks_on(case) if isinstance(each, HostileSolution) and each.name not in SLOW]
     random.Random(f"{seed} {case.name}").shuffle(known)  # noqa: S311 - reproducible, and no secret
@@ -226,6 +223,7 @@ class _CaseAuditor:
     on_run: Callable[[str], None]
 
     async def audit(self) -> CaseAudit:
+        """Return the certificate of the case. Raise `GraderError` or `InfraError` if it cannot be audited at all."""
         started = asyncio.get_running_loop().time()
         case = self.case
         blank = CaseAudit(case=case.name, track=case.settings.track, digest=audit_digest(case.case))
@@ -269,13 +267,12 @@ class _CaseAuditor:
 
     async def _grade(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
         async with self.slots:
-            validation = await run_validator(self.case, answer, self.resources)
-            run = await run_answer(self.case, reference, answer, self.resources)
+            grade = await _grade(self.case, reference, answer, self.resources)
         self.on_run(self.case.name)
-        return compare_runs(self.case, reference, run, validation)
+        return grade
 
     async def _run(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
-        """Grade an answer that tells no lies: it needs neither twins nor a validator."""
+        """Grade an answer that is known to be honest, and therefore needs neither twins nor a validator."""
         async with self.slots:
             run = await run_tests(self.case, answer, self.resources)
         self.on_run(self.case.name)
@@ -370,23 +367,18 @@ async def _check(
         partly = {name: compare_runs(case, as_reference(run), run)} if is_partly_sound(case, run) else {}
         return VerificationCheck(case.case, partly, (f"the {name} does not pass: {why}",), run.seconds)
     found = await keep_reference(case, run, resources)
-    grades = {
-        name: compare_runs(
-            case,
-            found,
-            await run_answer(case, found, case.reference, resources),
-            await run_validator(case, case.reference, resources),
-        )
-    }
+    grades = {name: await _grade(case, found, case.reference, resources)}
     problems = [] if grades[name].ok else [f"the {name} does not pass: {grades[name].summary()}"]
     if found.type_errors is not None:
         problems.append(f"the {name} has {found.type_errors}; `--no-type-check` tests without types")
     for answer in wrong:
-        grades[answer.name] = await _grade(case, found, answer, resources)
+        grades[answer.name] = await _grade(case, found, answer.files, resources)
         problems += [answer.problem] if grades[answer.name].ok else []
     return VerificationCheck(case.case, grades, tuple(problems), asyncio.get_running_loop().time() - started, found)
 
 
-async def _grade(case: GradedCase, found: ReferenceRun, answer: WrongAnswer, resources: Mapping[str, Any]) -> Grade:
-    validation = await run_validator(case, answer.files, resources)
-    return compare_runs(case, found, await run_answer(case, found, answer.files, resources), validation)
+async def _grade(
+    case: GradedCase, reference: ReferenceRun, answer: Mapping[str, str], resources: Mapping[str, Any]
+) -> Grade:
+    validation = await run_validator(case, answer, resources)
+    return compare_runs(case, reference, await run_answer(case, reference, answer, resources), validation)

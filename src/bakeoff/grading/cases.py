@@ -49,7 +49,7 @@ class GradedCase:
 
     @property
     def is_exercise(self) -> bool:
-        """Tell whether the case is an exercise, which is solved or not. Suites count their tests."""
+        """Return whether the case is an exercise, which is solved or not solved. Suites count their tests instead."""
         return bool(self.settings.track)
 
     def with_answer(self, answer: Mapping[str, str]) -> dict[str, str]:

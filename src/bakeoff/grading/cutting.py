@@ -4,7 +4,7 @@ import random
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from bakeoff.grading.syntax import SyntaxEdit, called_base, nodes_of_tests, parse, to_bytes, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, called_base, nodes_of_tests, parse, text_of, to_bytes, with_edits
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -90,8 +90,7 @@ def _suite_around(part: "Node") -> "Node | None":
 
 def _is_test(node: "Node") -> bool:
     inner = node.child_by_field_name("definition") or node
-    name = inner.child_by_field_name("name")
-    return name is not None and (name.text or b"").startswith(b"test")
+    return text_of(inner.child_by_field_name("name")).startswith("test")
 
 
 def _holds(outer: "Node", inner: "Node") -> bool:

@@ -1,5 +1,6 @@
 """Compare the tests of an answer with those of its reference: the grade of the answer."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -70,7 +71,7 @@ class Grade:
 
     @property
     def refused(self) -> bool:
-        """Tell whether the validator refused the answer."""
+        """Return whether the validator refused the answer."""
         return self.validation is not None and not self.validation.valid
 
     @property
@@ -102,13 +103,9 @@ async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: M
     typed = reference is None or reference.type_errors is None
     run, types = await both(
         run_answer(case, reference, answer, resources),
-        type_errors(case, answer, resources) if typed else _nothing(),
+        type_errors(case, answer, resources) if typed else asyncio.sleep(0, None),
     )
     return compare_runs(case, reference, run, validation, skipped=skipped, types=types)
-
-
-async def _nothing() -> None:
-    """Find nothing."""
 
 
 async def run_answer(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
-from bakeoff.grading.syntax import SyntaxEdit, dialect_of, parse, to_bytes, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, dialect_of, parse, text_of, to_bytes, with_edits
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -137,7 +137,7 @@ def find_mutants(reference: Mapping[str, str]) -> list[Mutant]:
 
 
 def choose_mutants(mutants: Sequence[Mutant], count: int, seed: str) -> list[Mutant]:
-    """Return some of the mutants, of every kind about as many. Equivalent ones come in addition to `count`."""
+    """Return `count` of the mutants, about equally many of each kind, and all equivalent ones in addition."""
     draw = random.Random(seed)  # noqa: S311 - a sample
     by_kind: dict[str, list[Mutant]] = {}
     for mutant in draw.sample(mutants, len(mutants)):
@@ -256,7 +256,7 @@ def _svelte_regions(source: bytes) -> Iterator[_Region]:
 
 
 def _closing(markup: bytearray, at: int) -> int:
-    """Return where the brace closes that was opened before this place."""
+    """Return the place of the brace that closes the one opened just before `at`."""
     depth = 1
     while at < len(markup):
         if (skipped := _SKIPPED.match(markup, at)) is not None:
@@ -298,6 +298,7 @@ class _FaultMaker:
         self.true = "True" if is_python else "true"
 
     def walk(self, node: "Node") -> Iterator[_Fault]:
+        """Yield the faults of a node and of all nodes below it."""
         if node.type in _PASSED_OVER or node.type.endswith("_type") or self._is_passed_over(node):
             return
         yield from self._of(node)
@@ -316,11 +317,11 @@ class _FaultMaker:
         if node.parent is not None and node.parent.type == "jsx_attribute":
             return node.type == "string"  # like the plain attributes of other markup
         if node.type == "if_statement" or node.type == "assignment":
-            return _text(node).startswith(("if __name__", "__all__"))
+            return text_of(node).startswith(("if __name__", "__all__"))
         return False
 
     def _of(self, node: "Node") -> Iterator[_Fault]:  # noqa: C901, PLR0912 - one branch for each kind of node
-        kind, text = node.type, _text(node)
+        kind, text = node.type, text_of(node)
         if kind in _OPERATIONS:
             yield from self._operator(node)
         if kind in _CONDITIONAL or kind in _TERNARIES:
@@ -356,10 +357,10 @@ class _FaultMaker:
         if condition.type == "parenthesized_expression" and condition.named_child_count == 1:
             inner = _child(condition, 0)
             condition = inner if inner is not None else condition
-        text = _text(condition)
+        text = text_of(condition)
         argument = condition.child_by_field_name("argument")
         if condition.type == "not_operator" or (condition.type == "unary_expression" and text.startswith("!")):
-            opposite = f"({_text(argument)})"
+            opposite = f"({text_of(argument)})"
         else:
             opposite = f"not ({text})" if self.is_python else f"!({text})"
         if condition.parent is not None and condition.parent.type in _TERNARIES and self.is_python:
@@ -370,7 +371,7 @@ class _FaultMaker:
         found = node.child_by_field_name("operator") or node.child_by_field_name("operators")
         if found is None:
             return
-        word = " ".join(_text(found).split())
+        word = " ".join(text_of(found).split())
         if word in _BOUNDARIES:
             yield _Fault("comparison", _replace(found, _BOUNDARIES[word]), _keeps_the_same(node))
         elif word in _OPPOSITES and not _is_condition(node):
@@ -400,10 +401,10 @@ class _FaultMaker:
         operator = value.child_by_field_name("operator")
         is_truth = value.type in _TRUTHS or (
             value.type in ("binary_expression", "unary_expression")
-            and _text(operator) in {*_BOUNDARIES, *_OPPOSITES, "&&", "||", "!"}
+            and text_of(operator) in {*_BOUNDARIES, *_OPPOSITES, "&&", "||", "!"}
         )
         constant = self.true if is_truth else self.nothing
-        if _text(value) not in ("None", "undefined", "null", "True", "true", "False", "false"):
+        if text_of(value) not in ("None", "undefined", "null", "True", "true", "False", "false"):
             yield _Fault("constant result", _replace(value, constant))
 
     def _swapped(self, call: "Node") -> Iterator[_Fault]:
@@ -413,11 +414,11 @@ class _FaultMaker:
         if len(given) < 2 or {given[0].type, given[1].type} & unfit:
             return
         first, second = given[:2]
-        if (one := _text(first)) == (other := _text(second)) or arguments is None:
+        if (one := text_of(first)) == (other := text_of(second)) or arguments is None:
             return
-        whole = to_bytes(_text(arguments))
+        whole = to_bytes(text_of(arguments))
         between = whole[first.end_byte - arguments.start_byte : second.start_byte - arguments.start_byte].decode()
-        name = _text(call.child_by_field_name("function"))
+        name = text_of(call.child_by_field_name("function"))
         symmetric = f"`{name}` takes its arguments in any order" if name in _SYMMETRIC and len(given) == 2 else None
         yield _Fault(
             "swapped arguments", SyntaxEdit(first.start_byte, second.end_byte, f"{other}{between}{one}"), symmetric
@@ -437,7 +438,7 @@ def _condition(node: "Node") -> "Node | None":
 
 
 def _is_condition(node: "Node") -> bool:
-    """Tell whether a node is a whole condition, which is negated as such."""
+    """Return whether a node is a whole condition, which is negated as such."""
     whole = node.parent if node.parent is not None and node.parent.type == "parenthesized_expression" else node
     around = whole.parent
     return around is not None and around.type in _CONDITIONAL | _TERNARIES and _condition(around) == whole
@@ -445,27 +446,27 @@ def _is_condition(node: "Node") -> bool:
 
 def _keeps_the_same(comparison: "Node") -> str | None:
     """Return why a boundary does not matter: where both sides are equal, both branches give the same."""
-    sides = {_text(child) for child in comparison.named_children}
+    sides = {text_of(child) for child in comparison.named_children}
     around = comparison.parent
     if around is not None and around.type == "parenthesized_expression":
         around = around.parent
     if around is None or len(sides) != 2 or not _is_condition(comparison):
         return None
     if around.type == "ternary_expression":
-        results = {_text(around.child_by_field_name(name)) for name in ("consequence", "alternative")}
+        results = {text_of(around.child_by_field_name(name)) for name in ("consequence", "alternative")}
     elif around.type == "conditional_expression":
-        results = {_text(_child(around, 0)), _text(_child(around, 2))}
+        results = {text_of(_child(around, 0)), text_of(_child(around, 2))}
     else:
         return None
     return "where both sides are equal, either branch gives the same" if results == sides else None
 
 
 def _is_error_text(node: "Node") -> bool:
-    """Tell whether a text stands in an error that is made here. Many tasks leave the words of errors open."""
+    """Return whether a text is part of an error message. Many tasks do not prescribe these words."""
     around = node.parent
     while around is not None and not around.type.endswith(("_statement", "_definition", "block")):
         callee = around.child_by_field_name("function") or around.child_by_field_name("constructor")
-        if _text(callee).endswith(("Error", "Exception")):
+        if text_of(callee).endswith(("Error", "Exception")):
             return True
         around = around.parent
     return around is not None and around.type in ("raise_statement", "throw_statement")
@@ -481,7 +482,3 @@ def _child(node: "Node", index: int) -> "Node | None":
 
 def _replace(node: "Node", text: str) -> SyntaxEdit:
     return SyntaxEdit(node.start_byte, node.end_byte, text)
-
-
-def _text(node: "Node | None") -> str:
-    return (node.text or b"").decode(errors="replace") if node is not None else ""

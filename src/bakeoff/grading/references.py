@@ -215,7 +215,7 @@ def as_reference(run: TestRun) -> ReferenceRun:
 
 
 def is_partly_sound(case: GradedCase, run: TestRun) -> bool:
-    """Tell whether a suite counts test by test although its reference fails some. An exercise is solved or not."""
+    """Return whether the tests that a reference passes still count. They do in a suite, but not in an exercise."""
     ran = run.tampered is None and run.error is None and run.stop == "finished"
     return ran and not case.is_exercise and any(test.state == "passed" for test in run.tests)
 

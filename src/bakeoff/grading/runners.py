@@ -15,7 +15,7 @@ VALIDATOR_SECONDS = 30.0
 
 
 def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int = 1) -> Resource:
-    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.Grader`."""
+    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.outcome.Grader`."""
     if settings.track:
         from bakeoff.toolchains.exercises import ExerciseToolchain
         from bakeoff.toolchains.tracks import graded_track
@@ -49,7 +49,7 @@ def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int 
 
 
 def toolchains_for(cases: Iterable[Case], sandbox: Callable[[], Sandbox], jobs: int) -> tuple[Resource, ...]:
-    """Return the resources that grade these cases. A grading is two runs, and each core that can be busy has a slot."""
+    """Return the resources that grade these cases, with a slot for each run that can be under way."""
     # At least two, so that both runs of an answer that never ends have their limit at the same time.
     slots = max(2, min(2 * jobs, os.cpu_count() or 1))
     wanted: dict[str, Resource] = {}
@@ -116,7 +116,7 @@ async def run_validator(
 
 
 def installation_of(case: GradedCase, resources: Mapping[str, Any]) -> str:
-    """Return which installed packages grade a case. The folder of Vitest is named by its packages and its Node."""
+    """Return a text that changes with the installed packages that grade a case: for Vitest, the name of its folder."""
     return str(_opened(case.settings, resources).toolchain.name) if case.settings.runner == VITEST else ""
 
 

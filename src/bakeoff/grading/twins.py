@@ -227,7 +227,7 @@ class Proposals:
 
 
 def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
-    """Yield tests, and leave a table that several of them share to the first one."""
+    """Yield tests. A table that several of them share is left to the first of these."""
     taken = set[int]()
     for test in tests:
         starts = {value.start for row in test.rows for value in row}
@@ -236,7 +236,7 @@ def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
 
 
 def _is_sound(value: Value, *, borrowed: bool) -> bool:
-    """Tell whether no answer can satisfy both the assertion of a value and the one with another value."""
+    """Return whether no answer can satisfy both the assertion of a value and the one with another value."""
     if value.comparison == "part":  # a text may hold two words; it hardly holds one and its misspelling
         return not borrowed and len(value.text) > _SHORT
     return value.comparison in ("equal", "made", "close")
@@ -264,11 +264,11 @@ class _TwinSearch:
 
     @property
     def is_sound(self) -> bool:
-        """Tell whether the first perturbation that was found is a sound one."""
+        """Return whether the first perturbation that was found is a sound one."""
         return bool(self.found) and self.found[0].sound
 
     def wants(self, forms: int) -> bool:
-        """Tell whether to go on: until there is a sound perturbation, and so many in all."""
+        """Return whether to go on: until there is a sound perturbation, and enough of them in all."""
         return bool(self.places) and (not self.is_sound or len(self.found) < forms)
 
     def keep(self, seconds: float) -> None:
@@ -406,7 +406,7 @@ class _TwinTrials:
 
 
 def _is_like(found: TestRun, plain: TestRun) -> bool:
-    """Tell whether the same tests ran to their end, and nothing went wrong outside of them."""
+    """Return whether the same tests ran to their end, and nothing went wrong outside of them."""
     return (
         len(found.tests) == len(plain.tests) and found.stop == "finished" and (found.error is None or bool(plain.error))
     )
@@ -434,7 +434,9 @@ async def _prove(
     for _ in range(_MAX_MENDINGS):
         if not usable:
             break
-        halves = tuple(_half(len(usable), draw) for _ in range(_HALVES))
+        halves = tuple(
+            frozenset(draw.sample(range(len(usable)), (len(usable) + draw.randrange(2)) // 2)) for _ in range(_HALVES)
+        )
         twins = Twins(twins=tuple(usable), halves=halves)
         unfit, is_broken = await _unfit(twins, files, plain, run)
         if not unfit:
@@ -490,7 +492,3 @@ def _nearest(twins: Twins, perturbed: frozenset[int], place: int) -> set[int]:
     before = [index for index in perturbed if twins.twins[index].tests[-1] < place]
     after = [index for index in perturbed if twins.twins[index].tests[0] > place]
     return {max(before, key=lambda index: twins.twins[index].tests)} if before else set(after[:1])
-
-
-def _half(count: int, draw: random.Random) -> frozenset[int]:
-    return frozenset(draw.sample(range(count), (count + draw.randrange(2)) // 2))

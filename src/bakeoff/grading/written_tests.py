@@ -181,7 +181,7 @@ class _TestReader:
             yield from self._loops(child)
 
     def _in_last_column(self, node: "Node") -> bool:
-        """Tell whether a value stands in the last column of a table that a loop in the test runs over."""
+        """Return whether a value stands in the last column of a table that a loop in the test runs over."""
         row, table, holder = None, node, node.parent
         while holder is not None and (holder.type in self.dialect.containers or holder.type in _WRAPPED):
             if holder.type not in _WRAPPED:
@@ -194,6 +194,7 @@ class _TestReader:
         return looped and row.named_children[-1].start_byte <= node.start_byte
 
     def read_python(self, name: str) -> TestSource:
+        """Return the test that a function is. `name` is its qualified name."""
         tables = [
             rows
             for decorator in self.node.children
@@ -210,6 +211,7 @@ class _TestReader:
         return TestSource(name, None, self._values(body), rows, flips, expects)
 
     def read_javascript(self) -> TestSource:
+        """Return the test that a call of `it` or `test` is."""
         given = self.node.child_by_field_name("arguments")
         arguments = given.named_children if given is not None else []
         title = arguments[0] if arguments and arguments[0].type in ("string", "template_string") else None
@@ -393,7 +395,7 @@ class _TestReader:
         return False
 
     def _expects_last_of(self, names: list[str], body: "Node") -> bool:
-        """Tell whether an assertion in the body expects the last of these names."""
+        """Return whether an assertion in the body expects the last of these names."""
         if not names:
             return False
         return any(
@@ -534,6 +536,6 @@ def _flipped(asserted: "Node") -> Iterator[SyntaxEdit]:
 
 
 def _is_a(name: str, wanted: str) -> bool:
-    """Tell whether `raises(wanted)`, of one exception or a tuple, also accepts the built-in exception of that name."""
+    """Return whether `raises(wanted)`, with one exception or a tuple, accepts the built-in exception `name`."""
     kinds = [getattr(builtins, word, None) for word in re.findall(r"\w+", wanted)]
     return any(isinstance(kind, type) and issubclass(getattr(builtins, name), kind) for kind in kinds)

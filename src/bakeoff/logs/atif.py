@@ -135,10 +135,10 @@ class AtifTrajectory(LoggedObject):
 def text_in(message: Any) -> str:
     """Return the text of a message; pictures and sound are only named."""
     if not isinstance(message, list):
-        return text_of(as_json(message))
+        return text_of(message)
     parts = [part for part in message if isinstance(part, dict)]
     texts = (part.get("text") if part.get("type") == "text" else f"[{part.get('type')}]" for part in parts)
-    return "\n".join(text_of(as_json(text)) for text in texts)
+    return "\n".join(text_of(text) for text in texts)
 
 
 def _parts(step: _AtifStep) -> Iterator[Part]:

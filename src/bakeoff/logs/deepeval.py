@@ -114,7 +114,7 @@ def _trial(test: _DeepevalTest, subject: SubjectSpec) -> LoggedTrial:
     return LoggedTrial(
         case=Case(
             id=name_of(test.name),
-            prompt=text_of(as_json(asked)),
+            prompt=text_of(asked),
             expected=as_json(test.expectedOutput if test.expectedOutput is not None else test.expectedOutcome),
             tags=_tags(test),
         ),
@@ -147,7 +147,7 @@ def _parts(content: Any, tools: list[_DeepevalTool] | None) -> Iterator[Part]:
     for tool in tools or ():
         yield ToolCall(name=name_of(tool.name), arguments=as_json(tool.inputParameters), result=as_json(tool.output))
     if content is not None:
-        yield Text(text=text_of(as_json(content)))
+        yield Text(text=text_of(content))
 
 
 def _score(metric: _DeepevalMetric) -> Score:

@@ -1,14 +1,23 @@
-"""Read logs of Inspect: `.eval` archives, sample by sample, and its `.json` logs."""
+"""Read logs of Inspect: `.eval` archives, sample by sample, and its `.json` logs.
 
+An archive may be hostile: nothing is unpacked to disk, and every size is bounded.
+"""
+
+import os
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from types import TracebackType
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field
 
-from bakeoff._kernel.json import as_json
-from bakeoff.errors import RunFolderError
-from bakeoff.logs.archives import Archive
+from bakeoff._kernel.files import in_megabytes, open_file
+from bakeoff._kernel.json import as_json, parse_json
+from bakeoff._kernel.text import visible
+from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.logs.trials import (
     MAX_ROUNDS,
     RECORDED,
@@ -28,6 +37,97 @@ from bakeoff.logs.trials import (
 )
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import NO_USAGE, Failure, Reasoning, Score, Step, Text, ToolCall, Transcript, Usage
+
+MAX_MEMBER_SIZE = 128 << 20
+_MAX_UNPACKED = 1 << 30  # of all members together, unless
+_DENSEST = 1000  # times the size of the archive is more, which only a bomb reaches
+_ZSTANDARD = 93
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+
+
+class Archive:
+    """A zip file that is open for reading. Its members are read one at a time."""
+
+    def __init__(self, path: Path, most_unpacked: int = _MAX_UNPACKED) -> None:
+        self.path = path
+        self._most_unpacked = most_unpacked
+        self._file = open_file(path)
+        try:
+            self._zip = zipfile.ZipFile(self._file)
+        except BaseException as error:
+            self._file.close()
+            if isinstance(error, zipfile.BadZipFile | NotImplementedError | ValueError):
+                raise RunFolderError(f"{path} is not a whole zip archive: {visible(str(error), 200)}") from error
+            raise
+        self._size, self._unpacked = os.fstat(self._file.fileno()).st_size, 0
+        # The last of several members with one name counts, as for Inspect.
+        self.names = tuple({each.filename: None for each in self._zip.infolist()})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._zip.close()
+        self._file.close()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._zip.NameToInfo
+
+    def read_json(self, name: str) -> Any:
+        """Return the value of a member. A bomb is refused while it is unpacked, whatever size its header says."""
+        try:
+            data = self._unpack(self._zip.getinfo(name))
+        except _DAMAGE as error:
+            raise self._problem(name, f"cannot be unpacked: {error}") from error
+        if len(data) > MAX_MEMBER_SIZE:
+            raise self._problem(name, f"is larger than {in_megabytes(MAX_MEMBER_SIZE)}, the most that is read")
+        self._unpacked += len(data)
+        if self._unpacked > max(self._most_unpacked, _DENSEST * self._size):
+            raise self._problem(name, f"is refused: all is more than {_DENSEST:,} times as large as the archive")
+        try:
+            return parse_json(data)
+        except ValueError as error:
+            raise self._problem(name, f"is not readable JSON: {error}") from error
+
+    def _unpack(self, member: zipfile.ZipInfo) -> bytes:
+        if member.compress_type != _ZSTANDARD:
+            with self._zip.open(member) as file:
+                return file.read(MAX_MEMBER_SIZE + 1)
+        data = _zstandard(self._packed(member))
+        if len(data) <= MAX_MEMBER_SIZE and zlib.crc32(data) != member.CRC:
+            raise zipfile.BadZipFile("its checksum does not match")
+        return data
+
+    def _packed(self, member: zipfile.ZipInfo) -> bytes:
+        """Return the bytes of a member as they are in the file. `zipfile` cannot read Zstandard before Python 3.14."""
+        self._file.seek(member.header_offset)
+        signature, name, extra = _LOCAL_HEADER.unpack(self._file.read(_LOCAL_HEADER.size).ljust(_LOCAL_HEADER.size))
+        if signature != b"PK\x03\x04" or member.flag_bits & 1 or member.compress_size > MAX_MEMBER_SIZE:
+            raise zipfile.BadZipFile("its header is damaged, or it is encrypted or too large")
+        self._file.seek(name + extra, os.SEEK_CUR)
+        return self._file.read(member.compress_size)
+
+    def _problem(self, name: str, what: str) -> RunFolderError:
+        return RunFolderError(f"{self.path}: {visible(name, 200)} {visible(what, 300)}")
+
+
+def _zstandard(packed: bytes) -> bytes:
+    """Unpack data of one or more frames, at most one byte more than is allowed."""
+    try:
+        import zstandard
+    except ImportError as error:
+        raise UsageError(
+            "the log is packed with Zstandard, as Inspect does now: run `pip install zstandard` to read it"
+        ) from error
+    try:
+        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed, read_across_frames=True) as data:
+            return data.read(MAX_MEMBER_SIZE + 1)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+
 
 NAME = "inspect"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -224,7 +324,7 @@ def _with_attachments(sample: _InspectSample) -> _InspectSample:
 
 
 def _case(sample: _InspectSample) -> Case:
-    choices = [f"{chr(ord('A') + place)}) {text_of(as_json(each))}" for place, each in enumerate(sample.choices or ())]
+    choices = [f"{chr(ord('A') + place)}) {text_of(each)}" for place, each in enumerate(sample.choices or ())]
     target = sample.target
     return Case(
         id=name_of(sample.id),
@@ -241,7 +341,7 @@ def _prompt(given: str | list[Any]) -> str:
     messages = [each for each in given if isinstance(each, dict)]
     if len(messages) == 1:
         return _said(messages[0])
-    return "\n\n".join(f"{text_of(as_json(each.get('role')))}: {_said(each)}" for each in messages)
+    return "\n\n".join(f"{text_of(each.get('role'))}: {_said(each)}" for each in messages)
 
 
 def _said(message: Json) -> str:
@@ -257,9 +357,9 @@ def _parts(message: Json) -> Iterator[Text | Reasoning]:
     for part in content if isinstance(content, list) else ():
         kind = part.get("type") if isinstance(part, dict) else None
         if kind == "text":
-            yield Text(text=text_of(as_json(part.get("text"))))
+            yield Text(text=text_of(part.get("text")))
         elif kind == "reasoning":
-            yield Reasoning(text=text_of(as_json(part.get("reasoning"))))
+            yield Reasoning(text=text_of(part.get("reasoning")))
         elif kind is not None:
             yield Text(text=f"[{name_of(kind)}]")
 
@@ -297,7 +397,7 @@ def _call(call: Json, answers: Mapping[str, Json]) -> ToolCall:
         name=name_of(call.get("function") or "tool"),
         arguments=as_json(call.get("arguments")),
         result=_said(answer) if answer else None,
-        error=None if message is None else text_of(as_json(message)),
+        error=None if message is None else text_of(message),
         id=id_ if isinstance(id_, str) else None,
     )
 
@@ -333,7 +433,7 @@ def _failure(sample: _InspectSample) -> Failure | None:
     limit = sample.limit
     message = limit.reason or f"the sample met its {limit.type} limit and was not scored"
     kind = "infra" if limit.type == "operator" else "budget"
-    return Failure(kind=kind, type="LimitExceeded", message=f"{message} ({text_of(as_json(limit.limit))})")
+    return Failure(kind=kind, type="LimitExceeded", message=f"{message} ({text_of(limit.limit)})")
 
 
 def _usage(given: _Usage) -> Usage:

@@ -66,6 +66,7 @@ class _Tokens(LoggedObject):
     completionDetails: _Details | None = None
 
     def usage(self, cost: float | None = None) -> Usage:
+        """Return the counts as usage. Counts that are not known are 0."""
         more = self.completionDetails or _Details()
         return Usage(
             requests=self.numRequests or 0,

@@ -103,7 +103,7 @@ def _trial(case: _Case, subject: SubjectSpec) -> LoggedTrial:
     return LoggedTrial(
         case=Case(
             id=name_of(case.source_case_name or case.name),
-            prompt=text_of(as_json(case.inputs)),
+            prompt=text_of(case.inputs),
             expected=as_json(case.expected_output),
             tags=tags_of(case.metadata if isinstance(case.metadata, dict) else {}),
         ),

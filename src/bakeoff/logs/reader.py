@@ -155,6 +155,7 @@ class LogFile:
 
     @cached_property
     def log(self) -> ForeignLog:
+        """Return the log, read by its format. Raise UsageError if the format is not known."""
         name = self.choices.format or detect(self.path)
         if name is None:
             state = "is not a log of a known format" if self.path.exists() else "does not exist"
@@ -183,6 +184,7 @@ class LogFile:
 
     @property
     def plan(self) -> Plan:
+        """Return the plan that the log implies: its cases, subjects and scorers."""
         return self._survey[0]
 
     @property
@@ -236,6 +238,7 @@ class LogFile:
 
     @cached_property
     def source(self) -> LogSource:
+        """Return where the run comes from, for its plan and its page."""
         return LogSource(
             tool=self.log.tool,
             version=self.log.version,
@@ -367,6 +370,7 @@ class ForeignLogReader:
         return self.open(path).records()
 
     def open(self, path: Path) -> LogFile:
+        """Return the log at a path. The last one is kept, because a path is described and then read."""
         if self._last is None or self._last.path != path:
             self._last = LogFile(path, self._choices)
         return self._last

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from bakeoff._kernel.files import open_file, read_file
 from bakeoff._kernel.json import as_json, clean_text, parse_json
@@ -115,7 +115,7 @@ def name_of(text: object, otherwise: str = "unnamed") -> str:
     return found if found.strip() else otherwise
 
 
-def text_of(value: JsonValue) -> str:
+def text_of(value: object) -> str:
     """Return a text as it is, None as an empty text, and other data as JSON."""
     from bakeoff.report.formatting import as_text
 
@@ -155,12 +155,12 @@ def score_of(name: object, value: object, reason: object = "", **metadata: Any) 
         number = None
         metadata = {"value": as_json(value), **metadata}
     known = {key: as_json(item) for key, item in metadata.items() if item is not None}
-    return Score(name=name_of(name, "score"), value=number, reason=text_of(as_json(reason)), metadata=known)
+    return Score(name=name_of(name, "score"), value=number, reason=text_of(reason), metadata=known)
 
 
 def broken(message: object, detail: object = "", kind: str = "", *, otherwise: str = "Error") -> Failure:
     """Return the failure of a trial that ended with an exception: never the subject's fault."""
-    text = text_of(as_json(message)).strip()
+    text = text_of(message).strip()
     if shown := _REPR.fullmatch(text):
         kind, text = kind or shown[1], shown[3]
     found = _EXCEPTION.match(kind or text)
@@ -168,7 +168,7 @@ def broken(message: object, detail: object = "", kind: str = "", *, otherwise: s
         kind="infra",
         type=found[1] if found else visible(kind, 60) or otherwise,
         message=text or "the log does not say why",
-        detail=text_of(as_json(detail)),
+        detail=text_of(detail),
     )
 
 

@@ -37,6 +37,7 @@ class AnswerPiece:
     size: int = 0
 
     def add(self, text: str) -> None:
+        """Add text, and cut it at the limit of one part."""
         room = MAX_CHARACTERS - self.size
         self.size += len(text)
         if room > 0:

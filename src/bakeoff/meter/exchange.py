@@ -306,7 +306,7 @@ class Exchange:
         await self.responder.whole(self.last)
 
     def _is_about_key(self, status: int, *, hopeless: bool) -> bool:
-        """Tell whether a refusal is about the key or its money, and not about what the agent chose to ask for.
+        """Return whether a refusal is about the key or its money, and not about what the agent chose to ask for.
 
         Once a model has answered this subject, the key works: then another model, a free request, and whatever is
         forbidden are the agent's own affair, so that none can excuse itself by one.

@@ -14,6 +14,7 @@ MAX_CONNECTIONS = 64
 
 
 def forward(listening: socket.socket, target: str) -> None:
+    """Forward every connection on the port to the socket `target`, until the sandbox ends."""
     import asyncio  # slow to import; the command has started meanwhile, and connections wait
 
     async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,6 +51,7 @@ def leave_the_command_alone() -> None:
 
 
 def main() -> None:
+    """Start the forwarding process, then become the command."""
     target, port, *command = sys.argv[1:]
     listening = socket.create_server(("127.0.0.1", int(port)), backlog=MAX_CONNECTIONS)
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it

@@ -18,7 +18,7 @@ from bakeoff._kernel.http_server import HOST, ServerLimits, serving
 PREFIX, SOCKET, FORWARDER = "bakeoff-meter-", "meter", "forward.py"
 FRESH_SECONDS = 60.0  # a younger folder may have no listener yet
 _RUN = Path("/run/bakeoff")
-_LONGEST = 72  # a socket's path may have about 100 characters
+_MAX_PATH_LENGTH = 72  # a socket's path may have about 100 characters
 
 
 @contextlib.asynccontextmanager
@@ -40,7 +40,7 @@ def runtime_folder() -> Path:
             _RUN.mkdir(mode=0o755, exist_ok=True)
     own = os.environ.get("XDG_RUNTIME_DIR", "")
     wanted = [_RUN, *([Path(own)] if own.startswith("/") else []), Path(tempfile.gettempdir())]
-    usable = [path for path in wanted if os.access(path, os.W_OK | os.X_OK) and len(str(path)) <= _LONGEST]
+    usable = [path for path in wanted if os.access(path, os.W_OK | os.X_OK) and len(str(path)) <= _MAX_PATH_LENGTH]
     return next(iter(usable), Path("/tmp"))  # noqa: S108 - what is made there is made with a random name
 
 
@@ -55,6 +55,7 @@ def make_folder() -> Path:
 
 
 def unix_socket(path: Path, uid: int | None) -> socket.socket:
+    """Return a bound socket that only we and the user `uid` may use."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(path))
     path.chmod(0o600)

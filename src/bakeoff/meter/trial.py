@@ -205,6 +205,7 @@ class TrialLog:
             self._open_calls.update({id: (len(self.steps) - 1, place) for id, place in calls.items()})
 
     def transcript(self) -> Transcript:
+        """Return the exchanges as a transcript, with counts of models, tools, notes and errors in its metadata."""
         about: dict[str, JsonValue] = {
             "exchanges": sum(self.models.values()),
             "models": dict(self.models),

@@ -33,6 +33,7 @@ class EventSplitter:
         self._looked = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the events that are complete with this chunk. Raise `InfraError` for one that is too long."""
         self._pending += chunk
         while found := _END.search(self._pending, max(0, self._looked - _MAX_END_LENGTH)):
             event = bytes(self._pending[: found.end()])

@@ -37,20 +37,13 @@ from bakeoff.errors import (
 )
 from bakeoff.models.access import OpenProvider
 from bakeoff.models.prices import Price, cost_of
-from bakeoff.models.providers import ModelName
+from bakeoff.models.providers import OPENTELEMETRY_NAMES, ModelName
 from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.models.replies import is_refused_for_size
 from bakeoff.protocols import Task
 from bakeoff.record import Usage
 from bakeoff.replay.store import Key, Recording, Store, model_call_key
 
-_OPENTELEMETRY_NAMES = {
-    "google": "gcp.gemini",
-    "gemini": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "xai": "x_ai",
-    "openai-responses": "openai",
-}
 _REFUSED_BY_PROVIDER = {"not_passed_on": True}  # the metadata of a refusal that did not come from the model
 _FREE = Usage(requests=1, cost=0.0)
 _MAX_TOKENS = 100_000_000  # of one request: a provider that reports more has miscounted
@@ -195,7 +188,7 @@ class Caller:
         asked = {name: self.settings.get(name) for name in ("temperature", "max_tokens", "seed")}
         return {
             "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": _OPENTELEMETRY_NAMES.get(self.name.provider, self.name.provider),
+            "gen_ai.provider.name": OPENTELEMETRY_NAMES.get(self.name.provider, self.name.provider),
             "gen_ai.request.model": self.name.model,
             **{f"gen_ai.request.{name}": value for name, value in asked.items() if isinstance(value, int | float)},
         }

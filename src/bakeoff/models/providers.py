@@ -174,6 +174,15 @@ BUILT_IN: Mapping[str, Provider] = {
     )
 }
 
+OPENTELEMETRY_NAMES = {
+    "google": "gcp.gemini",
+    "gemini": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "xai": "x_ai",
+    "openai-responses": "openai",
+}
+"""The names that OpenTelemetry gives to providers, where they differ from ours."""
+
 
 def provider_name(text: str) -> str:
     """Return the text as the name of a provider, in lower case. Raise UsageError if it cannot precede a colon."""

@@ -19,7 +19,7 @@ from bakeoff.sandbox.places import (
 )
 from bakeoff.sandbox.process import changeable, check_user
 from bakeoff.sandbox.programs import SYSTEM, check_shown
-from bakeoff.sandbox.supervisor.namespaces import SHARED_MEMORY_BYTES
+from bakeoff.sandbox.supervisor.confinement import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import (
     FILTER_WORD,
     STATUS_WORD,
@@ -54,6 +54,7 @@ class BubblewrapSandbox:
         return "bwrap"
 
     async def run(self, command: Command) -> Completed:
+        """Run a command, and return how it ended. Raise `InfraError` if bubblewrap did not start it."""
         check_user(command.place)
         with one_command_at_a_time(command.place):
             order = self.order(command)
@@ -61,6 +62,7 @@ class BubblewrapSandbox:
         return judged(finished)
 
     def order(self, command: Command) -> Order:
+        """Return what the supervisor is asked to do: bubblewrap with its options, around the command."""
         place = command.place
         check_shown(command)
         shown, links = visible_roots([*toolchain(), *command.readable, *command.shared])
@@ -77,6 +79,7 @@ class BubblewrapSandbox:
         return make_order(command, argv=argv, env=environment(INSIDE, command), cwd="/", mounts=mounts)
 
     def options(self, command: Command, shown: list[Path], links: Mapping[Path, str]) -> Iterator[str]:
+        """Yield the options of bubblewrap. Later ones cover what earlier ones show."""
         place = command.place
         yield from ("--unshare-user", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
         if not kernel_means().own_ipc:  # else the supervisor makes one, whose contents it can count
@@ -101,6 +104,13 @@ class BubblewrapSandbox:
 
 
 def shown_options(place: Place, shown: list[Path], links: Mapping[Path, str]) -> Iterator[str]:
+    """Yield the options that show host paths read-only, at the paths that they have on the host.
+
+    Args:
+        place: The place of the command, whose /tmp may have links of an earlier command.
+        shown: Real paths, none of them below another one.
+        links: Links that lead to them, with their targets; they are made again.
+    """
     in_scratch = scratch_folders([*shown, *links])
     for path in in_scratch:
         yield from ("--tmpfs", str(path))
@@ -123,12 +133,13 @@ def scratch_folders(paths: Iterable[Path]) -> list[Path]:
 
 
 def _is_left(place: Place, path: Path, target: str) -> bool:
-    """Tell whether an earlier command of a place has left this link in its /tmp, which cannot be made again."""
+    """Return whether an earlier command of a place has left this link in its /tmp, which cannot be made again."""
     left = place.tmp / path.name
     return path.parent == INSIDE.tmp and left.is_symlink() and str(left.readlink()) == target
 
 
 def system_options() -> Iterator[str]:
+    """Yield the options that show the system read-only: its programs and libraries, and a few files of /etc."""
     for name in SYSTEM:
         path = Path(name)
         if path.is_symlink():
@@ -142,6 +153,7 @@ def system_options() -> Iterator[str]:
 
 
 def hidden_options(roots: list[Path], hidden: Iterable[Path]) -> Iterator[str]:
+    """Yield the options that cover hidden paths below the roots, and every installed copy of this package."""
     for path in outermost((*our_packages(roots), *hidden)):  # what is hidden already cannot be covered again
         if not _is_below(path, roots):
             continue

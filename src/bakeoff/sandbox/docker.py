@@ -18,7 +18,7 @@ from bakeoff.sandbox.environment import DEFAULT_PATH, passed_on, private
 from bakeoff.sandbox.places import name_user, one_command_at_a_time
 from bakeoff.sandbox.process import check_user
 from bakeoff.sandbox.programs import check_shown
-from bakeoff.sandbox.supervisor.namespaces import SHARED_MEMORY_BYTES
+from bakeoff.sandbox.supervisor.confinement import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import CommandEnd, Order, make_order, supervise
 
 CLIENT_VARIABLE, IMAGE_VARIABLE = "BAKEOFF_DOCKER", "BAKEOFF_DOCKER_IMAGE"
@@ -43,6 +43,7 @@ class DockerSandbox:
         return "docker"
 
     async def run(self, command: Command) -> Completed:
+        """Run a command in a new container, and return how it ended. Raise `InfraError` if the engine fails."""
         check_user(command.place)
         container = f"bakeoff-{secrets.token_hex(8)}"
         with one_command_at_a_time(command.place):
@@ -74,6 +75,7 @@ class DockerSandbox:
         return (done.stdout or done.stderr).decode(errors="replace") if done.returncode == 0 else None
 
     def order(self, command: Command, container: str) -> Order:
+        """Return what the supervisor is asked to do: run the client, then inspect and remove the container."""
         check_shown(command)
         argv = (self.client, "run", "--name", container, *self.options(command), self.image_id, *command.argv)
         epilogue = [
@@ -84,6 +86,7 @@ class DockerSandbox:
         return make_order(command, argv=argv, env=env, cwd="/", confined=False, epilogue=epilogue)
 
     def options(self, command: Command) -> Iterator[str]:
+        """Yield the options of `docker run` for a command."""
         limits, place = command.limits, command.place
         user = place.uid if place.uid is not None else os.getuid()
         yield from ("--interactive", "--pull", "never", "--log-driver", "none", "--user", f"{user}:{user}")

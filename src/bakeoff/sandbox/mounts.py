@@ -19,6 +19,8 @@ MAX_LINKS = 40  # the kernel's limit
 
 @dataclass
 class MountPlan:
+    """Collect what is covered, linked, bound and replaced in a private view of the file system."""
+
     covers: dict[Path, tuple[int, int]] = field(default_factory=dict)  # path: mode, size
     links: dict[Path, str] = field(default_factory=dict)
     binds: dict[Path, bool] = field(default_factory=dict)  # path: writable
@@ -29,6 +31,7 @@ class MountPlan:
             self.covers.setdefault(path.resolve(), (mode, size))
 
     def is_hidden(self, path: Path) -> bool:
+        """Return whether a folder above the path is covered, and nothing in between is bound back."""
         for ancestor in path.parents:
             if ancestor in self.binds:
                 return False

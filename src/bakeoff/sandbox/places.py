@@ -140,6 +140,7 @@ def leased_user() -> Iterator[UserLease | None]:
 
 
 def clean_lease(lease: UserLease) -> UserLease:
+    """Remove what a killed holder of a user left: its processes and its folders. Return the lease."""
     left_behind = lease.noted()
     if left_behind is not None:  # its holder was killed: its processes and folders must not meet the next trial
         wait_for_supervisors(left_behind)
@@ -163,6 +164,7 @@ def wait_for_supervisors(root: Path) -> None:
 
 
 def is_supervised(root: Path) -> bool:
+    """Return whether a supervisor still works in a place, which it shows by a lock on the folder."""
     try:
         descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -221,6 +223,7 @@ def end_place(root: Path, lease: UserLease | None, lock: contextlib.ExitStack, k
 
 
 def make_root(parent: Path | None, lease: UserLease | None) -> Path:
+    """Make the folder of a place, and note it in the lease, so that it is found after a crash."""
     root = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)).resolve()
     if lease is not None:
         lease.note(root)
@@ -238,6 +241,7 @@ def sweep_places(folder: Path) -> None:
 
 
 def make_place(root: Path, lease: UserLease | None) -> Place:
+    """Make the three folders of a place, owned by its user."""
     place = Place(work=root / "work", home=root / "home", tmp=root / "tmp", uid=lease.uid if lease else None)
     for folder in (place.work, place.home, place.tmp):
         folder.mkdir(mode=0o700)
@@ -270,6 +274,7 @@ def own_etc(name: str) -> str:
 
 
 def remove_place(root: Path, lease: UserLease | None) -> None:
+    """Remove the folders of a place, then its root, and note in the lease that nothing is left."""
     for folder in (root / "work", root / "home", root / "tmp"):  # the lock goes last
         if folder.exists():
             remove_tree(folder)

@@ -35,6 +35,7 @@ class ProcessSandbox:
         return "process"
 
     async def run(self, command: Command) -> Completed:
+        """Run a command, and return how it ended, also if it killed its own supervisor."""
         check_user(command.place)
         place, order = command.place, self.order(command)
         try:
@@ -148,7 +149,7 @@ def check_user(place: Place) -> None:
 
 
 def has_landlock() -> bool:
-    """Tell whether the kernel can keep a command of our own user from our files."""
+    """Return whether the kernel can keep a command of our own user from our files."""
     return sys.platform == "linux" and bool(ctypes.CDLL(None).syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION) > 0)
 
 

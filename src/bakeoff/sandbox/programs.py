@@ -80,7 +80,8 @@ def installation(prefix: Path) -> Iterator[Path]:
     """Yield what programs that are installed below the prefix need of it."""
     if prefix.is_relative_to("/usr"):
         return
-    patterns = _USUAL if _is_dedicated(prefix) and not is_private(prefix) else _NEEDED
+    dedicated = is_managed(prefix) or any((prefix / marker).is_file() for marker in _MARKERS)
+    patterns = _USUAL if dedicated and not is_private(prefix) else _NEEDED
     for pattern in patterns:
         for found in sorted(prefix.glob(pattern)):
             if _is_part(found, prefix, pattern):
@@ -110,10 +111,6 @@ def homebrew(program: Path) -> Iterator[Path]:
 def is_managed(prefix: Path) -> bool:
     """Return whether a version manager made the folder for one version of a program."""
     return bool(_MANAGED & {prefix.parent.name, prefix.parent.parent.name})
-
-
-def _is_dedicated(prefix: Path) -> bool:
-    return is_managed(prefix) or any((prefix / marker).is_file() for marker in _MARKERS)
 
 
 def _is_part(found: Path, prefix: Path, pattern: str) -> bool:

@@ -7,7 +7,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -25,6 +25,8 @@ Order: TypeAlias = dict[str, Any]
 Report: TypeAlias = dict[str, Any]
 
 MEGABYTE = 1 << 20
+CHUNK = 1 << 16
+LAST_OUTPUT_SECONDS = 1.0
 OPEN_FILES = 4096
 OWN_PROCESSES = 4  # of a wrapper such as bubblewrap
 QUEUE_BYTES = 800 << 10  # in POSIX message queues
@@ -102,6 +104,20 @@ def make_order(
     access: Mapping[str, object] | None = None,
     epilogue: Sequence[Sequence[str]] = (),
 ) -> Order:
+    """Return the order for a supervisor: one JSON object that says how to start, confine, watch and end a command.
+
+    Args:
+        command: The command, with its place, time and limits.
+        argv: What is really started, which may wrap the command. `FILTER_WORD` and `STATUS_WORD` stand in it for
+            descriptors.
+        env: The whole environment.
+        cwd: The folder to start in, as the started program sees it.
+        confined: False for a program that the user trusts and for the client of an engine, which get no limits.
+        mounts: The private view of the file system, None for the host's.
+        system_read_only: Make everything read-only that the view does not bind as writable.
+        access: Paths that can be read, listed and changed, where the kernel has Landlock.
+        epilogue: Commands that run after the command has ended, whatever became of it.
+    """
     place = command.place
     means = kernel_means() if confined else None
     cgroup, own_ipc = (means.cgroup, means.own_ipc) if means else (None, False)
@@ -131,152 +147,6 @@ def make_order(
     }
 
 
-def open_pipes(count: int) -> list[tuple[int, int]]:
-    """Open all of them, or none where descriptors run out."""
-    pipes: list[tuple[int, int]] = []
-    try:
-        while len(pipes) < count:
-            pipes.append(os.pipe())
-    except OSError:
-        for descriptor in chain.from_iterable(pipes):
-            os.close(descriptor)
-        raise
-    return pipes
-
-
-class Stream:
-    """One output stream. It keeps the output up to the limit, and reports once when there was more."""
-
-    def __init__(self, cap: int, on_excess: Callable[[], None], pipe: tuple[int, int]) -> None:
-        self.cap, self.on_excess = cap, on_excess
-        self.reading, self.writing = pipe
-        os.set_blocking(self.reading, False)
-        self.kept = bytearray()
-        self.excess = False
-        self.open = True
-
-    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.add_reader(self.reading, self.on_readable, loop)
-
-    def on_readable(self, loop: asyncio.AbstractEventLoop) -> None:
-        if not self.take():
-            loop.remove_reader(self.reading)
-
-    def take(self) -> bool:
-        """Read what is there, and return whether more may come."""
-        try:
-            chunk = os.read(self.reading, 1 << 16)
-        except BlockingIOError:
-            return self.open
-        self.open = bool(chunk)
-        room = self.cap - len(self.kept)
-        self.kept += chunk[:room]
-        if len(chunk) > room and not self.excess:
-            self.excess = True
-            self.on_excess()
-        return self.open and not self.excess
-
-    def drain(self) -> None:
-        """Read what was still in the pipe when the command ended."""
-        before = -1
-        while before != len(self.kept) and not self.excess and self.open:
-            before = len(self.kept)
-            self.take()
-
-    def close(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.remove_reader(self.reading)
-        os.close(self.reading)
-
-
-class Feeder:
-    """Writes the command's standard input as fast as it is read."""
-
-    def __init__(self, content: bytes, pipe: tuple[int, int]) -> None:
-        self.left = memoryview(content)
-        self.reading, self.writing = pipe
-        os.set_blocking(self.writing, False)
-
-    def listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.add_writer(self.writing, self.on_writable, loop)
-
-    def on_writable(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            self.left = self.left[os.write(self.writing, self.left) :]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            self.left = self.left[:0]
-        if not self.left:
-            self.close(loop)
-
-    def close(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self.writing >= 0:
-            loop.remove_writer(self.writing)
-            os.close(self.writing)
-            self.writing = -1
-
-
-class SupervisorConnection:
-    """One supervisor and the four channels to it."""
-
-    def __init__(self, stdin: bytes, cap: int) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.started = time.monotonic()
-        self.supervisor: Supervisor | None = None
-        pipes = open_pipes(3)
-        self.stdin = Feeder(stdin, pipes[0])
-        self.stdout = Stream(cap, lambda: self.say(b"output\n"), pipes[1])
-        self.stderr = Stream(cap, lambda: self.say(b"output\n"), pipes[2])
-
-    def say(self, word: bytes) -> None:
-        if self.supervisor is not None:
-            self.supervisor.say(word)
-
-    async def start(self) -> None:
-        theirs = (self.stdin.reading, self.stdout.writing, self.stderr.writing)
-        try:
-            self.supervisor = await start_supervisor(theirs)
-        finally:
-            for descriptor in theirs:
-                os.close(descriptor)
-        for channel in (self.stdin, self.stdout, self.stderr):
-            channel.listen(self.loop)
-
-    async def exchange(self, order: Order) -> Report | None:
-        """Send the order and wait for the report; return None when the supervisor died without one."""
-        assert self.supervisor is not None
-        try:
-            await self.loop.sock_sendall(self.supervisor.control, order_line(order))
-        except (BrokenPipeError, ConnectionResetError):
-            return None
-        return authentic(order, await self.supervisor.read())
-
-    def completed(self, exit_code: int, seconds: float, stop: Stop) -> Completed:
-        return Completed(exit_code, bytes(self.stdout.kept), bytes(self.stderr.kept), seconds, stop)
-
-    async def end_at(self, time_up: asyncio.Event | None) -> None:
-        if time_up is not None:
-            await time_up.wait()
-            self.say(b"timeout\n")
-
-    async def close(self) -> None:
-        """Close all channels, which makes the supervisor end the command in any case, and wait for that."""
-        for channel in (self.stdin, self.stdout, self.stderr):
-            channel.close(self.loop)
-        if self.supervisor is not None:
-            await self.supervisor.end()
-
-
-@contextlib.asynccontextmanager
-async def conversation(stdin: bytes, cap: int) -> AsyncIterator[SupervisorConnection]:
-    talk = SupervisorConnection(stdin, cap)
-    try:
-        await talk.start()
-        yield talk
-    finally:
-        await talk.close()
-
-
 class SupervisedProcess:
     """A command that is talked to while it runs: its streams, and at the end the report of its supervisor."""
 
@@ -291,14 +161,23 @@ class SupervisedProcess:
         assert self.supervisor is not None
         return authentic(self._order, await self.supervisor.read())
 
+    def say(self, word: bytes) -> None:
+        """Make the supervisor end the command early. `word` becomes the reason in its report."""
+        assert self.supervisor is not None
+        self.supervisor.say(word)
+
 
 @contextlib.asynccontextmanager
-async def supervised_process(order: Order, *, limit: int) -> AsyncIterator[SupervisedProcess]:
-    """Run one order with streams to talk to it; `limit` is for lines. The end of the block ends the command."""
+async def supervised_process(order: Order, *, limit: int = CHUNK) -> AsyncIterator[SupervisedProcess]:
+    """Run one order with streams to talk to it. The end of the block ends the command and all its processes.
+
+    `limit` is the length of the longest line that can be read, in bytes.
+    """
     hide_our_memory()
     (their_stdin, stdin), (stdout, their_stdout), (stderr, their_stderr) = open_pipes(3)
     theirs = (their_stdin, their_stdout, their_stderr)
     async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(asyncio.sleep, 0)  # the loop closes the pipes in its next turn
         try:
             writer = await _writer(stdin, stack)
             out, err = await _reader(stdout, limit, stack), await _reader(stderr, limit, stack)
@@ -313,12 +192,31 @@ async def supervised_process(order: Order, *, limit: int) -> AsyncIterator[Super
         yield process
 
 
+def open_pipes(count: int) -> list[tuple[int, int]]:
+    """Open all of them, or none where descriptors run out."""
+    pipes: list[tuple[int, int]] = []
+    try:
+        while len(pipes) < count:
+            pipes.append(os.pipe())
+    except OSError:
+        for descriptor in chain.from_iterable(pipes):
+            os.close(descriptor)
+        raise
+    return pipes
+
+
 async def _writer(descriptor: int, stack: contextlib.AsyncExitStack) -> asyncio.StreamWriter:
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.connect_write_pipe(
         lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(descriptor, "wb", buffering=0)
     )
-    stack.callback(transport.close)
+    transport.set_write_buffer_limits(high=0)  # so that `drain` waits until everything is written
+
+    def abort() -> None:
+        if not transport.is_closing():
+            transport.abort()
+
+    stack.callback(abort)
     return asyncio.StreamWriter(transport, protocol, None, loop)
 
 
@@ -340,47 +238,90 @@ def authentic(order: Order, report: Report | None) -> Report | None:
     return report if report is not None and report.get("secret") == order["secret"] else None
 
 
+class _CommandOutput:
+    """Keep the output of a command up to a number of bytes for each stream, and end the command beyond that."""
+
+    def __init__(self, process: SupervisedProcess, most_bytes: int) -> None:
+        self._process, self._most_bytes = process, most_bytes
+        self._kept = bytearray(), bytearray()
+        self.is_over = False
+
+    async def read(self) -> None:
+        """Read both streams to their ends, or to the limit of each."""
+        streams = (self._process.stdout, self._process.stderr)
+        await asyncio.gather(*(self._read(stream, kept) for stream, kept in zip(streams, self._kept, strict=True)))
+
+    async def _read(self, stream: asyncio.StreamReader, kept: bytearray) -> None:
+        while chunk := await stream.read(CHUNK):
+            room = self._most_bytes - len(kept)
+            kept += chunk[:room]
+            if len(chunk) > room:
+                self.is_over = True
+                self._process.say(b"output\n")
+                return
+
+    def completed(self, exit_code: int, seconds: float, stop: Stop) -> Completed:
+        stdout, stderr = map(bytes, self._kept)
+        return Completed(exit_code, stdout, stderr, seconds, stop)
+
+
 async def supervise(order: Order, command: Command) -> CommandEnd:
     """Run one order. A cancellation ends the command and all its processes before it is passed on."""
-    hide_our_memory()
-    async with conversation(command.stdin, command.limits.output_kb * 1024) as talk:
-        exchange = asyncio.ensure_future(talk.exchange(order))
-        ending = asyncio.ensure_future(talk.end_at(command.time_up))
+    started = time.monotonic()
+    async with supervised_process(order) as process:
+        output = _CommandOutput(process, command.limits.output_kb * 1024)
+        report = asyncio.ensure_future(process.report())
+        reading = asyncio.ensure_future(output.read())
+        feeding = asyncio.ensure_future(_feed(process.stdin, command.stdin))
+        ending = asyncio.ensure_future(_end_in_time(process, command))
         try:
             async with asyncio.timeout(order["seconds"] + GRACE_SECONDS):
-                report = await asyncio.shield(exchange)
+                found = await asyncio.shield(report)
+            # What was printed last is still in the pipes. A process that cannot be killed may keep them open.
+            await asyncio.wait([reading], timeout=LAST_OUTPUT_SECONDS)
         except asyncio.CancelledError:
-            talk.say(b"cancelled\n")
-            await asyncio.wait([exchange], timeout=GRACE_SECONDS)
+            process.say(b"cancelled\n")
+            await asyncio.wait([report], timeout=GRACE_SECONDS)
             raise
         except TimeoutError:
-            report = None
+            found = None
         finally:
-            exchange.cancel()
-            ending.cancel()
-        for stream in (talk.stdout, talk.stderr):
-            stream.drain()
-    return finish(order, report, talk)
+            for task in (tasks := (report, reading, feeding, ending)):
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    return finish(order, found, output, time.monotonic() - started)
 
 
-def finish(order: Order, report: Report | None, talk: SupervisorConnection) -> CommandEnd:
+async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
+    """Write the standard input of a command, which need not read it."""
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        stdin.write(data)
+        await stdin.drain()
+    stdin.close()
+
+
+async def _end_in_time(process: SupervisedProcess, command: Command) -> None:
+    """End a command when its caller says that its time is up."""
+    if command.time_up is not None:
+        await command.time_up.wait()
+        process.say(b"timeout\n")
+
+
+def finish(order: Order, report: Report | None, output: _CommandOutput, seconds: float) -> CommandEnd:
+    """Return the end of a command, or raise `InfraError` if it was not run, or not ended, as it should be."""
     if report is None:
-        raise lost(order, talk)
+        left = "what it ran may still be running"
+        if order["uid"] is not None:
+            left = "what it ran was ended" if supervise_now({"sweep": order["uid"]}).get("clean") else left
+        so_far = output.completed(-signal.SIGKILL, seconds, "killed")
+        raise SupervisorLost(f"the supervisor of {order['argv'][0]!r} was killed from outside; {left}", so_far)
     if "problem" in report:
         raise InfraError(f"{order['argv'][0]!r} was not started: {report['problem']}")
     if not report["clean"]:
         raise InfraError(f"{order['argv'][0]!r} left a process that SIGKILL does not end; see `ps -eo pid,stat,wchan`")
-    stop: Stop = "output" if talk.stdout.excess or talk.stderr.excess else report["stop"]
-    completed = talk.completed(report["exit_code"], report["seconds"], stop)
+    stop: Stop = "output" if output.is_over else report["stop"]
+    completed = output.completed(report["exit_code"], report["seconds"], stop)
     return CommandEnd(completed, report.get("epilogue", ()), report["status"])
-
-
-def lost(order: Order, talk: SupervisorConnection) -> SupervisorLost:
-    left = "what it ran may still be running"
-    if order["uid"] is not None:
-        left = "what it ran was ended" if supervise_now({"sweep": order["uid"]}).get("clean") else left
-    so_far = talk.completed(-signal.SIGKILL, time.monotonic() - talk.started, "killed")
-    return SupervisorLost(f"the supervisor of {order['argv'][0]!r} was killed from outside; {left}", so_far)
 
 
 def supervise_now(order: Order) -> Report:

@@ -34,7 +34,7 @@ NOT_STARTED = "no supervisor could be started: the process that forks them was k
 BUSY = {errno.EAGAIN, errno.ETOOMANYREFS, errno.ENOBUFS}
 
 
-class ForkServer:
+class ForkServerProcess:
     """The process that supervisors are forked from."""
 
     def __init__(self) -> None:
@@ -86,10 +86,11 @@ class _ForkServers:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.server: ForkServer | None = None
+        self.server: ForkServerProcess | None = None
         self.controls = weakref.WeakSet[socket.socket]()
 
     def send(self, descriptors: Sequence[int]) -> bool:
+        """Ask the server for a supervisor, and start a server if there is none or it was killed."""
         with self.lock:
             if self.server is not None:
                 try:
@@ -97,7 +98,7 @@ class _ForkServers:
                 except OSError:
                     self.server.close()
                     self.server = None
-            self.server = ForkServer()
+            self.server = ForkServerProcess()
             return self.server.send(descriptors)
 
     def close(self) -> None:
@@ -153,6 +154,7 @@ class Supervisor:
         return message
 
     def read_now(self) -> Message | None:
+        """Do the same as `read`, without an event loop."""
         while (message := self.next_message()) is None:
             try:
                 chunk = self.control.recv(1 << 16)

@@ -148,6 +148,7 @@ def translate(parts: list[str]) -> str:
 
 
 def translate_component(part: str) -> str:
+    """Translate one component of a glob, which matches within one component only."""
     expression, index = "", 0
     while index < len(part):
         closing = part.find("]", index + 2) if part[index] == "[" else -1
@@ -292,6 +293,7 @@ def _check_plain(path: str, found: os.stat_result) -> None:
 
 
 def not_plain(found: os.stat_result) -> str:
+    """Return why a file cannot be taken: it is a link, a device or the like, or has a second name. Empty if it can."""
     for is_kind, why in KINDS:
         if is_kind(found.st_mode):
             return why

@@ -41,6 +41,7 @@ class SandboxedWorkspace:
         network: bool = False,
         stdin: bytes = b"",
     ) -> Completed:
+        """Run a command in the workspace. `env` is added to the few variables that every command has."""
         command = Command(argv, self.place, seconds, self.limits, env or {}, stdin=stdin, network=network)
         return await self.sandbox.run(command)
 

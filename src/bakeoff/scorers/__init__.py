@@ -14,16 +14,14 @@ if TYPE_CHECKING:
     from bakeoff.scorers.asking import *  # noqa: F403
     from bakeoff.scorers.checks import *  # noqa: F403
     from bakeoff.scorers.command import *  # noqa: F403
-    from bakeoff.scorers.conversations import *  # noqa: F403
+    from bakeoff.scorers.fixed_questions import *  # noqa: F403
     from bakeoff.scorers.json_match import *  # noqa: F403
-    from bakeoff.scorers.judge import *  # noqa: F403  # noqa: F403
-    from bakeoff.scorers.measures import *  # noqa: F403  # noqa: F403
-    from bakeoff.scorers.rag import *  # noqa: F403
+    from bakeoff.scorers.judge import *  # noqa: F403
+    from bakeoff.scorers.measures import *  # noqa: F403
     from bakeoff.scorers.rubric import *  # noqa: F403
     from bakeoff.scorers.semantic import *  # noqa: F403
     from bakeoff.scorers.text import *  # noqa: F403
     from bakeoff.scorers.tool_calls import *  # noqa: F403
-    from bakeoff.scorers.trajectory import *  # noqa: F403
     from bakeoff.scorers.values import *  # noqa: F403
 
 _HELPERS = {

@@ -94,6 +94,7 @@ class PydanticEvaluator:
 
     @property
     def name(self) -> str:
+        """Return the name that pydantic-evals gives to the evaluation."""
         return str(self.evaluator.get_default_evaluation_name())
 
     async def __call__(self, given: ScoreInput) -> Scored:
@@ -144,6 +145,7 @@ class DeepEvalMetric:
 
     @property
     def name(self) -> str:
+        """Return the metric's own name, or else the name of its class."""
         name = getattr(self.metric, "__name__", None)
         return name if isinstance(name, str) else type(self.metric).__name__
 
@@ -223,6 +225,7 @@ class AutoevalsScorer:
 
     @property
     def name(self) -> str:
+        """Return the name that autoevals gives to the scorer."""
         return str(self.scorer._name())
 
     async def __call__(self, given: ScoreInput) -> Scored:
@@ -264,6 +267,8 @@ def _text(value: Any) -> str:
 
 
 class FunctionScorerOptions(FrozenModel):
+    """The options of the kind `function` in a plan: the function as `module:function`."""
+
     target: str
 
 
@@ -278,6 +283,7 @@ class Function(ConfigurableScorer):
 
     @classmethod
     def from_spec(cls, spec: ScorerSpec) -> Self:
+        """Import the function that a plan names. Raise UsageError if that fails."""
         target = read_options(spec, FunctionScorerOptions).target
         return cls(import_target(target, describe(spec)), target.rpartition(":")[2])
 

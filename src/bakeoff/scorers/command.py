@@ -36,6 +36,7 @@ class Command(ConfigurableScorer):
     name: str = "command"
 
     def can_score(self, case: Case) -> bool:
+        """Return whether the case has hidden files to grade with."""
         return bool(case.hidden)
 
     async def __call__(self, given: ScoreInput) -> Score:

@@ -55,6 +55,7 @@ class ComparingScorer(ConfigurableScorer):
     name: str
 
     def can_score(self, case: Case) -> bool:
+        """Return whether the case has an expected output."""
         return case.expected is not None
 
     async def __call__(self, given: ScoreInput) -> Score:
@@ -63,6 +64,7 @@ class ComparingScorer(ConfigurableScorer):
         return await self.compare(given)
 
     async def compare(self, given: ScoreInput) -> Score:
+        """Score an output. It is called only where the case has an expected output."""
         raise NotImplementedError
 
 

@@ -59,6 +59,14 @@ class _ChoosingJudge(ModelScorer):
     async def choose(
         self, given: ScoreInput, criteria: str, choices: Mapping[str, float], texts: dict[str, str]
     ) -> Score:
+        """Ask the judge to choose a statement, and return the score of its choice.
+
+        Args:
+            given: what is judged.
+            criteria: what to look at.
+            choices: the statements, each with its score from 0 to 1; at most ten.
+            texts: what the judge is shown, by the names that it sees.
+        """
         from bakeoff.scorers.judging import choice_question
 
         by_letter = dict(zip(LETTERS, choices.items(), strict=False))
@@ -199,6 +207,7 @@ class Preference(ModelScorer):
             raise UsageError(f"scorer {self.name!r}: the prompt has no {{criteria}}, which stands for what is asked")
 
     def can_score(self, case: Case) -> bool:
+        """Return whether there is another answer to compare with."""
         return self.over != "expected" or case.expected is not None
 
     async def __call__(self, given: ScoreInput) -> Score:

@@ -54,6 +54,7 @@ class Question:
     longest: int = 20_000  # characters of each text
 
     def messages(self, texts: Mapping[str, str], repeat: int = 0) -> list[ModelMessage]:
+        """Return the messages to the judge, with each text between marks that its author cannot know."""
         shown = {name: shortened(text, self.longest) for name, text in texts.items()}
         code = code_of(self.prompt, dict(self.schema), shown, repeat)
         reply = self.reply or _REPLY.format(schema=json.dumps(self.schema, ensure_ascii=False))
@@ -107,6 +108,7 @@ class Asker(Protocol):
 
 
 def access_to(model: str, environment: Mapping[str, str]) -> ProviderAccess:
+    """Return the access to a judge's provider. Raise UsageError if no provider serves the model."""
     providers = known_providers()
     name = known_model_name(model, providers)
     return ProviderAccess(name, providers[name.provider], environment)

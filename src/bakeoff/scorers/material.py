@@ -81,6 +81,7 @@ def turns_of(given: ScoreInput) -> list[Turn]:
 
 
 def shown_turns(turns: Iterable[Turn]) -> dict[str, str]:
+    """Return the turns by the names under which a judge sees them."""
     return {f"turn {number} of the {turn.role}": turn.text for number, turn in enumerate(turns, 1)}
 
 

@@ -40,6 +40,7 @@ class JudgeVerdict:
 
 
 def unreadable(said: str) -> JudgeVerdict:
+    """Return the verdict for an answer that does not have the form that was asked for."""
     return JudgeVerdict(said, reason=f"the judge's verdict cannot be read: {said[:200]!r}", problem=True)
 
 
@@ -79,19 +80,24 @@ class ModelScorer(ConfigurableScorer):
         preload(self.access)
 
     def lacks(self) -> list[str]:
+        """Return why the judge cannot be asked, such as a missing key; empty if it can."""
         return self.access.lacks()
 
     def secrets(self) -> dict[str, str]:
+        """Return the keys that the judge needs, by the names of their variables."""
         return self.access.secrets()
 
     def offline(self) -> Self:
+        """Return the same judge, which answers from recordings only."""
         return replace(self, only_recordings=True)
 
     @property
     def needs(self) -> Needs:
+        """Return the provider, which a run opens once for all trials."""
         return Needs(resources=() if self.only_recordings else (self.access,))
 
     def self_judging_problem(self, model: str) -> str | None:
+        """Return why this judge must not judge the answers of a model, or None if it may."""
         own = self.access.name
         if self.same_model or model.strip().casefold() not in (str(own).casefold(), own.model.casefold()):
             return None

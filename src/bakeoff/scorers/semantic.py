@@ -53,6 +53,7 @@ class Semantic(ComparingScorer):
 
     @cached_property
     def access(self) -> "ProviderAccess":
+        """Return the access to the provider of the embeddings. Raise UsageError if it does not speak the OpenAI API."""
         from bakeoff.scorers.judging import access_to
 
         found = access_to(self.model or "", read_environment())
@@ -96,6 +97,7 @@ class Semantic(ComparingScorer):
 
 
 def cosine_of(one: Sequence[float], other: Sequence[float]) -> float:
+    """Return the cosine of the angle between two vectors: 1 where they have the same direction."""
     lengths = math.hypot(*one) * math.hypot(*other)
     return math.fsum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
 

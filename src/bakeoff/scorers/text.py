@@ -73,6 +73,7 @@ class _TextScorer(ComparingScorer):
     strip: bool = True
 
     def normal(self, value: Any) -> str:
+        """Return a value as the text that is compared: without outer white space and case, if so asked."""
         text = as_text(value)
         text = text.strip() if self.strip else text
         return text.casefold() if self.ignore_case else text

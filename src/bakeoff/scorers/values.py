@@ -227,6 +227,7 @@ def _refusal(function: Callable[..., Any], place: str, actual: Any, *values: Any
 
 
 def name_of(function: Callable[..., Any]) -> str:
+    """Return the name of a function, or of the class of another callable."""
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
 
 

@@ -29,6 +29,7 @@ def classes_of(value: Any) -> tuple[type, ...]:
 
 
 def named_in(classes: tuple[type, ...], package: str, *names: str) -> bool:
+    """Return whether one of the classes has one of the names and comes from the package or a module in it."""
     return any(
         base.__name__.partition("[")[0] in names and f"{base.__module__}.".startswith(f"{package}.") for base in classes
     )

@@ -46,6 +46,7 @@ class ResultBuilder:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def add_call(self, name: Any, arguments: Any, id_: Any = None) -> None:
+        """Add a tool call. Its result may follow later, under the same id."""
         made = {"name": str(name), "arguments": arguments_in(arguments), "id": None if id_ is None else str(id_)}
         unanswered = (call for call in self.calls if not call.get("answered"))
         if not made["id"] or made not in unanswered:  # an id alone is not enough: some servers reuse ids every turn
@@ -66,6 +67,7 @@ class ResultBuilder:
         self.metadata |= {name: fact for name, fact in facts.items() if fact is not None}
 
     def result(self) -> TaskResult:
+        """Return what was collected."""
         calls = [{name: value for name, value in call.items() if name != "answered"} for call in self.calls]
         return TaskResult(
             result=self.answer,
@@ -132,6 +134,7 @@ def _usage(counts: Mapping[str, int], requests: int) -> Usage:
 
 
 def is_message(value: Any) -> bool:
+    """Return whether a value is a message of a known SDK."""
     return (
         has_class(value, "langchain_core", *_LANGCHAIN)
         or has_class(value, "anthropic.types", "Message", "BetaMessage")
@@ -158,6 +161,7 @@ def read_conversation(messages: Sequence[Any], builder: ResultBuilder) -> None:
 
 
 def read_message(message: dict[str, Any], builder: ResultBuilder) -> None:
+    """Add the text, the tool calls and the usage of one message."""
     role = _role(message)
     if role == "assistant":
         _read_answer(message, builder)

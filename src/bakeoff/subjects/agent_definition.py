@@ -70,6 +70,7 @@ class Install(_Description):
 
     @property
     def hint(self) -> str:
+        """Return what a user types or reads to install the agent."""
         special = {"npm": "npm install -g", "uv": "uv tool install"}
         if self.command:
             return f"`{self.command}`"
@@ -149,6 +150,7 @@ class AgentDefinition(_Description):
         return self
 
     def check_provider(self, provider: str) -> None:
+        """Raise `UsageError` if the agent names its providers and this is none of them."""
         if self.providers and provider not in self.providers:
             raise UsageError(
                 f"agent {self.name!r} has no provider {provider!r}: it has {', '.join(sorted(self.providers))}"

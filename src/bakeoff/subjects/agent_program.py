@@ -20,7 +20,7 @@ from bakeoff.subjects.agent_definition import AgentDefinition
 
 _SECONDS = 15.0
 _TRIAL_SECONDS = 60.0  # to print a version in a sandbox: some programs unpack themselves first
-_LONGEST, _MAX_WORDS_LENGTH = 100, 300
+_MAX_VERSION_LENGTH, _MAX_WORDS_LENGTH = 100, 300
 _ERROR = re.compile(r"(?:\w*(?:Error|Exception)\b[^:]*|error|fatal)(?:\s*\[[\w-]+\])?: \S", re.IGNORECASE)
 _QUIET = {"NO_COLOR": "1", "CI": "1"}
 _LOOK = """\
@@ -119,7 +119,7 @@ def _asked(command: tuple[str, ...]) -> str | None:
 def first_line(said: str) -> str | None:
     """Return the first line that a program prints, as its version."""
     lines = said.strip().splitlines()
-    return (_printable(lines[0])[:_LONGEST] or None) if lines else None
+    return (_printable(lines[0])[:_MAX_VERSION_LENGTH] or None) if lines else None
 
 
 def last_words(said: str) -> str:

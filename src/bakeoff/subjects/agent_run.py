@@ -51,19 +51,18 @@ def joined(runs: Sequence[AgentRun]) -> AgentRun:
     if len(runs) == 1:
         return runs[0]
     opened = [run.opened for run in runs if run.opened is not None]
+    told = [
+        f"(try {number})\n{run.stdout}" + (f"\n(the tests of try {number})\n{run.tests_said}" if run.tests_said else "")
+        for number, run in enumerate(runs, 1)
+    ]
     return runs[-1].model_copy(
         update={
             "tries": len(runs),
             "seconds": round(sum(run.seconds for run in runs), 3),
             "opened": tuple(sorted({name for names in opened for name in names})) if opened else None,
-            "stdout": "\n".join(_told(number, run) for number, run in enumerate(runs, 1))[-MAX_OUTPUT_LENGTH:],
+            "stdout": "\n".join(told)[-MAX_OUTPUT_LENGTH:],
         }
     )
-
-
-def _told(number: int, run: AgentRun) -> str:
-    tests = f"\n(the tests of try {number})\n{run.tests_said}" if run.tests_said else ""
-    return f"(try {number})\n{run.stdout}{tests}"
 
 
 def with_run(transcript: Transcript, run: AgentRun) -> Transcript:

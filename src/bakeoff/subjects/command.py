@@ -66,6 +66,7 @@ class CommandSubject:
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:
+        """Read the options, and the variables that `env` names. Raise `UsageError` if one is not set."""
         options, environment = read_options(spec, CommandOptions), read_environment()
         if missing := [name for name in variables_in(options.env.values()) if name not in environment]:
             raise UsageError(
@@ -95,6 +96,7 @@ class CommandSubject:
         return self
 
     async def attempt(self, task: Task) -> Transcript:
+        """Run the program on the prompt. A bad exit code is the subject's failure, a missing program is not."""
         argv, stdin = self._input(task.prompt)
         if self.options.sandbox == "none":
             done = await self._unconfined(argv, stdin, task)

@@ -89,6 +89,8 @@ class _Evidence:
 
 
 class CliAgentOptions(FrozenModel):
+    """The options of a command-line agent in a plan."""
+
     definition: dict[str, Any]
     provider: str
     model: str | None = None
@@ -127,6 +129,15 @@ class CommandAgent:
         *,
         limited: bool = False,
     ) -> "CommandAgent":
+        """Build the agent of a spec.
+
+        Args:
+            spec: Its options hold the whole definition, so that a plan does not depend on files.
+            files: The files and packages of each case, by its id.
+            watch: Shows the changes of a workspace while the agent works.
+            sandbox: Where trials will run, if that is known before.
+            limited: The run has a budget, so that an agent without a meter is refused.
+        """
         options = read_options(spec, CliAgentOptions)
         try:
             definition = AgentDefinition.model_validate(options.definition)
@@ -262,6 +273,10 @@ class CommandAgent:
     # --- one trial --------------------------------------------------------------------------------------------------
 
     async def attempt(self, task: Task) -> Transcript:
+        """Let the agent work in the trial's workspace, behind the meter if its provider can be metered.
+
+        Raise `InfraError` if the agent never started or its model never answered: then nothing was measured.
+        """
         workspace = sandboxed(task)
         image = workspace.sandbox if isinstance(workspace.sandbox, DockerSandbox) else None
         version = await asyncio.to_thread(version_of, self.definition, image)
@@ -411,7 +426,7 @@ class CommandAgent:
         raise error
 
     def _did_nothing(self, run: AgentRun, task: Task) -> bool:
-        """Tell whether an agent failed without a change to an answer. Many leave logs even if they never start."""
+        """Return whether an agent failed without a change to an answer. Many leave logs even if they never start."""
         answer = self.files.get(task.case_id, TaskFiles()).answer
         changed = [name for name in run.touched if not answer or matches_pattern(name, answer)]
         return run.stop == "exited" and run.exit_code != 0 and not changed

@@ -105,6 +105,8 @@ class CheatOptions(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Cheat:
+    """A control that tries to pass a case by one attack."""
+
     attack: Attack
 
     @classmethod

@@ -116,6 +116,10 @@ def _special(name: str) -> bool:
 
 
 def changes_between(before: Tree, after: Tree) -> Changes:
+    """Return what changed from one state of a folder to another, with a patch of the texts.
+
+    Files that are new and refused, such as links, are listed apart. A folder that is not read counts as added.
+    """
     added = sorted(after.files.keys() - before.files.keys())
     removed = sorted(before.files.keys() - after.files.keys() - after.refused.keys())
     changed = sorted(
@@ -159,7 +163,7 @@ def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 def mark_unread(folder: Path, names: Iterable[str]) -> bool:
     """Note that files have not been read yet. Return whether the file system will notice when they are."""
     marked = [name for name in names if _forget(folder, name)]
-    noticed = any(_notices(folder, name) for name in marked)
+    noticed = any(_is_read(folder, name, now=True) for name in marked)
     for name in marked:
         _forget(folder, name)
     return noticed
@@ -184,13 +188,8 @@ def _forget(folder: Path, name: str) -> bool:
     return False
 
 
-def _notices(folder: Path, name: str) -> bool:
+def _is_read(folder: Path, name: str, *, now: bool = False) -> bool:
+    """Return whether a file was read since it was marked. With `now`, it is read first."""
     with suppress(OSError), _opened(folder, name) as file:
-        return bool(os.read(file, 1)) and os.fstat(file).st_atime > _LONG_AGO
-    return False
-
-
-def _is_read(folder: Path, name: str) -> bool:
-    with suppress(OSError), _opened(folder, name) as file:
-        return os.fstat(file).st_atime > _LONG_AGO
+        return (not now or bool(os.read(file, 1))) and os.fstat(file).st_atime > _LONG_AGO
     return False

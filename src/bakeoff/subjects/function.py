@@ -32,6 +32,7 @@ class FunctionSubject:
         return cls(import_target(read_options(spec, FunctionSubjectOptions).target, describe(spec)))
 
     async def attempt(self, task: Task) -> Transcript:
+        """Call the function with the prompt. Its exceptions are the subject's own errors."""
         try:
             answer: Transcript | JsonValue = await call(self.function, task.prompt)
         except SystemExit as error:

@@ -71,6 +71,10 @@ class OpenJunit:
     toolchain: JunitToolchain
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run the command in a new folder with these files, and return the tests of its report.
+
+        Raise `GraderError` if the command is not on the machine: that is no fault of the candidate.
+        """
         del tests  # the command knows its tests
         chosen = self.toolchain
         async with open_place() as place:
@@ -152,6 +156,13 @@ class CommandReport:
 
     @classmethod
     def wanted(cls, command: str, track: Track, files: Mapping[str, str]) -> "CommandReport":
+        """Return how a command of a track is made to report its tests.
+
+        Args:
+            command: The command as the track writes it, without its installing part.
+            track: The track, whose runner tells the format of the report.
+            files: The files of the exercise; `package.json` tells whether a script runs Jest.
+        """
         name = f"report-{secrets.token_hex(8)}"
         if command in _PRINTED:
             printing, read = _PRINTED[command]
@@ -239,7 +250,7 @@ def _read_jest(text: str) -> list[TestOutcome]:
 
 
 def _read_go(text: str) -> list[TestOutcome]:
-    """Read the events of `go test -json`. A test that began and did not end is none."""
+    """Read the events of `go test -json`. A test that began and did not end is left out."""
     states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
     printed, ended = defaultdict[str, list[str]](list), dict[str, TestState]()
     for event in map(json_object, text.splitlines()):

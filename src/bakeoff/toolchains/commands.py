@@ -69,7 +69,7 @@ _SETTINGS = "tsconfig.json"
 
 @dataclass(frozen=True, slots=True)
 class BroughtFiles:
-    """Tell which paths and variables a command in the workspace needs to use the packages there."""
+    """The paths and variables that a command in the workspace needs to use the packages there."""
 
     readable: tuple[Path, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)

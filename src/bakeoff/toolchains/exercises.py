@@ -58,7 +58,7 @@ class TypeChecker:
             for _ in range(2):
                 try:
                     found = parse_answer(await self._started().ask(dict(files), seconds=seconds))
-                    return _told(found["errors"], found["count"])
+                    return _told(found["errors"], found["count"]) if found["count"] else None
                 except TimeoutError:
                     await self._end()
                     return f"type errors: its types were not checked within {seconds:g} s"
@@ -79,7 +79,11 @@ class TypeChecker:
             done = await self._sandbox.run(command)
         if done.stop != "exited":
             return f"type errors: its type tests were ended by the {done.stop} limit"
-        return None if done.exit_code == 0 else f"type errors: {_failures(done.stderr.decode(errors='replace'))}"
+        if done.exit_code == 0:
+            return None
+        printed = done.stderr.decode(errors="replace")
+        failures = [f"{place}: {what}" for what, place in _FAILURE.findall(printed)]
+        return _told(failures or [printed.strip()[-1000:] or "the type tests fail"], len(failures))
 
     def _started(self) -> Peer:
         if self._peer is None:
@@ -97,18 +101,9 @@ class TypeChecker:
             await self._end()
 
 
-def _told(errors: list[str], count: int) -> str | None:
-    if not count:
-        return None
+def _told(errors: list[str], count: int) -> str:
     more = f"; and {count - _NAMED} more" if count > _NAMED else ""
     return f"type errors: {'; '.join(errors[:_NAMED])}{more}"
-
-
-def _failures(printed: str) -> str:
-    """Return the type tests that fail, each with its place; everything printed if there is none."""
-    found = [f"{place}: {what}" for what, place in _FAILURE.findall(printed)]
-    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return "; ".join(found[:_NAMED]) + more or printed.strip()[-1000:] or "the type tests fail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +136,7 @@ class ExerciseToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenExercises"]:
+        """Install what the track needs, and yield what runs its tests."""
         sandbox = self.sandbox()
         async with AsyncExitStack() as stack:
             if self.command is None:
@@ -192,6 +188,7 @@ class OpenExercises:
     types: TypeChecker | None = None
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run the tests of an exercise, without the marks by which its track skips later tests."""
         missing = [name for name in tests if name not in files]
         if missing or not tests:
             raise GraderError(f"the exercise has no test file {', '.join(missing)}".rstrip())
@@ -213,6 +210,8 @@ class OpenJest(WorkerPool):
     worker_script, compiler_script, whole_script = "worker.cjs", "compiler.cjs", "fresh.cjs"
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run each test file in a warm worker, or in a whole Jest if it needs one. `seconds` is for all of them."""
+
         async def run_file(entry: str, limit: float) -> TestRun:
             question = {"files": dict(files), "entry": entry, "tests": list(tests)}
             run = await self.run_warm(question, limit)

@@ -58,6 +58,7 @@ class OpenPytest:
     async def run(
         self, files: Mapping[str, str], *, tests: Sequence[str] = ("test_solution.py",), seconds: float
     ) -> TestRun:
+        """Run the tests in a new folder with these files. Raise `InfraError` if the sandbox's Python cannot."""
         chosen = PYTHON.tests_among(tests, files)
         if missing := [name for name in chosen if name not in files]:
             raise GraderError(f"{missing[0]!r} is not among the files: {', '.join(sorted(files))}")

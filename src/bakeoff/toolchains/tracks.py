@@ -50,7 +50,7 @@ _JUNIT = (
 
 
 def undo_x_calls(source: str) -> str:
-    """Call `it` for `xit` and the like. A `.skip` is nothing that tracks mark later tests with, so it stays."""
+    """Replace `xit` by `it`, and the like. Tracks do not mark later tests with `.skip`, so that stays."""
     return _X_CALLS.sub(r"\1", source)
 
 
@@ -228,7 +228,7 @@ def track_of(slug: str | None, names: Iterable[str]) -> Track:
 
 
 def graded_track(language: str, command: str | None = None) -> Track:
-    """Return the track that grades a language, by slug in any case. Any language will do with a test command."""
+    """Return the track of a language, by its slug in upper or lower case. With a test command, any language is one."""
     name = language.strip().lower()
     track = TRACKS.get(name) or Track(name, language, ())
     if track in GUARDED:
@@ -253,12 +253,12 @@ def missing_programs(track: Track) -> list[str]:
 
 
 def starts_processes(*texts: str) -> bool:
-    """Tell whether tests or a reference in Python start processes, so that answers must be free to do that too."""
+    """Return whether tests or a reference in Python start processes, so that answers must be free to do that too."""
     return any(_STARTS_PROCESSES.search(text) for text in texts)
 
 
 def matches(path: str, patterns: Iterable[str]) -> bool:
-    """Tell whether the last part of a path matches one of the patterns."""
+    """Return whether the last part of a path matches one of the patterns."""
     name = PurePosixPath(path).name
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -268,13 +268,13 @@ def is_test_name(path: str) -> bool:
 
 
 def is_outside_tests(path: str) -> bool:
-    """Tell whether a file lies where no test may see it: `.meta`, `.git`, installed packages."""
+    """Return whether a file lies where no test may see it: `.meta`, `.git`, installed packages."""
     folders = PurePosixPath(path).parts[:-1]
     return any(part.startswith(".") or part in {"node_modules", "__pycache__"} for part in folders)
 
 
 def is_protected_name(path: str) -> bool:
-    """Tell whether tests, configuration or tools would read a file of this name, and not only the solution."""
+    """Return whether tests, configuration or tools would read a file of this name, and not only the solution."""
     pure = PurePosixPath(path)
     hidden = any(part.startswith(".") for part in pure.parts)
     tool = matches(path, _TOOL_NAMES) or pure.stem in _TEST_RUNNERS

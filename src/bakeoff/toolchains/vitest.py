@@ -62,6 +62,7 @@ class VitestToolchain:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenVitest"]:
+        """Install Vitest if it is not there, start the first workers, and yield what runs tests."""
         toolchain, sandbox = await install_vitest(self.say), self.sandbox()
         flags = await permission_flags(sandbox)
         async with AsyncExitStack() as stack:

@@ -217,8 +217,8 @@ class WorkerPool:
     async def run_warm(self, question: dict[str, Any], seconds: float) -> TestRun | None:
         """Compile tests and run them in a worker. Return None if only a whole test runner can.
 
-        A run that something else may have ended is tried once more, alone. One that does not end is not: on a busy
-        machine it has half of its time again.
+        A run that something else may have ended is tried once more, alone. A run that never ends gets 1.5 times its
+        limit if the machine is busy, and is not tried again.
         """
         async with self._slots:
             run, is_doubtful = await self._try(question, seconds)
@@ -251,19 +251,19 @@ class WorkerPool:
         return None if "whole" in answer else read_report(answer, time.monotonic() - started), False
 
     def _more_seconds(self, seconds: float) -> float:
-        """Return how long to wait after a limit: the machine may be the reason why nothing came."""
+        """Return how much longer to wait after the limit, because a busy machine may be the reason for the delay."""
         return seconds / 2 if self.is_busy() else 0.0
 
     @contextlib.asynccontextmanager
     async def _all_slots(self) -> AsyncIterator[None]:
-        """Take every slot. Only one waits for them at a time, or two would wait for each other."""
+        """Take every slot. Only one caller does this at a time, because two would wait for each other."""
         async with self._wants_all, contextlib.AsyncExitStack() as stack:
             for _ in range(self.slots):
                 await stack.enter_async_context(self._slots)
             yield
 
     async def run_whole(self, files: Mapping[str, str], entry: str, seconds: float) -> TestRun:
-        """Run a test file by a whole test runner, which is slow and able to do everything."""
+        """Run a test file with a whole test runner, which is slow but supports everything."""
         job = json.dumps({"entry": entry, "flags": self.flags, **self.settings}).encode()
         async with self._slots, open_place() as place:
             put_files(place, {name: text.encode() for name, text in files.items()})
@@ -314,6 +314,7 @@ class WorkerPool:
         task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
+        """End all workers and the compiler."""
         for peer in (*self._waiting, self._compiler):
             self._end(peer)
         self._waiting.clear()

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bakeoff.doors.agents.agents import known_agents
-from bakeoff.doors.agents.image import CONTAINERFILE, plan_image
+from bakeoff.doors.agents.agents import CONTAINERFILE, known_agents, plan_image
 from bakeoff.errors import UsageError
 
 from ...warm_bakeoff import Bakeoff

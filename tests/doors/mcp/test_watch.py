@@ -37,8 +37,6 @@ from ...cli.wizard_terminal import CTRL_C, Terminal
 from ...warm_bakeoff import PROGRAM, Bakeoff
 from .reader import BETTER, DESCRIPTIONS, PROMPTS, write_words
 
-pytestmark = pytest.mark.full
-
 RESULTS = Path("results")
 GOOD = {**DESCRIPTIONS, "remove": BETTER}
 ALL = sum(map(len, PROMPTS.values()))

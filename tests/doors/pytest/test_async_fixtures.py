@@ -4,6 +4,8 @@ import pytest
 
 from .small_project import DEAF, SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 
@@ -87,7 +89,7 @@ async def client():
     yield
 """
 ANYIO = """
-pytestmark = [pytest.mark.full, pytest.mark.anyio]
+pytestmark = pytest.mark.anyio
 
 @pytest.fixture(scope="session")
 def anyio_backend():
@@ -112,7 +114,7 @@ def test_a_case_disturbs_no_other_on_their_loop_either(project: SmallProject, pl
 def test_anyio(project: SmallProject) -> None:
     project.write(
         """
-pytestmark = [pytest.mark.full, pytest.mark.anyio]
+pytestmark = pytest.mark.anyio
 
 @pytest.fixture(scope="module")
 def anyio_backend():

@@ -9,6 +9,8 @@ from bakeoff.storage.run_folder import find_run, run_folders
 
 from .small_project import PLUGIN, SmallProject, project
 
+pytestmark = pytest.mark.full
+
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 
@@ -82,7 +84,7 @@ def test_pytest_asyncio_in_either_mode(project: SmallProject, mode: str) -> None
     project.write(EVALS)
     project.write(
         """
-pytestmark = [pytest.mark.full, pytest.mark.asyncio]
+pytestmark = pytest.mark.asyncio
 
 @pytest.fixture(scope="module")
 def shared(): return 1

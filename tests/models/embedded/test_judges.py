@@ -9,22 +9,8 @@ import pytest
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Record
-from bakeoff.scorers import (
-    AnswerRelevance,
-    ContextPrecision,
-    ContextRecall,
-    ConversationCompleteness,
-    Criterion,
-    Faithfulness,
-    Judge,
-    KnowledgeRetention,
-    Preference,
-    Refusal,
-    RoleAdherence,
-    Rubric,
-    ask_judge,
-)
-from bakeoff.scorers.judge import FACTUALITY, USUAL_CHOICES
+from bakeoff.scorers import ContextPrecision, Criterion, Faithfulness, Rubric, ask_judge
+from bakeoff.scorers.judge import USUAL_CHOICES
 
 pytestmark = pytest.mark.full
 
@@ -46,48 +32,34 @@ async def test_the_embedded_model_judges_by_a_rubric_and_its_usage_is_booked(
             ),
         ),
         subjects=(SubjectSpec(kind="model", name="m", options={"model": "scripted:It is Paris."}),),
-        scorers=(
-            ScorerSpec(kind="judge", options={"criteria": "Does the answer name the right city?", "repeats": 2}),
-            ScorerSpec(kind="factuality", options={}),
-        ),
+        scorers=(ScorerSpec(kind="judge", options={"criteria": "Does it name the right city?", "repeats": 2}),),
         threshold=None,
     )
     [record] = await carry_out(plan, retries=0)
     assert record.failure is None
-    judged, factual = record.scores
-    assert judged.metadata["judge"] == factual.metadata["judge"] == "local:smollm2"
+    [judged] = record.scores
+    assert judged.metadata["judge"] == "local:smollm2"
     assert judged.metadata["spread"] is not None
     assert len(judged.metadata["choices"]) == 2  # type: ignore[arg-type]
     assert judged.value is not None
     assert min(USUAL_CHOICES.values()) <= judged.value <= max(USUAL_CHOICES.values())
-    assert factual.value in FACTUALITY.values()
-    assert factual.metadata["rationale"]
-    assert record.spent.requests >= 3
-    assert record.spent.input > 300
+    assert judged.metadata["rationale"]
+    assert record.spent.requests >= 2
+    assert record.spent.input > 200
     assert record.spent.output > 10
 
 
-async def test_every_judge_works_with_the_embedded_model(use_cache: None, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_shape_of_answer_works_with_the_embedded_model(
+    use_cache: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of statements, one boolean for each passage, one level for each criterion, and a type of the user."""
     monkeypatch.delenv("BAKEOFF_JUDGE", raising=False)
-    chat = [{"role": "user", "content": "I am Ann. What is the capital of France?"}]
-    row: dict[str, Any] = {
-        "input": chat,
-        "expected": "Paris",
-        "context": ["Paris is the capital of France.", "Rome is in Italy."],
-    }
-    given = ScoreInput.of("Hello Ann, it is Paris.", **row)
+    passages = ["Paris is the capital of France.", "Rome is in Italy."]
+    given = ScoreInput.of("It is Paris.", input="The capital of France?", expected="Paris", context=passages)
     judges: list[Any] = [
-        Judge("Is it polite?", show=("context", "tool_calls", "transcript")),
         Faithfulness(),
-        AnswerRelevance(),
         ContextPrecision(),
-        ContextRecall(),
-        KnowledgeRetention(),
-        RoleAdherence("A teacher of geography"),
-        ConversationCompleteness(),
-        Preference("Which answer is kinder?"),
-        Refusal(),
-        Rubric((Criterion(name="right", text="It names Paris."), Criterion(name="kind", text="It greets."))),
+        Rubric((Criterion(name="right", text="It names Paris."),)),
     ]
     async with judges[0].access.open() as provider:
         given = replace(given, resources={judges[0].access.key: provider})

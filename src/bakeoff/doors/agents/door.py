@@ -37,6 +37,7 @@ class AgentsDoor(Door):
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:
+        """Add command-line agents, the scorer `exercise` and the cheats of exercises to the usual ones."""
         sandbox = sandbox_of(options, plan)
         toolchains = toolchains_for(plan.cases, sandbox, options.jobs)
         resources = (References("bakeoff agents verify --exercise"), *toolchains)
@@ -61,6 +62,7 @@ class AgentsDoor(Door):
         )
 
     def page_parts(self, run: "RunData") -> "DoorParts":
+        """Add the tries and the table of exercises."""
         from bakeoff.doors.agents.door import exercises_sections
         from bakeoff.report.blocks import DoorParts
 

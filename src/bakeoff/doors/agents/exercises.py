@@ -61,6 +61,7 @@ def is_private(name: str) -> bool:
 
 
 def is_configuration(name: str) -> bool:
+    """Return whether a file configures a tool. Only files in the root of an exercise do."""
     return "/" not in name and matches(name, CONFIGURATION)
 
 

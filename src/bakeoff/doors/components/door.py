@@ -58,6 +58,7 @@ class ComponentsDoor(Door):
     pages = True
 
     def registry(self, plan: Plan, options: RunOptions) -> Registry:
+        """Add the scorer `suite`, the tools of suites and the hostile solutions to the usual ones."""
         tools = partial(component_tools, test_tool=plan.settings.get("test_tool", True) is True)
         toolchains = toolchains_for(plan.cases, sandbox_of(options), options.jobs)
         resources = (References("bakeoff verify --suite"), *toolchains)
@@ -65,6 +66,7 @@ class ComponentsDoor(Door):
         return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(_cheats())
 
     def page_parts(self, run: "RunData") -> "DoorParts":
+        """Add the table of suites, the comparison of MCP servers, and the totals of an imported file."""
         from bakeoff.doors.components.sections import components_sections
         from bakeoff.report.blocks import DoorParts
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def components_sections(run: "RunData") -> tuple[Section, ...]:
+    """Return the sections that this door adds to the page of a run or a result file."""
     made = (file_section(run), _servers_section(run), _suites_section(run))
     return tuple(section for section in made if section is not None)
 

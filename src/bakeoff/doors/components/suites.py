@@ -233,10 +233,12 @@ class ComponentSuite:
 
     @property
     def component_file(self) -> str:
+        """Return the name of the file that the model writes."""
         return self.layout.component
 
     @property
     def language(self) -> str:
+        """Return the language of the component: that in `suite.toml`, or else by the ending of its file."""
         return self.layout.language or _LANGUAGES.get(Path(self.component_file).suffix, "")
 
     @property
@@ -247,6 +249,7 @@ class ComponentSuite:
 
     @property
     def needs_node(self) -> bool:
+        """Return whether the tests or the validator run in Node."""
         return self.layout.runner == "vitest" or (self.validator_file or "").endswith(".ts")
 
 
@@ -260,6 +263,7 @@ class FoundSuites:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """Return a sentence for each suite that is left out."""
         return tuple(f"suite {name!r} is left out: {why}" for name, why in self.left_out)
 
 

@@ -48,6 +48,7 @@ class EvalPlanSettings(FrozenModel):
 
 
 def settings_of(plan: Plan) -> EvalPlanSettings:
+    """Return what a plan keeps of the configuration besides its cases and subjects."""
     try:
         return EvalPlanSettings.model_validate(plan.settings)
     except ValidationError as error:

@@ -52,9 +52,11 @@ class Notes:
     warnings: list[str] = field(default_factory=list)
 
     def problem(self, key: Key, what: str) -> None:
+        """Note something that keeps the file from being used."""
         self.problems.append(self.placed.problem(key, what))
 
     def warn(self, key: Key, what: str) -> None:
+        """Note something that is left out."""
         self.warnings.append(self.placed.problem(key, what))
 
     def unused(self, key: Key, value: Any, known: tuple[str, ...]) -> None:

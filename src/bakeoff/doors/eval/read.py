@@ -138,7 +138,7 @@ class _SuiteReader:
         taken: set[str] = set()
         entries = self.config.prompts
         for at, entry in enumerate(entries):
-            key: Key = ("prompts", at) if ("prompts", at) in self.placed.lines else ("prompts",)
+            key = self.placed.known(("prompts", at))
             for name, text, where in self._texts(entry, key):
                 usual = name or ("prompt" if len(entries) == 1 else f"prompt {at + 1}")
                 if usual in taken and entry.name is not None:
@@ -153,12 +153,12 @@ class _SuiteReader:
     def _texts(self, entry: PromptEntry, key: Key) -> Iterator[tuple[str | None, str, str]]:
         """Yield the name, text and place of each prompt that an entry stands for."""
         if entry.text is not None:
-            place: Key = (*key, "text") if (*key, "text") in self.placed.lines else key
+            place = self.placed.known((*key, "text"))
             if self._looks_like_a_file(entry.text):
                 self._problem(place, f"{entry.text!r} is a file here: write `file:{entry.text}`")
             yield entry.name, entry.text, self.placed.problem(place, "").removesuffix(": ")
             return
-        place = (*key, "file") if (*key, "file") in self.placed.lines else key
+        place = self.placed.known((*key, "file"))
         files = find_files(entry.file or "", self.folder)
         if not files:
             self._problem(place, f"no file matches {entry.file!r}")
@@ -188,7 +188,7 @@ class _SuiteReader:
             return
         names: dict[str, str] = {}
         for at, entry in enumerate(self.config.cases):
-            key: Key = ("cases", at) if ("cases", at) in self.placed.lines else ("cases",)
+            key = self.placed.known(("cases", at))
             for case in self._of_entry(entry, key):
                 if case.name is not None and case.name in names:
                     self.problems.append(
@@ -211,7 +211,7 @@ class _SuiteReader:
             self._problem((*key, name), f"does not go with `{source}`: remove it, or make it a case of its own")
         if "split" in given and source != "dataset":
             self._problem((*key, "split"), "is for a `dataset`: remove it")
-        place: Key = (*key, source) if (*key, source) in self.placed.lines else key
+        place = self.placed.known((*key, source))
         try:
             for row in islice(self._rows(entry, place), entry.limit):
                 yield self._of_row(_renamed(row, entry.columns), entry)

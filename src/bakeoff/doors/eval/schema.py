@@ -30,6 +30,7 @@ _ENTRIES: dict[str, type[BaseModel]] = {
 
 
 def schema_text() -> str:
+    """Return the JSON schema of `bakeoff.yaml`, as `bakeoff init eval` writes it for editors."""
     return json.dumps(config_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -51,6 +51,7 @@ class PlacedRow(PlacedYaml):
     """A row whose keys all have one place: its file is already the whole place, with the line."""
 
     def where(self, key: Key) -> str:  # noqa: ARG002 - all keys have the same place
+        """Return the file and the line of the row, for messages."""
         return str(self.file)
 
 

@@ -34,12 +34,12 @@ def subject_specs(entries: Sequence[SubjectEntry], placed: PlacedYaml, problems:
     specs: list[SubjectSpec] = []
     taken: set[str] = set()
     for at, entry in enumerate(entries):
-        key: Key = ("subjects", at) if ("subjects", at) in placed.lines else ("subjects",)
+        key = placed.known(("subjects", at))
         kind = next(name for name in KINDS if getattr(entry, name) is not None)
         foreign = {name for other, names in OF_KINDS.items() if other != kind for name in names}
         wrong = sorted(entry.model_fields_set & foreign)
         problems += [placed.problem((*key, name), f"has no meaning for a {kind}: remove it") for name in wrong]
-        place: Key = (*key, kind) if (*key, kind) in placed.lines else key
+        place = placed.known((*key, kind))
         try:
             spec = _spec(entry, kind, placed.file.parent)
         except UsageError as error:
@@ -134,7 +134,7 @@ class ScorerReader:
         specs: list[ScorerSpec] = []
         names: dict[str, int] = {}
         for at, entry in enumerate(entries):
-            own: Key = (*key, at) if (*key, at) in placed.lines else key
+            own = placed.known((*key, at))
             if is_data and (named := _code_or_model(entry)):
                 why = "names code or a model, which a row of data must not: write this scorer into bakeoff.yaml"
                 self._problems.append(placed.problem((*key, at, *named), why))
@@ -151,7 +151,7 @@ class ScorerReader:
         return tuple(specs)
 
     def _spec(self, entry: ScorerEntry, placed: PlacedYaml, key: Key) -> ScorerSpec | None:
-        place: Key = (*key, entry.kind) if (*key, entry.kind) in placed.lines else key
+        place = placed.known((*key, entry.kind))
         known = scorer_kinds().get(entry.kind)
         if known is None:
             near = get_close_matches(entry.kind, scorer_kinds(), n=1)

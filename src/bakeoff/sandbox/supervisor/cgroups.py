@@ -36,6 +36,7 @@ def write(path: str, value: str) -> None:
 
 
 def write_if_there(path: str, value: str) -> None:
+    """Write a value to a file of the kernel, unless this kernel does not have it."""
     try:
         write(path, value)
     except OSError:
@@ -50,6 +51,7 @@ class Cgroup:
         self.folders = {controller: f"{parent}/{own_name()}" for controller, parent in parents.items()}
 
     def make(self, memory: int, processes: int) -> None:
+        """Make the group with limits of memory, in bytes, and of processes. Raise `OSError` if we may not."""
         for folder in set(self.folders.values()):
             os.mkdir(folder)
         group, pids = self.folders["memory"], self.folders["pids"]
@@ -69,6 +71,7 @@ class Cgroup:
             write(f"{folder}/cgroup.procs", "0")
 
     def ran_out_of_memory(self) -> bool:
+        """Return whether the kernel has killed a process of the group, or refused a connection, for lack of memory."""
         group = self.folders["memory"]
         if self.version == 1:
             # Connections wait for ever where no memory is left for them; no process is ended for that.
@@ -80,7 +83,7 @@ class Cgroup:
 
 
 def has_killed(path: str) -> bool:
-    """Tell whether the kernel has ended a process of the group."""
+    """Return whether the kernel has ended a process of the group."""
     try:
         with open(path, encoding="ascii") as file:
             return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in file)
@@ -114,6 +117,7 @@ def remove_groups(folders: set[str]) -> None:
 
 
 def kill_group(folder: str) -> None:
+    """Kill all processes of a control group. It can be removed when they have ended."""
     try:
         write(f"{folder}/cgroup.kill", "1")
         return

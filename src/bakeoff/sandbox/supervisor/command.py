@@ -9,12 +9,10 @@ import time
 from typing import Any, NoReturn
 
 from .cgroups import Cgroup, describe, find_parents
-from .confinement import Order, SetUpFailed, start
-from .disk import DiskWatch
+from .confinement import Order, SetUpFailed, can_own_ipc, start
 from .ending import Reaper, end_everything, run_epilogue, sweep
 from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, prctl, processes_of
-from .memory import CgroupWatch, ConnectionWatch, MemoryWatch
-from .namespaces import can_own_ipc
+from .limits import CgroupWatch, ConnectionWatch, DiskWatch, MemoryWatch
 
 Watch = MemoryWatch | CgroupWatch | ConnectionWatch
 
@@ -56,6 +54,7 @@ def send(control: int, message: dict[str, Any]) -> None:
 
 
 def carry_out(order: Order, control: int) -> dict[str, Any]:
+    """Carry out an order in a control group of its own, if there is one, and return the report without its secret."""
     if LINUX:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
     if order["uid"] is not None:
@@ -80,6 +79,7 @@ def hold(root: str) -> None:
 
 
 def make_cgroup(order: Order) -> Cgroup | None:
+    """Make the control group of an order; return None where the machine has none."""
     if order["cgroup"] is None:
         return None
     cgroup = Cgroup(**order["cgroup"])
@@ -92,6 +92,7 @@ def make_cgroup(order: Order) -> Cgroup | None:
 
 
 def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reaper) -> dict[str, Any]:
+    """Start the command, watch its limits, end everything that it started, and return the report."""
     status = offer_status_pipe(order)
     offer_filter(order)
     started = time.monotonic()
@@ -117,6 +118,7 @@ def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reap
 
 
 def watch_of_memory(order: Order, cgroup: Cgroup | None, ipc_lists: list[int]) -> Watch | None:
+    """Return what watches the memory of a command, by the means of this machine; None if nothing has to."""
     if cgroup is not None:
         return CgroupWatch(cgroup)
     if order["owner"] is not None:
@@ -180,6 +182,7 @@ def watch(order: Order, control: int, reaper: Reaper, memory: Watch | None, star
 
 
 def read_order(control: int) -> Order | None:
+    """Read the order, one JSON line; return None if Bakeoff has ended before it was complete."""
     received = b""
     while not received.endswith(b"\n"):
         chunk = os.read(control, 1 << 16)

@@ -76,6 +76,7 @@ def kill_all_of(uid: int) -> None:
 
 
 def kill_tree(command: int) -> None:
+    """Kill every process below this one; outside of Linux, the process group of the command."""
     targets: list[tuple[Callable[[int, int], None], int]] = [(os.kill, pid) for pid in descendants()]
     if not LINUX:
         targets = [(os.killpg, command)]

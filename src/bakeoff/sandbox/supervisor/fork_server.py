@@ -23,6 +23,7 @@ DESCRIPTORS = 4  # control, and the three standard streams
 
 
 def main(connection: int) -> None:
+    """Serve requests for supervisors on a socket until it is closed."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # Bakeoff handles Ctrl-C and tells supervisors through their sockets
     if LINUX:

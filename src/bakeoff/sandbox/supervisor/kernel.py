@@ -30,6 +30,7 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    """Mount a file system, or bind a path. Raise `OSError` with the target if the kernel refuses."""
     kind_bytes = kind.encode() if kind else None
     data_bytes = data.encode() if data else None
     if libc.mount(os.fsencode(source), os.fsencode(target), kind_bytes, ctypes.c_ulong(flags), data_bytes) != 0:
@@ -38,6 +39,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
 
 
 def set_mount_flags(path: str, *, on: int = 0, off: int = 0, everything_below: bool = False) -> None:
+    """Switch attributes of a mount on and off, such as read-only, if wanted with all mounts below it."""
     attributes = (ctypes.c_uint64 * 4)(on, off, 0, 0)
     flags = AT_RECURSIVE if everything_below else 0
     where = os.fsencode(path)
@@ -61,6 +63,7 @@ MEMORY_FILES = device_of_memory_files()
 
 
 def children_of(pid: int) -> list[int]:
+    """Return the direct children of a process; none if it has ended."""
     found: list[int] = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -77,6 +80,7 @@ def descendants() -> list[int]:
 
 
 def tree_below(root: int) -> list[int]:
+    """Return all processes below one, without itself."""
     found: list[int] = []
     queue = [root]
     while queue:
@@ -101,6 +105,7 @@ def all_pids() -> list[str]:
 
 
 def threads_if_of(uid: int, pid: str) -> int:
+    """Return how many threads a process has if it belongs to a user and is not dead, else 0."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             lines = dict(line.split(b":", 1) for line in file if b":" in line)

@@ -29,7 +29,7 @@ TURNS = "turns"
 
 
 ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
-"""The form in which a reply contains its call. Reports count all but `bare` in `json` mode, as clients may refuse them."""
+"""The form in which a reply contains its call. Reports count all but `bare`: clients may refuse the others."""
 
 GradedText = Literal["answer", "result", "both"]
 """Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""

@@ -37,6 +37,8 @@ Long = Annotated[str, Field(max_length=100_000)]
 
 
 class AgentsMetadata(CamelObject):
+    """The agent, its model and provider, and the run. `timestamp` is when the first trial began."""
+
     agent: Short
     model: Annotated[Short | None, BeforeValidator(_no_default)] = None
     provider: Short = "unknown"
@@ -50,6 +52,8 @@ class AgentsMetadata(CamelObject):
 
 
 class FileSummary(CamelObject):
+    """The totals of a file. Durations are in milliseconds; a rate is a percentage of attempts."""
+
     success_rate: Percent = 0.0
     total_duration: Number = 0.0
     avg_duration: Number = 0.0
@@ -67,6 +71,8 @@ class FileSummary(CamelObject):
 
 
 class TokenUsage(CamelObject):
+    """The tokens of one attempt, and their cost in USD if it is known."""
+
     input_tokens: Count = 0
     output_tokens: Count = 0
     total_tokens: Count = 0
@@ -89,6 +95,8 @@ class Attempt(CamelObject):
 
 
 class ExerciseResult(Attempt):
+    """One exercise. With several rounds, it is solved only if every attempt is, and durations are means."""
+
     exercise: Short
     attempts: Annotated[tuple[Attempt, ...], Field(max_length=_MOST)] | None = None
 
@@ -150,6 +158,8 @@ class AgentsAdditions(CamelObject):
 
 
 class AgentsResult(CamelObject):
+    """The results of one agent in all rounds."""
+
     metadata: AgentsMetadata
     summary: FileSummary = FileSummary()
     results: Annotated[tuple[ExerciseResult, ...], Field(max_length=_MOST)] = ()
@@ -163,6 +173,7 @@ class AgentsResult(CamelObject):
         return self.model_copy(update={"summary": summary})
 
     def to_json(self) -> bytes:
+        """Return the contents of the file."""
         return (json.dumps(self.as_json(), indent=2) + "\n").encode()
 
     def as_json(self) -> dict[str, Any]:

@@ -67,6 +67,7 @@ def _is_of(path: Path, current: AgentsAdditions | None) -> bool:
 
 
 def file_name(metadata: AgentsMetadata) -> str:
+    """Return the name of a result file: agent, model, provider and time."""
     parts = (metadata.agent, metadata.model or "default", metadata.provider, metadata.timestamp or "undated")
     return "-".join(map(safe_name, parts)) + ".json"
 
@@ -153,6 +154,7 @@ def class_of(record: Record) -> str | None:
 
 
 def attempt_of(record: Record) -> Attempt:
+    """Return a record as one attempt of a result file."""
     outcome = outcome_of(record) or _ungraded(record)
     agent = agent_run_in(record.transcript).seconds if record.transcript else 0.0
     agent_ms = round(1000 * (agent or (record.attempt.seconds if record.attempt else 0.0)), 3)

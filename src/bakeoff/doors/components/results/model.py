@@ -158,6 +158,8 @@ class StepUsage(FileObject):
 
 
 class StepResult(FileObject):
+    """One answer of the model. `usage` is missing where the provider reported none."""
+
     content: tuple[Block, ...] = Field(default=(), max_length=_MOST)
     finish_reason: Short = "unknown"
     usage: StepUsage | None = None
@@ -166,11 +168,15 @@ class StepResult(FileObject):
 
 
 class FailedTest(FileObject):
+    """A test that did not pass, with the first error that it gave."""
+
     full_name: str
     error_message: str = ""
 
 
 class Validation(FileObject):
+    """The result of the suite's validator, which looks at the code itself."""
+
     valid: StrictBool
     errors: tuple[str, ...] = ()
 
@@ -274,6 +280,8 @@ class SimulatedCache(FileObject):
 
 
 class UnitTestTotals(FileObject):
+    """The tests of all suites that were graded. `score` is the percentage that passed."""
+
     total: Count
     passed: Count
     failed: Count
@@ -286,6 +294,8 @@ class UnitTestTotals(FileObject):
 
 
 class ComponentsMetadata(FileObject):
+    """The subject, its prices and its totals. `timestamp` is when the run began."""
+
     written_as_null = frozenset({"mcp_server_url", "mcp_transport_type", "timestamp"})
 
     mcp_enabled: StrictBool = False
