@@ -1,4 +1,4 @@
-"""Carry out `bakeoff run` and `bakeoff verify`: component suites, from flags or from questions."""
+"""Implement `bakeoff run`, `verify` and `pictures`, for component suites."""
 
 import asyncio
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ app = group_of()
 
 
 class SuiteFlags(Flags):
-    """Which suites. The fields are those of `ComponentsRequest`."""
+    """Choose suites. The fields are those of `ComponentsRequest`."""
 
     suites: Path | None = flag(
         None, "The folder of suites. Default: `tests` if it has suites, else the bundled.", metavar="DIR"
@@ -59,7 +59,7 @@ class SuiteFlags(Flags):
 
 
 class ComponentsFlags(SuiteFlags):
-    """Which suites and models, and how the models are asked."""
+    """Choose suites and models, and how the models are asked."""
 
     models: list[str] | None = flag(None, "A model, such as local:smollm2, oracle or nop.", "--model")
     mcp: list[str] | None = flag(

@@ -1,4 +1,4 @@
-"""Print the checks of `bakeoff verify` and `bakeoff agents verify`."""
+"""Print the checks of `bakeoff verify` and `bakeoff agents verify`, and honour `--require-audit`."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -17,7 +17,7 @@ from bakeoff.verdict import Round
 
 @dataclass(slots=True)
 class RunProgress:
-    """What earlier processes of a run have done."""
+    """The finished trials and the spending of earlier processes of a run."""
 
     finished: bytearray  # 1 for each trial that is finished, by its index
     attempted: dict[int, int] = field(default_factory=dict)  # trial -> place of its record, where only scoring is left

@@ -29,7 +29,7 @@ from bakeoff.record import Record
 from bakeoff.report.blocks import Block, Datum, Quote, Table, Value, columns, paragraph
 from bakeoff.report.formatting import UNKNOWN, percent, points
 from bakeoff.report.tools import listed_changes
-from bakeoff.scorers.mcp.calls import SCORER, ExpectedMcpCall
+from bakeoff.scorers.mcp.calls import SCORER, CaseExpectation
 from bakeoff.storage.run_folder import RunFolder
 
 NEW = "new"
@@ -185,7 +185,7 @@ class _ComparedPlans:
         same_rules = (plan.scorers, plan.threshold) == (before.scorers, before.threshold)
         if not same_rules or case.score_digest != self._cases[case.id].score_digest:
             return False
-        expected = ExpectedMcpCall.model_validate(case.expected)
+        expected = CaseExpectation.model_validate(case.expected)
         if mode_of(plan) == "agent" or expected.grading is not None:
             return True
         executes = expected.execute
