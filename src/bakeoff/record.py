@@ -17,6 +17,9 @@ from bakeoff._kernel.json import CleanJson, CleanObject, CleanText, as_json, cle
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.verdict import Round, Verdict, trial_verdict
 
+if TYPE_CHECKING:
+    from bakeoff.plan import Plan, Trial
+
 _Told = TypeVar("_Told", bound=FrozenModel)
 
 SCHEMA = 2
@@ -362,6 +365,15 @@ class Record(_WithTexts):
     def attempted(self) -> bool:
         """Return True if the attempt is complete, so that at most scoring is left."""
         return self.transcript is not None and self.attempt is not None and self.attempt.failure is None
+
+    def trial_in(self, plan: "Plan") -> "Trial | None":
+        """Return the trial of a plan that this record is of; None if the case or the subject was edited since."""
+        trial = plan.find(self.case, self.subject, self.round)
+        return trial if trial is not None and trial.attempt_key == self.attempt_key else None
+
+    def needs_score(self, trial: "Trial") -> bool:
+        """Tell whether there is an answer that the present scorers of the trial have not scored."""
+        return self.score_key != trial.score_key and self.attempted
 
     @property
     def failure(self) -> Failure | None:

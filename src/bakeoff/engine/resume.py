@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bakeoff.engine.reuse import find_trial
 from bakeoff.engine.trial import Job
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
@@ -58,10 +57,10 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> RunProg
         elif isinstance(entry, Damage):
             raise RunFolderError(f"run {folder.name} cannot be resumed: line {entry.line}: {entry.reason}")
         elif isinstance(entry, Record):
-            if (trial := find_trial(plan, entry)) is None:
+            if (trial := entry.trial_in(plan)) is None:
                 continue
-            scored = entry.score_key == trial.score_key and not options.rescore_all
-            finished = entry.verdict.counts and (scored or not entry.attempted)
+            scored = not entry.needs_score(trial) and not (options.rescore_all and entry.attempted)
+            finished = entry.verdict.counts and scored
             progress.finished[trial.index] = finished
             if entry.attempted and not finished:
                 progress.attempted[trial.index] = place
@@ -69,7 +68,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> RunProg
                 progress.attempted.pop(trial.index, None)
             if finished or entry.attempted:
                 progress.spent_on.pop(entry.attempt_key, None)
-            if plan.ends_when_decided and (scored or not entry.attempted):
+            if plan.ends_when_decided and scored:
                 progress.rounds[trial.index] = entry.judged()
     note_damage(folder.label, progress.damaged)
     return progress

@@ -44,7 +44,7 @@ def reusable_records(runs: Iterable[RunFolder], plan: Plan) -> list[Record]:
     for folder in runs:
         with suppress(BakeoffError):  # a damaged run
             for record in folder.latest_records(folder.read_plan()):
-                trial = find_trial(plan, record)
+                trial = record.trial_in(plan)
                 if trial is None or trial.attempt_key in found or not (record.verdict.counts or record.attempted):
                     continue
                 scored = record.score_key == trial.score_key
@@ -67,21 +67,10 @@ def carry_over(record: Record, plan: Plan, trial: Trial, run: RunFolder, *, scor
     return record.model_copy(update={**keys, "transcript": transcript, "threshold": plan.threshold_of(trial.case)})
 
 
-def find_trial(plan: Plan, record: Record) -> Trial | None:
-    """Return the trial of a plan that a record is of; None if the case or the subject was edited since."""
-    trial = plan.find(record.case, record.subject, record.round)
-    return trial if trial is not None and trial.attempt_key == record.attempt_key else None
-
-
-def is_finished(record: Record, trial: Trial) -> bool:
-    """Tell whether a record of a trial needs neither another attempt nor another score."""
-    return record.verdict.counts and (record.score_key == trial.score_key or not record.attempted)
-
-
 def count_finished(records: Iterable[Record], plan: Plan) -> int:
     """Return how many of these records need neither another attempt nor another score."""
-    found = ((record, find_trial(plan, record)) for record in records)
-    return sum(trial is not None and is_finished(record, trial) for record, trial in found)
+    found = ((record, record.trial_in(plan)) for record in records)
+    return sum(trial is not None and record.verdict.counts and not record.needs_score(trial) for record, trial in found)
 
 
 def start_run(plan: Plan, options: RunOptions, carried: Iterable[Record], **facts: Any) -> RunFolder:

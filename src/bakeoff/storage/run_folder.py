@@ -263,10 +263,10 @@ class RunFolder:
                 if damaged is not None:
                     damaged.append(entry)
             elif isinstance(entry, Record):
-                trial = plan.find(entry.case, entry.subject, entry.round)
-                if trial is not None and trial.attempt_key == entry.attempt_key and not seen[trial.index]:
+                trial = entry.trial_in(plan)
+                if trial is not None and not seen[trial.index]:
                     seen[trial.index] = True
-                    if entry.score_key == trial.score_key or not entry.attempted:
+                    if not entry.needs_score(trial):
                         yield entry
         note_damage(self.label, lines)
 
@@ -277,7 +277,7 @@ class RunFolder:
         name = trial.case.id, trial.subject.name, trial.round
         for record in records_of(self.journal_file, trial.attempt_key):
             if (record.case, record.subject, record.round) == name:
-                return record if record.score_key == trial.score_key or not record.attempted else None
+                return None if record.needs_score(trial) else record
         return None
 
     def spent(self) -> Usage:

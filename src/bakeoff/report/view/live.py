@@ -80,13 +80,13 @@ class LiveProgress:
                 self._ending = visible(str(entry.facts.get("reason", "ended")))
 
     def _take_record(self, record: Record) -> None:
-        trial = self.plan.find(record.case, record.subject, record.round)
-        if trial is None or trial.attempt_key != record.attempt_key:
+        trial = record.trial_in(self.plan)
+        if trial is None:
             return
-        if record.score_key == trial.score_key or not record.attempted:
-            self._outcomes[trial.index] = record.judged()
+        if record.needs_score(trial):
+            self._outcomes.pop(trial.index, None)
         else:
-            self._outcomes.pop(trial.index, None)  # the plan's present scorers have not scored it yet
+            self._outcomes[trial.index] = record.judged()
 
     def next_event(self) -> bytes | None:
         """Return the next event for the one listener, if anything changed."""

@@ -158,12 +158,12 @@ class RunData:
                 self.damaged += 1
                 self.first_damage = visible(entry.reason, 300)
             elif isinstance(entry, Record):
-                trial = self.plan.find(entry.case, entry.subject, entry.round)
-                if trial is None or trial.attempt_key != entry.attempt_key:
+                trial = entry.trial_in(self.plan)
+                if trial is None:
                     self.foreign += 1
                 elif not seen[trial.index]:
                     seen[trial.index] = True
-                    if entry.attempted and entry.score_key != trial.score_key:
+                    if entry.needs_score(trial):
                         self.unscored += 1  # an older record was scored by other scorers
                     else:
                         self.take(trial.index, entry, sink)
