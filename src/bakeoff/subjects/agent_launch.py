@@ -51,11 +51,16 @@ class AgentLaunch:
 async def carry_out(
     task: Task, launch: AgentLaunch, watch: Watch | None = None, *, before: Tree | None = None, tries: int = 1
 ) -> AgentRun:
-    """Run a command in the trial's workspace within the agent's time. When this returns, none of its processes is
-    alive.
+    """Run a command in the trial's workspace within the agent's time, and return what it did.
 
-    `before` is the folder that changes are relative to, by default as it is now. Each of several `tries` has its share
-    of the time.
+    When this returns, none of its processes is alive.
+
+    Args:
+        task: The trial, with its workspace, time and clock.
+        launch: The command, its environment and the files of its HOME.
+        watch: Shows the changes of the workspace while the command runs. Then nobody knows which files it opened.
+        before: The state of the workspace that changes are relative to; by default, as it is now.
+        tries: How many tries share the time of the trial.
     """
     workspace = sandboxed(task)
     limit = max(1.0, (task.limits.attempt_seconds - GRACE_SECONDS) / tries)
