@@ -167,7 +167,14 @@ def compare_runs(
     """Return the grade of a run.
 
     An answer passes if the validator accepts it, everything ran and passed, and the tests are those of the reference.
-    Without a reference, every test counts that is not in `skipped`. `types` are its type errors, which fail it.
+
+    Args:
+        case: The case.
+        reference: What the reference ran. Without one, every test counts that is not in `skipped`.
+        run: What the answer ran, with or without twins.
+        validation: The validator's answer, if the case has a validator.
+        skipped: Tests that are skipped even without an answer.
+        types: The type errors of the answer, which fail it.
     """
     problem = _problem(case, reference, run)
     wanted = Counter(reference.counted if reference else [test.name for test in run.tests if test.name not in skipped])

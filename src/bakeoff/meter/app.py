@@ -254,8 +254,11 @@ class OpenMeter(SharedMeter):
     ) -> AsyncIterator[TrialMeter]:
         """Open the meter of one trial. When the block ends, all connections are closed and all usage is recorded.
 
-        `place` is where the agent will run: its user may use the socket. `worked` has the models that have answered the
-        same subject before, and gets those that do now.
+        Args:
+            task: The trial.
+            upstreams: The providers that the agent may ask, with their keys.
+            place: Where the agent will run: its user may use the socket.
+            worked: The models that have answered the same subject before. Those that answer now are added.
         """
         named = {upstream.name: upstream for upstream in upstreams}
         if not named:

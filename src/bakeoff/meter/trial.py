@@ -102,8 +102,15 @@ class SharedMeter:
     async def reserve(self, limit: "SpendingLimit | None", most: Usage, excused: Clock | None) -> AsyncIterator[None]:
         """Reserve budget, so that requests that fit one by one do not exceed it together.
 
-        Wait for room; raise BudgetError when the budget is used up. `excused` is paused meanwhile. When the budget runs
-        low, requests are made one by one.
+        Wait for room: when the budget runs low, requests are made one by one.
+
+        Args:
+            limit: The budget of the run, None if it has none.
+            most: The most that the request may use.
+            excused: A clock that is paused while this waits.
+
+        Raises:
+            BudgetError: The budget is used up.
         """
         if limit is None:
             yield
@@ -285,11 +292,13 @@ class TrialMeter:
             raise self.free_failure
 
     def access(self, sandbox: str, *, network: bool = False, python: str | None = None) -> MeterAccess:
-        """Return how an agent in a sandbox of this name gets to the meter.
+        """Return how an agent in a sandbox gets to the meter.
 
-        `network` says whether the agent may use the network besides. `python` is the interpreter inside the sandbox: by
-        default ours for `bwrap`, and the image's `python3` for `docker`. An empty text says that the image has none;
-        then the agent needs the host's network.
+        Args:
+            sandbox: The name of the sandbox.
+            network: The agent may use the network besides.
+            python: The interpreter inside the sandbox: by default ours for `bwrap`, and the image's `python3` for
+                `docker`. An empty text says that the image has none; then the agent needs the host's network.
         """
         found = python if python is not None else "python3" if sandbox == "docker" else sys.executable
         if sandbox == "process" or network or not found:

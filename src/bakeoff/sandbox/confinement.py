@@ -99,7 +99,16 @@ class ConfinedProgram:
 
 @asynccontextmanager
 async def confined(program: UserProgram, sandbox_name: str) -> AsyncIterator[ConfinedProgram]:
-    """Open a place for a program, and yield the order that starts it there."""
+    """Open a place for a program, and yield the order that starts it there.
+
+    Args:
+        program: The program, and what its settings let it use.
+        sandbox_name: `bwrap` or `process`, or `auto` for the strongest of them that works here.
+
+    Raises:
+        SandboxMissing: No such sandbox works here.
+        InfraError: A path of its settings is not there, or no user of the sandbox could use it.
+    """
 
     def confine(downloads: Path | None) -> ConfinedProgram:
         hiding, command = command_in(program, sandbox, place, downloads)
@@ -121,7 +130,16 @@ def unconfined_command(
     stdin: bytes = b"",
     output_kb: int = Limits().output_kb,
 ) -> tuple[Order, Command]:
-    """Return the order for a program that the user trusts. Its supervisor ends all of its processes with it."""
+    """Return the order for a program that the user trusts. Its supervisor ends all of its processes with it.
+
+    Args:
+        argv: The program, searched in the PATH of `env`, and its arguments.
+        env: Its whole environment.
+        cwd: The folder that it starts in.
+        seconds: The time after which it is ended.
+        stdin: Its standard input, where nobody talks to it while it runs.
+        output_kb: How much of each output stream is kept. It is ended when it writes more.
+    """
     nowhere = Path(__file__).parent  # nothing is written there, so watching its size costs nothing
     limits = Limits(disk_mb=1 << 40, output_kb=output_kb)
     command = Command(tuple(argv), Place(nowhere, nowhere, nowhere), seconds, limits, stdin=stdin)
@@ -133,7 +151,11 @@ def command_in(
 ) -> tuple[LocalSandbox, Command]:
     """Return the sandbox, which now hides keys from the program, and the command that starts the program in it.
 
-    `downloads` is a folder in which launchers such as `npx` keep packages.
+    Args:
+        program: The program, and what its settings let it use.
+        sandbox: The sandbox to start it in.
+        place: Its private folders. The returned command may use it with another user.
+        downloads: A folder in which launchers such as `npx` keep packages.
     """
     folder = (program.cwd or Path()).resolve()
     if not folder.is_dir():

@@ -58,9 +58,14 @@ def plan_mounts(
     replaced: Mapping[str, Path] | None = None,
     private_scratch: bool = True,
 ) -> list[Step]:
-    """Return steps that let another user reach `readable` and `writable`, and that hide `hidden`.
+    """Return the steps that set up a private view of the file system for another user.
 
-    `replaced` has files of the system, and what is shown in their place.
+    Args:
+        readable: Paths that the user must be able to read, wherever they lie.
+        writable: Paths that the user must be able to change.
+        hidden: Folders that are covered by empty ones.
+        replaced: Files of the system, and what is shown in their place.
+        private_scratch: Cover /tmp and the like by folders of the command's own.
     """
     plan = MountPlan(replaced={Path(path): file for path, file in (replaced or {}).items() if Path(path).is_file()})
     if private_scratch:

@@ -180,9 +180,13 @@ def is_supervised(root: Path) -> bool:
 
 @contextlib.asynccontextmanager
 async def open_place(parent: Path | None = None, *, keep: bool = False) -> AsyncIterator[Place]:
-    """Open a place. When the block ends, it is removed with every process of its user; kept folders become ours.
+    """Open a place. When the block ends, it is removed with every process of its user.
 
     In a run, it is removed beside the trials: see `removals`.
+
+    Args:
+        parent: Where the folder is made; the temporary folder by default.
+        keep: Keep the folders for people to look at. They then belong to our own user.
     """
     where = LEASES if we_are_root() else parent or Path(tempfile.gettempdir())  # root finds places by their leases
     if where not in _swept:

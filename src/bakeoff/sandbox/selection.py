@@ -56,8 +56,13 @@ def guarantees(sandbox: Sandbox) -> str:
 def choose_sandbox(name: str = "auto", *, hidden: Iterable[Path] = ()) -> Sandbox:
     """Return the strongest sandbox that works, or the one that is asked for by name.
 
-    `hidden` are folders, such as results and suites, that no command may see, even where a sandbox shows the host's
-    files.
+    Args:
+        name: `docker`, `bwrap`, `process`, or `auto`.
+        hidden: Folders, such as results and suites, that no command may see, even where a sandbox shows the host's
+            files.
+
+    Raises:
+        SandboxMissing: The sandbox does not work here. The message says what to do.
     """
     if name not in ("auto", *FINDERS):
         raise SandboxMissing(f"sandbox {name!r} is not one of auto, {', '.join(FINDERS)}")

@@ -267,7 +267,16 @@ class _CommandOutput:
 
 
 async def supervise(order: Order, command: Command) -> CommandEnd:
-    """Run one order. A cancellation ends the command and all its processes before it is passed on."""
+    """Run one order. A cancellation ends the command and all its processes before it is passed on.
+
+    Args:
+        order: What the supervisor does: see `make_order`.
+        command: The command of the order, for its input, its limit of output and its `time_up`.
+
+    Raises:
+        SupervisorLost: The supervisor was killed. `so_far` has the output until then.
+        InfraError: The command was not started, or left a process that cannot be killed.
+    """
     started = time.monotonic()
     async with supervised_process(order) as process:
         output = _CommandOutput(process, command.limits.output_kb * 1024)

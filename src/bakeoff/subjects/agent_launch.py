@@ -51,11 +51,16 @@ class AgentLaunch:
 async def carry_out(
     task: Task, launch: AgentLaunch, watch: Watch | None = None, *, before: Tree | None = None, tries: int = 1
 ) -> AgentRun:
-    """Run a command in the trial's workspace within the agent's time. When this returns, none of its processes is
-    alive.
+    """Run a command in the trial's workspace within the agent's time, and return what it did.
 
-    `before` is the folder that changes are relative to, by default as it is now. Each of several `tries` has its share
-    of the time.
+    When this returns, none of its processes is alive.
+
+    Args:
+        task: The trial, with its workspace, time and clock.
+        launch: The command, its environment and the files of its HOME.
+        watch: Shows the changes of the workspace while the command runs. Then nobody knows which files it opened.
+        before: The state of the workspace that changes are relative to; by default, as it is now.
+        tries: How many tries share the time of the trial.
     """
     workspace = sandboxed(task)
     limit = max(1.0, (task.limits.attempt_seconds - GRACE_SECONDS) / tries)
@@ -82,9 +87,7 @@ async def carry_out(
     own_seconds = max(0.0, done.seconds - (task.clock.waited_so_far - waited))
     for folder in (workspace.place.home, workspace.place.tmp, workspace.folder):
         await asyncio.to_thread(_make_readable, folder)
-    read = {folder: await asyncio.to_thread(files_read, folder, names) for folder, names in watched.items()}
-    at_home = [f"~/{name}" for name in read.get(workspace.place.home, ())]
-    opened = (*read.get(workspace.folder, ()), *at_home) if any(noticed) else None
+    opened = await asyncio.to_thread(_opened, workspace.place, watched) if any(noticed) else None
     after = await asyncio.to_thread(read_tree, workspace.folder, began.files)
     changes = changes_between(began, after)
     stdout, stderr = _tail(done.stdout), _tail(done.stderr)
@@ -102,6 +105,12 @@ async def carry_out(
         refused={name: after.refused[name] for name in changes.refused[:50]},
         patch=changes.patch,
     )
+
+
+def _opened(place: Place, watched: Mapping[Path, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the watched files that were opened, by folder of the place; those of HOME begin with `~/`."""
+    read = {folder: files_read(folder, names) for folder, names in watched.items()}
+    return (*read.get(place.work, ()), *(f"~/{name}" for name in read.get(place.home, ())))
 
 
 def _exceeded(stop: Stop, limits: Limits) -> str:
