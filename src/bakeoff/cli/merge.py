@@ -1,4 +1,4 @@
-"""Carry out `bakeoff merge`: combine the results of the shards of one run, here those of pytest."""
+"""Implement `bakeoff merge`: combine the shards of one run, as files of pytest or as run folders."""
 
 import os
 import sys

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from bakeoff.engine.reuse import find_trial
 from bakeoff.engine.trial import Job
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
@@ -57,8 +58,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> RunProg
         elif isinstance(entry, Damage):
             raise RunFolderError(f"run {folder.name} cannot be resumed: line {entry.line}: {entry.reason}")
         elif isinstance(entry, Record):
-            trial = plan.find(entry.case, entry.subject, entry.round)
-            if trial is None or trial.attempt_key != entry.attempt_key:
+            if (trial := find_trial(plan, entry)) is None:
                 continue
             scored = entry.score_key == trial.score_key and not options.rescore_all
             finished = entry.verdict.counts and (scored or not entry.attempted)
