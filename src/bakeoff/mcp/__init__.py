@@ -6,9 +6,14 @@ async with hub.open() as opened:
     result = await opened.call("time", "get_current_time", {"timezone": "UTC"})
 """
 
-from bakeoff.mcp.hub import McpHub, OpenHub, RunningHub
-from bakeoff.mcp.servers import HubLimits, ServerSpec, parse_mcp_option
-from bakeoff.mcp.tools import ServerTool, ToolCallResult
+from typing import TYPE_CHECKING
+
+from bakeoff._kernel.imports import lazy_imports
+
+if TYPE_CHECKING:
+    from bakeoff.mcp.hub import McpHub, OpenHub, RunningHub
+    from bakeoff.mcp.servers import HubLimits, ServerSpec, parse_mcp_option
+    from bakeoff.mcp.tools import ServerTool, ToolCallResult
 
 __all__ = [
     "HubLimits",
@@ -20,3 +25,11 @@ __all__ = [
     "ToolCallResult",
     "parse_mcp_option",
 ]
+
+# The packages of MCP take long to import, and commands that only read the description of a server do not need them.
+_HOMES = {
+    "bakeoff.mcp.hub": ("McpHub", "OpenHub", "RunningHub"),
+    "bakeoff.mcp.servers": ("HubLimits", "ServerSpec", "parse_mcp_option"),
+    "bakeoff.mcp.tools": ("ServerTool", "ToolCallResult"),
+}
+__getattr__, __dir__ = lazy_imports(__name__, {name: module for module, names in _HOMES.items() for name in names})
