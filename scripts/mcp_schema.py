@@ -41,7 +41,7 @@ def config_schema() -> dict[str, Any]:
     # Any value is accepted but a matcher with misspelt keys. The matcher is listed so that editors offer its keys.
     misspelt = {"pattern": "^(value|opt|case|one|reg|app|any|exa)"}
     resembling = {"type": "object", "required": ["value"], "minProperties": 2, "propertyNames": misspelt}
-    shapes["ExpectedCall"]["properties"]["parameters"]["additionalProperties"] = {
+    shapes["ExpectedMcpCall"]["properties"]["parameters"]["additionalProperties"] = {
         "anyOf": [{"$ref": "#/$defs/Matcher"}, {"not": resembling}]
     }
     server = shapes["ServerSpec"]
@@ -67,7 +67,7 @@ def config_schema() -> dict[str, Any]:
 
 def _accept_forms_of_calls(shape: dict[str, Any]) -> None:
     """Accept one call, several or none, under either of two names."""
-    call = {"$ref": "#/$defs/ExpectedCall"}
+    call = {"$ref": "#/$defs/ExpectedMcpCall"}
     expected = {
         "description": shape["properties"]["expectedOutput"]["description"],
         "anyOf": [call, {"type": "array", "items": call, "minItems": 1}, {"type": "null"}],

@@ -196,9 +196,9 @@ async def test_arguments_that_json_cannot_carry_are_an_error_result_and_harm_nob
 
 async def test_names_that_are_not_there_are_refused_with_near_ones(raw: Raw, opened: Opening) -> None:
     async with opened(raw()) as hub:
-        with pytest.raises(UsageError, match=r"no tool 'ecko'; did you mean 'echo'"):
+        with pytest.raises(UsageError, match=r"no tool 'ecko': did you mean 'echo'"):
             await hub.call("raw", "ecko", {})
-        with pytest.raises(UsageError, match=r"no MCP server 'row'; did you mean 'raw'"):
+        with pytest.raises(UsageError, match=r"no MCP server 'row': did you mean 'raw'"):
             await hub.call("row", "echo", {})
 
 

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from bakeoff.mcp.servers import HubLimits, ServerSpec, parse_mcp_option
     from bakeoff.mcp.tools import ServerTool, ToolCallResult
 
+# Loaded when they are used: the SDK takes long to import, and a configuration only describes servers.
+_HOMES = {
+    "bakeoff.mcp.hub": ("McpHub", "OpenHub", "RunningHub"),
+    "bakeoff.mcp.servers": ("HubLimits", "ServerSpec", "parse_mcp_option"),
+    "bakeoff.mcp.tools": ("ServerTool", "ToolCallResult"),
+}
+
 __all__ = [
     "HubLimits",
     "McpHub",
@@ -26,10 +33,4 @@ __all__ = [
     "parse_mcp_option",
 ]
 
-# The packages of MCP take long to import, and commands that only read the description of a server do not need them.
-_HOMES = {
-    "bakeoff.mcp.hub": ("McpHub", "OpenHub", "RunningHub"),
-    "bakeoff.mcp.servers": ("HubLimits", "ServerSpec", "parse_mcp_option"),
-    "bakeoff.mcp.tools": ("ServerTool", "ToolCallResult"),
-}
 __getattr__, __dir__ = lazy_imports(__name__, {name: module for module, names in _HOMES.items() for name in names})

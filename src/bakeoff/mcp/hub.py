@@ -4,11 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from difflib import get_close_matches
 
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
+from bakeoff._kernel.text import near_names
 from bakeoff._kernel.tracing import active_tracing
 from bakeoff.errors import InfraError, ToolError, UsageError
 from bakeoff.mcp.offers import Offers
@@ -100,7 +100,7 @@ class OpenHub:
         session = self._session(server)
         names = [known.name for known in session.tools]
         if tool not in names:
-            raise UsageError(f"MCP server {server!r} has no tool {tool!r}; {_near(tool, names)}")
+            raise UsageError(f"MCP server {server!r} has no tool {tool!r}{near_names(tool, names)}")
         attributes = {
             "mcp.method.name": "tools/call",
             "gen_ai.operation.name": "execute_tool",
@@ -146,10 +146,5 @@ class OpenHub:
 
     def _session(self, server: str) -> ServerSession:
         if server not in self._sessions:
-            raise UsageError(f"there is no MCP server {server!r}; {_near(server, list(self._sessions))}")
+            raise UsageError(f"there is no MCP server {server!r}{near_names(server, self._sessions)}")
         return self._sessions[server]
-
-
-def _near(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=3, cutoff=0.5) or sorted(known)[:10]
-    return f"did you mean {', '.join(map(repr, near))}?" if near else "there are none"

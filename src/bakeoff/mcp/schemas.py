@@ -200,16 +200,13 @@ class _SchemaComparison:
         for keyword in _CONSTRAINTS:
             if old.get(keyword) != new.get(keyword):
                 yield _constraint(keyword, old.get(keyword), new.get(keyword), place)
-        yield from self._items(old, new, place, trail)
-        yield from self._properties(old, new, place, trail)
-        yield from self._others(old, new, place, trail)
-
-    def _items(self, old: Schema, new: Schema, place: str, trail: _Trail) -> Iterator[SchemaChange]:
         one, other = old.get("items"), new.get("items")
         if isinstance(one, dict) and isinstance(other, dict):
             yield from self.part(one, other, f"{place}[]", trail)
         elif one != other:
             yield _constraint("items", one, other, place)
+        yield from self._properties(old, new, place, trail)
+        yield from self._others(old, new, place, trail)
 
     def _others(self, old: Schema, new: Schema, place: str, trail: _Trail) -> Iterator[SchemaChange]:
         """Compare what is said about undeclared properties: a call of declared ones goes on working."""

@@ -212,6 +212,7 @@ class Summary(FrozenModel):
 
     @property
     def only_controls(self) -> bool:
+        """Tell whether no subject is judged: all of them test the cases."""
         return all(subject.control for subject in self.subjects)
 
     @property
@@ -240,6 +241,7 @@ class Summary(FrozenModel):
 
     @property
     def judging(self) -> Usage:
+        """Return what scorers used, over all subjects."""
         return sum((subject.judging for subject in self.subjects), NO_USAGE)
 
 

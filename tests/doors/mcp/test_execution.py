@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.scorers.mcp.calls import CallRules, ExecutedCall, ExpectedMcpCall
+from bakeoff.scorers.mcp.calls import CallRules, CaseExpectation, ExecutedCall
 from bakeoff.scorers.mcp.comparison import result_differences
 
 from .conftest import SERVERS, Evaluate, details
@@ -19,7 +19,7 @@ SUMS = {"name": "sums", "command": sys.executable, "args": [str(SERVERS / "sums.
 
 
 def differences(expected: Any, *executed: ExecutedCall) -> list[str]:
-    return asyncio.run(result_differences(ExpectedMcpCall(calls=None, results=expected), executed))
+    return asyncio.run(result_differences(CaseExpectation(calls=None, results=expected), executed))
 
 
 def gives(text: str, structured: Any = None) -> ExecutedCall:
@@ -115,7 +115,7 @@ def test_an_error_can_be_expected():
 
     def told(error: bool | str, executed: ExecutedCall) -> list[str]:
         return asyncio.run(
-            result_differences(ExpectedMcpCall(calls=None, rules=CallRules(expectedError=error)), [executed])
+            result_differences(CaseExpectation(calls=None, rules=CallRules(expectedError=error)), [executed])
         )
 
     assert told(True, failed) == []

@@ -13,7 +13,7 @@ from bakeoff.mcp.arguments import find_tool
 from bakeoff.mcp.description_patch import description_patch
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.report.compare.tool_tuning import PRESENT, split_cases, versions_of
-from bakeoff.scorers.mcp.calls import Call, ExpectedMcpCall
+from bakeoff.scorers.mcp.calls import Call, CaseExpectation
 
 from ...warm_bakeoff import Bakeoff
 from .reader import BETTER, DESCRIPTIONS, write_words
@@ -104,7 +104,7 @@ def test_what_cannot_be_tuned_is_told_before_anything_is_asked(
 
 def case(name: str, tool: str) -> Case:
     call = Call(serverName="words", toolName=tool, parameters={})
-    expected = ExpectedMcpCall.model_validate({"calls": [call.model_dump(mode="json")]})
+    expected = CaseExpectation.model_validate({"calls": [call.model_dump(mode="json")]})
     return Case(id=name, prompt=name, expected=expected.model_dump(mode="json"))
 
 

@@ -19,8 +19,8 @@ from bakeoff.record import Step, Text, ToolCall, Transcript
 from bakeoff.scorers.mcp.calls import (
     Call,
     CallRules,
+    CaseExpectation,
     ExecutedCall,
-    ExpectedCall,
     ExpectedMcpCall,
     ExpectedTurn,
     ScorerOptions,
@@ -122,7 +122,7 @@ NOTES = tuple(ServerTool(server="notes", name=name, input_schema={"type": "objec
 
 
 def turn(prompt: str, *calls: Call, **fields: Any) -> ExpectedTurn:
-    expected = tuple(ExpectedCall.model_validate(call.model_dump()) for call in calls)
+    expected = tuple(ExpectedMcpCall.model_validate(call.model_dump()) for call in calls)
     return ExpectedTurn(prompt=prompt, calls=expected or None, **fields)
 
 
@@ -146,7 +146,7 @@ def carried_on(mode: Any, turns: list[ExpectedTurn], *steps: Step) -> tuple[list
             )
         return talk
 
-    expected = ExpectedMcpCall(calls=None, turns=tuple(turns))
+    expected = CaseExpectation(calls=None, turns=tuple(turns))
     transcript = asyncio.run(TurnConversation(rules(mode), None, Clock(60.0)).run(expected, ask, None))
     return seen[-1].messages, transcript
 

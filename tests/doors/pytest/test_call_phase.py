@@ -250,7 +250,7 @@ def test_what_tests_leave_is_collected_and_nothing_stays_frozen_after_the_sessio
 
 NOT_FOR_ONE_PASSING_CASE = (
     "bakeoff.report.summary",
-    "bakeoff.report.comparisons",
+    "bakeoff.report.compare.within_run",
     "bakeoff.stats.comparison",
     "bakeoff.stats.gates",
     "bakeoff.report.eval_file",

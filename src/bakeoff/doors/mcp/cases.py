@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from bakeoff.scorers.mcp.calls import CallRules, EndCheck, ExpectedCall, GradedText, written_calls
+from bakeoff.scorers.mcp.calls import CallRules, EndCheck, ExpectedMcpCall, GradedText, written_calls
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
 """Both names of one key: ours, and that of older files."""
@@ -37,14 +37,14 @@ class McpTurn(CallRules):
     """A message of the user and the expected calls."""
 
     prompt: str = Field(min_length=1)
-    expectedOutput: tuple[ExpectedCall, ...] | None = Field(
+    expectedOutput: tuple[ExpectedMcpCall, ...] | None = Field(
         validation_alias=AliasChoices(*SPELLINGS),
         description="the call, a list of calls in order, or null if no tool should be called",
     )
     expectedResults: JsonValue = Field(
         default=None, description="what the tool's result must contain; executes the tool"
     )
-    alternatives: tuple[tuple[ExpectedCall, ...] | None, ...] = Field(
+    alternatives: tuple[tuple[ExpectedMcpCall, ...] | None, ...] = Field(
         default=(),
         description="other calls that are right too, each written like expectedOutput",
         exclude_if=lambda other: not other,
@@ -78,11 +78,11 @@ class McpTurn(CallRules):
         return [cls._as_list(each) for each in value] if isinstance(value, list) else value
 
     @field_serializer("expectedOutput")
-    def _as_written(self, calls: tuple[ExpectedCall, ...] | None) -> Any:
+    def _as_written(self, calls: tuple[ExpectedMcpCall, ...] | None) -> Any:
         return written_calls(calls)
 
     @field_serializer("alternatives")
-    def _all_as_written(self, alternatives: tuple[tuple[ExpectedCall, ...] | None, ...]) -> Any:
+    def _all_as_written(self, alternatives: tuple[tuple[ExpectedMcpCall, ...] | None, ...]) -> Any:
         return [written_calls(calls) for calls in alternatives]
 
     @property

@@ -34,7 +34,7 @@ from bakeoff.mcp.client_files import is_client_file, with_imports
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
 from bakeoff.scorers.matchers import matcher_problems, parameter_problems
-from bakeoff.scorers.mcp.calls import ExpectedCall, GradedText, Mode
+from bakeoff.scorers.mcp.calls import ExpectedMcpCall, GradedText, Mode
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _LOCAL_SECONDS = 600.0  # for one answer of a model on this machine, which may be slow or busy
@@ -526,7 +526,7 @@ def parts_of(at: int, case: McpCase) -> Iterator[tuple[Key, McpTurn]]:
         yield (*key, "turns", number) if case.turns else key, part
 
 
-def expected_calls(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[tuple[Key, ExpectedCall]]:
+def expected_calls(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[tuple[Key, ExpectedMcpCall]]:
     """Yield each expected call, alternative and query of the end state of a case, with its place in the file."""
     for owner, part in parts_of(at, case):
         spellings: list[Key] = [(*owner, name) for name in SPELLINGS]

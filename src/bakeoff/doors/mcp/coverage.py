@@ -1,6 +1,7 @@
 """Find the tools, parameters and enum values that no case of a suite exercises."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import JsonValue
@@ -13,7 +14,7 @@ from bakeoff.mcp.schemas import Schema, pointed_at
 from bakeoff.mcp.tools import tool_label
 from bakeoff.report.formatting import percent
 from bakeoff.scorers.matchers import Matcher, is_matcher
-from bakeoff.scorers.mcp.calls import ExpectedCall
+from bakeoff.scorers.mcp.calls import ExpectedMcpCall
 
 _DEEPEST = 8
 _MAX_SHOWN = 3
@@ -82,12 +83,13 @@ def _gaps(of: CoverageGap) -> Iterator[str]:
 
 def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: float | None = None) -> Coverage:
     """Compare the expected calls of cases, and their alternatives, with the tools."""
-    calls: dict[tuple[str, str], list[ExpectedCall]] = {}
+    calls: dict[tuple[str, str], list[ExpectedMcpCall]] = {}
     for part in (part for case in cases for part in case.parts):
         for sequence in (part.expectedOutput, *part.alternatives):
             for call in sequence or ():
                 calls.setdefault((call.serverName, call.toolName), []).append(call)
-    totals, missing = [0, 0, 0], [0, 0, 0]
+    totals: Counter[str] = Counter()
+    missing: Counter[str] = Counter()
     uncovered: list[CoverageGap] = []
     for tool in tools:
         own = calls.get((tool.server, tool.name), [])
@@ -103,29 +105,20 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
             for name, values in choices.items()
         }
         unnamed = {name: values for name, values in unnamed.items() if values}
-        for at, (total, lacking) in enumerate(
-            (
-                (1, 0 if own else 1),
-                (len(parts), len(unused)),
-                (sum(map(len, choices.values())), sum(map(len, unnamed.values()))),
-            )
-        ):
-            totals[at] += total
-            missing[at] += lacking
+        totals.update(tools=1, parameters=len(parts), values=sum(map(len, choices.values())))
+        missing.update(tools=not own, parameters=len(unused), values=sum(map(len, unnamed.values())))
         if not own:
             uncovered.append(CoverageGap(server=tool.server, tool=tool.name, noCase=True))
         elif unused or unnamed:
             told = {name: values for name, values in unnamed.items() if name not in unused}
             uncovered.append(CoverageGap(server=tool.server, tool=tool.name, parameters=tuple(unused), enumValues=told))
-    counts = [
-        ToolCoverage(covered=total - lacking, total=total) for total, lacking in zip(totals, missing, strict=True)
-    ]
-    whole = sum(totals)
+    counts = {name: ToolCoverage(covered=total - missing[name], total=total) for name, total in totals.items()}
+    none, whole = ToolCoverage(covered=0, total=0), totals.total()
     return Coverage(
-        tools=counts[0],
-        parameters=counts[1],
-        enumValues=counts[2],
-        share=1.0 if not whole else (whole - sum(missing)) / whole,
+        tools=counts.get("tools", none),
+        parameters=counts.get("parameters", none),
+        enumValues=counts.get("values", none),
+        share=(whole - missing.total()) / whole if whole else 1.0,
         uncovered=tuple(uncovered),
         minimum=minimum,
     )
@@ -146,7 +139,7 @@ def _choices(schema: JsonValue | Schema, root: Schema, depth: int = 0) -> list[J
     return [choice for each in inner for choice in _choices(each, root, depth + 1)]
 
 
-def _is_used(name: str, call: ExpectedCall) -> bool:
+def _is_used(name: str, call: ExpectedMcpCall) -> bool:
     """Return True if a call must have a parameter. One that may be absent says nothing about a model."""
     if name not in call.parameters:
         return False

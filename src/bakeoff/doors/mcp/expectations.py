@@ -16,7 +16,7 @@ from bakeoff.mcp import ServerTool
 from bakeoff.mcp.schemas import Schema, allows, pointed_at, types_of
 from bakeoff.mcp.tools import is_destructive
 from bakeoff.scorers.matchers import Matcher, has_matcher, is_matcher
-from bakeoff.scorers.mcp.calls import ExpectedCall
+from bakeoff.scorers.mcp.calls import ExpectedMcpCall
 from bakeoff.scorers.text import search
 
 _Problem = tuple[Key, str]
@@ -106,14 +106,14 @@ def destructive_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Contai
     return found
 
 
-def _selected_calls(suite: McpSuite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedCall]]:
+def _selected_calls(suite: McpSuite, only: Container[int] | None) -> Iterator[tuple[Key, ExpectedMcpCall]]:
     """Yield the expected calls of the selected cases with their places."""
     for at, case in enumerate(suite.config.testCases):
         if only is None or at + 1 in only:
             yield from expected_calls(suite.lines, at, case)
 
 
-def _missing_parameters(suite: McpSuite, key: Key, call: ExpectedCall, schema: Schema) -> Iterator[_Problem]:
+def _missing_parameters(suite: McpSuite, key: Key, call: ExpectedMcpCall, schema: Schema) -> Iterator[_Problem]:
     """Yield what the schema requires and the call lacks, unless the tool is to answer with an error."""
     required = schema.get("required")
     if not isinstance(required, list) or suite.config.extraParameters == "allow" or _expects_error(suite, key):

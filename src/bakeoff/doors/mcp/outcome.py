@@ -14,7 +14,7 @@ from bakeoff.mcp import ServerTool
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record
 from bakeoff.report.summary import settled_subjects
-from bakeoff.scorers.mcp.calls import NO_TOOL, UNREADABLE, Call, ExpectedMcpCall, turns_in
+from bakeoff.scorers.mcp.calls import NO_TOOL, UNREADABLE, Call, CaseExpectation, turns_in
 from bakeoff.verdict import Verdict, case_verdict
 
 State = Literal["passed", "failed", "undecided"]
@@ -147,7 +147,7 @@ class ConfusedTools(FrozenModel):
 def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
     """Return one confusion matrix for each model, in the plan's order. Lost rounds are not counted."""
     rounds: dict[str, list[list[Pair]]] = {spec.name: [] for spec in plan.subjects}
-    expected = {case.id: ExpectedMcpCall.model_validate(case.expected) for case in plan.cases}
+    expected = {case.id: CaseExpectation.model_validate(case.expected) for case in plan.cases}
     wanted = {id: [call.tool for call in each.calls or ()] for id, each in expected.items()}
     for record in records:
         if record.verdict.counts:

@@ -28,7 +28,7 @@ from bakeoff.mcp import ServerSpec, ServerTool
 from bakeoff.mcp.prompt import PROMPT_VERSION
 from bakeoff.models.providers import parse_model_name
 from bakeoff.plan import Case, Limits, PassRule, Plan, ScorerSpec, SubjectSpec, read_options
-from bakeoff.scorers.mcp.calls import SCORER, ExpectedMcpCall, ExpectedTurn, Mode, ScorerOptions
+from bakeoff.scorers.mcp.calls import SCORER, CaseExpectation, ExpectedTurn, Mode, ScorerOptions
 
 DOOR = "mcp"
 KIND = "mcp-"
@@ -212,7 +212,7 @@ def _case(number: int, case: McpCase, config: SuiteConfig, seconds: float) -> Ca
     needed = config.mode == "agent" or bool(config.executeTools) or checked
     executes = config.executes(case)
     asked = case.parts if case.turns or case.endState else ()
-    expected = ExpectedMcpCall(
+    expected = CaseExpectation(
         **_expectation(case),
         grading=grading,
         execute=None if executes == needed and not asked else executes,
@@ -231,7 +231,7 @@ def _case(number: int, case: McpCase, config: SuiteConfig, seconds: float) -> Ca
 
 
 def _expectation(part: McpTurn) -> dict[str, Any]:
-    """Return what a turn expects, by the field names of `ExpectedMcpCall`."""
+    """Return what a turn expects, by the field names of `CaseExpectation`."""
     return {
         "calls": part.expectedOutput,
         "results": part.expectedResults,
@@ -317,7 +317,7 @@ def _settings_from(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:
     """Return a case of a plan as the configuration had it."""
-    expected = ExpectedMcpCall.model_validate(case.expected)
+    expected = CaseExpectation.model_validate(case.expected)
     number = case.id.partition(". ")[0]
     unnamed = number.isdecimal() and case.id == case_id(int(number), None, case.prompt)
     first = expected.turns[0].prompt if expected.turns else None
@@ -337,7 +337,7 @@ def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:
     )
 
 
-def _turn(expected: ExpectedMcpCall, prompt: str) -> dict[str, Any]:
+def _turn(expected: CaseExpectation, prompt: str) -> dict[str, Any]:
     """Return what a turn, or a case without turns, expects as a configuration writes it."""
     return {
         "prompt": prompt,

@@ -29,8 +29,8 @@ from bakeoff.record import Part, Step, ToolCall, Transcript
 from bakeoff.scorers.mcp.calls import (
     TURNS,
     Call,
+    CaseExpectation,
     ExecutedCall,
-    ExpectedMcpCall,
     Mode,
     ReplyReader,
     ScorerOptions,
@@ -80,7 +80,7 @@ class SuiteModel:
     sequences: bool = False
     may_destroy: bool = False  # tools that their server marks as destructive are executed, too
     unexecuted: frozenset[str] = frozenset()  # cases whose tools must not be executed
-    turns: Mapping[str, ExpectedMcpCall] = field(
+    turns: Mapping[str, CaseExpectation] = field(
         default_factory=dict
     )  # cases with several turns, by id; no model sees them
     turn_rules: TurnRules | None = None
@@ -91,7 +91,7 @@ class SuiteModel:
     ) -> "SuiteModel":
         """Return the model that a plan names, in the mode of its kind, with the tools of the suite."""
         model = cls._without_turns(spec, settings, environment)
-        read = {case.id: ExpectedMcpCall.model_validate(case.expected) for case in plan.cases}
+        read = {case.id: CaseExpectation.model_validate(case.expected) for case in plan.cases}
         model = replace(model, unexecuted=frozenset(id for id, expected in read.items() if expected.execute is False))
         turns = {id: expected for id, expected in read.items() if expected.turns}
         if not turns:
@@ -325,7 +325,7 @@ class TurnConversation:
     hub: OpenHub | None
     clock: Clock
 
-    async def run(self, expected: ExpectedMcpCall, ask: Ask, system: str | None) -> Transcript:
+    async def run(self, expected: CaseExpectation, ask: Ask, system: str | None) -> Transcript:
         """Ask one turn after the other until one fails, and return the whole conversation.
 
         Agents call the tools themselves while they are asked. The end state is checked if the tools were executed.
@@ -355,7 +355,7 @@ class TurnConversation:
                 told[END_STATE] = dumped(await rules.checks.observe(expected.end_state, self.hub))
         return transcript.model_copy(update={"metadata": {**transcript.metadata, **told}})
 
-    async def _execute(self, turn: ExpectedMcpCall, calls: Sequence[Call], steps: Sequence[Step]) -> list[ExecutedCall]:
+    async def _execute(self, turn: CaseExpectation, calls: Sequence[Call], steps: Sequence[Step]) -> list[ExecutedCall]:
         """Return the results of the calls of a turn. Agents have made them already."""
         if self.hub is None or not calls:
             return []

@@ -12,10 +12,10 @@ import pytest
 from bakeoff._kernel.text import count_of, visible, without_command
 from bakeoff.doors.pytest.options import results_folder
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.report.lines import block_lines
 from bakeoff.report.outcome_lines import colour_of, item_line, tool_lines
 from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.output_files import refuse_unwritable
+from bakeoff.report.render.text_tables import block_lines
 from bakeoff.report.suite_blocks import WORST, gate_word, not_passed, step_blocks, summary_blocks
 from bakeoff.report.suites import SuitesSummary, SuiteTallies, file_part, summary_of, why_not
 

@@ -56,6 +56,7 @@ class Group:
         return f"{self.location[2]}{self.described.name}"
 
     def case_id(self, row: EvalRow) -> str:
+        """Return the id of a row in the run; sets of parameters that are subjects share it."""
         return f"{self.around[0]}{row.id}{self.around[1]}"
 
 

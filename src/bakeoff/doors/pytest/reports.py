@@ -62,7 +62,8 @@ class EvalReporter:
         """Add score and time to pytest's own words; with -q, colour its letters by score."""
         if not (outcomes := self._gathered.of(report)) or not _is_result(report):
             return None
-        if self._verbosity <= 0 and report.passed and self._is_full(outcomes):
+        full = all(outcome.score == 1 and not outcome.problem for outcome in outcomes)
+        if self._verbosity <= 0 and report.passed and full:  # most are: their colour is known without loading more
             return report.outcome, "" if self._verbosity == 0 else ".", ("PASSED", {"green": True})
         from bakeoff.report.outcome_lines import colour_of, score_words
 
@@ -70,11 +71,6 @@ class EvalReporter:
         if self._verbosity > 0:
             word = f"{word} {score_words(outcomes)}"
         return report.outcome, "" if self._verbosity == 0 else letter, (word, {colour_of(outcomes): True})
-
-    @staticmethod
-    def _is_full(outcomes: "Sequence[EvalOutcome]") -> bool:
-        """Tell whether all scores are 1: most are, and their colour is known without loading more."""
-        return all(outcome.score == 1 and not outcome.problem for outcome in outcomes)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
@@ -184,17 +180,10 @@ def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
 
     A pass rate is not met if more evals are undecided than are allowed, so that evals which broke need no rule here.
     """
-    if any(_asserted(outcome) or _was_never_tried(outcome) for outcome in outcomes):
-        return False
+    for outcome in outcomes:
+        never_tried = outcome.problem is not None and not any(record.tries for record in outcome.records)
+        failures = [record.failure for record in outcome.records if record.failure is not None]
+        if never_tried or any(failure.type == "AssertionError" for failure in failures):
+            return False
     last = outcomes[-1] if outcomes else None  # what failed after the last eval is no miss
     return last is not None and (last.passed is False or last.problem is not None)
-
-
-def _was_never_tried(outcome: "EvalOutcome") -> bool:
-    """Tell whether something around an eval failed, such as a fixture or a line before it."""
-    return outcome.problem is not None and not any(record.tries for record in outcome.records)
-
-
-def _asserted(outcome: "EvalOutcome") -> bool:
-    failures = (record.failure for record in outcome.records)
-    return any(failure is not None and failure.type == "AssertionError" for failure in failures)

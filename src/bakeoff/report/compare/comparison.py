@@ -21,7 +21,7 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
-from bakeoff.report.gates import ComparisonRule, GateEvidence, GateState, decide_gate
+from bakeoff.report.gates import GateEvidence, GateRule, GateState, decide_gate
 from bakeoff.report.judges.calibration import (
     NO_LABELS,
     CalibratedPair,
@@ -291,7 +291,7 @@ def compare_sources(
             )
             for old, new in names
         ]
-        rule = ComparisonRule(gate, margin, undecidable)
+        rule = GateRule(gate, margin, undecidable)
         return _report(pairs, rule, most_details, require_calibrated=require_calibrated)
 
 
@@ -367,9 +367,7 @@ class _RunPair:
         return self.old.summary.control or self.new.summary.control
 
 
-def _report(
-    pairs: Sequence[_RunPair], rule: ComparisonRule, most_details: int, *, require_calibrated: bool
-) -> CompareReport:
+def _report(pairs: Sequence[_RunPair], rule: GateRule, most_details: int, *, require_calibrated: bool) -> CompareReport:
     losses = {place: (pair.old.losses, pair.new.losses) for place, pair in enumerate(pairs)}
     controls = [place for place, pair in enumerate(pairs) if pair.control]
     if len(controls) == len(pairs):  # then they are what is compared
@@ -405,7 +403,7 @@ def _refused(report: PairReport, pair: _RunPair) -> PairReport:
 
 
 def _pair_report(
-    pair: _RunPair, compared: Comparison, ruling: GateJudgement, rule: ComparisonRule, most_details: int
+    pair: _RunPair, compared: Comparison, ruling: GateJudgement, rule: GateRule, most_details: int
 ) -> PairReport:
     old, new = pair.old, pair.new
     decision = decide_gate(GateEvidence(comparisons=((compared, ruling),), rule=rule))

@@ -17,7 +17,7 @@ from bakeoff.record import Record
 from bakeoff.report.blocks import Block, Code, Datum, Facts, Quote, Report, Section, Table, TextBlock, Tone, columns
 from bakeoff.report.compare.comparison import FileName
 from bakeoff.report.formatting import percent, sentence
-from bakeoff.scorers.mcp.calls import ExpectedMcpCall
+from bakeoff.scorers.mcp.calls import CaseExpectation
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.gates import GateJudgement, GateVerdict, judge
@@ -84,7 +84,7 @@ def split_cases(plan: Plan, tool: str, share: float) -> Split:
 
 
 def _wants(unit: Iterable[Case], tool: str) -> bool:
-    return any(call.tool == tool for case in unit for call in ExpectedMcpCall.model_validate(case.expected).calls or ())
+    return any(call.tool == tool for case in unit for call in CaseExpectation.model_validate(case.expected).calls or ())
 
 
 def versions_of(tool: ServerTool, texts: Iterable[str]) -> tuple[ToolsVersion, ...]:

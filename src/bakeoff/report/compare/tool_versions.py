@@ -30,7 +30,7 @@ from bakeoff.report.compare.description import VERDICT_TONES
 from bakeoff.report.formatting import UNKNOWN, percent, points, points_range, sentence
 from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.report.readers import Source
-from bakeoff.scorers.mcp.calls import NO_TOOL, ExpectedMcpCall
+from bakeoff.scorers.mcp.calls import NO_TOOL, CaseExpectation
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare, compare_all
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all
@@ -145,7 +145,7 @@ def _losses(arms: Sequence[Arm]) -> Losses:
 
 
 def _wanted(case: Case) -> list[str]:
-    calls = ExpectedMcpCall.model_validate(case.expected).calls
+    calls = CaseExpectation.model_validate(case.expected).calls
     return list(dict.fromkeys(call.tool for call in calls)) if calls else [NO_TOOL]
 
 

@@ -27,7 +27,6 @@ UNREADABLE = "unreadable reply"
 TURNS = "turns"
 """The key in the metadata of transcripts and scores for what happened in each turn of a case."""
 
-
 ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
 """The form in which a reply contains its call. Reports count all but `bare`: clients may refuse the others."""
 
@@ -54,7 +53,7 @@ class Call(FrozenModel):
         return tool_label(self.serverName, self.toolName)
 
 
-class ExpectedCall(Call):
+class ExpectedMcpCall(Call):
     """One expected call."""
 
     serverName: str = Field(min_length=1)
@@ -80,7 +79,7 @@ class EndCheck(FrozenModel):
     command: str | tuple[str, ...] | None = Field(
         default=None, description="a line for the shell, or a program and its arguments; it must exit with 0"
     )
-    query: ExpectedCall | None = Field(default=None, description="a call on the same server, which must succeed")
+    query: ExpectedMcpCall | None = Field(default=None, description="a call on the same server, which must succeed")
     function: str | None = Field(
         default=None, description="`module:function`, beside the file; it gets an EndState, and returns or asserts"
     )
@@ -117,14 +116,14 @@ class EndCheck(FrozenModel):
         return (self.function or command)[:80]
 
 
-class ExpectedMcpCall(FrozenModel):
+class CaseExpectation(FrozenModel):
     """The expectation of a case, as the plan contains it. No model sees this."""
 
-    calls: tuple[ExpectedCall, ...] | None
+    calls: tuple[ExpectedMcpCall, ...] | None
     results: JsonValue = None
     grading: str | None = None
     # Absent in plans that do not use them, so that older runs keep their keys.
-    alternatives: tuple[tuple[ExpectedCall, ...] | None, ...] = Field(default=(), exclude_if=lambda other: not other)
+    alternatives: tuple[tuple[ExpectedMcpCall, ...] | None, ...] = Field(default=(), exclude_if=lambda other: not other)
     rules: CallRules = Field(default=CallRules(), exclude_if=lambda rules: rules == CallRules())
     execute: bool | None = Field(default=None, exclude_if=lambda execute: execute is None)
     # Older versions graded results.
@@ -134,7 +133,7 @@ class ExpectedMcpCall(FrozenModel):
     end_state: tuple[EndCheck, ...] = Field(default=(), exclude_if=lambda checks: not checks)
 
 
-class ExpectedTurn(ExpectedMcpCall):
+class ExpectedTurn(CaseExpectation):
     """One turn of a case, with the calls and results that are expected of it."""
 
     prompt: str

@@ -7,11 +7,11 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of
 from bakeoff.scorers.matchers import is_matcher, parameter_differences, value_differences
-from bakeoff.scorers.mcp.calls import Call, CallRules, ExecutedCall, ExpectedCall, ExpectedMcpCall, text_of
+from bakeoff.scorers.mcp.calls import Call, CallRules, CaseExpectation, ExecutedCall, ExpectedMcpCall, text_of
 from bakeoff.scorers.values import most_pairs, most_pairs_in_order
 
 
-async def call_differences(expected: ExpectedMcpCall, actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
+async def call_differences(expected: CaseExpectation, actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
     """Return a sentence for each difference between the calls, or an empty list if they match.
 
     If the calls match no alternative either, the differences to the first expectation are returned.
@@ -30,7 +30,7 @@ async def call_differences(expected: ExpectedMcpCall, actual: Sequence[Call], *,
 
 
 async def _differences(
-    wanted: Sequence[ExpectedCall], actual: Sequence[Call], rules: CallRules, *, extra_allowed: bool
+    wanted: Sequence[ExpectedMcpCall], actual: Sequence[Call], rules: CallRules, *, extra_allowed: bool
 ) -> list[str]:
     """Compare the calls with one expectation, by its rules about order and other calls."""
     others = rules.extraCalls == "allow"
@@ -52,7 +52,7 @@ async def _differences(
     return found
 
 
-async def _one_by_one(wanted: Sequence[ExpectedCall], actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
+async def _one_by_one(wanted: Sequence[ExpectedMcpCall], actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
     """Compare each call with the expected one in its place."""
     if len(wanted) != len(actual):
         made = count_of(len(actual), "call was", "calls were")
@@ -64,7 +64,7 @@ async def _one_by_one(wanted: Sequence[ExpectedCall], actual: Sequence[Call], *,
     return found
 
 
-async def _problems(want: ExpectedCall, call: Call, *, extra_allowed: bool) -> list[str]:
+async def _problems(want: ExpectedMcpCall, call: Call, *, extra_allowed: bool) -> list[str]:
     """Return how one call differs: in its tool, or else in its parameters."""
     problems = [
         f"{key} is {getattr(call, key)!r}, expected {getattr(want, key)!r}"
@@ -77,7 +77,7 @@ async def _problems(want: ExpectedCall, call: Call, *, extra_allowed: bool) -> l
     return [f"parameters: {difference}" for difference in differences]
 
 
-async def _why_missing(want: ExpectedCall, actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
+async def _why_missing(want: ExpectedMcpCall, actual: Sequence[Call], *, extra_allowed: bool) -> list[str]:
     """Say how the nearest call of the same tool differs, or that there is none."""
     same = [call for call in actual if call.tool == want.tool]
     if not same:
@@ -96,7 +96,7 @@ def _labels(calls: Sequence[Call]) -> str:
 _WRAPPED = "result"  # SDKs send a result that is not an object under this key: structured content must be an object
 
 
-async def result_differences(case: ExpectedMcpCall, executed: Sequence[ExecutedCall]) -> list[str]:
+async def result_differences(case: CaseExpectation, executed: Sequence[ExecutedCall]) -> list[str]:
     """Return a sentence for each difference between the results and the expected ones.
 
     A list with one item for each of several calls is compared with all results, anything else with the last one. An

@@ -15,9 +15,9 @@ from bakeoff.record import Record, ToolCall, Transcript
 from bakeoff.scorers.mcp.calls import (
     TURNS,
     Call,
+    CaseExpectation,
     EndCheck,
     ExecutedCall,
-    ExpectedMcpCall,
     ExpectedTurn,
     ModelReply,
     ReplyReader,
@@ -119,7 +119,7 @@ class EndStateRunner:
         if done.is_error:
             problems = [done.text or "it answered with an error"]
         else:
-            problems = await result_differences(ExpectedMcpCall(calls=None, results=check.expectedResults), executed)
+            problems = await result_differences(CaseExpectation(calls=None, results=check.expectedResults), executed)
         reason = "; ".join(problem.removeprefix(f"result of {done.tool!r}: ") for problem in problems)
         return EndResult(check=check.label, passed=not problems, reason=reason[:_MAX_REASON_LENGTH])
 
@@ -231,12 +231,12 @@ class TurnRules:
     extra_allowed: bool = False
     destructive: frozenset[str] = frozenset()  # tools that are executed only where a case expects them
 
-    def refused(self, turn: ExpectedMcpCall) -> frozenset[str]:
+    def refused(self, turn: CaseExpectation) -> frozenset[str]:
         """Return the tools that must not be executed: nobody asked the author about calls that are merely allowed."""
         expected = (call.tool for calls in (turn.calls, *turn.alternatives) for call in calls or ())
         return self.destructive.difference(expected)
 
-    async def call_problems(self, turn: ExpectedMcpCall, reply: ModelReply) -> list[str]:
+    async def call_problems(self, turn: CaseExpectation, reply: ModelReply) -> list[str]:
         """Return why a reply has no readable calls, or how its calls differ from the expected ones."""
         if reply.problem:
             return [reply.problem]

@@ -22,8 +22,8 @@ from bakeoff.scorers.mcp.calls import (
     UNREADABLE,
     Call,
     CallRules,
+    CaseExpectation,
     ExecutedCall,
-    ExpectedMcpCall,
     ModelReply,
     ScorerOptions,
     TurnScore,
@@ -105,7 +105,7 @@ class CallGrader:
         return (self.access, self.author.access) if self.author is not None else (self.access,)
 
     async def __call__(
-        self, expected: ExpectedMcpCall, calls: Sequence[Call], executed: Sequence[ExecutedCall], given: ScoreInput
+        self, expected: CaseExpectation, calls: Sequence[Call], executed: Sequence[ExecutedCall], given: ScoreInput
     ) -> CallGrade:
         final = None
         if expected.graded != "result":
@@ -127,7 +127,7 @@ class CallGrader:
             output = (await self.author.attempt(replace(given.asking, prompt=asked, tools=()))).output
         return str(output or "").strip()[:_LONGEST]
 
-    async def _ask(self, expected: ExpectedMcpCall, sections: Mapping[str, str], given: ScoreInput) -> CallGrade:
+    async def _ask(self, expected: CaseExpectation, sections: Mapping[str, str], given: ScoreInput) -> CallGrade:
         """Ask the judge which of two statements is true. Raise `GraderError` if it chooses none."""
         criteria = _CRITERIA.format(
             answer=_ANSWERS[expected.graded],
@@ -143,7 +143,7 @@ class CallGrader:
 
 
 def sections_of(
-    expected: ExpectedMcpCall,
+    expected: CaseExpectation,
     calls: Sequence[Call],
     executed: Sequence[ExecutedCall],
     final: str | None,
@@ -179,7 +179,7 @@ class CallScorer:
     rules: TurnRules
     hub: McpHub | None = None  # executes the calls; None if no case needs that
     graders: Mapping[str, CallGrader] = field(default_factory=dict)  # by the model that answered
-    _read: dict[str, ExpectedMcpCall] = field(default_factory=dict)  # each case is read once
+    _read: dict[str, CaseExpectation] = field(default_factory=dict)  # each case is read once
     name: ClassVar[str] = SCORER
 
     @property
@@ -231,7 +231,7 @@ class CallScorer:
             metadata={**_details(expected, found, grade, problems), **({END_STATE: dumped(ended)} if ended else {})},
         )
 
-    async def _one_turn(self, expected: ExpectedMcpCall, given: ScoreInput) -> ReadTurn:
+    async def _one_turn(self, expected: CaseExpectation, given: ScoreInput) -> ReadTurn:
         """Compare the calls of a case without turns, execute them, and compare the results."""
         reader, transcript = self.rules.reader, given.transcript
         text = str(transcript.output or "")
@@ -244,7 +244,7 @@ class CallScorer:
         return ReadTurn(reply, tuple(executed), tuple(problems))
 
     async def _end_state(
-        self, expected: ExpectedMcpCall, made: TurnScore, given: ScoreInput, problems: Sequence[str]
+        self, expected: CaseExpectation, made: TurnScore, given: ScoreInput, problems: Sequence[str]
     ) -> list[EndResult]:
         """Return the results of all checks, if the tools were executed: of wrong calls, only agents' are."""
         transcript = given.transcript
@@ -257,16 +257,16 @@ class CallScorer:
     def _accesses(self) -> list[ProviderAccess]:
         return [access for each in self.graders.values() for access in each.accesses]
 
-    def _expected(self, case: Case) -> ExpectedMcpCall:
+    def _expected(self, case: Case) -> CaseExpectation:
         """Return what a case expects, parsed once. Raise `GraderError` for a case of another door."""
         if case.score_digest not in self._read:
             try:
-                self._read[case.score_digest] = ExpectedMcpCall.model_validate(case.expected)
+                self._read[case.score_digest] = CaseExpectation.model_validate(case.expected)
             except ValidationError as error:
                 raise GraderError(f"case {case.id!r} was not made by `bakeoff mcp`: start a new run") from error
         return self._read[case.score_digest]
 
-    async def _execute(self, expected: ExpectedMcpCall, reply: ModelReply, given: ScoreInput) -> list[ExecutedCall]:
+    async def _execute(self, expected: CaseExpectation, reply: ModelReply, given: ScoreInput) -> list[ExecutedCall]:
         """Execute the calls if the case needs it. All are as expected here: wrong calls never reach a server."""
         if self.options.mode == "agent":
             if expected.execute is False:
@@ -302,7 +302,7 @@ def whole_reply(found: Sequence[ReadTurn]) -> ModelReply:
 
 
 def _details(
-    expected: ExpectedMcpCall, found: Sequence[ReadTurn], grade: CallGrade | None, problems: Sequence[str]
+    expected: CaseExpectation, found: Sequence[ReadTurn], grade: CallGrade | None, problems: Sequence[str]
 ) -> dict[str, JsonValue]:
     """Return the metadata of a score, which reports and pages read."""
     reply, executed = whole_reply(found), [each for turn in found for each in turn.executed]

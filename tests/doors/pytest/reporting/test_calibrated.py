@@ -60,6 +60,7 @@ async def test_answers(case):
 """
 
 
+@pytest.mark.journey
 @pytest.mark.usefixtures("neutral_environment")
 def test_a_session_is_refused_and_its_run_can_be_labelled(pytester: pytest.Pytester) -> None:
     words = ("--eval-require-calibrated-judge", "--eval-json", "evals.json")

@@ -12,9 +12,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from bakeoff.doors.mcp.generate.wording import wording
-from bakeoff.mcp.schemas import allows, pointed_at, without_patterns
+from bakeoff.mcp.schemas import Schema, allows, pointed_at, without_patterns
 
-Schema = Mapping[str, JsonValue]
 Suggest = Callable[[str, Schema], Iterable[JsonValue]]
 """Returns likely values for a parameter, by its name and schema. Those that the schema does not allow are not used."""
 
@@ -154,7 +153,11 @@ class Maker:
     def _of_type(self, kind: str, schema: Schema, name: str, depth: int) -> GeneratedValue:
         match kind:
             case "object":
-                return self._object(schema, depth)
+                parts, required = _properties(schema)
+                names = list(parts) if required is None else required
+                made = {name: self._made(parts.get(name), name, depth + 1) for name in names}
+                value: JsonValue = {name: each.value for name, each in made.items()}
+                return GeneratedValue(value, all(each.sure for each in made.values()))
             case "array":
                 return self._array(schema, name, depth)
             case "integer" | "number":
@@ -165,13 +168,6 @@ class Maker:
                 return GeneratedValue(None)
             case _:
                 return _text(schema)
-
-    def _object(self, schema: Schema, depth: int) -> GeneratedValue:
-        parts, required = _properties(schema)
-        names = list(parts) if required is None else required
-        made = {name: self._made(parts.get(name), name, depth + 1) for name in names}
-        value: dict[str, JsonValue] = {name: each.value for name, each in made.items()}
-        return GeneratedValue(value, all(each.sure for each in made.values()))
 
     def _array(self, schema: Schema, name: str, depth: int) -> GeneratedValue:
         """Return a list with as many items as the schema requires, at least one."""

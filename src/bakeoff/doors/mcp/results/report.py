@@ -18,7 +18,7 @@ from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage
 from bakeoff.report.formatting import UNKNOWN, cost
 from bakeoff.report.summary import Comparisons, Interval, SubjectSummary, summarise
-from bakeoff.scorers.mcp.calls import ExpectedMcpCall, ExpectedTurn, Mode, TurnScore, turns_in, written_calls
+from bakeoff.scorers.mcp.calls import CaseExpectation, ExpectedTurn, Mode, TurnScore, turns_in, written_calls
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
 from bakeoff.stats.rounds import PassK
 from bakeoff.stats.unequal_losses import UnequalLosses
@@ -219,13 +219,13 @@ def build_report(
 
 def expected_output(case: Case, turn: int | None = None) -> JsonValue:
     """Return the expected calls of a case, or of one turn from 1, as a configuration writes them."""
-    expected = ExpectedMcpCall.model_validate(case.expected)
+    expected = CaseExpectation.model_validate(case.expected)
     return written_calls((expected if turn is None else expected.turns[turn - 1]).calls)
 
 
 def expected_turns(case: Case) -> tuple[ExpectedTurn, ...]:
     """Return the turns of a case with several."""
-    turns = ExpectedMcpCall.model_validate(case.expected).turns
+    turns = CaseExpectation.model_validate(case.expected).turns
     return turns if len(turns) > 1 else ()
 
 

@@ -67,8 +67,12 @@ def page_parts(
 
     `since` compares it with the run before, if the tools have changed.
     """
-    state = state_with(outcome, settings.coverage)
-    gap = "" if settings.coverage is None or settings.coverage.passed else "; the cases exercise too little"
+    state, coverage = state_with(outcome, settings.coverage), settings.coverage
+    gap = "" if coverage is None or coverage.passed else "; the cases exercise too little"
+    after = [_tools_section(plan, settings)]
+    if coverage is not None:
+        _, *tables = uncovered_blocks(coverage)
+        after.insert(0, Section("coverage", "Coverage", tuple(tables), f"{coverage.sentence}."))
     return DoorParts(
         verdict=f"The suite {_VERDICTS[state]}: {verdict_sentence(outcome, plan.rounds)}{gap}.",
         first=(
@@ -77,7 +81,7 @@ def page_parts(
             *_confusion_sections(settings, found),
             *_answers_section(plan, outcome),
         ),
-        after=(*_coverage_section(settings.coverage), _tools_section(plan, settings)),
+        after=tuple(after),
     )
 
 
@@ -311,13 +315,6 @@ def coverage_blocks(coverage: Coverage) -> Iterator[Block]:
     """Describe what the cases exercise, for Markdown and the terminal."""
     lacks = f"; no case for {coverage.first_gaps}" if coverage.uncovered else ""
     yield TextBlock(text=f"{coverage.sentence}{lacks}.", tone="plain" if coverage.passed else "fail")
-
-
-def _coverage_section(coverage: Coverage | None) -> Iterator[Section]:
-    """Yield the table of what no case exercises, if coverage is known."""
-    if coverage is not None:
-        _, *tables = uncovered_blocks(coverage)
-        yield Section(id="coverage", title="Coverage", lead=f"{coverage.sentence}.", blocks=tuple(tables))
 
 
 def uncovered_blocks(coverage: Coverage) -> Iterator[Block]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.scorers.mcp.calls import Call, CallRules, ExpectedCall, ExpectedMcpCall
+from bakeoff.scorers.mcp.calls import Call, CallRules, CaseExpectation, ExpectedMcpCall
 from bakeoff.scorers.mcp.comparison import call_differences
 
 ANY, ALLOW = {"order": "any"}, {"extraCalls": "allow"}
@@ -17,9 +17,9 @@ def made(text: str) -> list[dict[str, Any]]:
 
 
 def differences(wanted: str, actual: str, *alternatives: str, **rules: Any) -> list[str]:
-    expected = ExpectedMcpCall(
-        calls=tuple(ExpectedCall(**call) for call in made(wanted)) or None,
-        alternatives=tuple(tuple(ExpectedCall(**call) for call in made(other)) for other in alternatives),
+    expected = CaseExpectation(
+        calls=tuple(ExpectedMcpCall(**call) for call in made(wanted)) or None,
+        alternatives=tuple(tuple(ExpectedMcpCall(**call) for call in made(other)) for other in alternatives),
         rules=CallRules(**rules),
     )
     return asyncio.run(call_differences(expected, [Call(**call) for call in made(actual)], extra_allowed=False))
