@@ -78,7 +78,7 @@ Framework = Literal["svelte", "react", "vue", "typescript"]
 
 
 class Grading(FrozenModel):
-    """How the hidden tests of a case are run on an answer; see `bakeoff.grading`."""
+    """The way to run the hidden tests of a case on an answer; see `bakeoff.grading`."""
 
     runner: Literal["vitest", "jest", "pytest", "junit", "command"]
     solution: tuple[RelativePath, ...] = Field(min_length=1, description="the files that an answer consists of")
@@ -102,7 +102,7 @@ class Grading(FrozenModel):
 
 
 class Origin(FrozenModel):
-    """Where the cases of a plan come from, and which were left out."""
+    """The source of the cases of a plan, and the cases that were left out."""
 
     checkout: CleanText | None = Field(default=None, description="the name of the folder, or `bundled`")
     commit: CleanText | None = Field(default=None, description="of the checkout; the version, for bundled cases")
@@ -117,13 +117,13 @@ class Origin(FrozenModel):
         return " at ".join(filter(None, (self.checkout, commit)))
 
     def is_comparable(self, other: "Origin") -> bool:
-        """Tell whether cases of the same names may be the same: track and commit agree where both are known."""
+        """Return True if cases of the same names may be the same: track and commit agree where both are known."""
         pairs = ((self.track, other.track), (self.commit, other.commit))
         return all(one is None or another is None or one == another for one, another in pairs)
 
 
 Gate = Literal["mean", "pass@k", "pass^k"]
-"""How the rounds of one case become one score: their mean, 1 if any round passes, or 1 if every round passes."""
+"""The rule that makes one score of all rounds of a case: their mean, 1 if any round passes, or 1 if all do."""
 
 
 class PassRule(FrozenModel):
@@ -369,7 +369,7 @@ class Plan(FrozenModel):
 
     @property
     def ends_when_decided(self) -> bool:
-        """Tell whether a run of the plan can end early. In a sparse plan, which pytest makes, its sessions did."""
+        """Return True if a run of the plan can end early. In a sparse plan, which pytest makes, its sessions did."""
         return self.until_decided is not None and not self.sparse
 
     @property

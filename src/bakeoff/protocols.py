@@ -113,7 +113,7 @@ class Resource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a subject or scorer needs of the run, in an attribute `needs`. Scorers always get workspaces."""
+    """The needs of a subject or scorer, which it declares in an attribute `needs`. Scorers always get workspaces."""
 
     workspace: bool = False
     resources: tuple[Resource, ...] = ()

@@ -245,7 +245,7 @@ UNIT_TESTS = "unit_tests"
 
 
 class UnitTests(FrozenModel):
-    """How many of the unit tests passed, counted one by one over all cases."""
+    """The number of unit tests that passed and of all, counted one by one over all cases."""
 
     passed: int = Field(ge=0)
     total: int = Field(ge=0)
@@ -263,7 +263,7 @@ TEST_SHARES = "test_shares"
 
 
 class TestShares(FrozenModel):
-    """How many tests passed: of those that the subject saw, and of those that were hidden from it."""
+    """The number of tests that passed: of those that the subject saw, and of those that were hidden from it."""
 
     __test__ = False  # keep pytest from collecting it
 
@@ -316,7 +316,7 @@ class Phase(FrozenModel):
 
 
 Answers = Literal["live", "recorded", "replayed"]
-"""Where the answers of a trial's model came from: asked live, asked live and recorded, or at least in part replayed."""
+"""The source of the answers of a trial's model: asked live, asked live and recorded, or at least in part replayed."""
 
 
 class Record(_WithTexts):
@@ -354,13 +354,13 @@ class Record(_WithTexts):
 
     @property
     def usage_is_estimated(self) -> bool:
-        """Tell whether tokens and cost are estimates at least in part, because a provider sent no usage."""
+        """Return True if tokens and cost are estimates at least in part, because a provider sent no usage."""
         meter = self.transcript.metadata.get("meter") if self.transcript else None
         return isinstance(meter, dict) and bool(meter.get("estimated"))
 
     @property
     def attempted(self) -> bool:
-        """Tell whether the attempt is complete, so that at most scoring is left."""
+        """Return True if the attempt is complete, so that at most scoring is left."""
         return self.transcript is not None and self.attempt is not None and self.attempt.failure is None
 
     @property
@@ -424,5 +424,5 @@ class Record(_WithTexts):
 
     @property
     def timed(self) -> bool:
-        """Tell whether its time is known; that of a trial in a log of another tool may not be."""
+        """Return True if its time is known; that of a trial in a log of another tool may not be."""
         return self.attempt is not None or self.prepare is not None or self.score is not None

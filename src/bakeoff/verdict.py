@@ -57,7 +57,7 @@ def trial_verdict(failure: str | None, score: float | None, threshold: float | N
 
 
 class Round(NamedTuple):
-    """Hold what the verdict of a case needs of one of its rounds."""
+    """One round of a case, as far as the verdict of the case needs it."""
 
     verdict: Verdict
     value: float | None
@@ -65,7 +65,7 @@ class Round(NamedTuple):
 
 
 class CaseVerdict(NamedTuple):
-    """Hold the verdict of one case for one subject, over all its rounds."""
+    """The verdict of one case for one subject, over all its rounds."""
 
     verdict: Verdict | None  # None: rounds that could still decide it have no record
     score: float | None = None  # what the gate makes of the rounds

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.verify import changed_suites
-from bakeoff.doors.components.suites import FoundSuites, find_suites
+from bakeoff.doors.components.suites import find_suites
 
 from ..doors.components.small_suites import ADDER, write_suites
 from ..warm_bakeoff import PROGRAM, Bakeoff
@@ -53,43 +52,13 @@ def test_an_edited_suite_is_verified_again_until_ctrl_c(tmp_path: Path) -> None:
         terminal.sees("Waiting for changes; Ctrl-C ends.")
         (tmp_path / "tests" / "adder" / "reference.py").write_text("def add(a, b):\n    return a - b\n")
         terminal.sees("0 of 1 suite is fit for use")
+        terminal.sees("Waiting for changes; Ctrl-C ends.")
+        (tmp_path / "tests" / "adder" / "suite.toml").write_text("runner =")
+        terminal.sees("suite 'adder' is left out")
+        terminal.sees("Waiting for changes; Ctrl-C ends.")
+        (tmp_path / "tests" / "adder" / "suite.toml").write_text(ADDER["suite.toml"])
         (tmp_path / "tests" / "adder" / "reference.py").write_text(ADDER["reference.py"])
         terminal.sees("1 of 1 suite is fit for use")
         terminal.answer("Waiting for changes; Ctrl-C ends.", CTRL_C)
         assert terminal.ends() == 0
         assert "Traceback" not in terminal.text
-
-
-def test_watching_finds_what_changed_and_tells_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("a", "b"):
-        folder = tmp_path / name
-        folder.mkdir()
-        for file in ("prompt.md", "Reference.ts", "test.ts"):
-            (folder / file).write_text("")
-    changes = changed_suites(lambda: find_suites(tmp_path), find_suites(tmp_path).suites)
-    (tmp_path / "b" / "test.ts").write_text("new")
-    (found,) = next(changes)
-    assert (found.name, found.test_content) == ("b", "new")
-    (tmp_path / "a" / "prompt.md").write_text("new")
-    (tmp_path / "c").mkdir()
-    (tmp_path / "c" / "suite.toml").write_text("runner =")
-    (found,) = next(changes)
-    assert (found.name, found.prompt) == ("a", "new")
-    assert "suite 'c' is left out" in capsys.readouterr().err
-
-
-def test_watching_goes_on_where_the_only_suite_cannot_be_read(tmp_path: Path) -> None:
-    folder = tmp_path / "a"
-    folder.mkdir()
-    for file in ("prompt.md", "Reference.ts", "test.ts"):
-        (folder / file).write_text("")
-    (folder / "suite.toml").write_text("runner =")
-
-    def find() -> FoundSuites:
-        try:
-            return find_suites(tmp_path)
-        finally:
-            (folder / "suite.toml").unlink(missing_ok=True)  # the second look finds no mistake
-
-    (found,) = next(changed_suites(find, []))
-    assert found.name == "a"

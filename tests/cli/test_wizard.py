@@ -117,11 +117,8 @@ EVERY_QUESTION = (
 )
 
 
-@pytest.mark.parametrize("columns", [60, 120])
-def test_the_questions_lead_to_the_request_and_to_the_command_line_for_it(
-    ask: Open, tmp_path: Path, columns: int
-) -> None:
-    terminal = ask(columns=columns)
+def test_the_questions_lead_to_the_request_and_are_offered_the_next_time(ask: Open, tmp_path: Path) -> None:
+    terminal = ask(columns=60)
     for question, *keys in EVERY_QUESTION:
         terminal.answer(question, *keys)
     assert terminal.ends() == 0
@@ -140,12 +137,21 @@ def test_the_questions_lead_to_the_request_and_to_the_command_line_for_it(
     prices = [line.split() for line in terminal.text.splitlines() if "genai-prices" in line]
     assert prices[0][:3] == ["openai:gpt-5", "$1.25", "$10.00"], "each price says who says so"
     assert "oracle  " not in terminal.text.partition("USD per MTok")[2].partition("? Compute")[0], "it costs nothing"
+    (tmp_path / "work" / "answers.out").unlink()
+    again = ask()
+    for question, *_ in EVERY_QUESTION:
+        if question != "? Names":  # the name that was typed is in the list now
+            again.answer(question, ENTER)
+    assert again.ends() == 0
+    jobs, offered = answers_in(tmp_path)
+    assert (jobs, set(offered.models), offered.mcp) == (3, set(request.models), request.mcp)
+    assert "openai:gpt-5  no key: OPENAI_API_KEY is not set" in again.text
+    assert offered.test_tool is False
 
 
 def test_ctrl_c_leaves_at_every_question_and_so_does_ctrl_d(ask: Open, tmp_path: Path) -> None:
-    ways = [(number, CTRL_C) for number in range(len(EVERY_QUESTION))]
-    ways += [(number, CTRL_D) for number in range(4)]  # by then, each kind of question was met
-    ways += [(0, ESC)]  # there is no question before the first
+    # The first four are of every kind. There is no question before the first.
+    ways = [*((number, key) for number in range(4) for key in (CTRL_C, CTRL_D)), (0, ESC)]
     terminal = ask(str(len(ways)))
     for left, (number, key) in enumerate(ways):
         for question, *keys in EVERY_QUESTION[:number]:
@@ -180,24 +186,6 @@ def test_esc_goes_back_one_question_and_keeps_what_was_answered(ask: Open, tmp_p
     assert request.models == ("oracle", "local:smollm2", "openai:gpt-5")
     assert request.mcp == ("none", "http + stdio:other")
     assert request.test_tool
-
-
-def test_answers_are_offered_the_next_time(ask: Open, tmp_path: Path) -> None:
-    terminal = ask()
-    for question, *keys in EVERY_QUESTION:
-        terminal.answer(question, *keys)
-    assert terminal.ends() == 0
-    first = answers_in(tmp_path)
-    (tmp_path / "work" / "answers.out").unlink()
-    again = ask()
-    for question, *_ in EVERY_QUESTION:
-        if question != "? Names":  # the name that was typed is in the list now
-            again.answer(question, ENTER)
-    assert again.ends() == 0
-    jobs, request = answers_in(tmp_path)
-    assert (jobs, set(request.models), request.mcp) == (first[0], set(first[1].models), first[1].mcp)
-    assert "openai:gpt-5  no key: OPENAI_API_KEY is not set" in again.text
-    assert request.test_tool is False
 
 
 def test_one_who_says_no_at_the_end_is_offered_the_same_answers_again(ask: Open, tmp_path: Path) -> None:

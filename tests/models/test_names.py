@@ -282,6 +282,7 @@ async def test_subjects_may_give_one_provider_different_options(their_providers:
     assert said == {"m1": "{'depth': 1}", "m2": "{'depth': 2}"}
 
 
+@pytest.mark.full
 async def test_an_installed_package_may_bring_a_provider(nobody: None, tmp_path: Path) -> None:
     import asyncio
 

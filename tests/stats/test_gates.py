@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.report.gates import ComparisonRule, GateDecision, GateEvidence, GateState, decide_gate
+from bakeoff.report.gates import GateDecision, GateEvidence, GateRule, GateState, decide_gate
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare, holm
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all, refusal_of
@@ -136,7 +136,7 @@ def test_one_undefined_comparison_does_not_disturb_the_others() -> None:
 
 
 def decide(comparison: Comparison, ruling: GateJudgement, **rule: Any) -> GateDecision:
-    return decide_gate(GateEvidence(comparisons=((comparison, ruling),), rule=ComparisonRule(**rule)))
+    return decide_gate(GateEvidence(comparisons=((comparison, ruling),), rule=GateRule(**rule)))
 
 
 def test_a_gate_fails_for_a_regression_before_it_refuses() -> None:

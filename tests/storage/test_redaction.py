@@ -249,7 +249,7 @@ nasty = st.text(st.sampled_from('nuab"\\/ \n\té𝄞%+=&0'), min_size=8, max_siz
 around = st.text(st.sampled_from('nu\\"\n a'), max_size=3)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(
     nasty, around, around, st.sampled_from(["plain", "JSON", "JSON in ASCII", "URL", "base64", "hex"]), st.booleans()
 )

@@ -1,6 +1,7 @@
 """A program of the user as a subject: it gets the prompt, and what it prints is the answer."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -119,6 +120,12 @@ def _is_ours(process: int) -> bool:
     except ProcessLookupError:
         return False
     return b"sleep" in Path(f"/proc/{process}/cmdline").read_bytes()
+
+
+def test_a_command_loads_nothing_of_mcp() -> None:
+    code = "import sys, bakeoff.doors.eval.config, bakeoff.subjects.command; print('mcp' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_an_edited_script_is_another_subject(here: Path):

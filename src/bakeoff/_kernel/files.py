@@ -13,6 +13,7 @@ import shutil
 import stat
 import tempfile
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO, NoReturn
@@ -80,6 +81,24 @@ def read_file(path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False) ->
     return content
 
 
+@contextlib.contextmanager
+def os_errors_explained(
+    what: object, verb: str, *, hint: str = "", kind: type[Exception] = RunFolderError
+) -> Iterator[None]:
+    """Raise an error with one sentence in place of an OSError inside the block.
+
+    Args:
+        what: The file, for example.
+        verb: What could not be done, such as `read` in `plan.json cannot be read: Permission denied`.
+        hint: The way out, which follows after a semicolon.
+        kind: The class of the error.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{what} cannot be {verb}: {error.strerror}{hint and f'; {hint}'}") from error
+
+
 def with_home(path: str | Path) -> Path:
     """Return a path with `~` replaced by the home of its user; `~` of a user who does not exist stays as it is."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - `Path.expanduser` raises RuntimeError then
@@ -91,7 +110,7 @@ def in_megabytes(size: int) -> str:
 
 
 def is_stream(path: Path) -> bool:
-    """Tell whether a path is a device or pipe such as /dev/null, into which one writes and which nobody replaces."""
+    """Return True if a path is a device or pipe such as /dev/null, into which one writes and which nobody replaces."""
     try:
         mode = path.stat().st_mode
     except OSError:

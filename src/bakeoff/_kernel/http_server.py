@@ -42,7 +42,7 @@ _STEPS = ("head", "idle", "body", "taking")  # of those that wait, the first mak
 
 
 class _RequestStep(NamedTuple):
-    """What a connection waits for from its client, and how long. `mark` changes when the client has moved on."""
+    """One wait for the client of a connection, and its limit. `mark` changes when the client has moved on."""
 
     name: str
     mark: int

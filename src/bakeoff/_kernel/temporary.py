@@ -62,7 +62,7 @@ def sweep_folders(parent: Path, prefix: str) -> None:
 
 
 def is_left_behind(root: Path) -> bool:
-    """Tell whether a folder is ours, not new, and has a lock that nobody holds. Raise OSError if it has no lock."""
+    """Return True if a folder is ours, not new, and has a lock that nobody holds. Raise OSError if it has no lock."""
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or time.time() - found.st_mtime < FRESH_SECONDS:
         return False
@@ -140,7 +140,7 @@ class Removals:
 
 
 REMOVALS: ContextVar[Removals | None] = ContextVar("REMOVALS", default=None)
-"""Where `open_place` leaves its folders; None removes them before it returns."""
+"""The removals to which `open_place` leaves its folders; with None, it removes them itself before it returns."""
 
 
 @asynccontextmanager

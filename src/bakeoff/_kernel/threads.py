@@ -147,6 +147,7 @@ class _IdleThreads:
                 thread.join(_GRACE_SECONDS)
 
     def run(self, body: _Body, name: str) -> None:
+        """Run a function in an idle thread, or in a new one."""
         with self._lock:
             thread = self._waiting.pop() if self._waiting else _Thread(self)
         thread.name = name

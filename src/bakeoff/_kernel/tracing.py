@@ -43,6 +43,7 @@ class CollectedSpans:
         self.ids: list[int] = []
 
     def add(self, span: Any) -> None:
+        """Keep a finished span, up to a limit; count all of them."""
         self.count += 1
         if len(self.spans) < _MOST:
             self.spans.append(_as_data(span))
@@ -83,7 +84,7 @@ class SpanCollection:
 
 
 def can_collect() -> bool:
-    """Tell whether OpenTelemetry's SDK is installed."""
+    """Return True if OpenTelemetry's SDK is installed."""
     return importlib.util.find_spec("opentelemetry") is not None and (
         importlib.util.find_spec("opentelemetry.sdk") is not None
     )
@@ -110,7 +111,7 @@ def _own_provider() -> Any:
 
 
 def exports_nothing(provider: object) -> bool:
-    """Tell whether a provider is the one that is set here where the application has none."""
+    """Return True if a provider is the one that is set here where the application has none."""
     return _own_provider.cache_info().currsize > 0 and provider is _own_provider()
 
 
@@ -177,9 +178,10 @@ _NOWHERE = nullcontext(TraceSpan())
 
 
 class Tracing:
-    """Makes nested spans. This implementation makes none."""
+    """Make nested spans. This implementation makes none."""
 
     def span(self, name: str, attributes: Attributes, kind: Kind = "INTERNAL") -> AbstractContextManager[TraceSpan]:  # noqa: ARG002
+        """Return a context manager that opens a span and yields it."""
         return _NOWHERE
 
 
@@ -244,6 +246,7 @@ class OpenTelemetry:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Tracing]:
+        """Yield the tracing of a run. At the end, send what is left of its spans."""
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
 

@@ -66,6 +66,7 @@ class _Composer:
         self._anchors: dict[str, Node] = {}
 
     def compose(self, text: str, loader: Any) -> Node | None:
+        """Return the tree of a text, None if it has no value."""
         events: Iterator[Any] = yaml.parse(text, Loader=loader)
         for event in events:
             if isinstance(event, yaml.CollectionEndEvent):
@@ -300,6 +301,7 @@ class _Builder:
         self._made = 0
 
     def value(self, node: Node, key: Key) -> JsonValue:
+        """Return the value of a node and of all nodes in it. Raise ConfigError beyond the limits."""
         self._made += 1
         self.lines.setdefault(key, node.line)
         if len(key) > _DEEPEST:
@@ -332,6 +334,7 @@ class _Builder:
         return self._plain(node.text, node.line, key) if node.plain else node.text
 
     def _plain(self, text: str, line: int, key: Key) -> JsonValue:
+        """Return the value of a scalar without quotes, by the rules of YAML 1.2."""
         if word := _WORDS.fullmatch(text):
             return None if word["null"] is not None else word["true"] is not None
         if len(text) > _MAX_DIGITS:

@@ -1,4 +1,4 @@
-"""Carry out `bakeoff agents`: run coding agents on exercises, verify exercises, list agents, build their image."""
+"""Implement `bakeoff agents`: run coding agents on exercises, verify exercises, list agents, build their image."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ ContainerEngine: TypeAlias = Literal["docker", "podman"]
 
 
 class ExerciseFlags(Flags):
-    """Which exercises, and how they are tested. The fields are those of `ExercisesRequest`."""
+    """Choose exercises, and how they are tested. The fields are those of `ExercisesRequest`."""
 
     exercises: Path | None = flag(
         None, "The checkout of a track, or one exercise. Default: the bundled exercises.", metavar="DIR"
@@ -81,7 +81,7 @@ class ExerciseFlags(Flags):
 
 
 class AgentFlags(ExerciseFlags):
-    """Which agents, and how they are asked."""
+    """Choose agents, and how they are asked."""
 
     agents: list[str] | None = flag(None, "An agent, such as claude, oracle, nop or cheat.", "--agent")
     models: list[str] | None = flag(None, "A model for every agent. Default: the agent's own.", "--model")

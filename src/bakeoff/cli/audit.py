@@ -1,4 +1,4 @@
-"""Carry out `bakeoff audit`: certificates for suites and exercises, without any model."""
+"""Implement `bakeoff audit`: certificates for suites and exercises, without any model."""
 
 import asyncio
 from collections import Counter
@@ -44,7 +44,7 @@ _ALL = ("999999999",)  # a number of exercises: without one, a published track g
 
 
 class AuditFlags(Flags):
-    """How thorough `bakeoff audit` is. The fields are those of `AuditSettings`."""
+    """Set how thorough the audit is. The fields are those of `AuditSettings`."""
 
     only: list[str] | None = flag(None, "Audit only this suite or exercise.", "--case")
     rounds: int = flag(5, "How often to grade the reference and the starting files.", min=1)

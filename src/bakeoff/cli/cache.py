@@ -1,4 +1,4 @@
-"""Carry out `bakeoff cache`: show and clear what can be downloaded or built again."""
+"""Implement `bakeoff cache`: show and clear what can be downloaded or built again."""
 
 import sys
 from typing import Annotated

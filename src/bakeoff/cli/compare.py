@@ -1,4 +1,4 @@
-"""Carry out `bakeoff compare`, `bakeoff selfcheck` and `bakeoff leaderboard`."""
+"""Implement `bakeoff compare`, `power`, `selfcheck` and `leaderboard`."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Carry out `bakeoff demo`: a slice of every door with the embedded model, `oracle` and `nop`, then one page over all.
+"""Implement `bakeoff demo`: a slice of every door with the embedded model, `oracle` and `nop`, then one page over all.
 
 Each part is a command that people could type themselves. It is printed, and runs in a process of its own.
 """

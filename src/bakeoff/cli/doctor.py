@@ -1,4 +1,4 @@
-"""Carry out `bakeoff doctor`: check what this machine has and lacks, and say how to get it."""
+"""Implement `bakeoff doctor`: check what this machine has and lacks, and say how to get it."""
 
 import asyncio
 import importlib.util

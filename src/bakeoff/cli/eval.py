@@ -1,4 +1,4 @@
-"""Carry out `bakeoff eval`: prompts × subjects × scorers, from one file."""
+"""Implement `bakeoff eval`: prompts × subjects × scorers, from one file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +22,7 @@ app = group_of()
 
 
 class EvalFlags(Flags):
-    """Which part of a configuration of prompts. The fields are those of `EvalRequest`."""
+    """Choose a part of a configuration of prompts. The fields are those of `EvalRequest`."""
 
     path: Annotated[
         Path | None,
@@ -38,7 +38,7 @@ class EvalFlags(Flags):
 
 
 class EvalRunFlags(PlanFlags):
-    """How a configuration of prompts is run. Without them, the `limits` of the file count."""
+    """Set how a configuration of prompts is run. Where a limit is not given, `limits` of the file applies."""
 
     jobs: Jobs = None
     keep_workspaces: bool = flag(False, "Keep the folder of each trial.")

@@ -1,4 +1,4 @@
-"""Write runs in the formats of other tools, and make runs of their logs."""
+"""Implement `bakeoff export` and `bakeoff import`: runs in the formats of other tools."""
 
 from pathlib import Path
 from typing import Annotated, get_args

@@ -122,7 +122,7 @@ class PlanFlags(Flags):
 
 
 class SelectionFlags(Flags):
-    """Which trials of a plan are run: those that decide a comparison, or one shard."""
+    """Choose the trials of a plan: those that decide a comparison, or one shard."""
 
     until_decided: bool = flag(False, "Compare subjects in pairs after every case; run no trial that decides nothing.")
     margin: float | None = flag(
@@ -245,6 +245,6 @@ class EndingFlags(OutputFlags):
 
 
 class ReportFlags(PrintFlags):
-    """How a report is shown."""
+    """Choose how a report is shown."""
 
     html: Path | None = HTML

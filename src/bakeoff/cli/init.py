@@ -1,4 +1,4 @@
-"""Carry out `bakeoff init`: write a small start that runs as it is."""
+"""Implement `bakeoff init` and `bakeoff suite new`: write a small start that runs as it is."""
 
 import shlex
 import shutil

@@ -1,4 +1,4 @@
-"""Carry out `bakeoff label` and `bakeoff judge audit`: labels of people, and judges held against them."""
+"""Implement `bakeoff label` and `bakeoff judge audit`: label answers, and compare judges with the labels."""
 
 import asyncio
 import getpass

@@ -1,4 +1,4 @@
-"""Carry out `bakeoff models`: list models, show prices, download a local model."""
+"""Implement `bakeoff models`: list models, show prices, download and serve a local model."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Carry out `bakeoff report`, `index`, `build` and `view`: pages of run folders and result files."""
+"""Implement `bakeoff report`, `index`, `build` and `view`: pages of run folders and result files."""
 
 import os
 import sys

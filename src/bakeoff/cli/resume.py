@@ -1,4 +1,4 @@
-"""Carry out `bakeoff resume` and `bakeoff rescore`: continue a run, or score its attempts again."""
+"""Implement `bakeoff resume` and `bakeoff rescore`: continue a run, or score its attempts again."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,7 @@
-"""Carry out `bakeoff run` and `bakeoff verify`: component suites, from flags or from questions."""
+"""Implement `bakeoff run`, `verify` and `pictures`, for component suites."""
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -51,7 +50,7 @@ app = group_of()
 
 
 class SuiteFlags(Flags):
-    """Which suites. The fields are those of `ComponentsRequest`."""
+    """Choose suites. The fields are those of `ComponentsRequest`."""
 
     suites: Path | None = flag(
         None, "The folder of suites. Default: `tests` if it has suites, else the bundled.", metavar="DIR"
@@ -60,7 +59,7 @@ class SuiteFlags(Flags):
 
 
 class ComponentsFlags(SuiteFlags):
-    """Which suites and models, and how the models are asked."""
+    """Choose suites and models, and how the models are asked."""
 
     models: list[str] | None = flag(None, "A model, such as local:smollm2, oracle or nop.", "--model")
     mcp: list[str] | None = flag(
@@ -184,18 +183,24 @@ def verify(
     Example: bakeoff verify --suites tests --watch
     """
     request = ComponentsRequest(**wanted.values())
-    found = find_suites(request.suites, request.only)
-    warn(found.warnings)
-    suites = found.suites
-    code = _verified(suites, flags, as_json=as_json) or int(bool(found.left_out))
-    if not watch:
-        return code
-    from bakeoff.cli.verify import changed_suites
+    folder = find_suites(request.suites, request.only).folder  # a wrong name is an error at once
+    checked: Sequence[ComponentSuite] = ()
+    code = PASSED
 
-    with suppress(KeyboardInterrupt):
-        for changed in changed_suites(lambda: find_suites(request.suites, request.only), suites):
-            code = _verified(changed, flags, as_json=as_json)
-    return code
+    def check_changed(_: object = None) -> int:
+        nonlocal checked, code
+        found = find_suites(request.suites, request.only)
+        warn(found.warnings)
+        changed = [suite for suite in found.suites if suite not in checked]
+        checked = found.suites
+        code = _verified(changed, flags, as_json=as_json) if changed else code
+        return code or int(bool(found.left_out))
+
+    if not watch:
+        return check_changed()
+    from bakeoff.engine.watch import WatchLoop, source_files
+
+    return WatchLoop(lambda: set(source_files(folder, "")), check_changed, say).run()
 
 
 def _verified(suites: Sequence[ComponentSuite], flags: VerifyFlags, *, as_json: bool) -> int:

@@ -25,6 +25,7 @@ from bakeoff.cli.flags import (
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
 from bakeoff.doors import Door, DoorResults, FinishedRun, door_of, parts_of
 from bakeoff.engine.registry import ResolvedPlan
+from bakeoff.engine.reuse import CARRIED_OVER
 from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.trust import what_runs
@@ -48,8 +49,6 @@ from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_fol
 from bakeoff.storage.store_copy import store_of
 
 PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
-REUSED = "carried_over"
-"""The key of the run that an answer is from, in the metadata of its transcript."""
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 _STATES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
 
@@ -246,7 +245,7 @@ async def watch(
                 progress.before = control.finished_before
                 progress.add(record)
                 scored = True
-                if record.transcript is None or REUSED not in record.transcript.metadata:
+                if record.transcript is None or CARRIED_OVER not in record.transcript.metadata:
                     ran.add(record.subject)
                 if (line := line_of(record)) is not None:
                     console.print(control.redact(line), markup=False, highlight=False)

@@ -1,4 +1,4 @@
-"""Carry out `bakeoff runs`: list, show, check and delete runs."""
+"""Implement `bakeoff runs`: list, show, check, sign, upload and delete runs."""
 
 import heapq
 import sys

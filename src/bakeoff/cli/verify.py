@@ -1,48 +1,16 @@
-"""Print the checks of `bakeoff verify` and `bakeoff agents verify`."""
+"""Print the checks of `bakeoff verify` and `bakeoff agents verify`, and honour `--require-audit`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.text import Text
 
 from bakeoff._kernel.text import part_of, visible
-from bakeoff._kernel.watch import WAITING, FileWatch
-from bakeoff.cli.console import add_row, out, print_json, say, table, warn
-from bakeoff.doors.components.suites import ComponentSuite, FoundSuites
+from bakeoff.cli.console import add_row, out, print_json, table, warn
 from bakeoff.errors import UsageError
 from bakeoff.grading.audit import VerificationCheck, read_audit, unaudited
 from bakeoff.plan import Case
-
-
-def changed_suites(
-    find: Callable[[], FoundSuites], checked: Sequence[ComponentSuite]
-) -> Iterator[Sequence[ComponentSuite]]:
-    """Yield the suites that have changed since they were checked, whenever there are some. Never ends.
-
-    Args:
-        find: Reads the suites.
-        checked: The suites as they were checked before.
-    """
-    told = ""  # what cannot be read, so that it is said once
-
-    def look() -> dict[str, ComponentSuite]:
-        nonlocal told
-        try:
-            found = find()
-            suites, wrong = found.suites, "\n".join(found.warnings)
-        except UsageError as error:  # half of a file, or a mistake in one
-            suites, wrong = (), str(error)
-        if wrong and wrong != told:
-            say(wrong)
-        told = wrong
-        return {suite.name: suite for suite in suites}
-
-    watch = FileWatch(look, {suite.name: suite for suite in checked})
-    while True:
-        say(WAITING)
-        changed = watch.wait()
-        yield [watch.known[name] for name in changed]
 
 
 def print_checks(

@@ -1,4 +1,8 @@
-"""Notice code that blocks the event loop that all cases share, and give the lost time back to the other cases."""
+"""Run code of the user's beside other trials, so that none of it holds up the event loop that all share.
+
+`call_apart` runs a function in a task and a context of its own, and gives it up if it ignores its cancellation.
+`StallWatch` notices code that blocks the loop, and gives the lost time back to the other trials.
+"""
 
 import asyncio
 import contextvars

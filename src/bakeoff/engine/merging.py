@@ -59,7 +59,7 @@ class ShardRun:
 
     @property
     def made_here(self) -> bool:
-        """Tell whether this user started it."""
+        """Return True if this user started it."""
         return why_unknown(self.folder.path, self.folder.read_plan_bytes()) is None
 
 

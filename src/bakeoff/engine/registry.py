@@ -76,7 +76,7 @@ class ResolvedPlan:
         return self.scorers if case.scorers is None else self.of_cases[case.id]
 
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
-        """Return whether some trial, of these subjects if they are given, may need a workspace."""
+        """Return True if some trial, of these subjects if they are given, may need a workspace."""
         if any(case.files or case.hidden or case.reference or case.collect for case in self.plan.cases):
             return True
         named = {**self.subjects, **self.bound}

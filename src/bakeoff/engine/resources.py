@@ -12,7 +12,6 @@ from bakeoff.errors import InfraError
 from bakeoff.options import RunOptions
 from bakeoff.plan import HIDDEN, Plan
 from bakeoff.protocols import Resource, Sandbox
-from bakeoff.sandbox import choose_sandbox
 
 _CLOSING_SECONDS = 5.0
 
@@ -95,6 +94,7 @@ class SharedResources:
 
     @property
     def used(self) -> bool:
+        """Return True if a resource was asked for."""
         return self._opener is not None
 
     @classmethod
@@ -134,6 +134,8 @@ def sandbox_of(options: RunOptions, plan: Plan | None = None) -> Callable[[], Sa
         options: name the sandbox, and the folders of results, which commands must not see.
         plan: names further folders to hide.
     """
+    from bakeoff.sandbox import choose_sandbox  # not on every platform, and most evals of pytest run no command
+
     named = plan.settings.get(HIDDEN) if plan else None
     more = [Path(path) for path in named if isinstance(path, str)] if isinstance(named, list) else []
     hidden = tuple(path.resolve() for path in (options.results, options.folder, *more) if path)

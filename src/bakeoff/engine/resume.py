@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from bakeoff.engine.reuse import find_trial
 from bakeoff.engine.trial import Job
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
@@ -17,7 +18,7 @@ from bakeoff.verdict import Round
 
 @dataclass(slots=True)
 class RunProgress:
-    """What earlier processes of a run have done."""
+    """The finished trials and the spending of earlier processes of a run."""
 
     finished: bytearray  # 1 for each trial that is finished, by its index
     attempted: dict[int, int] = field(default_factory=dict)  # trial -> place of its record, where only scoring is left
@@ -57,8 +58,7 @@ def read_progress(folder: RunFolder, plan: Plan, options: RunOptions) -> RunProg
         elif isinstance(entry, Damage):
             raise RunFolderError(f"run {folder.name} cannot be resumed: line {entry.line}: {entry.reason}")
         elif isinstance(entry, Record):
-            trial = plan.find(entry.case, entry.subject, entry.round)
-            if trial is None or trial.attempt_key != entry.attempt_key:
+            if (trial := find_trial(plan, entry)) is None:
                 continue
             scored = entry.score_key == trial.score_key and not options.rescore_all
             finished = entry.verdict.counts and (scored or not entry.attempted)

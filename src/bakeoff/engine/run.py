@@ -132,11 +132,13 @@ class _Work:
     _cancelled: bool = False
 
     def start(self, jobs: Iterator[Job]) -> asyncio.Task[None]:
+        """Start the task that runs all jobs."""
         self._task = asyncio.create_task(self._run(jobs))
         return self._task
 
     @property
     def reason_to_end(self) -> str:
+        """Return why no more trials were started, for the last line of the journal."""
         if self._decided:
             return "decided"
         if self._pool is not None and self._pool.limit_reached:

@@ -4,6 +4,8 @@ Draining lets trials in flight finish, stopping cancels them. Both leave a run t
 """
 
 import asyncio
+import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.clock import Delay
+from bakeoff.errors import InfraError
 from bakeoff.options import RunOptions
 from bakeoff.record import NO_USAGE, Usage
 
@@ -51,6 +54,40 @@ class Budget:
         if options.max_cost is not None and (more.cost is None or (spent.cost or 0.0) + more.cost > options.max_cost):
             return False
         return options.max_total_tokens is None or spent.tokens + more.tokens <= options.max_total_tokens
+
+
+class SharedBudget(Budget):
+    """A budget that threads share, and processes too if they are given one file.
+
+    Each process appends its spending to the file, and reads there what the others have spent. The file is opened once,
+    so that nothing is lost if someone deletes it from the folder of temporary files. Raise InfraError if it cannot be
+    opened.
+    """
+
+    def __init__(self, options: RunOptions, ledger: Path | None = None) -> None:
+        super().__init__(options)
+        self._lock = threading.Lock()
+        try:  # closed with the process: a worker has only one session
+            self._ledger = None if ledger is None else os.open(ledger, os.O_RDWR | os.O_APPEND)
+        except OSError as error:
+            raise InfraError(f"workers of xdist count their spending in {ledger}: {error.strerror}") from error
+        self._read_to = 0
+
+    def add(self, usage: Usage) -> None:
+        if self._ledger is not None:
+            os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
+            return
+        with self._lock:
+            super().add(usage)
+
+    def exceeded(self) -> str | None:
+        if self._ledger is not None:
+            with self._lock:
+                while whole := os.pread(self._ledger, 1 << 16, self._read_to).rpartition(b"\n")[0]:
+                    for line in whole.splitlines():
+                        super().add(Usage.model_validate_json(line))
+                    self._read_to += len(whole) + 1
+        return super().exceeded()
 
 
 _SHORT_SECONDS = 2.0

@@ -385,7 +385,7 @@ def _named_apart(score: Score, others: Sequence[Score]) -> Score:
 
 
 def _is_number(scored: Any) -> bool:
-    """Tell whether a value is a real number: also a `Decimal`, a `Fraction` or a scalar of numpy."""
+    """Return True if a value is a real number: also a `Decimal`, a `Fraction` or a scalar of numpy."""
     if isinstance(scored, bool | int | float):
         return True
     if isinstance(scored, numbers.Number):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
-from bakeoff.grading.syntax import SyntaxEdit, dialect_of, parse, text_of, to_bytes, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, both_ways, dialect_of, parse, text_of, to_bytes, with_edits
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -22,38 +22,13 @@ if TYPE_CHECKING:
 _SHOWN = 60  # characters of changed code
 _PARSED_AS = "region.ts"
 
-_BOUNDARIES = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
-_OPPOSITES = {
-    "==": "!=",
-    "!=": "==",
-    "===": "!==",
-    "!==": "===",
-    "in": "not in",
-    "not in": "in",
-    "is": "is not",
-    "is not": "is",
-}
-_BOOLEAN = {"and": "or", "or": "and", "&&": "||", "||": "&&", "??": "&&"}
+_BOUNDARIES = both_ways({"<": "<=", ">": ">="})
+_OPPOSITES = both_ways({"==": "!=", "===": "!==", "in": "not in", "is": "is not"})
+_BOOLEAN = {**both_ways({"and": "or", "&&": "||"}), "??": "&&"}
 _ARITHMETIC = {
-    "+": "-",
-    "-": "+",
-    "*": "/",
-    "/": "*",
-    "//": "*",
-    "%": "*",
-    "**": "*",
-    "|": "&",
-    "&": "|",
-    "+=": "-=",
-    "-=": "+=",
-    "*=": "/=",
-    "/=": "*=",
-    "//=": "*=",
-    "%=": "*=",
-    "|=": "&=",
-    "&=": "|=",
-    "++": "--",
-    "--": "++",
+    **both_ways({"+": "-", "*": "/", "|": "&", "+=": "-=", "*=": "/=", "|=": "&=", "++": "--"}),
+    **dict.fromkeys(("//", "%", "**"), "*"),
+    **dict.fromkeys(("//=", "%="), "*="),
 }
 _OPERATIONS = frozenset(
     {

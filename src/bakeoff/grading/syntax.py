@@ -63,6 +63,11 @@ _JAVASCRIPT = Dialect(
 _TEST_CALLS = frozenset({"it", "test", "fit", "xit", "xtest"})
 
 
+def both_ways(pairs: Mapping[str, str]) -> dict[str, str]:
+    """Return words and their counterparts, each of which leads to the other."""
+    return {**pairs, **{there: here for here, there in pairs.items()}}
+
+
 def nodes_of_tests(path: str, text: str) -> list["Node"]:
     """Return the syntax of each test of a file, decorators included, in the order in which they are written."""
     dialect = dialect_of(path)

@@ -15,6 +15,7 @@ from bakeoff.grading.syntax import (
     Dialect,
     Kind,
     SyntaxEdit,
+    both_ways,
     called_base,
     called_name,
     dialect_of,
@@ -55,44 +56,34 @@ _EXACT = re.compile(
     r"|HaveAccessibleName|HaveBeenCalledTimes|HaveBeenLastCalledWith|HaveBeenNthCalledWith|HaveReturnedWith)$"
 )
 
-_OPPOSITES = {
-    "==": "!=",
-    "!=": "==",
-    "<": ">=",
-    ">=": "<",
-    ">": "<=",
-    "<=": ">",
-    "in": "not in",
-    "not in": "in",
-    "is": "is not",
-    "is not": "is",
-}
+_OPPOSITES = both_ways({"==": "!=", "<": ">=", ">": "<=", "in": "not in", "is": "is not"})
 _OPPOSITE_METHODS = {
-    "assertEqual": "assertNotEqual",
-    "assertTrue": "assertFalse",
-    "assertIn": "assertNotIn",
-    "assertIs": "assertIsNot",
-    "assertIsNone": "assertIsNotNone",
-    "assertIsInstance": "assertNotIsInstance",
-    "assertRegex": "assertNotRegex",
-    "assertAlmostEqual": "assertNotAlmostEqual",
-    "assertGreater": "assertLessEqual",
-    "assertLess": "assertGreaterEqual",
-    "assertListEqual": "assertNotEqual",
-    "assertDictEqual": "assertNotEqual",
-    "assertCountEqual": "assertNotEqual",
+    **both_ways(
+        {
+            "assertEqual": "assertNotEqual",
+            "assertTrue": "assertFalse",
+            "assertIn": "assertNotIn",
+            "assertIs": "assertIsNot",
+            "assertIsNone": "assertIsNotNone",
+            "assertIsInstance": "assertNotIsInstance",
+            "assertRegex": "assertNotRegex",
+            "assertAlmostEqual": "assertNotAlmostEqual",
+            "assertGreater": "assertLessEqual",
+            "assertLess": "assertGreaterEqual",
+        }
+    ),
+    **dict.fromkeys(("assertListEqual", "assertDictEqual", "assertCountEqual"), "assertNotEqual"),
 }
-_OPPOSITE_METHODS |= {there: here for here, there in _OPPOSITE_METHODS.items() if there != "assertNotEqual"}
-_OPPOSITE_METHODS["assertNotEqual"] = "assertEqual"
-_OPPOSITE_MATCHERS = {
-    "toBeTruthy": "toBeFalsy",
-    "toBeDefined": "toBeUndefined",
-    "toBeDisabled": "toBeEnabled",
-    "toBeValid": "toBeInvalid",
-    "toBeGreaterThan": "toBeLessThanOrEqual",
-    "toBeLessThan": "toBeGreaterThanOrEqual",
-}
-_OPPOSITE_MATCHERS |= {there: here for here, there in _OPPOSITE_MATCHERS.items()}
+_OPPOSITE_MATCHERS = both_ways(
+    {
+        "toBeTruthy": "toBeFalsy",
+        "toBeDefined": "toBeUndefined",
+        "toBeDisabled": "toBeEnabled",
+        "toBeValid": "toBeInvalid",
+        "toBeGreaterThan": "toBeLessThanOrEqual",
+        "toBeLessThan": "toBeGreaterThanOrEqual",
+    }
+)
 _EXCEPTIONS = ("TypeError", "KeyError", "ValueError")
 _UNUSUAL = "ZeroDivisionError"  # hardly an exception of a solution derives from it
 

@@ -6,9 +6,21 @@ async with hub.open() as opened:
     result = await opened.call("time", "get_current_time", {"timezone": "UTC"})
 """
 
-from bakeoff.mcp.hub import McpHub, OpenHub, RunningHub
-from bakeoff.mcp.servers import HubLimits, ServerSpec, parse_mcp_option
-from bakeoff.mcp.tools import ServerTool, ToolCallResult
+from typing import TYPE_CHECKING
+
+from bakeoff._kernel.imports import lazy_imports
+
+if TYPE_CHECKING:
+    from bakeoff.mcp.hub import McpHub, OpenHub, RunningHub
+    from bakeoff.mcp.servers import HubLimits, ServerSpec, parse_mcp_option
+    from bakeoff.mcp.tools import ServerTool, ToolCallResult
+
+# Loaded when they are used: the SDK takes long to import, and a configuration only describes servers.
+_HOMES = {
+    "bakeoff.mcp.hub": ("McpHub", "OpenHub", "RunningHub"),
+    "bakeoff.mcp.servers": ("HubLimits", "ServerSpec", "parse_mcp_option"),
+    "bakeoff.mcp.tools": ("ServerTool", "ToolCallResult"),
+}
 
 __all__ = [
     "HubLimits",
@@ -20,3 +32,5 @@ __all__ = [
     "ToolCallResult",
     "parse_mcp_option",
 ]
+
+__getattr__, __dir__ = lazy_imports(__name__, {name: module for module, names in _HOMES.items() for name in names})

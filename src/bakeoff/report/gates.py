@@ -59,7 +59,7 @@ class GateDecision(NamedTuple):
         return self.state.exit_code
 
 
-class ComparisonRule(NamedTuple):
+class GateRule(NamedTuple):
     """What the user asked of comparisons.
 
     With a margin, `gate="regression"` counts a comparison as decided if it rules out a larger loss, whatever the gain.
@@ -115,7 +115,7 @@ class UndecidedCases(NamedTuple):
         return f"{self.what}{count}, and {allowed} allowed ({self.option}){': ' if shown else ''}{shown}{more}"
 
 
-_NO_RULE = ComparisonRule()
+_NO_RULE = GateRule()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class GateEvidence:
     wanted: float | None = None
     value: float | None = None
     comparisons: Sequence[tuple[Comparison, GateJudgement]] = ()
-    rule: ComparisonRule = _NO_RULE
+    rule: GateRule = _NO_RULE
     refused: bool = False
     sentence: str = ""
     undecided: Sequence[UndecidedCases] = ()
@@ -162,7 +162,7 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
     return GateDecision(state, "; ".join(reasons))
 
 
-def _decide_comparison(comparison: Comparison, ruling: GateJudgement, rule: ComparisonRule) -> GateDecision:
+def _decide_comparison(comparison: Comparison, ruling: GateJudgement, rule: GateRule) -> GateDecision:
     unpaired = "" if comparison.paired else ", although the cases differ"
     if ruling.refused:
         lost = comparison.difference is not None

@@ -18,7 +18,8 @@ from bakeoff.stats.intervals import score_interval
 from bakeoff.stats.rounds import PassK as PassK
 from bakeoff.stats.rounds import pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import PairDecision, PairDecisions, SequentialDecision
-from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
+from bakeoff.stats.unequal_losses import UnequalLosses as UnequalLosses
+from bakeoff.stats.unequal_losses import unequal_losses
 from bakeoff.verdict import LOST, CaseVerdict, Round, Verdict, case_values, case_verdict
 
 MAX_ROUNDS = 100
@@ -212,6 +213,7 @@ class Summary(FrozenModel):
 
     @property
     def only_controls(self) -> bool:
+        """Tell whether no subject is judged: all of them test the cases."""
         return all(subject.control for subject in self.subjects)
 
     @property
@@ -240,6 +242,7 @@ class Summary(FrozenModel):
 
     @property
     def judging(self) -> Usage:
+        """Return what scorers used, over all subjects."""
         return sum((subject.judging for subject in self.subjects), NO_USAGE)
 
 

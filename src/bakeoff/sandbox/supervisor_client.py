@@ -8,6 +8,7 @@ import secrets
 import signal
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -18,7 +19,7 @@ from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Stop
 from bakeoff.sandbox.mounts import Step
-from bakeoff.sandbox.supervisors import GRACE_SECONDS, Supervisor, start_supervisor, start_supervisor_now
+from bakeoff.sandbox.supervisors import GRACE_SECONDS, Supervisor, start_supervisor
 from bakeoff.sandbox.system_calls import can_filter, filter_of
 
 Order: TypeAlias = dict[str, Any]
@@ -325,16 +326,24 @@ def finish(order: Order, report: Report | None, output: _CommandOutput, seconds:
 
 
 def supervise_now(order: Order) -> Report:
-    """Do the same without an event loop and without output, for probes and for cleaning up."""
-    order = {"secret": secrets.token_hex(16), **order}
+    """Carry out an order without output, for probes and for cleaning up, and block until it has ended.
+
+    It runs in an event loop of its own, so that it can be called from anywhere.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, _supervise_quietly({"secret": secrets.token_hex(16), **order})).result()
+
+
+async def _supervise_quietly(order: Order) -> Report:
     nothing = os.open(os.devnull, os.O_RDWR)
     try:
-        supervisor = start_supervisor_now((nothing, nothing, nothing))
+        supervisor = await start_supervisor((nothing, nothing, nothing))
     finally:
         os.close(nothing)
-    with supervisor.control:
+    try:
         with contextlib.suppress(OSError):  # an early death shows as a missing report
-            supervisor.control.sendall(order_line(order))
-        report = authentic(order, supervisor.read_now())
-        supervisor.read_now()  # it has ended when this returns
+            await asyncio.get_running_loop().sock_sendall(supervisor.control, order_line(order))
+        report = authentic(order, await supervisor.read())
+    finally:
+        await supervisor.end()
     return report or {"problem": "the supervisor was killed"}

@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -153,18 +152,6 @@ class Supervisor:
             self.received += chunk
         return message
 
-    def read_now(self) -> Message | None:
-        """Do the same as `read`, without an event loop."""
-        while (message := self.next_message()) is None:
-            try:
-                chunk = self.control.recv(1 << 16)
-            except ConnectionResetError:
-                return None
-            if not chunk:
-                return None
-            self.received += chunk
-        return message
-
     def say(self, word: bytes) -> None:
         with contextlib.suppress(OSError):  # it has ended meanwhile
             self.control.send(word)
@@ -200,19 +187,4 @@ async def start_supervisor(streams: Sequence[int]) -> Supervisor:
             supervisor.pid = hello["pid"]
             return supervisor
         supervisor.control.close()  # the server was killed before it forked
-    raise InfraError(NOT_STARTED)
-
-
-def start_supervisor_now(streams: Sequence[int]) -> Supervisor:
-    """Do the same without an event loop."""
-    for _ in range(TRIES):
-        supervisor = Supervisor()
-        with supervisor.theirs as theirs:
-            while not _servers.send((theirs.fileno(), *streams)):
-                time.sleep(RETRY_SECONDS)
-        hello = supervisor.read_now()
-        if hello is not None:
-            supervisor.pid = hello["pid"]
-            return supervisor
-        supervisor.control.close()
     raise InfraError(NOT_STARTED)

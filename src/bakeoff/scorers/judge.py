@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import JsonValue
 
@@ -12,7 +12,7 @@ from bakeoff.plan import Case
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ComparingScorer
-from bakeoff.scorers.material import Shown, material, only_in_row
+from bakeoff.scorers.material import Shown, only_in_row, question_and_answer
 from bakeoff.scorers.model_judge import JudgeVerdict, ModelScorer, unreadable
 from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.text import as_text
@@ -50,11 +50,7 @@ _DECLINE = (
 class _ChoosingJudge(ModelScorer):
     """Lets the judge choose one of several statements, which have a score each."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        missing = [part for part in ("{criteria}", "{choices}") if self.prompt is not None and part not in self.prompt]
-        if missing:
-            raise UsageError(f"scorer {self.name!r}: the prompt has no {missing[0]}, which stands for what is asked")
+    PARTS: ClassVar = ("{criteria}", "{choices}")
 
     async def choose(
         self, given: ScoreInput, criteria: str, choices: Mapping[str, float], texts: dict[str, str]
@@ -123,10 +119,8 @@ class Judge(_ChoosingJudge):
             raise UsageError(f"scorer {self.name!r}: a choice scores {wrong[0]!r}, which is not between 0 and 1")
 
     async def __call__(self, given: ScoreInput) -> Score:
-        reference = {"reference": as_text(given.expected)} if given.expected is not None else {}
-        shown = material(given, self.show)
-        texts = {"question": as_text(given.input), **reference, **shown, "answer": as_text(given.output)}
-        return await self.choose(given, self.criteria, self.choices or USUAL_CHOICES, texts)
+        choices = self.choices or USUAL_CHOICES
+        return await self.choose(given, self.criteria, choices, question_and_answer(given, self.show))
 
 
 @scorer("factuality")
@@ -138,8 +132,7 @@ class Factuality(_ChoosingJudge, ComparingScorer):
     name: str = "factuality"
 
     async def compare(self, given: ScoreInput) -> Score:
-        texts = {"question": given.input, "reference": given.expected, "answer": given.output}
-        return await self.choose(given, _COMPARE, FACTUALITY, {name: as_text(value) for name, value in texts.items()})
+        return await self.choose(given, _COMPARE, FACTUALITY, question_and_answer(given))
 
 
 @scorer("refusal")
@@ -199,12 +192,12 @@ class Preference(ModelScorer):
     over: str = "expected"  # the field of the row with the other answer
     name: str = "preference"
 
+    PARTS: ClassVar = ("{criteria}",)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.criteria.strip():
             raise UsageError(f"scorer {self.name!r}: the criteria are empty: say what makes an answer better")
-        if self.prompt is not None and "{criteria}" not in self.prompt:
-            raise UsageError(f"scorer {self.name!r}: the prompt has no {{criteria}}, which stands for what is asked")
 
     def can_score(self, case: Case) -> bool:
         """Return whether there is another answer to compare with."""

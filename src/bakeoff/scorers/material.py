@@ -38,6 +38,13 @@ def material(given: ScoreInput, wanted: Iterable[Shown]) -> dict[str, str]:
     return found
 
 
+def question_and_answer(given: ScoreInput, wanted: Iterable[Shown] = ()) -> dict[str, str]:
+    """Return the question, the expected answer if there is one, the texts of the wanted kinds, and the answer."""
+    reference = {"reference": as_text(given.expected)} if given.expected is not None else {}
+    shown = material(given, wanted)
+    return {"question": as_text(given.input), **reference, **shown, "answer": as_text(given.output)}
+
+
 def context_of(given: ScoreInput) -> list[str]:
     """Return the retrieved passages: the `context` in the result's metadata, or else that of the row."""
     found: Any = given.transcript.metadata.get(CONTEXT, given.row.get(CONTEXT))

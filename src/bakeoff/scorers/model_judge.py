@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import JsonValue, NonNegativeFloat, PositiveInt
 
 from bakeoff._kernel.environment import read_environment
-from bakeoff.errors import GraderError
+from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput
 from bakeoff.record import SHOWN, Score
@@ -57,6 +57,14 @@ class ModelScorer(ConfigurableScorer):
     prompt: str | None = None  # replaces ours; what the answer must be, and the rules about marks, are always added
     name: str = "judge"
     only_recordings: bool = field(default=False, repr=False)
+
+    PARTS: ClassVar[tuple[str, ...]] = ()  # what a prompt of the user's own must contain
+
+    def __post_init__(self) -> None:
+        ConfigurableScorer.__post_init__(self)
+        missing = [part for part in self.PARTS if self.prompt is not None and part not in self.prompt]
+        if missing:
+            raise UsageError(f"scorer {self.name!r}: the prompt has no {missing[0]}, which stands for what is asked")
 
     @cached_property
     def access(self) -> "ProviderAccess":

@@ -14,10 +14,9 @@ from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.protocols import ScoreInput
-from bakeoff.scorers.material import Shown, material
+from bakeoff.scorers.material import Shown, question_and_answer
 from bakeoff.scorers.model_judge import AskingScorer, JudgeVerdict
 from bakeoff.scorers.registry import scorer
-from bakeoff.scorers.text import as_text
 
 _LEVELS = {"met": 1.0, "partly met": 0.5, "not met": 0.0}
 _HEADING = re.compile(r"##\s+(?P<name>.+?)\s*(?:\(\s*(?:weight\s*:?\s*)?(?P<weight>\d+(?:\.\d+)?)\s*\))?\s*")
@@ -47,6 +46,7 @@ class Rubric(AskingScorer):
     show: tuple[Shown, ...] = ()
     name: str = "rubric"
 
+    PARTS: ClassVar = ("{criteria}",)
     PROMPT: ClassVar = (
         "You are a careful and impartial judge of answers. Decide for each criterion by itself whether the answer "
         "meets it:\n\n{criteria}"
@@ -59,8 +59,6 @@ class Rubric(AskingScorer):
             raise UsageError(f"scorer {self.name!r}: the rubric has no criteria")
         if twice := [name for name in names if names.count(name) > 1]:
             raise UsageError(f"scorer {self.name!r}: two criteria are called {twice[0]!r}: rename one")
-        if self.prompt is not None and "{criteria}" not in self.prompt:
-            raise UsageError(f"scorer {self.name!r}: the prompt has no {{criteria}}, which stands for what is asked")
 
     @classmethod
     def from_file(cls, file: str | PathLike[str], **options: Any) -> Self:
@@ -77,9 +75,7 @@ class Rubric(AskingScorer):
         return super().instructions().replace("{criteria}", listed)
 
     def texts(self, given: ScoreInput) -> dict[str, str]:
-        reference = {"reference": as_text(given.expected)} if given.expected is not None else {}
-        shown = material(given, self.show)
-        return {"question": as_text(given.input), **reference, **shown, "answer": as_text(given.output)}
+        return question_and_answer(given, self.show)
 
     def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:  # noqa: ARG002 - the same for all
         level = {"type": "string", "enum": list(_LEVELS)}

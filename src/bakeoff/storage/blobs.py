@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bakeoff._kernel.files import MAX_FILE_SIZE, read_file, write_atomically
+from bakeoff._kernel.files import MAX_FILE_SIZE, os_errors_explained, read_file, write_atomically
 from bakeoff.errors import RunFolderError
 
 LONG = 4 * 1024
@@ -52,10 +52,8 @@ class Blobs:
     def read(self, digest: str, most: int = MAX_TEXTS_SIZE) -> str:
         """Return a blob's text. Raise RunFolderError if it is missing, damaged, or has more bytes than `most`."""
         path = self.path(digest)
-        try:
+        with os_errors_explained(f"blob {digest}", "read"):
             data = read_file(path, most)
-        except OSError as error:
-            raise RunFolderError(f"blob {digest} cannot be read: {error.strerror}") from error
         if hashlib.sha256(data).hexdigest() != digest:
             raise RunFolderError(f"blob {digest} is damaged: its content has another hash")
         return data.decode()

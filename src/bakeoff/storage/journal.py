@@ -27,7 +27,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from bakeoff._kernel.files import in_megabytes, lock_file, open_to_append, sync_folder
+from bakeoff._kernel.files import in_megabytes, lock_file, open_to_append, os_errors_explained, sync_folder
 from bakeoff._kernel.model import first_problem
 from bakeoff.errors import RunFolderError
 from bakeoff.record import NO_USAGE, SCHEMA, Phase, Record, Transcript, Usage
@@ -201,6 +201,7 @@ def implausible_number(record: Record) -> str | None:
 
 
 def _beyond(usage: Usage) -> str | None:
+    """Describe the first number of a usage that is too large to be a measurement; None if there is none."""
     if usage is NO_USAGE:
         return None
     for name, number in usage.__dict__.items():  # called for every record: ten times as fast as model_dump
@@ -210,6 +211,7 @@ def _beyond(usage: Usage) -> str | None:
 
 
 def _measured(data: bytes | Line) -> Record:
+    """Return the record that JSON describes. Raise ValueError for a number that no measurement gives."""
     record = Record.model_validate_json(data) if isinstance(data, bytes) else Record.model_validate(data)
     if found := implausible_number(record):
         raise ValueError(found)
@@ -285,21 +287,29 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         self._segment_bytes = SEGMENT_BYTES if segment_bytes is None else segment_bytes
         self._blobs = Blobs(path.parent / "blobs")
         self._redactor = redactor
-        self._descriptor = _open_locked(path, pause)
         self._compressing: ThreadPoolExecutor | None = None
-        try:
-            with open_journal(path) as journal:
-                self._totals, self._number = journal.count()
-            self._compress()  # what a killed process has left
-        except BaseException as error:
-            os.close(self._descriptor)
-            if isinstance(error, OSError):
-                raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
-            raise
+        with os_errors_explained(path, "opened"):
+            self._descriptor = _open_and_lock(path, pause)
+            with _closed_on_error(self._descriptor):
+                self._clean_up()
+                with open_journal(path) as journal:
+                    self._totals, self._number = journal.count()
+                self._compress()  # what a killed process has left
         self._ended = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._broken = False
         self._queued: list[bytes | Line] = []  # a dict is a long record, whose long strings go into blobs
+
+    def _clean_up(self) -> None:
+        """Remove what a crash may have left: an incomplete last line, and segments that were being made."""
+        if lost_newline(self._descriptor) is not None:
+            raise RunFolderError(
+                f"{self._path}: the last line is damaged: `bakeoff runs check --repair {self._folder.name}` keeps its "
+                "trial"
+            )
+        os.ftruncate(self._descriptor, end_of_lines(self._descriptor))
+        drop_repeated(self._path)
+        sync_folder(self._folder)
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -345,6 +355,7 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         return queued
 
     def _write(self, queued: list[bytes | Line], *, durable: bool = True) -> None:
+        """Write queued lines, completely or not at all. Raise RunFolderError if the disk refuses them."""
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
         totals = replace(self._totals)
         try:
@@ -365,6 +376,7 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
             self._begin_segment(synced=durable)
 
     def _begin_segment(self, *, synced: bool) -> None:
+        """Make the file a segment and go on with a new one. Where that fails, the journal stays one file."""
         try:
             if not synced:
                 os.fsync(self._descriptor)
@@ -385,6 +397,7 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
             self._compressing.submit(finish_segments, plain)
 
     def _with_blobs(self, record: Line) -> bytes:
+        """Move the long strings of a record into blobs. Return its line without the closing bracket."""
         references = self._blobs.take_out(record)
         return to_json({"type": "record", "v": SCHEMA, "blobs": references, "record": record})[:-1]
 
@@ -440,51 +453,32 @@ def _without_free_data(record: Record, reason: str) -> Record:
 @contextmanager
 def hold_journal(path: Path) -> Iterator[None]:
     """Keep all other processes from writing the journal. Make an empty one if there is none."""
-    descriptor = _open_and_lock(path, time.sleep)
+    with os_errors_explained(path, "opened"):
+        descriptor = _open_and_lock(path, time.sleep)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def _open_locked(path: Path, pause: Callable[[float], object]) -> int:
-    """Open the journal for appending under a lock. Remove the incomplete last line that a crash may have left."""
-    descriptor = _open_and_lock(path, pause)
-    try:
-        if lost_newline(descriptor) is not None:
-            raise RunFolderError(
-                f"{path}: the last line is damaged: `bakeoff runs check --repair {path.parent.name}` keeps its trial"
-            )
-        os.ftruncate(descriptor, end_of_lines(descriptor))
-        drop_repeated(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        os.close(descriptor)
-        raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
-    except RunFolderError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
 def _open_and_lock(path: Path, pause: Callable[[float], object]) -> int:
-    try:
+    """Open the journal for appending under a lock, and return its descriptor."""
+    while True:
         descriptor = open_to_append(path)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
+        with _closed_on_error(descriptor):
+            _lock(descriptor, path, pause)
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        os.close(descriptor)  # a repair has replaced the file
+
+
+@contextmanager
+def _closed_on_error(descriptor: int) -> Iterator[None]:
     try:
-        _lock(descriptor, path, pause)
-        replaced = not os.path.samestat(os.fstat(descriptor), path.stat())  # a repair replaces the file
-    except OSError as error:
-        os.close(descriptor)
-        raise RunFolderError(f"{path} cannot be opened: {error.strerror}") from error
-    except RunFolderError:
+        yield
+    except BaseException:
         os.close(descriptor)
         raise
-    if replaced:
-        os.close(descriptor)
-        return _open_and_lock(path, pause)
-    return descriptor
 
 
 def _lock(descriptor: int, path: Path, pause: Callable[[float], object]) -> None:

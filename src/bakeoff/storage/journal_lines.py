@@ -49,18 +49,19 @@ class Damage:
 
 @dataclass(slots=True)
 class Totals:
-    """How many lines a journal has, and the sum of their checksums."""
+    """The number of lines of a journal, and the sum of their checksums modulo 2³²."""
 
     lines: int = 0
     sum: int = 0
 
     def add(self, crc: int) -> None:
+        """Count one more line with this checksum."""
         self.lines += 1
         self.sum = (self.sum + crc) & 0xFFFFFFFF
 
 
 class LineEnd(NamedTuple):
-    """Hold the number and checksum at the end of a line."""
+    """The number and the checksum at the end of a line."""
 
     number: int
     begin: int  # where in the line this end begins
@@ -191,7 +192,7 @@ def sequence_damage(file: BinaryIO, last: BinaryIO, sealed: Totals | None = None
 
 
 def is_unsealed(raw: bytes) -> bool:
-    """Tell whether a line without a checksum could be of the version whose lines have none."""
+    """Return True if a line without a checksum could be of the version whose lines have none."""
     try:
         line = from_json(raw)
     except ValueError:
@@ -272,12 +273,14 @@ class _SequenceCheck:
         return (Damage(self.totals.lines, reason),)
 
     def _without_number(self, raw: bytes | None, found: LineEnd | None) -> str | None:
+        """Return what is wrong with the place of a line without a usable number; None if nothing is."""
         if self._numbered or found is not None or raw is None:
             self.clean = False  # reading the line reports it, unless it looks like one of version 1
         looks_old = found is None and raw is not None and self._numbered and is_unsealed(raw)
         return "it has no checksum, although lines before it have one" if looks_old else None
 
     def _misplaced(self, found: LineEnd) -> str | None:
+        """Return what is wrong with the number or the totals of an intact line; None if nothing is."""
         if found.number > self._due:
             missing = found.number - self._due
             return f"{count_of(missing, 'line is', 'lines are')} missing before it"
@@ -289,6 +292,7 @@ class _SequenceCheck:
         return None
 
     def finish(self) -> Iterator[Damage]:
+        """Yield what is missing at the end, after all lines were taken."""
         if self.totals.lines < self._sealed.lines:
             lost = self._sealed.lines - self.totals.lines
             yield Damage(

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
-from bakeoff._kernel.files import lock_file, open_file, open_to_append, read_file, sync_folder
+from bakeoff._kernel.files import lock_file, open_file, open_to_append, os_errors_explained, read_file, sync_folder
 from bakeoff._kernel.json import CleanText
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff.errors import RunFolderError
@@ -138,7 +138,7 @@ def _read_label(raw: bytes) -> Label | None:
 
 def append_label(path: Path, label: Label) -> None:
     """Write a label durably. A line that a crash cut off before is removed first."""
-    try:
+    with os_errors_explained(path, "written", hint="the label was not kept"):
         descriptor = open_to_append(path)
         try:
             lock_file(descriptor, path, wait=True)
@@ -155,5 +155,3 @@ def append_label(path: Path, label: Label) -> None:
         finally:
             os.close(descriptor)
         sync_folder(path.parent)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be written: {error.strerror}; the label was not kept") from error

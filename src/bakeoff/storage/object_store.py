@@ -38,7 +38,7 @@ class StoreError(RunFolderError):
 
 
 def is_store_address(text: str) -> bool:
-    """Tell whether a text is the address of a store. A path in which `//` became `/` counts too."""
+    """Return True if a text is the address of a store. A path in which `//` became `/` counts too."""
     found = _ADDRESS.fullmatch(text)
     return found is not None and found["scheme"] in _SCHEMES
 

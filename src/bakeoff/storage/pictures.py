@@ -101,9 +101,11 @@ class Pictures:
 
     @classmethod
     def of(cls, run: RunFolder) -> "Pictures":
+        """Return the pictures of a run, which may have none yet."""
         return cls(run.pictures)
 
     def write(self, key: str, picture: Picture) -> None:
+        """Keep a picture, or the reason why there is none. A picture replaces a reason."""
         if picture.problem:
             write_atomically(self._path(key, "txt"), picture.problem[:_LONGEST].encode(errors="replace"))
         else:
@@ -111,10 +113,11 @@ class Pictures:
             self._path(key, "txt").unlink(missing_ok=True)
 
     def has(self, key: str) -> bool:
-        """Tell whether a picture was tried."""
+        """Return True if a picture was tried."""
         return self.shows(key) or self._path(key, "txt").exists()
 
     def shows(self, key: str) -> bool:
+        """Return True if there is a picture."""
         return self._path(key, "png").exists()
 
     def read(self, key: str) -> Picture | None:

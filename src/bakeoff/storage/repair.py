@@ -47,7 +47,7 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair has done."""
+    """The result of a repair: lines that were put aside, and how many are missing."""
 
     kept: int
     missing: int  # lines that are nowhere

@@ -14,7 +14,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bakeoff._kernel.files import NoLocks, in_megabytes, lock_file, open_file, read_file, sync_folder, write_atomically
+from bakeoff._kernel.files import (
+    NoLocks,
+    in_megabytes,
+    lock_file,
+    open_file,
+    os_errors_explained,
+    read_file,
+    sync_folder,
+    write_atomically,
+)
 from bakeoff._kernel.model import first_problem
 from bakeoff._kernel.text import count_of
 from bakeoff.errors import RunFolderError
@@ -77,6 +86,7 @@ class RunFolder:
 
     @property
     def segment_files(self) -> list[Path]:
+        """Return the files of the earlier parts of the journal, oldest first."""
         return [name.path for name in list_segments(self.path)]
 
     @property
@@ -127,10 +137,8 @@ class RunFolder:
         before = self._plan_content()
         if made_here:
             remember(self.path, data, instead_of=before)  # first: a run that is killed now was started by us
-        try:
+        with os_errors_explained(self.plan_file, "written"):
             self._write_sealed_plan(data, None if before is None else plan_digest(before))
-        except OSError as error:
-            raise RunFolderError(f"{self.plan_file} cannot be written: {error.strerror}") from error
 
     def _write_sealed_plan(self, data: bytes, before: str | None) -> None:
         now = plan_digest(data)
@@ -322,10 +330,8 @@ class RunFolder:
         if self.is_being_written():
             raise RunFolderError(f"run {self.name} is being written: stop it before you delete it")
         self.read_plan()  # a folder without a plan is no run of ours
-        try:
+        with os_errors_explained(self.path, "deleted"):
             shutil.rmtree(self.path)
-        except OSError as error:
-            raise RunFolderError(f"{self.path} cannot be deleted: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
@@ -368,10 +374,8 @@ def new_run_folder(results: Path, title: str) -> RunFolder:
 
 def made_run_folder(path: Path) -> RunFolder:
     """Return the run in a folder, which is made if it is not there. Raise RunFolderError if it cannot be made."""
-    try:
+    with os_errors_explained(path, "made", hint="choose another folder for the run"):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be made: {error.strerror}; choose another folder for the run") from error
     return RunFolder(path)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from bakeoff._kernel.files import read_file, write_atomically
+from bakeoff._kernel.files import os_errors_explained, read_file, write_atomically
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal_lines import Totals, line_end, seal_line
 
@@ -23,7 +23,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """What is known of a run's files from outside them."""
+    """The totals of a run's journal and the digest of its plan, as they were when they were sealed."""
 
     journal: Totals = field(default_factory=Totals)
     plans: tuple[str, ...] = ()  # the SHA-256 of the plan; of two while it is being replaced
@@ -62,10 +62,8 @@ def write_seal(folder: Path, seal: Seal) -> None:
     """Replace the seal of a run folder. Raise RunFolderError if it cannot be written."""
     totals = {"lines": seal.journal.lines, "sum": f"{seal.journal.sum:08x}"}
     body = to_json({"type": "seal", "v": _VERSION, **totals, "plan": seal.plans})
-    try:
+    with os_errors_explained(folder / NAME, "written"):
         write_atomically(folder / NAME, seal_line(body[:-1], 1, Totals()))
-    except OSError as error:
-        raise RunFolderError(f"{folder / NAME} cannot be written: {error.strerror}") from error
 
 
 def seal_journal(folder: Path, totals: Totals) -> None:

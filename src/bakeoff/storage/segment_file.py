@@ -41,7 +41,7 @@ _RLE = 1  # a block of one byte, repeated
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Where the frames of a segment lie, in its file and among its plain bytes."""
+    """The places of the frames of a segment, in its file and among its plain bytes."""
 
     path: Path
     places: "array[int]"  # in the file: where each frame begins, then where the last one ends
@@ -49,10 +49,12 @@ class Segment:
 
     @property
     def size(self) -> int:
+        """Return how many bytes the lines have when they are unpacked."""
         return self.plain[-1]
 
     @property
     def name(self) -> str:
+        """Return the path within the run folder, for messages."""
         return f"{self.path.parent.name}/{self.path.name}"
 
     def frame_at(self, offset: int) -> int:
@@ -90,6 +92,7 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _unpacked(data: bytes, size: int) -> bytes:
+    """Return the content of a frame. Raise ValueError or ZstdError if it is damaged, or larger than allowed."""
     from zstandard import ZstdDecompressor, get_frame_parameters
 
     if not 0 < size <= MAX_FRAME_SIZE:
@@ -101,6 +104,7 @@ def _unpacked(data: bytes, size: int) -> bytes:
 
 
 def _note(text: str, size: int) -> bytes:
+    """Return a line of exactly this size that says why lines are missing."""
     return (DAMAGE_NOTE + text.encode(errors="replace")[: size - 2]).ljust(size - 1)[: size - 1] + b"\n"
 
 

@@ -62,6 +62,7 @@ class SegmentName:
 
     @property
     def compressed(self) -> bool:
+        """Return True if this is the compressed form."""
         return self.path.suffix == ".zst"
 
 
@@ -83,7 +84,7 @@ def list_segments(folder: Path) -> list[SegmentName]:
 
 
 def _misplaced(folder: Path) -> bool:
-    """Tell whether something else has the name of the folder of segments, such as a link to those of another run."""
+    """Return True if something else has the name of the folder of segments, such as a link to those of another run."""
     try:
         return not stat.S_ISDIR((folder / SEGMENTS).lstat().st_mode)
     except FileNotFoundError:
@@ -101,6 +102,7 @@ class _Part:
         return os.fstat(self.file.fileno()).st_size
 
     def read(self, offset: int, most: int) -> bytes:
+        """Return at most `most` bytes from this offset on."""
         return os.pread(self.file.fileno(), most, offset)
 
 
@@ -136,6 +138,7 @@ class _CompressedSegment:
         return self._file
 
     def read(self, offset: int, most: int) -> bytes:
+        """Return bytes from this offset on: at most `most`, and none of the next frame."""
         number = self.segment.frame_at(offset)
         if self._kept[0] != number:
             self._kept = number, self.segment.read_frame(self.file, number)
@@ -143,6 +146,7 @@ class _CompressedSegment:
         return self._kept[1][begin : begin + most]
 
     def close(self) -> None:
+        """Close the file and forget the unpacked frame. The next `read` opens it again."""
         if self._file is not None:
             self._file.close()
         self._file, self._kept = None, (-1, b"")
@@ -205,6 +209,7 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
 
     @property
     def size(self) -> int:
+        """Return how many bytes the journal has, an incomplete last line included."""
         return self.begin + os.fstat(self.tail.fileno()).st_size
 
     @property

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
 
-from bakeoff._kernel.files import PRIVATE, open_file, read_file, write_atomically
+from bakeoff._kernel.files import PRIVATE, open_file, os_errors_explained, read_file, write_atomically
 from bakeoff._kernel.model import FrozenModel, first_problem
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.storage.journal import hold_journal
@@ -157,12 +157,10 @@ def make_key(path: Path) -> "Ed25519PrivateKey":
             raise UsageError(f"{taken} exists already: name another file, or leave out --new-key to sign with it")
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-    try:
+    with os_errors_explained(path, "written", kind=UsageError):
         write_atomically(path, private, PRIVATE)
         pem = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
         write_atomically(public, pem, 0o644)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
     return key
 
 

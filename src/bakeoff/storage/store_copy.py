@@ -57,11 +57,13 @@ class JournalPiece(NamedTuple):
 
     @property
     def name(self) -> str:
+        """Return the key of the piece within its run."""
         length = f"-{self.size:015d}.zst" if self.segment else ""
         return f"journal/{self.begin:015d}-{self.lease:06d}{length}"
 
     @property
     def end(self) -> int:
+        """Return the offset in the journal behind the piece."""
         return self.begin + self.size
 
 
@@ -271,7 +273,7 @@ def _size_of(journal: Path) -> int:
 
 
 def _is_stale(piece: JournalPiece, found: dict[int, list[JournalPiece]], begins: list[int]) -> bool:
-    """Tell whether a segment is of a writer that lost its lease: a later one wrote other lines in its place."""
+    """Return True if a segment is of a writer that lost its lease: a later one wrote other lines in its place."""
     inside = begins[bisect_right(begins, piece.begin) : bisect_left(begins, piece.end)] if piece.segment else ()
     return any(other.lease > piece.lease for begin in inside for other in found[begin])
 
@@ -344,7 +346,7 @@ def _append(tail: BinaryIO, journal: Path, begin: int, data: bytes) -> bool:
 
 
 def _is_new(folder: Path, file: str, size: int, *, behind: bool) -> bool:
-    """Tell whether a file has to be fetched. What was changed here and is not uploaded yet must not be overwritten."""
+    """Return True if a file has to be fetched. Never overwrite what was changed here and is not uploaded yet."""
     try:
         have = (folder / file).stat().st_size
     except OSError:

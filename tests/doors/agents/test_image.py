@@ -150,6 +150,7 @@ BACKEND = """
 import zipfile
 
 
+
 def build_wheel(folder, settings=None, metadata=None):
     name, info = "hello-1.0-py3-none-any.whl", "hello-1.0.dist-info"
     with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,10 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from bakeoff._kernel.watch import forget_modules
 from bakeoff.doors.mcp.api import evaluate
 from bakeoff.doors.mcp.plan import EvaluationRequest, settings_of
-from bakeoff.doors.mcp.selection import (
-    CARRIED,
+from bakeoff.doors.mcp.suites import prepare, read_suites
+from bakeoff.doors.mcp.watch import (
     CHANGED_CASE,
     CHANGED_TOOL,
     MORE_ROUNDS,
@@ -24,10 +22,10 @@ from bakeoff.doors.mcp.selection import (
     EarlierRun,
     Selection,
     select,
+    suite_sources,
     wanted_tools,
 )
-from bakeoff.doors.mcp.sources import suite_sources
-from bakeoff.doors.mcp.suites import prepare, read_suites
+from bakeoff.engine.reuse import CARRIED_OVER
 from bakeoff.mcp import ServerSpec
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
@@ -81,7 +79,7 @@ def test_cases_whose_tools_changed_are_asked_and_others_are_carried_over() -> No
         assert trial is not None
         assert (record.attempt_key, record.score_key) == (trial.attempt_key, trial.score_key)
         assert record.transcript is not None
-        assert record.transcript.metadata[CARRIED] == earlier.folder.name
+        assert record.transcript.metadata[CARRIED_OVER] == earlier.folder.name
     assert "7 cells carried over" in settings_of(selection.noted_in(plan)).warnings[-1]
     assert not selection.is_empty
 
@@ -148,19 +146,7 @@ def test_sources_are_those_of_the_folder_and_of_the_command_line(tmp_path: Path)
     assert named == {"suite/a.py", "suite/src/b.ts", "elsewhere/server.js"}
 
 
-def test_changed_modules_of_a_suite_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in ("watched_one", "watched_two"):
-        (tmp_path / f"{name}.py").touch()
-        monkeypatch.delitem(sys.modules, name, raising=False)
-        __import__(name)
-    files = {str((tmp_path / f"{name}.py").resolve()) for name in ("watched_one", "watched_two")}
-    assert not forget_modules([str(tmp_path / "other.py")], files)
-    assert "watched_one" in sys.modules
-    assert forget_modules([min(files)], files)
-    assert {"watched_one", "watched_two"}.isdisjoint(sys.modules)
-
-
+@pytest.mark.full
 @pytest.mark.usefixtures("nobody")
 def test_watching_asks_what_changed_and_outlives_broken_files(tmp_path: Path) -> None:
     config = write_words(tmp_path, DESCRIPTIONS)
@@ -201,6 +187,6 @@ def test_options_for_one_evaluation_are_refused(bakeoff: Bakeoff) -> None:
     write_words(Path.cwd(), GOOD)
     for option in (["--json"], ["--junit", "j.xml"], ["--dry-run"], ["--until-decided"]):
         done = bakeoff("mcp", "evaluate", "--watch", *option)
-        assert (done.returncode, f"{option[0]} is for one evaluation" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, f"{option[0]} is for one run" in done.stderr) == (2, True), done.stderr
     done = bakeoff("mcp", "evaluate", "nowhere.yaml", "--watch")
     assert (done.returncode, "does not exist" in done.stderr) == (2, True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff import InfraError, RunOptions, Usage, Verdict, find_run, summarise
-from bakeoff.doors.pytest.parallel import SessionBudget
+from bakeoff.engine.run_control import SharedBudget
 
 from ...warm_bakeoff import Bakeoff
 from .small_project import SmallProject, project
@@ -126,7 +126,7 @@ async def test_one(to_eval, number, request):
 def test_workers_read_what_the_others_have_spent(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     ledger.touch()
-    one, other = (SessionBudget(RunOptions(max_total_tokens=20_000), ledger) for _ in range(2))
+    one, other = (SharedBudget(RunOptions(max_total_tokens=20_000), ledger) for _ in range(2))
     ledger.unlink()
     for _ in range(9_999):
         one.add(Usage(input=2))
@@ -134,7 +134,7 @@ def test_workers_read_what_the_others_have_spent(tmp_path: Path) -> None:
     other.add(Usage(output=2))
     assert one.exceeded() == other.exceeded() == "max_total_tokens 20000 is reached: 20000 used"
     with pytest.raises(InfraError, match=r"count their spending in .*ledger: No such file"):
-        SessionBudget(RunOptions(), ledger)
+        SharedBudget(RunOptions(), ledger)
 
 
 @pytest.mark.parametrize(

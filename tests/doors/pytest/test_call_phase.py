@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.pytest.gather import Outcomes
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import find_run
 
 from .small_project import SmallProject, project
@@ -250,10 +250,10 @@ def test_what_tests_leave_is_collected_and_nothing_stays_frozen_after_the_sessio
 
 NOT_FOR_ONE_PASSING_CASE = (
     "bakeoff.report.summary",
-    "bakeoff.report.comparisons",
+    "bakeoff.report.compare.within_run",
     "bakeoff.stats.comparison",
     "bakeoff.stats.gates",
-    "bakeoff.report.eval_file",
+    "bakeoff.report.suites.eval_file",
     "bakeoff.doors.pytest.lost",
     "bakeoff.models.providers",
     "logging.handlers",

@@ -246,7 +246,6 @@ def pytest_unconfigure():
         "bakeoff._kernel",
         "bakeoff._kernel.choices",
         "bakeoff._kernel.imports",
-        "bakeoff._kernel.imports",
         "bakeoff._version",
         "bakeoff.doors",
         "bakeoff.doors.pytest",

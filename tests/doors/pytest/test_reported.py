@@ -40,6 +40,7 @@ def test_lost(to_eval, broken):
 """
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(("workers", "ci"), [((), ""), ((), "true"), (("-p", "xdist", "-n", "2"), "true")])
 def test_failures_fit_the_terminal_hold_no_commands_and_say_why(
     project: SmallProject, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], ci: str
@@ -47,7 +48,8 @@ def test_failures_fit_the_terminal_hold_no_commands_and_say_why(
     monkeypatch.setenv("COLUMNS", "72")
     monkeypatch.setenv("CI", ci)  # pytest cuts its summary elsewhere, and not there
     project.write(HOSTILE)
-    seen = project.run_apart("--junitxml", "junit.xml", *workers)
+    run = project.run_apart if workers else project.run
+    seen = run("--junitxml", "junit.xml", *workers)
     assert seen.counts() == {"failed": 5, "errors": 1}
     lines = seen.text.splitlines()
     blocks = lines[lines.index(next(line for line in lines if " FAILURES " in line)) :]

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from bakeoff._kernel.watch import GONE
 from bakeoff.doors.pytest.rows import read_rows
-from bakeoff.doors.pytest.watch.cycle import told_file
-from bakeoff.doors.pytest.watch.reads import ROWS, Reads
-from bakeoff.doors.pytest.watch.source import ANYTHING, TestParts, imported_files
-from bakeoff.doors.pytest.watch.state import Cycle, KeptTest, WatchMessages, stale_tests
-from bakeoff.report.eval_file import read_eval_file
+from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, code_digest, imported_files
+from bakeoff.doors.pytest.watch import Cycle, CycleResult, KeptTest, result_file, stale_tests
+from bakeoff.engine.watch import GONE
+from bakeoff.report.suites.eval_file import read_eval_file
 from bakeoff.storage.run_folder import run_folders
 
 from ...cli.wizard_terminal import CTRL_C, Terminal
@@ -28,16 +26,12 @@ __all__ = ["project"]
 
 FILE = '''
 """Evals."""
-import pytest
 from bakeoff import describe_eval, eval_suite
 from app import ask
 
 ROWS = [{"input": "a"}]
 LIMIT = 3
-
-@pytest.fixture(autouse=True)
-def clean():
-    yield
+pytestmark = []
 
 def helper(x):
     return x[:LIMIT]
@@ -46,42 +40,29 @@ def helper(x):
 def test_one(case):
     return helper(ask(case.input))
 
-test_two = describe_eval("two", data=ROWS, task=ask, scorers=[len])
-
-class TestThree:
-    @eval_suite(data=[{"input": "b"}], scorers=[len])
-    def test_it(self, case):
-        return "x"
+test_two = describe_eval("two", data=[{"input": "b"}], task=ask, scorers=[len])
 '''
-TESTS = ("test_one", "test_two", "TestThree")
-
-
-def changed_by(old: str, new: str) -> list[str]:
-    before, after = TestParts(FILE), TestParts(FILE.replace(old, new))
-    return [name for name in TESTS if before.digest(name) != after.digest(name)]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "tests"),
+    ("old", "new", "changed"),
     [
-        ('"a"', '"b"', []),  # rows are compared for themselves
-        ('[{"input": "b"}]', "[]", []),
-        ('"""Evals."""', "# Evals", []),
-        ("LIMIT = 3", "LIMIT = 4", ["test_one"]),
-        ("return x", "return 2 * x", ["test_one"]),
-        ("from app import ask", "from app2 import ask", ["test_one", "test_two"]),
-        ('"two", data', '"three", data', ["test_two"]),
-        ('return "x"', 'return "y"', ["TestThree"]),
-        ("yield", "yield 1", [*TESTS]),
-        ("LIMIT = 3", "LIMIT = 3\nimport os\nos.environ['A'] = '1'", [*TESTS]),
-        ("LIMIT = 3", "LIMIT = 3\nfrom app import *", [*TESTS]),
+        ('"a"', '"b"', False),  # rows are compared for themselves
+        ('[{"input": "b"}]', "[]", False),
+        ("LIMIT = 3", "LIMIT = 3  # a comment", False),
+        ("LIMIT = 3", "LIMIT = 4", True),
+        ("return x", "return 2 * x", True),
+        ("from app import ask", "from app2 import ask", True),
+        ('"two", data', '"three", data', True),
+        ("pytestmark = []", "pytestmark = [1]", True),
+        ("task=ask", "task=len", True),
     ],
 )
-def test_a_change_concerns_the_tests_that_use_it(old: str, new: str, tests: list[str]) -> None:
-    assert changed_by(old, new) == tests
+def test_the_code_of_a_test_file_is_compared_without_rows(old: str, new: str, changed: bool) -> None:
+    assert (code_digest(FILE) != code_digest(FILE.replace(old, new))) is changed
 
 
-TOLD = WatchMessages(
+TOLD = CycleResult(
     imports={
         "/p/test_a.py": frozenset({"/p/app.py", "/p/conftest.py"}),
         "/p/test_b.py": frozenset({"/p/other.py", "/p/conftest.py"}),
@@ -174,8 +155,6 @@ def test_a_file_belongs_to_the_module_that_reads_it(tmp_path: Path) -> None:
         (tmp_path / "both.txt").write_text("")
         read_rows("rows.jsonl", tmp_path)
         (tmp_path / "prompt.txt").read_text()
-        with reads.paused():
-            (tmp_path / "rows.jsonl").read_text()
         assert list(tmp_path.iterdir())  # as pytest does
     finally:
         reads.stop()
@@ -184,7 +163,6 @@ def test_a_file_belongs_to_the_module_that_reads_it(tmp_path: Path) -> None:
         str(tmp_path / "rows.jsonl"): {ROWS},
         str(tmp_path / "cases"): {str(module)},
     }
-    assert reads.of_rows() == [str(tmp_path / "rows.jsonl")]
 
 
 APP = """
@@ -229,7 +207,7 @@ def test_a_cycle_with_xdist_runs_only_what_is_needed_and_reports_everything(proj
     xdist = ("-p", "xdist", "-n", "2")
     seen = project.run_apart(f"--eval-watch-cycle={first}", *xdist, record=())
     assert seen.counts() == {"passed": 6}
-    told = WatchMessages.model_validate_json(told_file(first).read_bytes())
+    told = CycleResult.model_validate_json(result_file(first).read_bytes())
     assert told.complete
     assert told.reads[str(project.path / "rows.jsonl")] == {ROWS}
     assert told.reads[str(project.path / "prompt.txt")] == {str(project.path / "app.py")}

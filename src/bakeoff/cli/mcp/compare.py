@@ -1,4 +1,4 @@
-"""Carry out `bakeoff mcp compare`."""
+"""Implement `bakeoff mcp compare` and `tune`: compare versions of servers, and descriptions of a tool."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Carry out `bakeoff mcp evaluate`: every suite of a configuration in turn."""
+"""Implement `bakeoff mcp evaluate`: run every suite of a configuration in turn."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ SuitesPath = Annotated[
 
 
 class EvaluationFlags(Flags):
-    """Which part of a configuration. The fields are those of `EvaluationRequest`."""
+    """Choose a part of a configuration. The fields are those of `EvaluationRequest`."""
 
     path: SuitesPath = None
     prompts: list[str] | None = flag(None, "Only cases with this text in the prompt.", "--prompt", metavar="TEXT")

@@ -1,4 +1,4 @@
-"""Carry out `bakeoff mcp import` and `bakeoff mcp serve`."""
+"""Implement `bakeoff mcp import` and `serve`: cases of other formats, and servers of recorded tools."""
 
 import shutil
 import sys

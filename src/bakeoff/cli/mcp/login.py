@@ -1,4 +1,4 @@
-"""Carry out `bakeoff mcp login` and `logout`."""
+"""Implement `bakeoff mcp login` and `logout`."""
 
 import asyncio
 from typing import Annotated

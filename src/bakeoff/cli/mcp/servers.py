@@ -1,4 +1,4 @@
-"""Find the servers that a command is about: those of a configuration, or some that are named directly."""
+"""Implement `bakeoff mcp list`, `call`, `snapshot` and `diff`, and find the servers that commands are about."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ ConfigPath = Annotated[
 
 
 class DirectFlags(Flags):
-    """Which servers of a configuration, or some that are named directly. Subclasses say where the configuration is."""
+    """Choose servers of a configuration, or name some directly. Subclasses say where the configuration is."""
 
     only: list[str] | None = flag(None, "Only this server of the configuration.", "--server")
     commands: list[str] | None = flag(
@@ -62,13 +62,13 @@ class DirectFlags(Flags):
 
 
 class ServerFlags(DirectFlags):
-    """Which servers, with the configuration as the argument."""
+    """Choose servers, with the configuration as the argument."""
 
     path: ConfigPath = None
 
 
 class ServerOptions(DirectFlags):
-    """Which servers, with the configuration as an option."""
+    """Choose servers, with the configuration as an option."""
 
     path: Path | None = CONFIG
 

@@ -1,4 +1,4 @@
-"""Carry out `bakeoff mcp lint`, `generate`, `init` and `schema`."""
+"""Implement `bakeoff mcp lint`, `coverage`, `generate`, `init` and `schema`."""
 
 import asyncio
 import json

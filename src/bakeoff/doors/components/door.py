@@ -131,7 +131,8 @@ class _RecordsOfFile:
         from bakeoff.report.readers import Description
 
         subjects = tuple(spec for spec in self.plan.subjects if self._is_of_file(spec.name))
-        return Description(name=path.name, plan=self.plan.model_copy(update={"subjects": subjects, "rounds": 1}))
+        alone = {"subjects": subjects, "rounds": 1, "until_decided": None}  # two subjects would be compared
+        return Description(name=path.name, plan=self.plan.model_copy(update=alone))
 
     def circumstances(self, path: Path) -> "Circumstances":  # noqa: ARG002
         from bakeoff.report.readers import Circumstances

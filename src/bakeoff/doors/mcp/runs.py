@@ -62,12 +62,6 @@ def compare_with_run_before(folder: RunFolder, plan: Plan) -> VersionReport | No
         return None
 
 
-def newest_run(results: Path, file: str) -> RunFolder | None:
-    """Return the newest run of a configuration among the last ones."""
-    runs = _mcp_runs(run_folders(results)[: -_MAX_RUNS - 1 : -1])
-    return next((each.folder for each in runs if each.file == file), None)
-
-
 class _McpRun(NamedTuple):
     folder: RunFolder
     file: str

@@ -76,6 +76,7 @@ def _group(
     file = template.session._node_location_to_relpath(collector.path)
     before = template.getmodpath().removesuffix(template.name)  # the class, if there is one
     base, _, parameters = template.name.partition("[")
+    is_method = isinstance(collector, pytest.Class) and described.given_a_case and not described.static
     borrows = is_async(described.function) and bool(async_fixtures(template))
     in_case = f"{parameters[:-1]}-" if parameters and not as_subjects else ""  # parameters that tell cases apart
     return Group(
@@ -85,7 +86,7 @@ def _group(
         file=collector.path,
         around=(escaped(f"{collector.nodeid}::{base}[{in_case}"), "]"),
         parameters=escaped(parameters[:-1]) if as_subjects else "",
-        holder=collector.newinstance if _is_method(collector, described) else None,
+        holder=collector.newinstance if is_method else None,
         serial=SERIAL if is_debugging(collector.config) else _serial_because(template),
         captures=not _CAPTURING.isdisjoint(template.fixturenames),
         borrows=borrows,
@@ -102,10 +103,6 @@ def _line(collector: Any, suite: EvalSuite) -> int | None:
     return line - 1 if file == str(collector.path) else None
 
 
-def _is_method(collector: Any, described: DescribedSuite) -> bool:
-    return isinstance(collector, pytest.Class) and described.given_a_case and not described.static
-
-
 def warn_of_uncollected() -> None:
     """Warn of suites in the collected files that pytest has not found under a name of a test."""
     made, files = list(MADE), set(FILES)
@@ -116,17 +113,13 @@ def warn_of_uncollected() -> None:
         if file not in files or getattr(suite, "__test__", True) is False:
             continue
         name = suite._bakeoff.name
-        wanted = f"test_{_word(name)}"
+        wanted = "test_" + (re.sub(r"\W+", "_", name).strip("_") or "it")
         how = f"rename its function to `{wanted}`" if suite._bakeoff.given_a_case else f"bind it: `{wanted} = …`"
         text = f"the eval suite {name!r} is not collected, so it tests nothing: {how}, or set its `__test__` to False"
         try:
             warnings.warn_explicit(pytest.PytestCollectionWarning(text), None, file, line)
         except pytest.PytestCollectionWarning as error:  # -W error
             raise pytest.UsageError(f"{file}:{line}: {error}") from None
-
-
-def _word(name: str) -> str:
-    return re.sub(r"\W+", "_", name).strip("_") or "it"
 
 
 def _serial_because(template: pytest.Function) -> str | None:

@@ -18,7 +18,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.suite import DescribedSuite
 from bakeoff.plan import SubjectSpec
-from bakeoff.report.outcomes import subject_name
+from bakeoff.report.suites.outcomes import subject_name
 
 MAX_SUBJECTS = 20
 """A suite with more sets of parameters than this treats them as cases, not as subjects."""
@@ -56,6 +56,7 @@ class Group:
         return f"{self.location[2]}{self.described.name}"
 
     def case_id(self, row: EvalRow) -> str:
+        """Return the id of a row in the run; sets of parameters that are subjects share it."""
         return f"{self.around[0]}{row.id}{self.around[1]}"
 
 

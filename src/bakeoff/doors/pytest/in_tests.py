@@ -18,7 +18,7 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.json import as_json, clean
 from bakeoff._kernel.text import escaped
-from bakeoff.doors.pytest.adapters import Errors, EvalSubject, ReadyOutput, call_with_row, transcript_of
+from bakeoff.doors.pytest.adapters import Errors, EvalSubject, ReadyOutput, call_with_row
 from bakeoff.doors.pytest.gather import LOGGED, RUNNING, EvalFailed, gathering, report
 from bakeoff.doors.pytest.loops import on_asyncio
 from bakeoff.doors.pytest.options import name_of_test
@@ -31,8 +31,9 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Gate, PassRule
 from bakeoff.protocols import Subject
 from bakeoff.record import Failure, Phase, Record, Score, ToolCall, Transcript, Usage
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.scorers.adapters import ScorerLike
+from bakeoff.sdk_results.transcripts import transcript_of
 
 Result = TypeVar("Result")
 
@@ -359,18 +360,22 @@ class EvalRun:
 
     @property
     def output(self) -> JsonValue:
+        """Return what the task returned, as data."""
         return self.transcript.output
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Return the tool calls in their order, also those of nested agents."""
         return self.transcript.tool_calls
 
     @property
     def usage(self) -> Usage:
+        """Return the tokens and the cost of the task, without those of judges."""
         return self.record.spent
 
     @property
     def seconds(self) -> float:
+        """Return the time that the task took, without waits for a provider."""
         return self.record.attempt.working_seconds if self.record.attempt else 0.0
 
     def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> Evaluation[EvalOutcome]:

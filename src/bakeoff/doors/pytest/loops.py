@@ -1,4 +1,9 @@
-"""Run event loops that leave those of others alone: a short one in this thread, or one in a thread of its own."""
+"""Run event loops that leave those of others alone: a short one, one in a thread of its own, or that of async fixtures.
+
+The cases of an async suite must run on the loop of its async fixtures. pytest-asyncio has a runner for each scope, and
+anyio one for each backend. Both run their loops in pytest's thread while pytest waits, so that cases which run side by
+side on such a loop stand still between two tests.
+"""
 
 import asyncio
 import inspect
@@ -228,11 +233,8 @@ EvalLoop = LoopThread | BorrowedLoop
 def async_fixtures(template: pytest.Function) -> list[Any]:
     """Return the definitions of the async fixtures that a test uses, its own and those of its fixtures."""
     found = (definitions[-1] for definitions in template._fixtureinfo.name2fixturedefs.values() if definitions)
-    return [each for each in found if _is_async(each.func)]
-
-
-def _is_async(function: Any) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    is_async = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return [each for each in found if any(test(each.func) for test in is_async)]
 
 
 def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:

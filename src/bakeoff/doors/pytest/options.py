@@ -170,6 +170,7 @@ def run_options(config: pytest.Config) -> "RunOptions":
 
 
 def results_folder(config: pytest.Config) -> Path:
+    """Return the folder of runs: `--eval-results` from where pytest was started, or the default in the root folder."""
     chosen: Path | None = config.getoption("eval_results")
     return config.invocation_params.dir / chosen if chosen else config.rootpath / RESULTS
 

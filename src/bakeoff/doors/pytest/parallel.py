@@ -1,7 +1,6 @@
 """Run the cases of one suite side by side on the session's event loop, while pytest reports them in order."""
 
 import asyncio
-import os
 import sys
 import threading
 from collections import deque
@@ -10,7 +9,6 @@ from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanag
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.clock import Clock
@@ -23,15 +21,15 @@ from bakeoff.doors.pytest.suite import Settings
 from bakeoff.engine.apart import call_apart
 from bakeoff.engine.pool import TrialPool
 from bakeoff.engine.registry import ResolvedPlan
-from bakeoff.engine.resources import SharedResources, open_resources
+from bakeoff.engine.resources import SharedResources, open_resources, sandbox_of
 from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.trial import Job, TrialRunner
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
-from bakeoff.protocols import BUDGET, ON_DEMAND, Sandbox, Scorer, Subject
+from bakeoff.protocols import BUDGET, ON_DEMAND, Scorer, Subject
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
-from bakeoff.report.outcomes import SUBJECT, EvalOutcome
+from bakeoff.report.suites.outcomes import SUBJECT, EvalOutcome
 
 EMPTY_PLAN = Plan(
     name=SUBJECT,
@@ -47,40 +45,6 @@ the records of two suites would look like those of two plans."""
 _PLAIN_CASE = Case(id="case", prompt="")  # copied for each row, which is faster than making a new one
 
 _MAX_AHEAD = 256  # finished cases that wait to be reported
-_CHUNK = 1 << 16
-
-
-class SessionBudget(Budget):
-    """A budget that the threads of a session share, and under xdist its workers too.
-
-    Each worker appends its spending to one file, and reads there what the others have spent. The file is opened once,
-    so that nothing is lost if someone deletes it from the folder of temporary files.
-    """
-
-    def __init__(self, options: RunOptions, ledger: Path | None = None) -> None:
-        super().__init__(options)
-        self._lock = threading.Lock()
-        try:  # closed with the process: a worker has only one session
-            self._ledger = None if ledger is None else os.open(ledger, os.O_RDWR | os.O_APPEND)
-        except OSError as error:
-            raise InfraError(f"workers of xdist count their spending in {ledger}: {error.strerror}") from error
-        self._read_to = 0
-
-    def add(self, usage: Usage) -> None:
-        if self._ledger is not None:
-            os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
-            return
-        with self._lock:
-            super().add(usage)
-
-    def exceeded(self) -> str | None:
-        if self._ledger is not None:
-            with self._lock:
-                while whole := os.pread(self._ledger, _CHUNK, self._read_to).rpartition(b"\n")[0]:
-                    for line in whole.splitlines():
-                        super().add(Usage.model_validate_json(line))
-                    self._read_to += len(whole) + 1
-        return super().exceeded()
 
 
 @dataclass(slots=True, eq=False)
@@ -99,6 +63,7 @@ class PendingCase:
 
     @property
     def done(self) -> bool:
+        """Tell whether all rounds are finished, or none can be any more."""
         return self.missing == 0 or self.broken is not None
 
     def wait(self) -> None:
@@ -109,6 +74,7 @@ class PendingCase:
                 event.wait()
 
     def notify(self) -> None:
+        """Wake who waits for the case."""
         if self.finished is not None:
             self.finished.set()
 
@@ -150,6 +116,7 @@ class SuiteTrials:
         return Job(trial, self.prior, self.prior.spent if self.prior else NO_USAGE)
 
     def resolve(self) -> ResolvedPlan:
+        """Return a plan without cases, which has the subject, the scorers and the values of the rows."""
         plan = EMPTY_PLAN.model_copy(update={"threshold": self.settings.rule.threshold})
         rows = {case_id: row.values for case_id, row in self.rows.items()}
         return ResolvedPlan(plan, {self.spec.name: self.subject}, {}, self.scorers, rows=rows)
@@ -171,8 +138,8 @@ class SuiteTrials:
                 resources = await self.shared.open(wanted, given)
             else:
                 resources = await stack.enter_async_context(open_resources(wanted, given))
-            options, sandbox = replace(self.options, retries=self.settings.retries), partial(_sandbox, self.options)
-            running = (resolved, options, sandbox, resources, RunControl())
+            options = replace(self.options, retries=self.settings.retries)
+            running = (resolved, options, lambda: sandbox_of(self.options)(), resources, RunControl())
             runner = _EvalRunner(*running, self.printed, self.settings, self.rows)
             async with TrialPool(runner, self.budget, width=width, commit=commit).open() as pool:
                 yield pool
@@ -267,13 +234,6 @@ def _replay_round(number: int) -> AbstractContextManager[Any]:
     """Return the context in which the calls of an application are replayed as those of this round."""
     replay = sys.modules.get("bakeoff.replay.application")  # not imported while replay is off
     return nullcontext() if replay is None or replay.active_store() is None else replay.ReplayRound(number)
-
-
-def _sandbox(options: RunOptions) -> Sandbox:
-    """Return the sandbox for a scorer that runs commands. Most run none, and need not wait for the import."""
-    from bakeoff.engine.resources import sandbox_of
-
-    return sandbox_of(options)()
 
 
 class SuiteExecution:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from bakeoff.doors.pytest.in_tests import RunEval, ToEval
     from bakeoff.doors.pytest.reports import EvalReporter
     from bakeoff.doors.pytest.run_writer import RunWriter
-    from bakeoff.doors.pytest.watch.cycle import WatchCycle
-    from bakeoff.report.outcomes import EvalOutcome
+    from bakeoff.doors.pytest.watch import WatchCycle
+    from bakeoff.report.suites.outcomes import EvalOutcome
 
 _SUITE_MODULE = "bakeoff.doors.pytest.suite"  # imported by every file with a suite
 _SESSION_MODULE = "bakeoff.doors.pytest.session"
@@ -65,7 +65,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     option = config.option
     if not option.eval_watch or option.eval_watch_cycle or any(getattr(option, name, None) for name in _ONLY_TELLS):
         return None
-    from bakeoff.doors.pytest.watch.loop import watch
+    from bakeoff.doors.pytest.watch import watch
 
     return watch(config)
 
@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from bakeoff.doors.pytest.reports import register
 
     if config.option.eval_watch_cycle is not None:
-        from bakeoff.doors.pytest.watch.cycle import begin_cycle
+        from bakeoff.doors.pytest.watch import begin_cycle
 
         begin_cycle(config, config.option.eval_watch_cycle)
     register(config)

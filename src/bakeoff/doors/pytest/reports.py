@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from bakeoff.doors.pytest.ending import RequestedFiles, SessionEnd
-    from bakeoff.report.outcomes import EvalOutcome
-    from bakeoff.report.suite_files import OutcomeRedactor
-    from bakeoff.report.suites import SuiteTallies
+    from bakeoff.report.suites.files import OutcomeRedactor
+    from bakeoff.report.suites.numbers import SuiteTallies
+    from bakeoff.report.suites.outcomes import EvalOutcome
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """Exit codes of a session that ran to its end; any other stays as it is."""
@@ -62,19 +62,15 @@ class EvalReporter:
         """Add score and time to pytest's own words; with -q, colour its letters by score."""
         if not (outcomes := self._gathered.of(report)) or not _is_result(report):
             return None
-        if self._verbosity <= 0 and report.passed and self._is_full(outcomes):
+        full = all(outcome.score == 1 and not outcome.problem for outcome in outcomes)
+        if self._verbosity <= 0 and report.passed and full:  # most are: their colour is known without loading more
             return report.outcome, "" if self._verbosity == 0 else ".", ("PASSED", {"green": True})
-        from bakeoff.report.outcome_lines import colour_of, score_words
+        from bakeoff.report.suites.outcome_lines import colour_of, score_words
 
         word, letter = ("PASSED", ".") if report.passed else ("FAILED", "F")
         if self._verbosity > 0:
             word = f"{word} {score_words(outcomes)}"
         return report.outcome, "" if self._verbosity == 0 else letter, (word, {colour_of(outcomes): True})
-
-    @staticmethod
-    def _is_full(outcomes: "Sequence[EvalOutcome]") -> bool:
-        """Tell whether all scores are 1: most are, and their colour is known without loading more."""
-        return all(outcome.score == 1 and not outcome.problem for outcome in outcomes)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
@@ -105,7 +101,7 @@ class EvalReporter:
     def count(self, outcomes: "Sequence[EvalOutcome]") -> None:
         """Count outcomes now, since reading them back later costs time."""
         if self._tallies is None:
-            from bakeoff.report.suites import SuiteTallies
+            from bakeoff.report.suites.numbers import SuiteTallies
 
             self._tallies = SuiteTallies()
         for outcome in outcomes:
@@ -116,7 +112,7 @@ class EvalReporter:
         """Add properties to every report of a test: only those of the last one are written."""
         key = report.nodeid, getattr(report, "node", None)
         if outcomes:
-            from bakeoff.report.outcome_lines import properties_of
+            from bakeoff.report.suites.outcome_lines import properties_of
 
             self._properties[key] = properties_of([self._redact(outcome) for outcome in outcomes])
         report.user_properties.extend(self._properties.get(key, ()))
@@ -125,14 +121,14 @@ class EvalReporter:
 
     @cached_property
     def _redact(self) -> "OutcomeRedactor":
-        from bakeoff.report.suite_files import OutcomeRedactor
+        from bakeoff.report.suites.files import OutcomeRedactor
 
         return OutcomeRedactor(os.environ)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Replace results of an earlier session: if this one dies, nobody may take them for its own."""
         if self._requested is not None and self._requested.json is not None and not session.config.option.collectonly:
-            from bakeoff.report.suite_files import write_incomplete
+            from bakeoff.report.suites.files import write_incomplete
 
             write_incomplete(self._requested.json)
 
@@ -142,7 +138,7 @@ class EvalReporter:
         if session.config.option.collectonly or (self._tallies is None and self._requested is None):
             return
         from bakeoff.doors.pytest.ending import RequestedFiles, end
-        from bakeoff.report.suites import SuiteTallies
+        from bakeoff.report.suites.numbers import SuiteTallies
 
         stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self.incomplete
         requested, tallies = self._requested or RequestedFiles(), self._tallies or SuiteTallies()
@@ -184,17 +180,10 @@ def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
 
     A pass rate is not met if more evals are undecided than are allowed, so that evals which broke need no rule here.
     """
-    if any(_asserted(outcome) or _was_never_tried(outcome) for outcome in outcomes):
-        return False
+    for outcome in outcomes:
+        never_tried = outcome.problem is not None and not any(record.tries for record in outcome.records)
+        failures = [record.failure for record in outcome.records if record.failure is not None]
+        if never_tried or any(failure.type == "AssertionError" for failure in failures):
+            return False
     last = outcomes[-1] if outcomes else None  # what failed after the last eval is no miss
     return last is not None and (last.passed is False or last.problem is not None)
-
-
-def _was_never_tried(outcome: "EvalOutcome") -> bool:
-    """Tell whether something around an eval failed, such as a fixture or a line before it."""
-    return outcome.problem is not None and not any(record.tries for record in outcome.records)
-
-
-def _asserted(outcome: "EvalOutcome") -> bool:
-    failures = (record.failure for record in outcome.records)
-    return any(failure is not None and failure.type == "AssertionError" for failure in failures)

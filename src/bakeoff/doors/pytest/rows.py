@@ -81,6 +81,7 @@ class EvalCase:
 
     @property
     def name(self) -> str:
+        """Return the name of the row, or else the id that its test has."""
         return str(self._row.values.get("name", self._row.id))
 
     @property
@@ -101,6 +102,7 @@ class EvalCase:
         return self._row.values[name]
 
     def get(self, name: str, default: Any = None) -> Any:
+        """Return a value of the row, or the default if it has none of this name."""
         return self._row.values.get(name, default)
 
     def __repr__(self) -> str:
@@ -280,7 +282,8 @@ def _of_param(given: Any) -> tuple[Any, Any, Sequence[Any]]:
 def _marks(values: Mapping[str, Any], of_param: Sequence[Any]) -> tuple[pytest.MarkDecorator, ...]:
     """Return the marks of a row: those of its `pytest.param`, its `marks` and its `skip`."""
     skip = values.get("skip")
-    skips = [pytest.mark.skip(reason=skip if isinstance(skip, str) else "its row says so")] if _is_true(skip) else []
+    skipped = skip.strip().lower() not in _NO if isinstance(skip, str) else bool(skip)
+    skips = [pytest.mark.skip(reason=skip if isinstance(skip, str) else "its row says so")] if skipped else []
     own = [getattr(pytest.mark, one) if isinstance(one, str) else one for one in _listed(values.get("marks"))]
     every = (*of_param, *own, *skips)
     return tuple(
@@ -294,10 +297,6 @@ def _listed(value: Any) -> list[Any]:
     if isinstance(value, str):
         return value.replace(",", " ").split()
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _is_true(value: Any) -> bool:
-    return value.strip().lower() not in _NO if isinstance(value, str) else bool(value)
 
 
 def _own_threshold(value: Any) -> Any:

@@ -25,11 +25,12 @@ from bakeoff.doors.pytest.adapters import (
 from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group, subjects_of
 from bakeoff.doors.pytest.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here
 from bakeoff.doors.pytest.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
-from bakeoff.doors.pytest.parallel import PendingCase, SessionBudget, SuiteExecution, SuiteTrials
+from bakeoff.doors.pytest.parallel import PendingCase, SuiteExecution, SuiteTrials
 from bakeoff.doors.pytest.printing import printing_of
 from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.suite import NO_LIMIT, Settings
 from bakeoff.engine.resources import SharedResources
+from bakeoff.engine.run_control import SharedBudget
 from bakeoff.plan import SubjectSpec
 from bakeoff.protocols import Subject
 from bakeoff.record import Record
@@ -81,6 +82,7 @@ class _RunningCase:
         )
 
     def submit(self, group: Group, items: "Iterable[Eval]", *, last: bool) -> None:
+        """Start the cases of these items that are not started yet; `last` says that no more will follow."""
         rows = [item.row for item in items if item.row.id not in self.submitted and item.row.problem is None]
         if rows:
             cases = self.execution.submit(map(group.case_id, rows), last=last)
@@ -95,7 +97,7 @@ class EvalSession:
         self._config = config
         self.options = run_options(config)
         spending = getattr(config, "workerinput", {}).get(SPENDING_FILE)
-        self._budget = SessionBudget(self.options, Path(spending) if spending else None)
+        self._budget = SharedBudget(self.options, Path(spending) if spending else None)
         self.loop = LoopThread()
         self._shared = SharedResources()
         self._running: dict[Group, _RunningCase] = {}
@@ -109,6 +111,7 @@ class EvalSession:
         self._debug = partial(call_here, trace=trace) if is_debugging(config) else None
 
     def close(self) -> None:
+        """Cancel what is not finished, and close loops and resources. The session can be used again afterwards."""
         for running in self._running.values():
             running.execution.stop()
         self._running.clear()
@@ -159,7 +162,9 @@ class EvalSession:
                 running.execution.stop()
             execution = self._execution(group, group.rows, arguments, group.holder, loop)
             running = self._running[group] = _RunningCase(execution, arguments, loop)
-            running.submit(group, self._upcoming(item), last=self._submits_all(group))
+            waits = any(each.may_be_skipped() for each in self._selected[group])  # for its turn
+            all_at_once = group.lasting and not self._step_by_step and not waits
+            running.submit(group, self._upcoming(item), last=all_at_once)
         elif self._step_by_step or item.row.id not in running.submitted:
             running.submit(group, self._upcoming(item), last=False)
         case = running.pending.pop(item.row.id, None)
@@ -184,11 +189,6 @@ class EvalSession:
     def forget(self, item: "Eval") -> None:
         """Forget a case that `finished` has returned: it is reported."""
         del self._running[item.group].pending[item.row.id]
-
-    def _submits_all(self, group: Group) -> bool:
-        """Tell whether all cases of a group are submitted at once. One that may be skipped waits for its turn."""
-        waits = any(each.may_be_skipped() for each in self._selected[group])
-        return group.lasting and not self._step_by_step and not waits
 
     def _wait_for(self, case: PendingCase, execution: SuiteExecution) -> None:
         """Wait for a case, and give pytest what it printed, also if the wait is interrupted."""
@@ -255,16 +255,19 @@ class EvalSession:
     def _upcoming(self, item: "Eval") -> "Iterator[Eval]":
         """Yield this item, and those of its group that this process will run after it, as far as that is known."""
         yield item
+        at_a_time = concurrency_of(self._config, item.group.described.settings)
         if self._scheduled is None:
             later = (each for each in self._later(item) if not each.may_be_skipped())
-            yield from later if self.decisions is None else self._soon(item, later)
+            # As many as run beside this one, if they are needed as far as is known now.
+            soon = self.decisions and islice(filter(self.decisions.needs, later), at_a_time - 1)
+            yield from soon or later
             return
         items = self._items
         scheduled: Iterator[Any] = chain([item.group.following], (items[index] for index in self._scheduled()))
         if not item.group.lasting:
             scheduled = takewhile(lambda each: getattr(each, "group", None) is item.group, scheduled)
         ahead = (each for each in scheduled if getattr(each, "group", None) is item.group and not each.may_be_skipped())
-        yield from islice(ahead, concurrency_of(self._config, item.group.described.settings))
+        yield from islice(ahead, at_a_time)
 
     def _later(self, item: "Eval") -> "Iterator[Eval]":
         """Yield the items of the group after this one, up to where pytest may make other fixtures for them."""
@@ -276,12 +279,6 @@ class EvalSession:
         return (
             mine for mine, next_one in takewhile(lambda both: both[0] is both[1], zip(later, following, strict=False))
         )
-
-    def _soon(self, item: "Eval", later: "Iterable[Eval]") -> "Iterator[Eval]":
-        """Yield as many of the later items as run beside this one, if they are needed as far as is known now."""
-        assert self.decisions is not None
-        at_a_time = concurrency_of(self._config, item.group.described.settings)
-        return islice(filter(self.decisions.needs, later), at_a_time - 1)
 
     def is_not_needed(self, item: "Eval") -> bool:
         """Tell whether an item decides nothing and was not started yet."""

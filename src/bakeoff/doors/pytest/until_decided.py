@@ -16,7 +16,7 @@ from bakeoff.doors.pytest.options import rounds_of
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.plan import Case, PassRule, SubjectSpec, UntilDecided
 from bakeoff.report.compare.followed import FollowedComparisons, random_ranks
-from bakeoff.report.outcomes import EvalOutcome, subject_name
+from bakeoff.report.suites.outcomes import EvalOutcome, subject_name
 
 BASELINE = "baseline"
 
@@ -68,7 +68,9 @@ class SessionDecisions:
                 cases = {
                     case: {BASELINE: before, _other_than_baseline(name): item}
                     for case, item in suite[group].items()
-                    if (before := self._before.get(clean_text(item.nodeid))) and _same_content(before, item)
+                    if (before := self._before.get(clean_text(item.nodeid)))
+                    and fingerprint(before.input, before.expected)
+                    == fingerprint(clean_text(item.row.shown_input), item.row.expected)
                 }
                 if cases:
                     yield {BASELINE: None, _other_than_baseline(name): group}, cases
@@ -157,11 +159,6 @@ def _has_wide_parameters(item: Any) -> bool:
     """Tell whether a fixture with a wide scope has parameters: pytest would set it up for every case again."""
     scopes = getattr(getattr(item, "callspec", None), "_arg2scope", {}).values()
     return any(scope.value != "function" for scope in scopes)
-
-
-def _same_content(before: EvalOutcome, item: Any) -> bool:
-    now = (clean_text(item.row.shown_input), item.row.expected)
-    return fingerprint(before.input, before.expected) == fingerprint(*now)
 
 
 def _other_than_baseline(name: str) -> str:

@@ -54,6 +54,7 @@ async def connected(address: str | None) -> AsyncIterator[None]:
 
 
 def _connect(address: str | None) -> None:
+    """Connect this process to a cluster, silently. Raise UsageError if none can be reached."""
     import ray
 
     _check_address(address)
@@ -97,7 +98,7 @@ def _check_address(address: str | None) -> None:
 
 
 def _speaks_grpc(connection: socket.socket) -> bool:
-    """Tell whether the other side answers the beginning of HTTP/2, on which gRPC stands, with its settings."""
+    """Return True if the other side answers the beginning of HTTP/2, on which gRPC stands, with its settings."""
     if os.environ.get("RAY_USE_TLS") == "1":
         return True
     connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0)))
@@ -155,6 +156,7 @@ def start_worker(node: RayNode) -> Any:
 
 
 def kill_worker(worker: Any) -> None:
+    """End a worker at once. Nothing happens if it is dead already."""
     import ray
 
     with suppress(ray.exceptions.RayError, ValueError):

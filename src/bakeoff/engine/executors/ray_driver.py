@@ -74,7 +74,7 @@ class _Assignment:
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """Keep the state of a worker in the driver."""
+    """A worker as the driver knows it: its node, its jobs, and the messages that wait for it."""
 
     node: RayNode
     actor: Any
@@ -91,10 +91,12 @@ class _Worker:
 
     @property
     def ready(self) -> bool:
+        """Return True if it can be given trials."""
         return self.lost is None and self.opened.done() and self.opened.result() is None
 
     @property
     def load(self) -> float:
+        """Return how many jobs each of its CPUs would have with one more."""
         return (len(self.jobs) + 1) / self.node.cpus
 
 
@@ -159,6 +161,7 @@ class RayRunner:
         return job.prior or self._local.lost(job, Failure(kind="infra", type="WorkerLost", message=message))
 
     async def _run_on(self, worker: _Worker, job: Job, assigned: _Assignment) -> Record | None:
+        """Run a job on one worker. Return None if the worker is lost meanwhile."""
         number = next(self._numbers)
         worker.jobs[number] = assigned
         self._send(worker, Start(number, job.trial.index, job.prior, job.spent))
@@ -321,6 +324,7 @@ class RayRunner:
             self._send(worker, *messages)
 
     def _flush(self, worker: _Worker) -> None:
+        """Send what waits for a worker in one call."""
         messages, worker.outbox, worker.to_flush = worker.outbox, [], False
         if worker.lost is None:
             # A call that is granted knows what was spent before.
@@ -367,6 +371,7 @@ class RayRunner:
                     assigned.result.set_exception(InfraError(f"{worker.node}: {event.reason}"))
 
     def _count(self, worker: _Worker, event: UsageSpent) -> None:
+        """Count what a trial has spent, also if it was cancelled meanwhile."""
         worker.reports += 1
         assigned = worker.jobs.get(event.job) or worker.cancelled.get(event.job)
         if assigned is None:
@@ -379,10 +384,12 @@ class RayRunner:
             self._send_all()  # all workers learn of it at once
 
     async def _grant(self, worker: _Worker, request: int, held: _Held) -> None:
+        """Wait for a slot of a provider, and tell the worker that it has one."""
         held.limit = await held.slots.take(Clock(inf))
         self._send(worker, BudgetGrant(request))
 
     def _take_back(self, worker: _Worker, event: GivenBack) -> None:
+        """Free a slot that a worker holds, or cancel its wait for one."""
         held = worker.slots.pop(event.request, None)
         if held is None:
             return

@@ -50,12 +50,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
+    """Cancel a job. It may not have been started yet."""
+
     job: int
 
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    pass
+    """Start no further tries of trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +99,23 @@ class NodeFailed:
 
 @dataclass(frozen=True, slots=True)
 class NodeClosed:
+    """The worker has closed its resources. `left_behind` are folders that could not be removed, and why."""
+
     left_behind: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class TrialEnded:
+    """A trial is finished. Its record holds no secrets."""
+
     job: int
     record: Record
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSpent:
+    """A job has used this much just now."""
+
     job: int
     usage: Usage
 

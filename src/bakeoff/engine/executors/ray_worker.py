@@ -132,6 +132,7 @@ class _WorkerTrials:
         self._slots = _SharedSlots(tell)
 
     def redact(self, text: str) -> str:
+        """Return a text without the secrets of the run."""
         return self._redactor.text(text, cut=True)
 
     async def serve(self) -> None:
@@ -284,9 +285,11 @@ class _SharedSlots:
         self._asked: dict[int, asyncio.Future[None]] = {}
 
     def of(self, provider: str, most: int) -> CallSlots:
+        """Return the slots of one provider, of which all workers together get `most` at a time."""
         return _RemoteSlots(self, provider, most)
 
     async def take(self, provider: str, most: int) -> int:
+        """Wait until the driver grants a slot, and return its number."""
         number = next(self._numbers)
         granted = self._asked[number] = asyncio.get_running_loop().create_future()
         self._tell(TrialsWanted(number, provider, most))
@@ -300,10 +303,12 @@ class _SharedSlots:
         return number
 
     def granted(self, number: int) -> None:
+        """Take note that the driver has granted a slot."""
         if number in self._asked and not self._asked[number].done():
             self._asked[number].set_result(None)
 
     def give_back(self, number: int, outcome: Outcome) -> None:
+        """Tell the driver that a slot is free, and how its call ended."""
         self._tell(GivenBack(number, outcome))
 
 

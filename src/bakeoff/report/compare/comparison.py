@@ -21,7 +21,7 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
-from bakeoff.report.gates import ComparisonRule, GateEvidence, GateState, decide_gate
+from bakeoff.report.gates import GateEvidence, GateRule, GateState, decide_gate
 from bakeoff.report.judges.calibration import (
     NO_LABELS,
     CalibratedPair,
@@ -46,7 +46,7 @@ _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "refere
 _STAMPED = {"model", "system", "timeout"}  # options of a subject that its stamp holds
 _WORST_LAST = (0, 3, 1)  # exit codes
 _MAX_VALUES = 3  # of one condition that are listed
-_LONGEST = 120
+_MAX_VALUE_LENGTH = 120
 
 FileName = Annotated[str, PlainSerializer(clean_text, return_type=str, when_used="json")]
 """The name of a file or folder. Names that are not valid text are escaped in JSON."""
@@ -179,7 +179,7 @@ class _Conditions:
     def _note(self, key: str, value: str) -> None:
         values = self._values.setdefault(key, {})
         if len(values) <= _MAX_VALUES:
-            values[value[:_LONGEST]] = None
+            values[value[:_MAX_VALUE_LENGTH]] = None
 
     def get(self, key: str) -> str | None:
         """Return the values of one condition, joined."""
@@ -291,7 +291,7 @@ def compare_sources(
             )
             for old, new in names
         ]
-        rule = ComparisonRule(gate, margin, undecidable)
+        rule = GateRule(gate, margin, undecidable)
         return _report(pairs, rule, most_details, require_calibrated=require_calibrated)
 
 
@@ -367,9 +367,7 @@ class _RunPair:
         return self.old.summary.control or self.new.summary.control
 
 
-def _report(
-    pairs: Sequence[_RunPair], rule: ComparisonRule, most_details: int, *, require_calibrated: bool
-) -> CompareReport:
+def _report(pairs: Sequence[_RunPair], rule: GateRule, most_details: int, *, require_calibrated: bool) -> CompareReport:
     losses = {place: (pair.old.losses, pair.new.losses) for place, pair in enumerate(pairs)}
     controls = [place for place, pair in enumerate(pairs) if pair.control]
     if len(controls) == len(pairs):  # then they are what is compared
@@ -405,7 +403,7 @@ def _refused(report: PairReport, pair: _RunPair) -> PairReport:
 
 
 def _pair_report(
-    pair: _RunPair, compared: Comparison, ruling: GateJudgement, rule: ComparisonRule, most_details: int
+    pair: _RunPair, compared: Comparison, ruling: GateJudgement, rule: GateRule, most_details: int
 ) -> PairReport:
     old, new = pair.old, pair.new
     decision = decide_gate(GateEvidence(comparisons=((compared, ruling),), rule=rule))
@@ -468,7 +466,7 @@ def _other_mismatches(pair: _RunPair) -> Iterator[Mismatch]:
 
 
 def _short(value: JsonValue) -> str:
-    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONGEST)
+    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _MAX_VALUE_LENGTH)
 
 
 def _scorers(arm: Arm) -> str:

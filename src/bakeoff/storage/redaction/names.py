@@ -180,7 +180,7 @@ def _is_path(value: str) -> bool:
 
 
 def _is_address(value: str) -> bool:
-    """Tell whether the value is a URL without a part that looks like a key."""
+    """Return True if the value is a URL without a part that looks like a key."""
     return bool(_URL.fullmatch(value)) and not any(map(looks_random, re.split("[/?&=#]", value)))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bakeoff.record import Score
 from bakeoff.report.judges.labelling import draw, judges_calibrated
-from bakeoff.report.suite_gates import SuiteGates, judge_gates
+from bakeoff.report.suites.gates import SuiteGates, judge_gates
 from bakeoff.storage.run_folder import find_run
 
 from ....report.judged import judged_run, label_all
@@ -60,6 +60,7 @@ async def test_answers(case):
 """
 
 
+@pytest.mark.journey
 @pytest.mark.usefixtures("neutral_environment")
 def test_a_session_is_refused_and_its_run_can_be_labelled(pytester: pytest.Pytester) -> None:
     words = ("--eval-require-calibrated-judge", "--eval-json", "evals.json")

@@ -3,7 +3,7 @@
 import pytest
 
 from bakeoff.report.blocks import Block, BulletList, Column, Quote, Table, heading, paragraph
-from bakeoff.report.lines import _wrapped_lines, block_lines, plain_lines
+from bakeoff.report.render.text_tables import _wrapped_lines, block_lines, plain_lines
 
 TABLE = Table(
     (Column("suite"), Column("cases", align="end"), Column("rate", align="end", drop=1), Column("why")),

@@ -22,9 +22,9 @@ from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Gate, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.outcomes import SUBJECT, EvalOutcome, subject_name
 from bakeoff.report.readers import Circumstances, Description
-from bakeoff.report.suites import GateResult, SuiteName, SuiteNumbers, SuitesSummary, file_part, suite_of
+from bakeoff.report.suites.numbers import GateResult, SuiteName, SuiteNumbers, SuitesSummary, file_part, suite_of
+from bakeoff.report.suites.outcomes import SUBJECT, EvalOutcome, subject_name
 from bakeoff.report.summary import Comparisons
 from bakeoff.storage.journal import implausible_number
 from bakeoff.verdict import Verdict
@@ -249,6 +249,7 @@ class EvalFileReader:
         self._held = held
 
     def recognises(self, path: Path) -> bool:
+        """Tell whether a file begins as those of `--eval-json` do."""
         if path.suffix != ".json" or not path.is_file():
             return False
         with open_file(path) as file:
@@ -258,14 +259,17 @@ class EvalFileReader:
         return read_eval_file(path).outcomes if self._held is None else self._held
 
     def describe(self, path: Path) -> Description:
+        """Return the evals as a plan that is named after the file."""
         name = path.stem if path.stem.strip() and path.stem.isprintable() else SUBJECT
         return Description(name=visible(path.name), plan=plan_of(self._outcomes(path), name))
 
     def circumstances(self, path: Path) -> Circumstances:
+        """Return the version of bakeoff that wrote the file; nothing else is known."""
         made = read_eval_file(path).bakeoff if self._held is None else __version__
         return Circumstances(versions=(made,) if re.fullmatch(r"\d[\w.+-]{0,30}", made) else ())
 
     def read(self, path: Path) -> Iterator[Record]:
+        """Yield all rounds, under the names that cases and subjects have in the plan."""
         outcomes = self._outcomes(path)
         for (subject, case), outcome in zip(_places(outcomes), outcomes, strict=True):
             for round_, record in enumerate(outcome.records):

@@ -1,5 +1,6 @@
 """The summary of a run as blocks: for the terminal, `bakeoff merge`, the page of a GitHub step and the HTML page."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -24,8 +25,15 @@ from bakeoff.report.blocks import (
     text_blocks,
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence
-from bakeoff.report.outcomes import EvalOutcome
-from bakeoff.report.suites import MAX_NOT_PASSED, MAX_WORST, GateResult, SuiteName, SuiteNumbers, SuitesSummary, why_not
+from bakeoff.report.suites.numbers import (
+    MAX_NOT_PASSED,
+    MAX_WORST,
+    GateResult,
+    SuiteNumbers,
+    SuitesSummary,
+    why_not,
+)
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.intervals import Interval
 
 WORST = 3
@@ -109,15 +117,14 @@ def _suites(summary: SuitesSummary) -> Table:
         Column("Tokens", align="end", drop=2, page_only=not usage.tokens),
         Column("Cost", align="end", drop=1, page_only=usage.cost is None),
     )
-    rows = [_suite_row(_name(name, summary), name.file, numbers) for name, numbers in summary.suites.items()]
+    names = Counter(name.suite for name in summary.suites)  # suites of one name are told apart by their files
+    rows = [
+        _suite_row(name.suite if names[name.suite] == 1 else str(name), name.file, numbers)
+        for name, numbers in summary.suites.items()
+    ]
     if len(rows) > 1:
         rows.append(_suite_row("all", "", summary.numbers))
     return Table(titles, tuple(rows), "Suites", tuple(map(sentence, notes(summary))))
-
-
-def _name(name: SuiteName, summary: SuitesSummary) -> str:
-    """Return the name of a suite, with its file if another file has a suite of that name."""
-    return name.suite if sum(name.suite == other.suite for other in summary.suites) == 1 else str(name)
 
 
 def _suite_row(name: str, file: str, numbers: SuiteNumbers) -> tuple[Value, ...]:

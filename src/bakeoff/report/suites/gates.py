@@ -7,20 +7,20 @@ from pathlib import Path
 from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.report.eval_file import case_ids
 from bakeoff.report.formatting import percent
 from bakeoff.report.gates import (
     NONE_ALLOWED,
     Allowance,
-    ComparisonRule,
     GateEvidence,
+    GateRule,
     GateState,
     UndecidedCases,
     decide_gate,
 )
 from bakeoff.report.judges.labelling import judges_calibrated
-from bakeoff.report.outcomes import EvalOutcome
-from bakeoff.report.suites import GateResult, SuiteName, SuitesSummary, cell_of, suite_of
+from bakeoff.report.suites.eval_file import case_ids
+from bakeoff.report.suites.numbers import GateResult, SuiteName, SuitesSummary, cell_of, suite_of
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import Comparison, compare, compare_all
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge_all, nothing_shown
@@ -126,16 +126,21 @@ def _against_baseline(
     losses = {str(name): (_losses(was[name]), _losses(now[name])) for name in common}
     rulings = judge_all(compared, margin=gates.margin, losses=losses)
     for name in [name for name in cells if name in gates.decided]:
-        compared[name] = _anytime(compare(*cells[name]), gates.decided[name])
-        rulings[name] = _anytime_ruling(compared[name], gates.decided[name])
+        pair = gates.decided[name]  # its numbers hold although it was looked at after every case
+        found = {"difference": pair.difference, "interval": pair.interval, "inner": pair.interval, "cases": pair.cases}
+        compared[name] = compare(*cells[name]).model_copy(update={**found, "p_value": None})
+        rulings[name] = _anytime_ruling(compared[name], pair)
     comparisons = [(compared[name], ruling) for name, ruling in rulings.items()]
-    rule = ComparisonRule(margin=gates.margin, undecidable=gates.undecidable)
+    rule = GateRule(margin=gates.margin, undecidable=gates.undecidable)
     parts = ["no suite is in both runs"] * (not common)
     parts += [*_sentences(compared, rulings), *_in_one_run_only(was, now)]
     failed = decide_gate(GateEvidence(comparisons=comparisons, rule=rule)).state is GateState.FAILED
     if failed and not any(ruling.verdict is GateVerdict.REGRESSED for ruling in rulings.values()):
         parts.append("undecidable counts as failed")
-    gone = [case for name in was if str(name) not in gates.decided for case in _gone(was[name], now.get(name, ()))]
+    gone: list[str] = []  # a case with another content is still there
+    for suite in [suite for suite in was if str(suite) not in gates.decided]:
+        there = set(case_ids(now.get(suite, ())))
+        gone += [case for case in case_ids(was[suite]) if case not in there]
     missing = UndecidedCases(
         len(gone),
         sum(map(len, was.values())),
@@ -155,12 +160,6 @@ def _against_baseline(
     )
 
 
-def _anytime(compared: Comparison, pair: PairDecision) -> Comparison:
-    """Return a comparison with the numbers that hold although it was looked at after every case."""
-    numbers = {"difference": pair.difference, "interval": pair.interval, "inner": pair.interval, "cases": pair.cases}
-    return compared.model_copy(update={**numbers, "p_value": None})
-
-
 def _anytime_ruling(compared: Comparison, pair: PairDecision) -> GateJudgement:
     if pair.refused is not None:
         return GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=pair.refused, refused=True)
@@ -178,12 +177,6 @@ def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
     for outcome in outcomes:
         found.setdefault(suite_of(outcome), []).append(outcome)
     return found
-
-
-def _gone(before: Sequence[EvalOutcome], after: Sequence[EvalOutcome]) -> list[str]:
-    """Return the cases that are missing from a run; a case with another content is still there."""
-    there = set(case_ids(after))
-    return [case for case in case_ids(before) if case not in there]
 
 
 def _cells(outcomes: Sequence[EvalOutcome]) -> Cells:

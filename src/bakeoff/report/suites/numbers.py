@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import shorten
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.cells import Cell
 from bakeoff.stats.intervals import Interval, interval_of_passes, score_interval
 from bakeoff.verdict import LOST, Verdict
@@ -87,7 +87,10 @@ class SuiteTally:
 
     def add(self, outcome: EvalOutcome) -> None:
         """Count one case."""
-        self.kinds[_kind(outcome)] += 1
+        kind = "recorded" if outcome.threshold is None and outcome.problem is None else "undecided"
+        if outcome.passed is not None:
+            kind = "passed" if outcome.passed else "failed"
+        self.kinds[kind] += 1
         if (cell := cell_of(outcome)) is not None:
             self.cells.append(cell)
         for record in outcome.records:
@@ -217,12 +220,6 @@ def suite_of(outcome: EvalOutcome) -> SuiteName:
 def file_part(nodeid: str) -> str:
     """Return the file of a test."""
     return nodeid.partition("::")[0]
-
-
-def _kind(outcome: EvalOutcome) -> str:
-    if outcome.passed is not None:
-        return "passed" if outcome.passed else "failed"
-    return "recorded" if outcome.threshold is None and outcome.problem is None else "undecided"
 
 
 def cell_of(outcome: EvalOutcome) -> Cell | None:

@@ -1,0 +1,190 @@
+"""Find out what a test depends on: the code of its file, the modules it imports, the files that are read.
+
+Where the source does not tell, a test depends on more. Data files belong to the module that reads them, as if they were
+a part of its source: Python reports each file that it opens to an audit hook.
+"""
+# ruff: noqa: PTH100, PTH120, PTH206 - called for every file that is opened
+
+import ast
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from bakeoff._kernel.model import fingerprint
+from bakeoff.doors.pytest.rows import read_rows
+from bakeoff.engine.watch import is_watched
+
+ANYTHING = "*"
+"""Stands for every file: what a module uses cannot be told from its imports."""
+
+ROWS = "rows"
+"""Stands for the rows of suites, which are compared one by one."""
+
+_SUITES = frozenset(("eval_suite", "describe_eval"))
+_LOADS_ANYTHING = frozenset(
+    ("import_module", "__import__", "exec", "eval", "runpy", "subprocess", "multiprocessing", "entry_points")
+) | {"create_subprocess_exec", "create_subprocess_shell", "spec_from_file_location", "iter_modules", "walk_packages"}
+_PLAIN_SOURCE = (".py", ".pyc", ".pyo")
+_LISTINGS = ("os.listdir", "os.scandir")
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+def code_digest(source: str) -> str:
+    """Return a hash of the code of a test file without the data of its suites: each row is compared for itself.
+
+    Lists and tables that only this data uses are left out, too. Raise SyntaxError or ValueError for what is not Python.
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+            if called in _SUITES:
+                node.keywords = [keyword for keyword in node.keywords if keyword.arg != "data"]
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    used.add("pytestmark")
+    return fingerprint(*(ast.dump(statement) for statement in tree.body if not _is_unused_data(statement, used)))
+
+
+def _is_unused_data(statement: ast.stmt, used: set[str]) -> bool:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() | ast.Tuple() | ast.Dict()):
+            return name not in used
+    return False
+
+
+@cache
+def _imports(path: str) -> frozenset[tuple[int, str]]:
+    """Return what a file imports as names with their number of leading dots, and `ANYTHING` if it may load more."""
+    found: set[tuple[int, str]] = set()
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return frozenset({(0, ANYTHING)})
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found |= {(0, alias.name) for alias in names}
+            case ast.ImportFrom(module=module, names=names, level=level):
+                found |= {(level, f"{module}.{alias.name}" if module else alias.name) for alias in names}
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.alias(name=word) if word in _LOADS_ANYTHING:
+                found.add((0, ANYTHING))
+            case ast.Constant(value=str(text)) if text.endswith(".py"):  # a program to be started
+                found.add((0, ANYTHING))
+    return frozenset(found)
+
+
+def loaded_files() -> dict[str, str]:
+    """Return the source files of all modules that are loaded, by the names of the modules."""
+    found = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
+    return {name: file for name, file in found if isinstance(file, str)}
+
+
+def imported_files(path: str, loaded: Mapping[str, str]) -> set[str]:
+    """Return the files that a file imports, directly or through others; with `ANYTHING` if that is not all.
+
+    Args:
+        path: The file to begin with. It is not among those returned, unless it is imported again.
+        loaded: The files of modules that count, by the names of the modules.
+    """
+    names = {file: name for name, file in loaded.items()}
+    found: set[str] = set()
+    waiting = [path]
+    while waiting:
+        file = waiting.pop()
+        for level, name in _imports(file):
+            if name == ANYTHING:
+                found.add(ANYTHING)
+                continue
+            new = {loaded[each] for each in _modules(level, name, names.get(file, "")) if each in loaded} - found
+            found |= new
+            waiting += new
+    return found
+
+
+def _modules(level: int, name: str, importer: str) -> Iterator[str]:
+    """Yield the modules that an import loads: each package on the way, and what may be a module at its end."""
+    if level:
+        package = (getattr(sys.modules.get(importer), "__package__", None) or "").split(".")
+        name = ".".join([*package[: len(package) - level + 1], name])
+    parts = name.split(".")
+    yield from (".".join(parts[: end + 1]) for end in range(len(parts)))
+
+
+class Reads:
+    """The data files of a project that this process reads and writes."""
+
+    def __init__(self, roots: Sequence[Path], without: Path) -> None:
+        self._roots = [str(root) for root in roots]
+        self._written_by_us = {str(without), str(without.parent)}  # folders of runs, which are synced to disk
+        self._without = f"{without}{os.sep}"
+        self._ours: dict[str, bool] = {}
+        self._written: set[str] = set()
+        self._found: dict[str, set[str]] = {}
+        self._on = True
+
+    def start(self) -> None:
+        """Listen from now on."""
+        sys.addaudithook(self._hear)
+
+    def stop(self) -> None:
+        """Stop for good: a hook cannot be removed."""
+        self._on = False
+
+    @property
+    def found(self) -> dict[str, set[str]]:
+        """Return who has read each file: paths of modules, `ROWS` or `ANYTHING`. What was also written is left out."""
+        folders = {os.path.dirname(path) for path in self._written}
+        return {path: by for path, by in self._found.items() if path not in self._written and path not in folders}
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Note an event. An error here would be raised where the file is opened."""
+        if not self._on or (event != "open" and event not in _LISTINGS):
+            return
+        given = os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes) else None
+        if not given or given.endswith(_PLAIN_SOURCE):
+            return
+        try:
+            path = os.path.abspath(given)
+        except OSError:  # the current folder was deleted
+            return
+        if not self.is_ours(path):
+            return
+        reader = self._reader(sys._getframe(1))
+        if event == "open" and _is_write(arguments[1], arguments[2]):
+            self._written.add(path)
+        elif event == "open" or reader != ANYTHING:  # pytest lists every folder
+            self._found.setdefault(path, set()).add(reader)
+
+    def is_ours(self, path: str) -> bool:
+        """Tell whether a file is one of the project, and not in a hidden folder, a cache or a library."""
+        known = self._ours.get(path)
+        if known is None:
+            inside = next((path[len(root) + 1 :] for root in self._roots if path.startswith(root + os.sep)), "")
+            parts = [part for part in inside.split(os.sep) if part != ".env"]
+            known = bool(inside) and all(map(is_watched, parts))
+            known = known and path not in self._written_by_us and not path.startswith(self._without)
+            self._ours[path] = known
+        return known
+
+    def _reader(self, frame: FrameType | None) -> str:
+        reader = ANYTHING
+        while frame is not None:
+            code = frame.f_code
+            if code is read_rows.__code__:
+                return ROWS
+            if self.is_ours(code.co_filename):
+                reader = code.co_filename if reader == ANYTHING else reader
+                if code.co_name == "<module>":  # read once, whoever imports it
+                    return reader
+            frame = frame.f_back
+        return reader
+
+
+def _is_write(mode: object, flags: object) -> bool:
+    if isinstance(mode, str):
+        return any(letter in mode for letter in "wax+")
+    return isinstance(flags, int) and bool(flags & _WRITES)

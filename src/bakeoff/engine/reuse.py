@@ -1,0 +1,104 @@
+"""Reuse answers of earlier runs: a trial whose attempt has not changed is carried over instead of asked again.
+
+An answer is carried over if the attempt key of its record is that of the trial in the new plan, and its scores with it
+if the score key is the same, too. A door may name other answers that still hold. Carried-over answers keep their usage
+for comparisons, but a budget counts only what a run pays itself.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bakeoff.engine.run_journal import RunJournal
+from bakeoff.errors import BakeoffError
+from bakeoff.options import RunOptions
+from bakeoff.plan import Plan, Trial
+from bakeoff.record import Record
+from bakeoff.storage.made_here import why_unknown
+from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
+
+CARRIED_OVER = "carried_over"
+"""The key, in the metadata of a transcript, of the run that an answer was carried over from."""
+
+_MAX_SEARCHED = 100  # runs of all plans
+
+
+def past_runs(results: Path, is_wanted: Callable[[Plan], bool]) -> list[RunFolder]:
+    """Return the last runs with a wanted plan, newest first, without those that cannot be read.
+
+    Runs that this user did not start here are left out: a cloned repository could bring answers of anyone.
+    """
+    found: list[RunFolder] = []
+    for folder in run_folders(results)[: -_MAX_SEARCHED - 1 : -1]:
+        with suppress(BakeoffError):
+            data = folder.read_plan_bytes()
+            if why_unknown(folder.path, data) is None and is_wanted(folder.parse_plan(data)):
+                found.append(folder)
+    return found
+
+
+def reusable_records(runs: Iterable[RunFolder], plan: Plan) -> list[Record]:
+    """Return the records of earlier runs, newest first, whose attempts are those of this plan, one for each trial."""
+    found: dict[str, Record] = {}
+    for folder in runs:
+        with suppress(BakeoffError):  # a damaged run
+            for record in folder.latest_records(folder.read_plan()):
+                trial = find_trial(plan, record)
+                if trial is None or trial.attempt_key in found or not (record.verdict.counts or record.attempted):
+                    continue
+                scored = record.score_key == trial.score_key
+                found[trial.attempt_key] = carry_over(record, plan, trial, folder, scored=scored)
+        if len(found) == plan.size:
+            break
+    return list(found.values())
+
+
+def carry_over(record: Record, plan: Plan, trial: Trial, run: RunFolder, *, scored: bool) -> Record:
+    """Return the record of an earlier run as the record of a trial of this plan, marked with the run it is from.
+
+    `scored` keeps its scores; otherwise the answer is scored again.
+    """
+    transcript = record.transcript
+    if transcript is not None and CARRIED_OVER not in transcript.metadata:
+        metadata = {**transcript.metadata, CARRIED_OVER: run.label, "replayed": True}
+        transcript = transcript.model_copy(update={"metadata": metadata})
+    keys = {"attempt_key": trial.attempt_key, "score_key": trial.score_key if scored else ""}
+    return record.model_copy(update={**keys, "transcript": transcript, "threshold": plan.threshold_of(trial.case)})
+
+
+def find_trial(plan: Plan, record: Record) -> Trial | None:
+    """Return the trial of a plan that a record is of; None if the case or the subject was edited since."""
+    trial = plan.find(record.case, record.subject, record.round)
+    return trial if trial is not None and trial.attempt_key == record.attempt_key else None
+
+
+def is_finished(record: Record, trial: Trial) -> bool:
+    """Tell whether a record of a trial needs neither another attempt nor another score."""
+    return record.verdict.counts and (record.score_key == trial.score_key or not record.attempted)
+
+
+def count_finished(records: Iterable[Record], plan: Plan) -> int:
+    """Return how many of these records need neither another attempt nor another score."""
+    found = ((record, find_trial(plan, record)) for record in records)
+    return sum(trial is not None and is_finished(record, trial) for record, trial in found)
+
+
+def start_run(plan: Plan, options: RunOptions, carried: Iterable[Record], **facts: Any) -> RunFolder:
+    """Make the folder of a run that has these records already, and write these facts into its beginning."""
+    folder = new_run_folder(options.results, plan.name)
+    with RunJournal(folder, options.redactor()) as journal:
+        journal.start(plan, jobs=options.jobs, **facts)
+        for record in carried:
+            journal.append(record)
+    return folder
+
+
+def delete_runs(runs: Sequence[RunFolder]) -> list[RunFolder]:
+    """Delete runs of earlier cycles, and return those that are kept because someone labelled or signed them."""
+    kept = [run for run in runs if run.labels_file.exists() or run.signature_file.exists()]
+    for run in runs:
+        if run not in kept:
+            with suppress(BakeoffError, OSError):
+                run.delete()
+    return kept
