@@ -39,8 +39,8 @@ from bakeoff.models.prices import parse_gateway_pricing
 from bakeoff.models.providers import parse_model_name
 from bakeoff.replay.http import HttpRecording
 from bakeoff.replay.store import Key, Store
-from bakeoff.report.eval_file import parse_eval_file
 from bakeoff.report.readers import Source
+from bakeoff.report.suites.eval_file import parse_eval_file
 from bakeoff.scorers.judging import read_answer, read_choice
 from bakeoff.scorers.mcp.calls import read_reply
 from bakeoff.sdk_results import recognise

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bakeoff.protocols import Needs, Resource, ScoreInput, Scorer, Subject, Task, Tool
     from bakeoff.record import Record, Score, Step, ToolCall, Transcript, Usage
     from bakeoff.replay.tools import replayable
-    from bakeoff.report.outcomes import EvalOutcome
+    from bakeoff.report.suites.outcomes import EvalOutcome
     from bakeoff.report.summary import Summary, summarise
     from bakeoff.scorers import function_scorer
     from bakeoff.sdk_results.plain_data import TaskResult
@@ -45,7 +45,7 @@ _HOMES = {
     "bakeoff.plan": ("Case", "Limits", "Plan", "ScorerSpec", "SubjectSpec", "UntilDecided"),
     "bakeoff.protocols": ("Needs", "Resource", "ScoreInput", "Scorer", "Subject", "Task", "Tool"),
     "bakeoff.record": ("Record", "Score", "Step", "ToolCall", "Transcript", "Usage"),
-    "bakeoff.report.outcomes": ("EvalOutcome",),
+    "bakeoff.report.suites.outcomes": ("EvalOutcome",),
     "bakeoff.report.summary": ("Summary", "summarise"),
     "bakeoff.storage.run_folder": ("RunFolder", "find_run", "new_run_folder"),
     "bakeoff.scorers": ("function_scorer",),

@@ -13,8 +13,8 @@ from bakeoff.mcp.client_files import read_client_file
 from bakeoff.mcp.snapshot import read_snapshot
 from bakeoff.models.in_process import read_script
 from bakeoff.replay.store import Key, Recording, Store
-from bakeoff.report.eval_file import read_eval_file
 from bakeoff.report.readers import open_source
+from bakeoff.report.suites.eval_file import read_eval_file
 from bakeoff.storage.journal import read_journal
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder

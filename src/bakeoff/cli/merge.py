@@ -22,14 +22,14 @@ from bakeoff.engine.merging import MergedRun, merge_shards, read_shards
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Shard
-from bakeoff.report.eval_file import file_chunks, merge_files, read_eval_file
 from bakeoff.report.gates import Allowance, GateState
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.render.terminal import print_blocks
-from bakeoff.report.suite_blocks import summary_blocks
-from bakeoff.report.suite_files import OutcomeRedactor, write_html, write_json
-from bakeoff.report.suite_gates import SuiteGates, judge_gates
-from bakeoff.report.suites import SuiteTallies, summary_of
+from bakeoff.report.suites.blocks import summary_blocks
+from bakeoff.report.suites.eval_file import file_chunks, merge_files, read_eval_file
+from bakeoff.report.suites.files import OutcomeRedactor, write_html, write_json
+from bakeoff.report.suites.gates import SuiteGates, judge_gates
+from bakeoff.report.suites.numbers import SuiteTallies, summary_of
 from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 

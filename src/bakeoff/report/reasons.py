@@ -5,7 +5,7 @@ import re
 from bakeoff._kernel.text import shorten, visible
 from bakeoff.record import Record, Score
 
-_LONGEST = 300
+_MAX_TEXT_LENGTH = 300
 
 # What differs between two messages of one cause, each with the sign that stands for it.
 _VARYING = (
@@ -23,11 +23,11 @@ _VARYING = (
 def why(record: Record) -> str:
     """Return the failure of a trial, or else the reasons of the scores below 1 and then of those that are missing."""
     if record.failure:
-        return shorten(f"{record.failure.type}: {record.failure.message}", _LONGEST)
+        return shorten(f"{record.failure.type}: {record.failure.message}", _MAX_TEXT_LENGTH)
     low = (
         f"{score.name}: {score.reason}" if score.reason else f"{score.name} {score.value:.2f}" for score in _low(record)
     )
-    return shorten("; ".join(filter(None, [*low, why_unscored(record)])), _LONGEST)
+    return shorten("; ".join(filter(None, [*low, why_unscored(record)])), _MAX_TEXT_LENGTH)
 
 
 def why_unscored(record: Record) -> str:

@@ -18,7 +18,8 @@ from bakeoff.stats.intervals import score_interval
 from bakeoff.stats.rounds import PassK as PassK
 from bakeoff.stats.rounds import pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import PairDecision, PairDecisions, SequentialDecision
-from bakeoff.stats.unequal_losses import UnequalLosses, unequal_losses
+from bakeoff.stats.unequal_losses import UnequalLosses as UnequalLosses
+from bakeoff.stats.unequal_losses import unequal_losses
 from bakeoff.verdict import LOST, CaseVerdict, Round, Verdict, case_values, case_verdict
 
 MAX_ROUNDS = 100

@@ -87,13 +87,13 @@ def _inside(place: str, one: Any) -> Iterator[tuple[str, Any]] | None:
 
 
 _DEEPEST_FOREIGN = 6
-_MOST_FOREIGN = 10_000  # values that are looked at
+_MAX_FOREIGN = 10_000  # values that are looked at
 _INSTALLED = ("site-packages", "dist-packages")  # names of folders
 
 
 def foreign_class(value: Any) -> type | None:
     """Return the class of the first model or dataclass in a value that an installed package defines, or None."""
-    left = _MOST_FOREIGN
+    left = _MAX_FOREIGN
     waiting = [(value, 0)]
     while waiting and left > 0:
         left -= 1

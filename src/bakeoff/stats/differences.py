@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from bakeoff.stats.cells import Moments, grouped, moments_of_means
 from bakeoff.stats.intervals import (
     ENOUGH_FOR_T,
-    FEWEST,
+    MIN_UNITS,
     BayesianBootstrap,
     Interval,
     normal_quantile,
@@ -41,7 +41,7 @@ _FINEST_GRID = 120  # steps between 0 and 1; holds halves to sixths, eighths, te
 _MAX_GRID_LENGTH = 20_000  # steps of all differences together; draws are faster beyond
 _CHUNK = 4_000_000  # signs held in memory at a time
 _SLACK = 1e-9  # sums that differ by rounding only count as equal
-_LEAST = 1e-300  # the smallest p that is reported
+_MIN_P_VALUE = 1e-300  # the smallest p that is reported
 _NEWTON_STEPS = 25  # towards the tightest bound; every step on the way is a bound too
 
 
@@ -110,7 +110,7 @@ def tail_bounds(rows: "Floats") -> "Floats":
         tilt = tilt + np.where(slope > _SLACK, (reach - (sizes * bent).sum(axis=1)) / np.maximum(slope, _SLACK), 0.0)
     tilted = tilt[:, np.newaxis] * sizes
     exponent = (tilted + np.log1p(np.exp(-2 * tilted)) - np.log(2.0)).sum(axis=1) - tilt * reach
-    bounds: Floats = np.clip(2 * np.exp(np.minimum(exponent, 0.0)), _LEAST, 1.0)
+    bounds: Floats = np.clip(2 * np.exp(np.minimum(exponent, 0.0)), _MIN_P_VALUE, 1.0)
     return bounds
 
 
@@ -155,7 +155,7 @@ def _grid_tail(steps: "Integers") -> float:
         kernel[:: int(size)] = _fair_coins(int(count))
         chances = np.convolve(chances, kernel)
     sums = 2 * np.arange(len(chances)) - int(np.abs(steps).sum())
-    return max(_LEAST, min(1.0, float(chances[np.abs(sums) >= abs(int(steps.sum()))].sum())))
+    return max(_MIN_P_VALUE, min(1.0, float(chances[np.abs(sums) >= abs(int(steps.sum()))].sum())))
 
 
 @lru_cache(maxsize=256)
@@ -255,10 +255,10 @@ def difference_interval(change: Change, *, confidence: float) -> Interval:
 def _too_small(change: Change) -> bool:
     """Tell whether coverage is not promised: few units, skewed ones, or an effective n that rests on few changes."""
     moments = change.moments
-    if moments.skewed or moments.weight < FEWEST - _ROUNDING:
+    if moments.skewed or moments.weight < MIN_UNITS - _ROUNDING:
         return True
     by_counts = moments.constant or (moments.single and not moments.clustered)
-    return change.changed < FEWEST and not by_counts and not _enough_for_t(change)
+    return change.changed < MIN_UNITS and not by_counts and not _enough_for_t(change)
 
 
 def zero_p_value(change: Change) -> float:
@@ -291,7 +291,7 @@ def _enough_for_t(change: Change) -> bool:
     """Tell whether t holds: symmetric enough, and no handful of changes among many ties carries the mean."""
     moments = change.moments
     both_ways = moments.weight * min(change.gained, change.lost) >= ENOUGH_FOR_T
-    few_ties = moments.weight >= FEWEST - _ROUNDING and 2 * change.changed >= moments.units
+    few_ties = moments.weight >= MIN_UNITS - _ROUNDING and 2 * change.changed >= moments.units
     return (both_ways or few_ties) and not moments.skewed
 
 

@@ -113,7 +113,7 @@ TOO_SMALL = "too small to promise"
 ENOUGH_FOR_T = 8
 """Units' worth of passes and of failures from which t has its nominal coverage; below, the edges skew the scores."""
 
-FEWEST = 20
+MIN_UNITS = 20
 """Units from which intervals held in simulations. Few passes are whole numbers, which leave no choice near 95 %, and
 five clusters of ten cases are covered in up to 99.8 % of runs."""
 
@@ -190,7 +190,7 @@ def interval_of(moments: Moments, *, confidence: float = CONFIDENCE) -> Interval
     if moments.units < 2:
         return None
     found = _best(moments, confidence)
-    return found if moments.weight >= FEWEST - _ROUNDING else found.unpromised()
+    return found if moments.weight >= MIN_UNITS - _ROUNDING else found.unpromised()
 
 
 def interval_of_passes(passed: int, cases: int, *, confidence: float = CONFIDENCE) -> Interval | None:

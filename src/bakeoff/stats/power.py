@@ -22,7 +22,7 @@ UNDETECTABLE = 2.0
 """The minimum detectable difference of a design that can show none: more than scores can differ."""
 
 _WORTH_HALF = 0.5  # share of the variance of the mean from which more rounds help nearly as much as more cases
-_MOST = 0.999  # a mean difference; at 1 nothing varies
+_MAX_DIFFERENCE = 0.999  # a mean difference; at 1 nothing varies
 
 
 class VarianceSplit(FrozenModel):
@@ -247,9 +247,9 @@ def _least_by_interval(
         moments = Moments(round(units), round(units), mean, error * error, 0, freedom, 0.0)
         return Change(moments, (apart + mean) / 2, (apart - mean) / 2, round(units))
 
-    if too_few(round(units), alpha=alpha) or zero_p_value(change(_MOST)) > alpha:
+    if too_few(round(units), alpha=alpha) or zero_p_value(change(_MAX_DIFFERENCE)) > alpha:
         return UNDETECTABLE
-    least = float(brentq(lambda mean: zero_p_value(change(mean)) - alpha, 1e-9, _MOST, xtol=1e-12))
+    least = float(brentq(lambda mean: zero_p_value(change(mean)) - alpha, 1e-9, _MAX_DIFFERENCE, xtol=1e-12))
     return least + error * (_noncentrality(freedom, alpha, power) - t_quantile(1 - alpha / 2, freedom))
 
 

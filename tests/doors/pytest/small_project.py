@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.pytest.gather import gathering
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 # A session in this process forgets the modules that it was the first to load. Loaded here, they are loaded once.
 for _module in ("collecting", "ending", "in_tests", "lost", "run_writer"):

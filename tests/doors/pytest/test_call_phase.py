@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.doors.pytest.gather import Outcomes
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import find_run
 
 from .small_project import SmallProject, project
@@ -253,7 +253,7 @@ NOT_FOR_ONE_PASSING_CASE = (
     "bakeoff.report.compare.within_run",
     "bakeoff.stats.comparison",
     "bakeoff.stats.gates",
-    "bakeoff.report.eval_file",
+    "bakeoff.report.suites.eval_file",
     "bakeoff.doors.pytest.lost",
     "bakeoff.models.providers",
     "logging.handlers",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.report.eval_file import EvalFileReader
+from bakeoff.report.suites.eval_file import EvalFileReader
 from bakeoff.report.summary import summarise
 from bakeoff.storage.run_folder import find_run, run_folders
 

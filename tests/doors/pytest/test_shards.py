@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.cli.merge import MergeFlags, run_merge
-from bakeoff.report.eval_file import read_eval_file
+from bakeoff.report.suites.eval_file import read_eval_file
 
 from .small_project import SmallProject, project
 

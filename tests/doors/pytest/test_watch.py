@@ -13,7 +13,7 @@ from bakeoff.doors.pytest.rows import read_rows
 from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, code_digest, imported_files
 from bakeoff.doors.pytest.watch import Cycle, CycleResult, KeptTest, result_file, stale_tests
 from bakeoff.engine.watch import GONE
-from bakeoff.report.eval_file import read_eval_file
+from bakeoff.report.suites.eval_file import read_eval_file
 from bakeoff.storage.run_folder import run_folders
 
 from ...cli.wizard_terminal import CTRL_C, Terminal

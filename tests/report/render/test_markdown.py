@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from bakeoff.report.blocks import Block, BulletList, Code, Quote, columns, heading, paragraph
 from bakeoff.report.blocks import Table as Table
-from bakeoff.report.render.markdown import LONGEST, MAX_QUOTE_LENGTH, code_span, plain, to_markdown
+from bakeoff.report.render.markdown import MAX_COMMENT_LENGTH, MAX_QUOTE_LENGTH, code_span, plain, to_markdown
 
 ATTACKS = [
     "<script>alert(1)</script>",
@@ -124,7 +124,7 @@ def test_what_a_comment_has_no_room_for_is_left_out_and_counted() -> None:
     text = to_markdown(
         [heading("Head"), paragraph("first"), table, heading("More"), Code("\n".join(lines), "diff", "d")]
     )
-    assert LONGEST * 0.98 < len(text) <= LONGEST
+    assert MAX_COMMENT_LENGTH * 0.98 < len(text) <= MAX_COMMENT_LENGTH
     shown = rendered(text).seen.count("tr") - 1
     assert text.endswith(f"Left out to stay below 65,000 characters: table rows ({300 - shown}), texts (1).\n")
     assert "## More" not in text, "nothing would stand under it"

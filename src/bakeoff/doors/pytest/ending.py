@@ -12,16 +12,16 @@ import pytest
 from bakeoff._kernel.text import count_of, visible, without_command
 from bakeoff.doors.pytest.options import results_folder
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.report.outcome_lines import colour_of, item_line, tool_lines
-from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.render.text_tables import block_lines
-from bakeoff.report.suite_blocks import WORST, gate_word, not_passed, step_blocks, summary_blocks
-from bakeoff.report.suites import SuitesSummary, SuiteTallies, file_part, summary_of, why_not
+from bakeoff.report.suites.blocks import WORST, gate_word, not_passed, step_blocks, summary_blocks
+from bakeoff.report.suites.numbers import SuitesSummary, SuiteTallies, file_part, summary_of, why_not
+from bakeoff.report.suites.outcome_lines import colour_of, item_line, tool_lines
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 if TYPE_CHECKING:
     from bakeoff.doors.pytest.until_decided import SessionDecisions
-    from bakeoff.report.suite_gates import SuiteGates
+    from bakeoff.report.suites.gates import SuiteGates
 
 Places = Mapping[str, tuple[Path, int | None]]
 """File and line, counted from 0, of tests by their node ids."""
@@ -63,9 +63,9 @@ class SessionEnd:
 
 def read_options(config: pytest.Config) -> RequestedFiles:
     """Read the options. Raise pytest.UsageError, before a test runs, for what cannot work."""
-    from bakeoff.report.eval_file import read_eval_file
     from bakeoff.report.gates import NONE_ALLOWED
-    from bakeoff.report.suite_gates import SuiteGates
+    from bakeoff.report.suites.eval_file import read_eval_file
+    from bakeoff.report.suites.gates import SuiteGates
 
     option, decisions = config.option, None
     try:
@@ -140,14 +140,14 @@ def end(
         summary = replace(summary, comparisons=decisions.followed.comparisons())
         notes += [_NOTHING_TO_COMPARE] * (summary.comparisons is None and bool(summary.suites))
     if requested.gates is not None:
-        from bakeoff.report.suite_gates import judge_gates
+        from bakeoff.report.suites.gates import judge_gates
 
         gates = replace(requested.gates, decided=decisions.followed.against_baseline() if decisions else {})
         summary = replace(summary, gates=judge_gates(gates, outcomes, summary))
     on_github = environment.get("GITHUB_ACTIONS") == "true"
     told: tuple[str, ...] = ()
     if requested.json is not None or requested.html is not None or on_github:
-        from bakeoff.report.suite_files import OutcomeRedactor
+        from bakeoff.report.suites.files import OutcomeRedactor
 
         redact = OutcomeRedactor(environment)
         for write in _files(requested, summary, outcomes, redact, environment if on_github else {}):
@@ -169,7 +169,7 @@ def _files(
 ) -> Iterator[Callable[[], str]]:
     """Yield a function for each file to write, which returns a note about it."""
     from bakeoff.report.exports.ci import SUMMARY_FILE, write_step_summary
-    from bakeoff.report.suite_files import write_html, write_json
+    from bakeoff.report.suites.files import write_html, write_json
 
     if (target := requested.json) is not None:
         yield lambda: write_json(outcomes, summary, target, redact)

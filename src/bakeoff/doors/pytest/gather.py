@@ -19,7 +19,7 @@ import pytest
 from bakeoff.doors.pytest.options import TERMINAL_WIDTH
 
 if TYPE_CHECKING:  # every pytest run loads this module, and most have no evals
-    from bakeoff.report.outcomes import EvalOutcome
+    from bakeoff.report.suites.outcomes import EvalOutcome
 
 ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a list of JSON texts
 _AT_ONCE = 64  # outcomes that are packed together
@@ -58,7 +58,7 @@ class Outcomes:
 def _read(kept: bytes | str) -> "EvalOutcome":
     from pydantic import ValidationError
 
-    from bakeoff.report.outcomes import EvalOutcome
+    from bakeoff.report.suites.outcomes import EvalOutcome
 
     try:
         return EvalOutcome.model_validate_json(kept)
@@ -131,7 +131,7 @@ class EvalFailed(AssertionError):
     """Fail the test of an eval whose score is too low, or that could not be scored. The message says everything."""
 
     def __init__(self, outcome: "EvalOutcome", width: int = 80) -> None:
-        from bakeoff.report.failure_text import failure_line, failure_text
+        from bakeoff.report.suites.failure_text import failure_line, failure_text
 
         super().__init__(failure_text(outcome, width))
         self.outcome = outcome

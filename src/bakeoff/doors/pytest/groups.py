@@ -18,7 +18,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.suite import DescribedSuite
 from bakeoff.plan import SubjectSpec
-from bakeoff.report.outcomes import subject_name
+from bakeoff.report.suites.outcomes import subject_name
 
 MAX_SUBJECTS = 20
 """A suite with more sets of parameters than this treats them as cases, not as subjects."""

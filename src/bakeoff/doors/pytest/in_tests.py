@@ -31,7 +31,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Gate, PassRule
 from bakeoff.protocols import Subject
 from bakeoff.record import Failure, Phase, Record, Score, ToolCall, Transcript, Usage
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.scorers.adapters import ScorerLike
 from bakeoff.sdk_results.transcripts import transcript_of
 

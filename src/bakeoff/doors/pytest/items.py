@@ -24,7 +24,7 @@ from bakeoff.doors.pytest.parallel import PendingCase
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow
 from bakeoff.doors.pytest.session import EvalSession, session_of
 from bakeoff.doors.pytest.suite import EvalSuite
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 _STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)

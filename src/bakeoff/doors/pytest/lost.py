@@ -21,7 +21,7 @@ from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.doors.pytest.session import session_of
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Failure, Phase, Record
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 STOPPED = "it was not run: the session was stopped before"
 _CALLS_NO_TEST = ("setuponly", "setupplan", "collectonly")  # options

@@ -29,7 +29,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import BUDGET, ON_DEMAND, Scorer, Subject
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
-from bakeoff.report.outcomes import SUBJECT, EvalOutcome
+from bakeoff.report.suites.outcomes import SUBJECT, EvalOutcome
 
 EMPTY_PLAN = Plan(
     name=SUBJECT,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bakeoff.doors.pytest.reports import EvalReporter
     from bakeoff.doors.pytest.run_writer import RunWriter
     from bakeoff.doors.pytest.watch import WatchCycle
-    from bakeoff.report.outcomes import EvalOutcome
+    from bakeoff.report.suites.outcomes import EvalOutcome
 
 _SUITE_MODULE = "bakeoff.doors.pytest.suite"  # imported by every file with a suite
 _SESSION_MODULE = "bakeoff.doors.pytest.session"

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from bakeoff.doors.pytest.ending import RequestedFiles, SessionEnd
-    from bakeoff.report.outcomes import EvalOutcome
-    from bakeoff.report.suite_files import OutcomeRedactor
-    from bakeoff.report.suites import SuiteTallies
+    from bakeoff.report.suites.files import OutcomeRedactor
+    from bakeoff.report.suites.numbers import SuiteTallies
+    from bakeoff.report.suites.outcomes import EvalOutcome
 
 _ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 """Exit codes of a session that ran to its end; any other stays as it is."""
@@ -65,7 +65,7 @@ class EvalReporter:
         full = all(outcome.score == 1 and not outcome.problem for outcome in outcomes)
         if self._verbosity <= 0 and report.passed and full:  # most are: their colour is known without loading more
             return report.outcome, "" if self._verbosity == 0 else ".", ("PASSED", {"green": True})
-        from bakeoff.report.outcome_lines import colour_of, score_words
+        from bakeoff.report.suites.outcome_lines import colour_of, score_words
 
         word, letter = ("PASSED", ".") if report.passed else ("FAILED", "F")
         if self._verbosity > 0:
@@ -101,7 +101,7 @@ class EvalReporter:
     def count(self, outcomes: "Sequence[EvalOutcome]") -> None:
         """Count outcomes now, since reading them back later costs time."""
         if self._tallies is None:
-            from bakeoff.report.suites import SuiteTallies
+            from bakeoff.report.suites.numbers import SuiteTallies
 
             self._tallies = SuiteTallies()
         for outcome in outcomes:
@@ -112,7 +112,7 @@ class EvalReporter:
         """Add properties to every report of a test: only those of the last one are written."""
         key = report.nodeid, getattr(report, "node", None)
         if outcomes:
-            from bakeoff.report.outcome_lines import properties_of
+            from bakeoff.report.suites.outcome_lines import properties_of
 
             self._properties[key] = properties_of([self._redact(outcome) for outcome in outcomes])
         report.user_properties.extend(self._properties.get(key, ()))
@@ -121,14 +121,14 @@ class EvalReporter:
 
     @cached_property
     def _redact(self) -> "OutcomeRedactor":
-        from bakeoff.report.suite_files import OutcomeRedactor
+        from bakeoff.report.suites.files import OutcomeRedactor
 
         return OutcomeRedactor(os.environ)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Replace results of an earlier session: if this one dies, nobody may take them for its own."""
         if self._requested is not None and self._requested.json is not None and not session.config.option.collectonly:
-            from bakeoff.report.suite_files import write_incomplete
+            from bakeoff.report.suites.files import write_incomplete
 
             write_incomplete(self._requested.json)
 
@@ -138,7 +138,7 @@ class EvalReporter:
         if session.config.option.collectonly or (self._tallies is None and self._requested is None):
             return
         from bakeoff.doors.pytest.ending import RequestedFiles, end
-        from bakeoff.report.suites import SuiteTallies
+        from bakeoff.report.suites.numbers import SuiteTallies
 
         stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self.incomplete
         requested, tallies = self._requested or RequestedFiles(), self._tallies or SuiteTallies()

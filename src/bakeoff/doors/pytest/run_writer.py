@@ -17,7 +17,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, PassRule, SubjectSpec, UntilDecided
 from bakeoff.record import Record
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 
 _IGNORED = """\

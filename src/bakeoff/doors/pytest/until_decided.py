@@ -16,7 +16,7 @@ from bakeoff.doors.pytest.options import rounds_of
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.plan import Case, PassRule, SubjectSpec, UntilDecided
 from bakeoff.report.compare.followed import FollowedComparisons, random_ranks
-from bakeoff.report.outcomes import EvalOutcome, subject_name
+from bakeoff.report.suites.outcomes import EvalOutcome, subject_name
 
 BASELINE = "baseline"
 

@@ -34,7 +34,7 @@ from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, code_digest, 
 from bakeoff.engine.reuse import delete_runs
 from bakeoff.engine.watch import GONE, Changes, WatchLoop, source_files
 from bakeoff.plan import SubjectSpec
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import RunFolder
 
 PLUGIN = "bakeoff-watch"

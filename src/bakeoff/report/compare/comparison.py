@@ -46,7 +46,7 @@ _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "refere
 _STAMPED = {"model", "system", "timeout"}  # options of a subject that its stamp holds
 _WORST_LAST = (0, 3, 1)  # exit codes
 _MAX_VALUES = 3  # of one condition that are listed
-_LONGEST = 120
+_MAX_VALUE_LENGTH = 120
 
 FileName = Annotated[str, PlainSerializer(clean_text, return_type=str, when_used="json")]
 """The name of a file or folder. Names that are not valid text are escaped in JSON."""
@@ -179,7 +179,7 @@ class _Conditions:
     def _note(self, key: str, value: str) -> None:
         values = self._values.setdefault(key, {})
         if len(values) <= _MAX_VALUES:
-            values[value[:_LONGEST]] = None
+            values[value[:_MAX_VALUE_LENGTH]] = None
 
     def get(self, key: str) -> str | None:
         """Return the values of one condition, joined."""
@@ -466,7 +466,7 @@ def _other_mismatches(pair: _RunPair) -> Iterator[Mismatch]:
 
 
 def _short(value: JsonValue) -> str:
-    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONGEST)
+    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _MAX_VALUE_LENGTH)
 
 
 def _scorers(arm: Arm) -> str:

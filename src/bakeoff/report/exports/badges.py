@@ -10,7 +10,7 @@ from bakeoff.report.summary import SubjectSummary, Summary
 
 _HEIGHT = 20
 _PAD = 6
-_LONGEST = 60
+_MAX_TEXT_LENGTH = 60
 _GREY, _GREEN, _AMBER, _RED = "#555", "#2a7d2e", "#8a6100", "#b3261e"  # white text on each has a contrast of 4.5:1
 
 
@@ -41,7 +41,7 @@ def audit_badge(audit: Audit, label: str = "audit") -> str:
 
 def badge(label: str, value: str, colour: str) -> str:
     """Return a badge with two texts side by side, the left one on grey."""
-    left, right = visible(label, _LONGEST), visible(value, _LONGEST)
+    left, right = visible(label, _MAX_TEXT_LENGTH), visible(value, _MAX_TEXT_LENGTH)
     first, second = _width(left), _width(right)
     whole = first + second
     return (

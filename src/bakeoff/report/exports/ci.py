@@ -30,7 +30,7 @@ from bakeoff.verdict import LOST
 MAX_ANNOTATIONS = 10
 """The number of annotations of each level. GitHub shows no more of one step."""
 
-_LONGEST = 500
+_MAX_TEXT_LENGTH = 500
 _COMMAND = re.compile(r"^([ \t]*)(?=::)", re.MULTILINE)
 _MAX_SUMMARY_LENGTH = 1_000_000  # bytes; GitHub refuses more than 1 MiB
 SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
@@ -84,7 +84,9 @@ def command(level: str, title: str, text: str, *, file: str | None = None, line:
 
 
 def _data(text: str) -> str:
-    return _no_old_command(visible(text, _LONGEST)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return (
+        _no_old_command(visible(text, _MAX_TEXT_LENGTH)).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    )
 
 
 def _no_old_command(text: str) -> str:

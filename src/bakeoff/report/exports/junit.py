@@ -18,7 +18,7 @@ from bakeoff.verdict import Verdict
 
 Status = Literal["passed", "failure", "error", "skipped"]
 
-_LONGEST = 2000  # characters of an untrusted text
+_MAX_TEXT_LENGTH = 2000  # characters of an untrusted text
 _MAX_ROUNDS = 20  # of a case that are listed
 _FAILED = (Verdict.FAIL, Verdict.TIMEOUT)
 _BROKEN = (Verdict.INFRA, Verdict.GRADER)
@@ -109,10 +109,10 @@ def _outcome(status: Status, told: list[str], more: int, *, missing: int) -> str
     message = lines[0] if lines else status
     if status == "skipped":
         return f"<skipped message={_attribute(message)}/>\n"
-    text = "\n".join(escape(visible(line, _LONGEST)) for line in lines)
+    text = "\n".join(escape(visible(line, _MAX_TEXT_LENGTH)) for line in lines)
     return f"<{status} message={_attribute(message)}>{text}</{status}>\n"
 
 
 def _attribute(text: str) -> str:
     """Return a quoted attribute. Characters that XML does not allow are escaped."""
-    return quoteattr(visible(text, _LONGEST))
+    return quoteattr(visible(text, _MAX_TEXT_LENGTH))

@@ -14,7 +14,7 @@ from bakeoff.mcp.lint import RULES, Level, LintRule
 from bakeoff.mcp.lint.checks import LintReport, LintResult
 from bakeoff.mcp.snapshot import PlacedSnapshot
 
-_LONGEST = 2_000
+_MAX_TEXT_LENGTH = 2_000
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -57,13 +57,13 @@ def sarif_log(name: str, rules: Sequence[dict[str, Any]], results: Sequence[Sari
 
 def _plain(text: str) -> str:
     """Return a text of a server for a message, in which brackets would be a link and braces a placeholder."""
-    return visible(text, _LONGEST).replace("](", "] (").replace("{", "{{").replace("}", "}}")
+    return visible(text, _MAX_TEXT_LENGTH).replace("](", "] (").replace("{", "{{").replace("}", "}}")
 
 
 def _location(result: SarifResult) -> dict[str, Any]:
     """Return where a result is: the tool or parameter, and the line of the file that names its server."""
     kind, name = next((kind, visible(name)) for kind, name in reversed(result.names) if name)
-    place = visible(result.place, _LONGEST)
+    place = visible(result.place, _MAX_TEXT_LENGTH)
     location: dict[str, Any] = {"logicalLocations": [{"name": name, "fullyQualifiedName": place, "kind": kind}]}
     if result.file is not None:
         # A relative path where possible, because it is looked up in a checkout elsewhere.

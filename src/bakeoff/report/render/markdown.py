@@ -29,7 +29,7 @@ from bakeoff.report.blocks import (
     text_blocks,
 )
 
-LONGEST = 65_000
+MAX_COMMENT_LENGTH = 65_000
 """The length limit of a comment. GitHub takes 65,536 characters."""
 
 MAX_QUOTE_LENGTH = 300
@@ -40,7 +40,7 @@ _LINK = re.compile(r"(?i)\b(https?|ftp|mailto):|\bwww\.")
 _BREAK = "\u200b"  # a zero-width space; a backslash does not stop GitHub from seeing a mention
 
 
-def to_markdown(content: Report | Blocks, longest: int = LONGEST) -> str:
+def to_markdown(content: Report | Blocks, longest: int = MAX_COMMENT_LENGTH) -> str:
     """Return a report or blocks as Markdown of at most `longest` characters.
 
     What does not fit is left out from the end, and a note counts it.

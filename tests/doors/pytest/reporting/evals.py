@@ -5,9 +5,9 @@ from typing import Any
 
 from bakeoff.plan import PassRule
 from bakeoff.record import Failure, Phase, Record, Score, Step, ToolCall, Transcript, Usage
-from bakeoff.report.eval_file import file_chunks
-from bakeoff.report.outcomes import EvalOutcome
-from bakeoff.report.suites import SuiteNumbers, SuitesSummary, SuiteTallies, summary_of
+from bakeoff.report.suites.eval_file import file_chunks
+from bakeoff.report.suites.numbers import SuiteNumbers, SuitesSummary, SuiteTallies, summary_of
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 
 def record(value: float | None = 1.0, *, round_: int = 0, threshold: float | None = 0.5, **more: Any) -> Record:

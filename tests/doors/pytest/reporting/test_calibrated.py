@@ -6,7 +6,7 @@ import pytest
 
 from bakeoff.record import Score
 from bakeoff.report.judges.labelling import draw, judges_calibrated
-from bakeoff.report.suite_gates import SuiteGates, judge_gates
+from bakeoff.report.suites.gates import SuiteGates, judge_gates
 from bakeoff.storage.run_folder import find_run
 
 from ....report.judged import judged_run, label_all

@@ -10,10 +10,10 @@ from bakeoff.cli.merge import MergeFlags, run_merge
 from bakeoff.errors import BakeoffError
 from bakeoff.record import ToolCall
 from bakeoff.report.compare.comparison import compare_sources
-from bakeoff.report.eval_file import EvalFileReader, case_ids, merge_files, parse_eval_file, read_eval_file
-from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.readers import Source, open_source
-from bakeoff.report.suite_files import OutcomeRedactor
+from bakeoff.report.suites.eval_file import EvalFileReader, case_ids, merge_files, parse_eval_file, read_eval_file
+from bakeoff.report.suites.files import OutcomeRedactor
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 from .evals import broken, file_bytes, numbers_of, outcome, priced, record, suite
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from bakeoff.report.gates import Allowance
-from bakeoff.report.outcomes import EvalOutcome
-from bakeoff.report.suite_blocks import gates_sentence
-from bakeoff.report.suite_gates import SuiteGates, judge_gates
-from bakeoff.report.suites import GateResult
+from bakeoff.report.suites.blocks import gates_sentence
+from bakeoff.report.suites.gates import SuiteGates, judge_gates
+from bakeoff.report.suites.numbers import GateResult
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 from .evals import broken, outcome, suite, whole_summary
 

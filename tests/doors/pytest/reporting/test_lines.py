@@ -3,7 +3,7 @@
 import pytest
 
 from bakeoff.record import ToolCall
-from bakeoff.report.outcome_lines import colour_of, item_line, score_words, tool_lines
+from bakeoff.report.suites.outcome_lines import colour_of, item_line, score_words, tool_lines
 
 from .evals import broken, outcome, priced, record
 

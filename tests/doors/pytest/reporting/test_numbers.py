@@ -3,7 +3,7 @@
 import pytest
 
 from bakeoff.record import Failure, Phase, Score
-from bakeoff.report.suites import cell_of
+from bakeoff.report.suites.numbers import cell_of
 from bakeoff.stats.cells import Cell
 from bakeoff.stats.intervals import TOO_SMALL, score_interval
 from bakeoff.verdict import Verdict

@@ -10,9 +10,9 @@ from tests.report.hostile import BREAKOUTS
 from tests.report.render.html.browser import Chromium
 
 from bakeoff.record import Score, ToolCall
-from bakeoff.report.outcomes import EvalOutcome
-from bakeoff.report.suite_files import write_html
-from bakeoff.report.suites import GateResult, SuiteTallies, summary_of
+from bakeoff.report.suites.files import write_html
+from bakeoff.report.suites.numbers import GateResult, SuiteTallies, summary_of
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 pytestmark = pytest.mark.full
 

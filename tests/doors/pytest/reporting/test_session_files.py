@@ -9,7 +9,7 @@ import pytest
 from tests.doors.pytest.reporting.evals import file_bytes, suite
 from tests.doors.pytest.reporting.sessions import REAL, SPEC, properties, run, run_bakeoff
 
-from bakeoff.report.eval_file import read_eval_file
+from bakeoff.report.suites.eval_file import read_eval_file
 
 pytest_plugins = ["pytester"]
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("neutral_environment")]

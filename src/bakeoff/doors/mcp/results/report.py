@@ -17,11 +17,9 @@ from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage
 from bakeoff.report.formatting import UNKNOWN, cost
-from bakeoff.report.summary import Comparisons, Interval, SubjectSummary, summarise
+from bakeoff.report.summary import Comparisons, Interval, PassK, SubjectSummary, UnequalLosses, summarise
 from bakeoff.scorers.mcp.calls import CaseExpectation, ExpectedTurn, Mode, TurnScore, turns_in, written_calls
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
-from bakeoff.stats.rounds import PassK
-from bakeoff.stats.unequal_losses import UnequalLosses
 from bakeoff.verdict import Verdict
 
 

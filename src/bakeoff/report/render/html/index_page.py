@@ -175,8 +175,8 @@ def _started(folder: RunFolder) -> float | None:
 
 _FORMAT = 6
 _CACHE_FOLDER = "runs"
-_LONGEST = 1024 * 1024  # bytes of one entry
-_MOST = 64 * 1024 * 1024  # bytes of the whole cache
+_MAX_ENTRY_BYTES = 1024 * 1024
+_MAX_CACHE_BYTES = 64 * 1024 * 1024
 _BLOCK = 4096
 
 
@@ -198,7 +198,7 @@ def load(folder: RunFolder, what: str, key: str) -> bytes | None:
 
 def store(folder: RunFolder, what: str, key: str, data: bytes) -> None:
     """Store data. Errors are ignored: the data is then computed again each time."""
-    if len(data) > _LONGEST:
+    if len(data) > _MAX_ENTRY_BYTES:
         return
     temporary = None
     try:
@@ -219,7 +219,7 @@ def cache_file(folder: RunFolder, what: str) -> Path:
     return cache_folder() / _CACHE_FOLDER / f"{name}.{what}"
 
 
-def clean_up(most: int = _MOST) -> None:
+def clean_up(most: int = _MAX_CACHE_BYTES) -> None:
     """Remove the oldest entries until the cache is small enough."""
     with suppress(OSError):  # another process may clean_up at the same time
         with os.scandir(cache_folder() / _CACHE_FOLDER) as entries:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from bakeoff.report.blocks import DoorParts
-from bakeoff.report.eval_file import EvalFileReader, file_chunks
-from bakeoff.report.outcomes import EvalOutcome
 from bakeoff.report.output_files import PUBLIC, replace_file
 from bakeoff.report.readers import Source
-from bakeoff.report.suite_blocks import gates_sentence, page_sections
-from bakeoff.report.suites import SuitesSummary, SuiteTallies, summary_of
+from bakeoff.report.suites.blocks import gates_sentence, page_sections
+from bakeoff.report.suites.eval_file import EvalFileReader, file_chunks
+from bakeoff.report.suites.numbers import SuitesSummary, SuiteTallies, summary_of
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.redaction import Redactor, known_secrets
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import bakeoff
 from bakeoff._kernel.text import count_of, escaped, without_command
 from bakeoff.record import Failure, Record, Score
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 _USUAL_WIDTH = 80
 _NARROWEST = 40

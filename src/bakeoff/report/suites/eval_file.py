@@ -22,9 +22,9 @@ from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Gate, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.outcomes import SUBJECT, EvalOutcome, subject_name
 from bakeoff.report.readers import Circumstances, Description
-from bakeoff.report.suites import GateResult, SuiteName, SuiteNumbers, SuitesSummary, file_part, suite_of
+from bakeoff.report.suites.numbers import GateResult, SuiteName, SuiteNumbers, SuitesSummary, file_part, suite_of
+from bakeoff.report.suites.outcomes import SUBJECT, EvalOutcome, subject_name
 from bakeoff.report.summary import Comparisons
 from bakeoff.storage.journal import implausible_number
 from bakeoff.verdict import Verdict

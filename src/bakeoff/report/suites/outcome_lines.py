@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from bakeoff._kernel.text import count_of, visible, without_command
 from bakeoff.record import NO_USAGE, ToolCall
 from bakeoff.report.formatting import cost
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 
 Colour = Literal["red", "yellow", "green"]
 

@@ -25,8 +25,15 @@ from bakeoff.report.blocks import (
     text_blocks,
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence
-from bakeoff.report.outcomes import EvalOutcome
-from bakeoff.report.suites import MAX_NOT_PASSED, MAX_WORST, GateResult, SuiteNumbers, SuitesSummary, why_not
+from bakeoff.report.suites.numbers import (
+    MAX_NOT_PASSED,
+    MAX_WORST,
+    GateResult,
+    SuiteNumbers,
+    SuitesSummary,
+    why_not,
+)
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.intervals import Interval
 
 WORST = 3

@@ -7,7 +7,6 @@ from pathlib import Path
 from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.report.eval_file import case_ids
 from bakeoff.report.formatting import percent
 from bakeoff.report.gates import (
     NONE_ALLOWED,
@@ -19,8 +18,9 @@ from bakeoff.report.gates import (
     decide_gate,
 )
 from bakeoff.report.judges.labelling import judges_calibrated
-from bakeoff.report.outcomes import EvalOutcome
-from bakeoff.report.suites import GateResult, SuiteName, SuitesSummary, cell_of, suite_of
+from bakeoff.report.suites.eval_file import case_ids
+from bakeoff.report.suites.numbers import GateResult, SuiteName, SuitesSummary, cell_of, suite_of
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.comparison import Comparison, compare, compare_all
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge_all, nothing_shown

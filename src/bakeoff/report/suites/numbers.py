@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import shorten
 from bakeoff.record import NO_USAGE, Record, Usage
-from bakeoff.report.outcomes import EvalOutcome
+from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.cells import Cell
 from bakeoff.stats.intervals import Interval, interval_of_passes, score_interval
 from bakeoff.verdict import LOST, Verdict
