@@ -13,7 +13,7 @@ from bakeoff.report.suites.outcomes import EvalOutcome
 # A session in this process forgets the modules that it was the first to load. Loaded here, they are loaded once.
 for _module in ("collecting", "ending", "in_tests", "lost", "run_writer"):
     import_module(f"bakeoff.doors.pytest.{_module}")
-for _module in ("compare.within_run", "eval_file", "suite_files", "suite_gates"):
+for _module in ("compare.within_run", "suites.eval_file", "suites.files", "suites.gates"):
     import_module(f"bakeoff.report.{_module}")
 import_module("scipy.special")
 
