@@ -174,8 +174,6 @@ class ProviderAccess:
 
     def lacks(self) -> list[str]:
         """Return what is missing before the model can be asked."""
-        from bakeoff.models.access import what_is_missing
-
         return what_is_missing(self.name, self.provider, self.environment)
 
     def secrets(self) -> dict[str, str]:

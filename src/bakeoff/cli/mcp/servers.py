@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of, quoted, shown, visible
+from bakeoff._kernel.text import count_of, quoted, visible
 from bakeoff._kernel.yaml import gathered
 from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.declare import Flags, command, flag, group_of
@@ -30,6 +30,7 @@ from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names, with_variables
 from bakeoff.mcp.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot
 from bakeoff.mcp.tools import is_destructive
 from bakeoff.report.exports.sarif import changes_as_sarif
+from bakeoff.report.formatting import shown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.tools import change_blocks, changes_as_json, fails, listing_blocks
 from bakeoff.storage.redacted_stream import printed_secrets

@@ -28,7 +28,6 @@ from bakeoff.doors.mcp.servers import hub_of, suite_with_headers
 from bakeoff.errors import BakeoffError, InfraError, UsageError
 from bakeoff.mcp import RunningHub, ServerTool
 from bakeoff.mcp.tools import is_destructive
-from bakeoff.models.access import what_is_missing
 from bakeoff.models.providers import Provider, check_factory, compatible, known_model_name, known_providers
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
@@ -312,6 +311,8 @@ def check_models(suite: McpSuite, models: Container[str] | None = None, *, offli
     if suite.config.judge is not None:
         named.append((("judge",), suite.config.judge))
     problems: list[str] = []
+    from bakeoff.models.access import what_is_missing  # takes a second to load: not before a suite was read
+
     for key, text in named:
         try:
             name = known_model_name(text, providers)
