@@ -113,7 +113,7 @@ def run_components(
         answers = ask_for_run(request, open_page, jobs=options.jobs, given=given)
         if answers is None:
             return INTERRUPTED
-        request, options = answers.request, replace(options, jobs=answers.jobs)
+        request, options = answers[0], replace(options, jobs=answers[1])
     if options.max_cost is not None and not request.pricing:
         raise UsageError("--max-cost needs prices, and --no-pricing leaves them out: use only one of them")
     found = find_suites(request.suites, request.only)
