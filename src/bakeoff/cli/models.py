@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -16,7 +16,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.cli.console import add_row, err, out, print_json, say, table
+from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import AsJson
 from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED
@@ -25,12 +25,7 @@ from bakeoff.models.catalogue import _OUR_NAMES, ListedModel, listed_models, pri
 from bakeoff.models.embedded import EmbeddedServer
 from bakeoff.models.embedded.launch import EmbeddedEndpoint
 from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, refresh_models
-from bakeoff.models.prices import (
-    GENAI,
-    Price,
-    Rates,
-    format_mtok_cost,
-)
+from bakeoff.models.prices import GENAI, Price, Rates, format_mtok_cost
 from bakeoff.models.providers import GATEWAY, known_providers
 from bakeoff.report.formatting import UNKNOWN
 
@@ -66,12 +61,15 @@ def list_models(
         print_json([row.as_json() for row in rows])
         return code
     if rows:
-        _print_list(rows)
+        shown = table("model", "context", "in", "out", "source", right=_NUMBERS)
+        for row in rows:
+            context = f"{row.context:,}" if row.context else UNKNOWN
+            add_row(shown, row.name, context, *mtok(row.price, _KINDS[:2]), _source(row))
+        out().print(shown)
     err().print(f"{count_of(len(rows), 'model')}; prices are in USD per million tokens")
-    if not refresh and gateway is None:
-        err().print("the list lacks the gateway's models: `bakeoff models list --refresh` fetches them")
-    elif not refresh and gateway is not None:
-        err().print(f"the gateway's models are as of {gateway.date}; --refresh fetches them again")
+    if not refresh:
+        known = f"the gateway's models are as of {gateway.date}; --refresh fetches them again" if gateway else None
+        err().print(known or "the list lacks the gateway's models: `bakeoff models list --refresh` fetches them")
     return code
 
 
@@ -80,20 +78,13 @@ def _ask_gateway(*, refresh: bool) -> tuple[GatewayModels | None, int]:
     if not refresh:
         return kept_models(), PASSED
     try:
-        return refresh_models(say=_warn), PASSED
+        return refresh_models(say=lambda problem: warn([problem])), PASSED
     except InfraError as error:
         kept = kept_models()
-        instead = (
-            f"using the gateway's list of {kept.date}"
-            if kept
-            else f"there is no kept list of the gateway's models; prices come from {GENAI}, which needs no network"
-        )
-        _warn(f"{error}\n{instead}")
+        missing = f"there is no kept list of the gateway's models; prices come from {GENAI}, which needs no network"
+        warn([str(error)])
+        say(f"using the gateway's list of {kept.date}" if kept else missing)
         return kept, UNDECIDED
-
-
-def _warn(message: str) -> None:
-    err().print(Text("warning: " + "\n".join(visible(line, 400) for line in message.splitlines())))
 
 
 def _of_provider(rows: list[ListedModel], typed: str) -> list[ListedModel]:
@@ -107,14 +98,6 @@ def _of_provider(rows: list[ListedModel], typed: str) -> list[ListedModel]:
     if not rows and wanted != GATEWAY:  # the last lines say more about the gateway
         err().print(Text(f"no list of {wanted}'s models is known: name one as {wanted}:NAME"))
     return rows
-
-
-def _print_list(rows: list[ListedModel]) -> None:
-    shown = table("model", "context", "in", "out", "source", right=_NUMBERS)
-    for row in rows:
-        context = f"{row.context:,}" if row.context else UNKNOWN
-        add_row(shown, row.name, context, *mtok(row.price, _KINDS[:2]), _source(row))
-    out().print(shown)
 
 
 def mtok(rates: Rates | None, kinds: Iterable[str]) -> Iterator[str]:
@@ -148,23 +131,18 @@ def show_prices(
     if as_json:
         print_json([row.as_json() for row in rows])
     elif rows:
-        _print_prices(rows)
-    unknown = [name for name, row in found.items() if row is None]
-    if unknown:
+        shown = table("model", "in", "out", "cache read", "cache write", "source", "listed as", right=_NUMBERS)
+        for row in rows:
+            assert row.price is not None
+            add_row(shown, row.name, *mtok(row.price, _KINDS), _source(row), row.price.key)
+            for tier in row.price.tiers:
+                add_row(shown, Text(f"  prompts over {tier.above:,} tokens"), *mtok(tier, _KINDS))
+        out().print(shown)
+        err().print("USD per million tokens; where a cache price is missing, the input price applies")
+    if unknown := [name for name, row in found.items() if row is None]:
         everything = list(listed_models(gateway))
         raise UsageError("\n".join(_unknown(name, everything) for name in unknown))
     return code
-
-
-def _print_prices(rows: list[ListedModel]) -> None:
-    shown = table("model", "in", "out", "cache read", "cache write", "source", "listed as", right=_NUMBERS)
-    for row in rows:
-        assert row.price is not None
-        add_row(shown, row.name, *mtok(row.price, _KINDS), _source(row), row.price.key)
-        for tier in row.price.tiers:
-            add_row(shown, Text(f"  prompts over {tier.above:,} tokens"), *mtok(tier, _KINDS))
-    out().print(shown)
-    err().print("USD per million tokens; where a cache price is missing, the input price applies")
 
 
 def _unknown(name: str, rows: list[ListedModel]) -> str:
@@ -248,28 +226,25 @@ def serve_model(
 
     Example: bakeoff models serve
     """
+
+    async def serve() -> int:
+        async with EmbeddedServer(model.removeprefix("local:"), say=say).open() as endpoint:
+            if command:
+                environment = {**os.environ, **variables(endpoint)}
+                return (await asyncio.to_thread(subprocess.run, command, env=environment, check=False)).returncode
+            for name, value in variables(endpoint).items():
+                out().print(f"export {name}={visible(value)}", soft_wrap=True)
+            say(f"{endpoint.model_name} is served until Ctrl-C; the lines above are for another terminal")
+            await asyncio.Event().wait()
+            return 0
+
     try:
-        return asyncio.run(_serve(model.removeprefix("local:"), command or ()))
+        return asyncio.run(serve())
     except KeyboardInterrupt:
         return INTERRUPTED if command else 0
-
-
-async def _serve(model: str, command: Sequence[str]) -> int:
-    async with EmbeddedServer(model, say=say).open() as endpoint:
-        if command:
-            return await asyncio.to_thread(run_with, endpoint, command)
-        for name, value in variables(endpoint).items():
-            out().print(f"export {name}={visible(value)}", soft_wrap=True)
-        say(f"{endpoint.model_name} is served until Ctrl-C; the lines above are for another terminal")
-        await asyncio.Event().wait()
-        return 0
-
-
-def run_with(endpoint: EmbeddedEndpoint, command: Sequence[str]) -> int:
-    """Run a command that finds the server, and return its exit code."""
-    try:
-        return subprocess.run(command, env={**os.environ, **variables(endpoint)}, check=False).returncode
     except OSError as error:
+        if not command:
+            raise
         raise UsageError(f"{command[0]!r} cannot be started: {error.strerror}") from error
 
 

@@ -2,9 +2,8 @@
 
 import heapq
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.text import Text
@@ -17,7 +16,7 @@ from bakeoff.cli.run_plan import print_spending
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Plan, Trial
 from bakeoff.record import Record
-from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
+from bakeoff.report.blocks import Column, Quote, Table, sparkline
 from bakeoff.report.formatting import as_text, cost
 from bakeoff.report.judges.calibration import Judgements, calibration_table
 from bakeoff.report.readers import Source, find_source, is_log
@@ -25,7 +24,7 @@ from bakeoff.report.reasons import why_not_passed
 from bakeoff.report.render.html.index_page import run_overviews
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_facts, summary_json
-from bakeoff.report.summary import CaseVerdicts, RunTally
+from bakeoff.report.summary import CaseVerdicts, RunTally, tallied
 from bakeoff.storage import store_upload
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.repair import ASIDE, Repair, RunDamage, find_damage, repair_run
@@ -63,11 +62,14 @@ def list_runs(*, results: Results = Path("results"), as_json: AsJson = False) ->
     if not rows:
         say(f"{place_of_runs(results)} has no runs yet; `bakeoff demo` makes one")
         return
-    columns = [
-        column for column in _COLUMNS if column.title != "history" or any(len(row["history"]) > 1 for row in rows)
-    ]
-    cells = (tuple(_cell(row, column.title) for column in columns) for row in rows)
-    print_blocks(out(), [Table(tuple(columns), tuple(cells))])
+    compares = any(len(row["history"]) > 1 for row in rows)
+    columns = tuple(column for column in _COLUMNS if column.title != "history" or compares)
+    for row in rows:
+        row["history"] = sparkline(row["history"][-_SPARKS:])
+        if row.get("damaged"):
+            row["state"] = f"{row['state']}, {count_of(row['damaged'], 'damaged line')}"
+    cells = (tuple(Quote(str(row[_KEYS.get(each.title, each.title)])) for each in columns) for row in rows)
+    print_blocks(out(), [Table(columns, tuple(cells))])
 
 
 _COLUMNS = (
@@ -80,13 +82,6 @@ _COLUMNS = (
     Column("cost", align="end", drop=3),
 )
 _KEYS = {"scored/planned": "scored", "best score": "best"}
-
-
-def _cell(row: dict[str, Any], title: str) -> Words:
-    cell = row[_KEYS.get(title, title)]
-    if title == "state" and row.get("damaged"):
-        cell = f"{cell}, {count_of(row['damaged'], 'damaged line')}"
-    return sparkline(cell[-_SPARKS:]) if title == "history" else Quote(str(cell))
 
 
 @command(app, "show")
@@ -130,40 +125,35 @@ def show_run(
     blocks = summary_blocks(plan, summary, tally.cells, judgements)
     print_blocks(console, [*blocks, *([corrections] if corrections else [])])
     print_spending(console, summary, folder)
-    _print_failures(_first_not_passed(plan, folder.latest_records(plan), tally.cases))
+    _print_failures(plan, folder.latest_records(plan), tally.cases)
 
 
 def _show_file(source: Source, *, as_json: bool) -> None:
-    plan, tally = source.plan, RunTally(source.plan)
-    records = list(source.records())
-    for record in records:
-        tally.add(record)
+    plan, records = source.plan, list(source.records())
+    tally = tallied(plan, records)
     summary = tally.summary()
     if as_json:
         print_json({"file": str(source.path), **summary_facts(plan, summary, tally)})
         return
     out().print(Text(f"{visible(str(source.path), 300)}: {summary.outcome}"))
     print_blocks(out(), summary_blocks(plan, summary, tally.cells))
-    _print_failures(_first_not_passed(plan, records, tally.cases))
+    _print_failures(plan, records, tally.cases)
 
 
-def _first_not_passed(plan: Plan, records: Iterable[Record], cases: CaseVerdicts) -> list[Record]:
-    """Return failed rounds of failed cases in the plan's order, and one more than is shown."""
+def _print_failures(plan: Plan, records: Iterable[Record], cases: CaseVerdicts) -> None:
+    """Print the first failed rounds of failed cases, in the plan's order."""
     failing = (record for record in records if not record.verdict.ok and not cases.passed(record))
     places = {case.id: place for place, case in enumerate(plan.cases)}
-    return heapq.nsmallest(_SHOWN + 1, failing, key=lambda record: (record.round, places[record.case], record.subject))
-
-
-def _print_failures(records: list[Record]) -> None:
-    if not records:
+    first = heapq.nsmallest(_SHOWN + 1, failing, key=lambda record: (record.round, places[record.case], record.subject))
+    if not first:
         return
     shown = table("verdict", "case", "subject", "round", "why_not_passed")
-    for record in records[:_SHOWN]:
+    for record in first[:_SHOWN]:
         cells = (record.verdict, record.case, record.subject, str(record.round + 1), why_not_passed(record))
         add_row(shown, *(Text(visible(cell, 100)) for cell in cells))
     out().print()
     out().print(shown)
-    if len(records) > _SHOWN:
+    if len(first) > _SHOWN:
         out().print("… and more")
 
 
@@ -182,8 +172,16 @@ def show_trial(folder: RunFolder, case: str, subject: str | None, round_: int, *
         print_json({"verdict": record.verdict, **record.model_dump(mode="json", exclude_defaults=True)})
         return
     out().print(Text(f"{folder.label}, {_trial_name(trial)}: {record.verdict}"))
-    for line in _trial_lines(record):
-        out().print(Text(f"  {line}"))
+    lines = []
+    for score in record.scores:
+        value = "unscored" if score.value is None else f"{score.value:g}"
+        lines.append(f"{score.name}: {value}" + (f" ({score.reason})" if score.reason else ""))
+    if record.failure is not None:
+        lines.append(f"{record.failure.type}: {record.failure.message}")
+    if record.attempt is not None:
+        lines.append(f"{record.attempt.seconds:.2f} s, {cost(record.spent.cost)}, tries: {record.tries}")
+    for line in lines:
+        out().print(Text(f"  {visible(line, 500)}"))
     if record.transcript is not None:
         for line in shorten(as_text(record.transcript.output) or "", _MAX_ANSWER_LENGTH).split("\n"):
             out().print(Text(visible(line, _MAX_ANSWER_LENGTH)))
@@ -206,19 +204,6 @@ def _find_trial(plan: Plan, case: str, subject: str | None, round_: int) -> Tria
     if subject is not None and subject not in names:
         raise UsageError(f"--subject {visible(subject, 60)} is not in the run: `bakeoff runs show` lists its subjects")
     raise UsageError(f"--case {visible(case, 60)} is not in the run, which has {len(plan.cases):,} cases")
-
-
-def _trial_lines(record: Record) -> list[str]:
-    lines = [
-        f"{score.name}: {'unscored' if score.value is None else f'{score.value:g}'}"
-        + (f" ({score.reason})" if score.reason else "")
-        for score in record.scores
-    ]
-    if record.failure is not None:
-        lines.append(f"{record.failure.type}: {record.failure.message}")
-    if record.attempt is not None:
-        lines.append(f"{record.attempt.seconds:.2f} s, {cost(record.spent.cost)}, tries: {record.tries}")
-    return [visible(line, 500) for line in lines]
 
 
 @command(app, "check")
@@ -244,8 +229,20 @@ def check_run(
         return int(found.any)
     if repaired is not None:
         _print_repair(folder, repaired)
-    _print_damage(found)
+    counted = f"{count_of(found.records, 'record')}, {count_of(len(found.damaged), 'damaged line')}"
+    out().print(Text(f"{folder.label}: {counted}"))
+    journal = folder.journal_file.name
+    _print_first([f"{f'{journal}:{one.line}: ' if one.line else ''}{one.reason}" for one in found.damaged])
+    for note in _damage_notes(found):
+        out().print(Text(f"  {note}"))
     return int(found.any)
+
+
+def _print_first(lines: Sequence[str]) -> None:
+    for line in lines[:_SHOWN]:
+        out().print(Text(f"  {visible(line)}"))
+    if len(lines) > _SHOWN:
+        out().print(f"  … and {len(lines) - _SHOWN:,} more")
 
 
 def _damage_json(found: RunDamage, repaired: Repair | None) -> dict[str, object]:
@@ -262,19 +259,6 @@ def _damage_json(found: RunDamage, repaired: Repair | None) -> dict[str, object]
         aside = [{"line": one.line, "reason": one.reason, "trial": one.trial} for one in repaired.aside]
         data["repaired"] = {"kept": repaired.kept, "missing": repaired.missing, "aside": aside}
     return data
-
-
-def _print_damage(found: RunDamage) -> None:
-    console, folder = out(), found.folder
-    counted = f"{count_of(found.records, 'record')}, {count_of(len(found.damaged), 'damaged line')}"
-    console.print(Text(f"{folder.label}: {counted}"))
-    for damage in found.damaged[:_SHOWN]:
-        place = f"{folder.journal_file.name}:{damage.line}: " if damage.line else ""
-        console.print(Text(f"  {place}{visible(damage.reason)}"))
-    if len(found.damaged) > _SHOWN:
-        console.print("  … and more")
-    for note in _damage_notes(found):
-        console.print(Text(f"  {note}"))
 
 
 def _damage_notes(found: RunDamage) -> list[str]:
@@ -310,11 +294,7 @@ def _print_repair(folder: RunFolder, repaired: Repair) -> None:
         console.print("nothing had to be repaired")
         return
     console.print(f"repaired: {count_of(repaired.kept, 'line')} kept, {len(repaired.aside)} put aside in {ASIDE}")
-    for one in repaired.aside[:_SHOWN]:
-        about = f" ({visible(one.trial)})" if one.trial else ""
-        console.print(Text(f"  line {one.line}{about}: {visible(one.reason)}"))
-    if len(repaired.aside) > _SHOWN:
-        console.print("  … and more")
+    _print_first([f"line {one.line}{f' ({one.trial})' if one.trial else ''}: {one.reason}" for one in repaired.aside])
     if repaired.missing:
         console.print(f"  {count_of(repaired.missing, 'line')} cannot be found: the trials in them are lost")
     if repaired.plan_accepted:
@@ -342,8 +322,7 @@ def run_sign(
     else:
         private = read_private_key(key)
     signed = sign_run(folder, private)
-    where = folder.signature_file.name
-    files = count_of(len(signed.files), "file")
+    files, where = count_of(len(signed.files), "file"), folder.signature_file.name
     out().print(Text(f"signed {folder.label}: {files} with key {signed.key_id} in {where}"))
 
 
@@ -371,17 +350,15 @@ def run_verify(
     if as_json:
         print_json({"run": folder.name, "key": signed.key_id, "trusted": trusted, "problems": problems})
         return int(bool(problems))
-    console = out()
-    for problem in problems[:_SHOWN]:
-        console.print(Text(f"  {visible(problem)}"))
-    if len(problems) > _SHOWN:
-        console.print(f"  … and {len(problems) - _SHOWN:,} more")
+    _print_first(problems)
     if problems:
-        console.print(Text(f"{folder.label}: this is not the run that was signed, or not by that key"))
+        found = "this is not the run that was signed, or not by that key"
     elif trusted:
-        console.print(Text(f"{folder.label}: signed with {key}, and nothing has changed since"))
+        found = f"signed with {key}, and nothing has changed since"
     else:
-        console.print(Text(f"{folder.label}: nothing has changed since key {signed.key_id} signed it"))
+        found = f"nothing has changed since key {signed.key_id} signed it"
+    out().print(Text(f"{folder.label}: {found}"))
+    if not problems and not trusted:
         say("anyone can sign with a key of their own: name the key that you trust with --key, to know who signed it")
     return int(bool(problems))
 
@@ -419,8 +396,5 @@ def delete_run(
         typer.confirm(f"Delete {folder.path} and everything in it?", abort=True)
     store = store_of(folder.path.parent.parent)
     folder.delete()
-    say(
-        f"deleted {folder.name}"
-        if store is None
-        else f"deleted the copy of {folder.name}; {store.address} still has it"
-    )
+    deleted = folder.name if store is None else f"the copy of {folder.name}; {store.address} still has it"
+    say(f"deleted {deleted}")
