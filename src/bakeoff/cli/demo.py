@@ -14,23 +14,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bakeoff._kernel.text import count_of
-from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import add_row, out, say, table
-from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.dry_run import print_dry_run
+from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, command, flag, group_of
 from bakeoff.cli.flags import EndingFlags, NoOpen, OutputFlags, RunFlags
-from bakeoff.cli.init import STARTERS, write_starter
-from bakeoff.cli.models import variables
-from bakeoff.cli.pages import open_page
-from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, conclude, run_checked
-from bakeoff.doors import parts_of
 from bakeoff.errors import UsageError
-from bakeoff.report.formatting import duration, percent
-from bakeoff.report.render.html.site import write_index_of, write_pages_of
-from bakeoff.report.summary import Summary, tallied
-from bakeoff.storage.run_folder import RunFolder, run_folders
+
+if TYPE_CHECKING:
+    from bakeoff.report.summary import Summary
+    from bakeoff.storage.run_folder import RunFolder
 
 app = group_of()
 
@@ -45,8 +39,8 @@ class DemoResult:
     question: str
     code: int
     seconds: float
-    runs: list[RunFolder]
-    summaries: list[Summary]
+    runs: "list[RunFolder]"
+    summaries: "list[Summary]"
 
     @property
     def is_right(self) -> bool:
@@ -58,6 +52,9 @@ class DemoResult:
     @property
     def best(self) -> str:
         """Return the best subject of each run, with its score. Controls are not judged."""
+
+        from bakeoff.report.formatting import percent
+
         if self.code not in _EXPECTED:
             return "could not run here"
         found = []
@@ -116,6 +113,9 @@ def run_demo(
 
     Example: bakeoff demo
     """
+
+    from bakeoff.cli.init import STARTERS, write_starter
+
     if quick:
         return _run_questions(flags, outputs)
     if given := [name.removeprefix("as_") for name, value in outputs.values().items() if value]:
@@ -141,6 +141,9 @@ def run_demo(
 
 async def _run_parts(parts: Mapping[str, list[str]], results: Path, *, with_model: bool) -> list[DemoResult]:
     """Run the parts one after the other. The embedded model stays open for all of them."""
+
+    from bakeoff.cli.models import variables
+
     if not with_model:
         return list(_each(parts, results, {}))
     from bakeoff.models.embedded import EmbeddedServer
@@ -151,6 +154,9 @@ async def _run_parts(parts: Mapping[str, list[str]], results: Path, *, with_mode
 
 
 def _each(parts: Mapping[str, list[str]], results: Path, more: Mapping[str, str]) -> Iterator[DemoResult]:
+    from bakeoff.report.summary import tallied
+    from bakeoff.storage.run_folder import run_folders
+
     for number, (question, words) in enumerate(parts.items(), 1):
         say("")
         say(f"{number} of {len(parts)}: {question}")
@@ -167,6 +173,12 @@ def _each(parts: Mapping[str, list[str]], results: Path, more: Mapping[str, str]
 
 def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> int:
     """Print what was found, and where it can be seen."""
+
+    from bakeoff.cli.pages import open_page
+    from bakeoff.doors import parts_of
+    from bakeoff.report.formatting import duration
+    from bakeoff.report.render.html.site import write_index_of, write_pages_of
+
     if ended[-1].code == INTERRUPTED:
         return INTERRUPTED
     rows = table("question", "best", "took", right=("took",))
@@ -191,6 +203,11 @@ def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> in
 
 def _run_questions(flags: RunFlags, outputs: OutputFlags) -> int:
     """Run six questions and four small programs: one run, in seconds."""
+
+    from bakeoff.bundled.demo import demo_plan
+    from bakeoff.cli.dry_run import print_dry_run
+    from bakeoff.cli.run_plan import check_plan, conclude, run_checked
+
     ending = EndingFlags(**outputs.values())
     checked = check_plan(demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None), flags.options())
     if flags.dry_run:

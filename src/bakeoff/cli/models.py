@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
@@ -17,17 +17,15 @@ from typer import Argument, Option
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
-from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.declare import INTERRUPTED, PASSED, UNDECIDED, command, flag, group_of
 from bakeoff.cli.flags import AsJson
-from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.catalogue import _OUR_NAMES, ListedModel, listed_models, priced_model
-from bakeoff.models.embedded import EmbeddedServer
-from bakeoff.models.embedded.launch import EmbeddedEndpoint
-from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, refresh_models
-from bakeoff.models.prices import GENAI, Price, Rates, format_mtok_cost
-from bakeoff.models.providers import GATEWAY, known_providers
-from bakeoff.report.formatting import UNKNOWN
+
+if TYPE_CHECKING:
+    from bakeoff.models.catalogue import ListedModel
+    from bakeoff.models.embedded.launch import EmbeddedEndpoint
+    from bakeoff.models.gateway import GatewayModels
+    from bakeoff.models.prices import Rates
 
 app = group_of("List models, show prices, download a model.", "bakeoff models list --provider local")
 
@@ -51,6 +49,10 @@ def list_models(
 
     Example: bakeoff models list --provider local
     """
+
+    from bakeoff.models.catalogue import listed_models
+    from bakeoff.report.formatting import UNKNOWN
+
     gateway, code = _ask_gateway(refresh=refresh)
     rows = list(listed_models(gateway))
     if provider is not None:
@@ -73,8 +75,12 @@ def list_models(
     return code
 
 
-def _ask_gateway(*, refresh: bool) -> tuple[GatewayModels | None, int]:
+def _ask_gateway(*, refresh: bool) -> "tuple[GatewayModels | None, int]":
     """Return the gateway's models and an exit code. If fetching them again fails, warn and use the kept list."""
+
+    from bakeoff.models.gateway import kept_models, refresh_models
+    from bakeoff.models.prices import GENAI
+
     if not refresh:
         return kept_models(), PASSED
     try:
@@ -87,7 +93,10 @@ def _ask_gateway(*, refresh: bool) -> tuple[GatewayModels | None, int]:
         return kept, UNDECIDED
 
 
-def _of_provider(rows: list[ListedModel], typed: str) -> list[ListedModel]:
+def _of_provider(rows: "list[ListedModel]", typed: str) -> "list[ListedModel]":
+    from bakeoff.models.catalogue import _OUR_NAMES
+    from bakeoff.models.providers import GATEWAY, known_providers
+
     wanted = _OUR_NAMES.get(typed.lower(), typed.lower())
     providers = known_providers()
     if wanted not in providers:
@@ -100,8 +109,12 @@ def _of_provider(rows: list[ListedModel], typed: str) -> list[ListedModel]:
     return rows
 
 
-def mtok(rates: Rates | None, kinds: Iterable[str]) -> Iterator[str]:
+def mtok(rates: "Rates | None", kinds: Iterable[str]) -> Iterator[str]:
     """Yield prices per million tokens. A `+` means that long prompts cost more."""
+
+    from bakeoff.models.prices import Price, format_mtok_cost
+    from bakeoff.report.formatting import UNKNOWN
+
     costs = rates.per_mtok() if rates else {}
     more = "+" if isinstance(rates, Price) and rates.tiers else ""
     for kind in kinds:
@@ -109,7 +122,7 @@ def mtok(rates: Rates | None, kinds: Iterable[str]) -> Iterator[str]:
         yield UNKNOWN if cost is None else format_mtok_cost(cost) + more
 
 
-def _source(row: ListedModel) -> str:
+def _source(row: "ListedModel") -> str:
     source = f"{row.source} {row.date}" if row.date else row.source
     return f"{source}: {row.note}" if row.note else source
 
@@ -125,6 +138,9 @@ def show_prices(
 
     Example: bakeoff models prices anthropic/claude-sonnet-4
     """
+
+    from bakeoff.models.catalogue import listed_models, priced_model
+
     gateway, code = _ask_gateway(refresh=refresh)
     found = {name: priced_model(name, gateway) for name in names}
     rows = [row for row in found.values() if row is not None]
@@ -145,7 +161,7 @@ def show_prices(
     return code
 
 
-def _unknown(name: str, rows: list[ListedModel]) -> str:
+def _unknown(name: str, rows: "list[ListedModel]") -> str:
     """Advise similar names, then names with a similar last part, in case the provider is wrong."""
     whole = {row.name.lower(): row.name for row in rows}
     last = {_last_part(row.model): row.name for row in reversed(rows)}
@@ -171,7 +187,9 @@ def pull_model(
 
     Example: bakeoff models pull smollm2
     """
+
     from bakeoff.models.embedded.weights import pull
+    from bakeoff.models.gateway import LOCAL
 
     try:
         with show_transfer(err()) as (progress, say):
@@ -227,6 +245,8 @@ def serve_model(
     Example: bakeoff models serve
     """
 
+    from bakeoff.models.embedded import EmbeddedServer
+
     async def serve() -> int:
         async with EmbeddedServer(model.removeprefix("local:"), say=say).open() as endpoint:
             if command:
@@ -248,7 +268,7 @@ def serve_model(
         raise UsageError(f"{command[0]!r} cannot be started: {error.strerror}") from error
 
 
-def variables(endpoint: EmbeddedEndpoint) -> dict[str, str]:
+def variables(endpoint: "EmbeddedEndpoint") -> dict[str, str]:
     """Return the variables by which clients find the server."""
     values = {"BASE_URL": endpoint.base_url, "API_KEY": endpoint.api_key}
     return {f"{prefix}_{name}": value for prefix in _PREFIXES for name, value in values.items()}

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import can_ask, err, out, results_alone_on_stdout, say
+from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, UNDECIDED
 from bakeoff.cli.flags import EndingFlags, ReportFlags
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
 from bakeoff.doors import Door, DoorResults, FinishedRun, door_of, parts_of
@@ -45,7 +46,6 @@ from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 from bakeoff.storage.store_copy import store_of
 
-PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
 _LEFT_OUT = "it is left out, and the run goes on without it"
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 _STATES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}

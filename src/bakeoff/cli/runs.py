@@ -4,6 +4,7 @@ import heapq
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.text import Text
@@ -12,34 +13,15 @@ from bakeoff._kernel.text import count_of, part_of, shorten, visible
 from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import AsJson, Results, RunName, Yes
-from bakeoff.cli.run_plan import print_spending
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.plan import Plan, Trial
-from bakeoff.record import Record
-from bakeoff.report.blocks import Column, Quote, Table, sparkline
-from bakeoff.report.formatting import as_text, cost
-from bakeoff.report.judges.calibration import Judgements, calibration_table
-from bakeoff.report.readers import Source, find_source, is_log
-from bakeoff.report.reasons import why_not_passed
-from bakeoff.report.render.html.index_page import run_overviews
-from bakeoff.report.render.terminal import print_blocks
-from bakeoff.report.run_summary import summary_blocks, summary_facts, summary_json
-from bakeoff.report.summary import CaseVerdicts, RunTally, tallied
-from bakeoff.storage import store_upload
-from bakeoff.storage.labels import read_labels
-from bakeoff.storage.repair import ASIDE, Repair, RunDamage, find_damage, repair_run
-from bakeoff.storage.run_folder import LATEST, RunFolder, find_run, place_of_runs
-from bakeoff.storage.signature import (
-    changes_since,
-    key_id,
-    make_key,
-    public_file,
-    read_private_key,
-    read_public_key,
-    read_signature,
-    sign_run,
-)
-from bakeoff.storage.store_copy import fetch_all, store_of
+
+if TYPE_CHECKING:
+    from bakeoff.plan import Plan, Trial
+    from bakeoff.record import Record
+    from bakeoff.report.readers import Source
+    from bakeoff.report.summary import CaseVerdicts
+    from bakeoff.storage.repair import Repair, RunDamage
+    from bakeoff.storage.run_folder import RunFolder
 
 app = group_of("List, show, check and delete past runs.", "bakeoff runs show latest")
 
@@ -54,6 +36,13 @@ def list_runs(*, results: Results = Path("results"), as_json: AsJson = False) ->
 
     Example: bakeoff runs list --json
     """
+
+    from bakeoff.report.blocks import Column, Quote, Table, sparkline
+    from bakeoff.report.render.html.index_page import run_overviews
+    from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.storage.run_folder import place_of_runs
+    from bakeoff.storage.store_copy import fetch_all
+
     fetch_all(results, say)
     rows = run_overviews(results)[::-1]
     if as_json:
@@ -62,26 +51,23 @@ def list_runs(*, results: Results = Path("results"), as_json: AsJson = False) ->
     if not rows:
         say(f"{place_of_runs(results)} has no runs yet; `bakeoff demo` makes one")
         return
-    compares = any(len(row["history"]) > 1 for row in rows)
-    columns = tuple(column for column in _COLUMNS if column.title != "history" or compares)
+    columns = {
+        "run": Column("run"),
+        "state": Column("state"),
+        "scored": Column("scored/planned", align="end", drop=1),
+        "subjects": Column("subjects", align="end", drop=4),
+        "best": Column("best score", align="end"),
+        "history": Column("history", align="end", drop=2, optional=True),
+        "cost": Column("cost", align="end", drop=3),
+    }
+    if all(len(row["history"]) < 2 for row in rows):
+        del columns["history"]
     for row in rows:
         row["history"] = sparkline(row["history"][-_SPARKS:])
         if row.get("damaged"):
             row["state"] = f"{row['state']}, {count_of(row['damaged'], 'damaged line')}"
-    cells = (tuple(Quote(str(row[_KEYS.get(each.title, each.title)])) for each in columns) for row in rows)
-    print_blocks(out(), [Table(columns, tuple(cells))])
-
-
-_COLUMNS = (
-    Column("run"),
-    Column("state"),
-    Column("scored/planned", align="end", drop=1),
-    Column("subjects", align="end", drop=4),
-    Column("best score", align="end"),
-    Column("history", align="end", drop=2, optional=True),
-    Column("cost", align="end", drop=3),
-)
-_KEYS = {"scored/planned": "scored", "best score": "best"}
+    cells = (tuple(Quote(str(row[key])) for key in columns) for row in rows)
+    print_blocks(out(), [Table(tuple(columns.values()), tuple(cells))])
 
 
 @command(app, "show")
@@ -98,6 +84,16 @@ def show_run(
 
     Example: bakeoff runs show latest
     """
+
+    from bakeoff.cli.run_plan import print_spending
+    from bakeoff.report.judges.calibration import Judgements, calibration_table
+    from bakeoff.report.readers import find_source, is_log
+    from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.report.run_summary import summary_blocks, summary_json
+    from bakeoff.report.summary import RunTally
+    from bakeoff.storage.labels import read_labels
+    from bakeoff.storage.run_folder import LATEST, find_run
+
     if case is not None:
         show_trial(find_run(results, run), case, subject, round_, as_json=as_json)
         return
@@ -128,7 +124,11 @@ def show_run(
     _print_failures(plan, folder.latest_records(plan), tally.cases)
 
 
-def _show_file(source: Source, *, as_json: bool) -> None:
+def _show_file(source: "Source", *, as_json: bool) -> None:
+    from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.report.run_summary import summary_blocks, summary_facts
+    from bakeoff.report.summary import tallied
+
     plan, records = source.plan, list(source.records())
     tally = tallied(plan, records)
     summary = tally.summary()
@@ -140,8 +140,11 @@ def _show_file(source: Source, *, as_json: bool) -> None:
     _print_failures(plan, records, tally.cases)
 
 
-def _print_failures(plan: Plan, records: Iterable[Record], cases: CaseVerdicts) -> None:
+def _print_failures(plan: "Plan", records: "Iterable[Record]", cases: "CaseVerdicts") -> None:
     """Print the first failed rounds of failed cases, in the plan's order."""
+
+    from bakeoff.report.reasons import why_not_passed
+
     failing = (record for record in records if not record.verdict.ok and not cases.passed(record))
     places = {case.id: place for place, case in enumerate(plan.cases)}
     first = heapq.nsmallest(_SHOWN + 1, failing, key=lambda record: (record.round, places[record.case], record.subject))
@@ -160,8 +163,11 @@ def _print_failures(plan: Plan, records: Iterable[Record], cases: CaseVerdicts) 
 _MAX_ANSWER_LENGTH = 20_000  # characters of an answer; --json prints all
 
 
-def show_trial(folder: RunFolder, case: str, subject: str | None, round_: int, *, as_json: bool) -> None:
+def show_trial(folder: "RunFolder", case: str, subject: str | None, round_: int, *, as_json: bool) -> None:
     """Print the record of a trial. Raise UsageError if the plan has no such trial, or it is not finished."""
+
+    from bakeoff.report.formatting import as_text, cost
+
     plan = folder.read_plan()
     trial = _find_trial(plan, case, subject, round_)
     record = folder.latest_record(trial)
@@ -187,11 +193,11 @@ def show_trial(folder: RunFolder, case: str, subject: str | None, round_: int, *
             out().print(Text(visible(line, _MAX_ANSWER_LENGTH)))
 
 
-def _trial_name(trial: Trial) -> str:
+def _trial_name(trial: "Trial") -> str:
     return f"round {trial.round + 1} of {visible(trial.subject.name, 100)!r} on {visible(trial.case.id, 100)!r}"
 
 
-def _find_trial(plan: Plan, case: str, subject: str | None, round_: int) -> Trial:
+def _find_trial(plan: "Plan", case: str, subject: str | None, round_: int) -> "Trial":
     names = [spec.name for spec in plan.subjects]
     if subject is None and len(names) > 1:
         shown = ", ".join(visible(name, 60) for name in names[:10])
@@ -218,6 +224,12 @@ def check_run(
 
     Example: bakeoff runs check latest --repair
     """
+
+    from bakeoff.storage import store_upload
+    from bakeoff.storage.repair import find_damage, repair_run
+    from bakeoff.storage.run_folder import find_run
+    from bakeoff.storage.store_copy import store_of
+
     folder = find_run(results, run)
     repaired = repair_run(folder) if repair else None
     store = store_of(folder.path.parent.parent)
@@ -245,7 +257,7 @@ def _print_first(lines: Sequence[str]) -> None:
         out().print(f"  … and {len(lines) - _SHOWN:,} more")
 
 
-def _damage_json(found: RunDamage, repaired: Repair | None) -> dict[str, object]:
+def _damage_json(found: "RunDamage", repaired: "Repair | None") -> dict[str, object]:
     data: dict[str, object] = {
         "run": found.folder.name,
         "records": found.records,
@@ -261,7 +273,7 @@ def _damage_json(found: RunDamage, repaired: Repair | None) -> dict[str, object]
     return data
 
 
-def _damage_notes(found: RunDamage) -> list[str]:
+def _damage_notes(found: "RunDamage") -> list[str]:
     folder, notes = found.folder, []
     if found.plan:
         notes.append(visible(found.plan))
@@ -288,7 +300,9 @@ def _damage_notes(found: RunDamage) -> list[str]:
     return notes
 
 
-def _print_repair(folder: RunFolder, repaired: Repair) -> None:
+def _print_repair(folder: "RunFolder", repaired: "Repair") -> None:
+    from bakeoff.storage.repair import ASIDE
+
     console = out()
     if not repaired.changed:
         console.print("nothing had to be repaired")
@@ -315,6 +329,10 @@ def run_sign(
 
     Example: bakeoff runs sign latest --key me.pem --new-key
     """
+
+    from bakeoff.storage.run_folder import find_run
+    from bakeoff.storage.signature import make_key, public_file, read_private_key, sign_run
+
     folder = find_run(results, run)
     if new_key:
         private = make_key(key)
@@ -338,6 +356,10 @@ def run_verify(
 
     Example: bakeoff runs verify latest --key me.pem.pub
     """
+
+    from bakeoff.storage.run_folder import find_run
+    from bakeoff.storage.signature import changes_since, key_id, read_public_key, read_signature
+
     folder = find_run(results, run)
     signed = read_signature(folder)
     if signed is None:
@@ -369,6 +391,11 @@ def upload_run(*, run: RunName = "latest", results: Results = Path("results")) -
 
     Example: bakeoff runs upload latest --results s3://bucket/results
     """
+
+    from bakeoff.storage import store_upload
+    from bakeoff.storage.run_folder import RunFolder, find_run
+    from bakeoff.storage.store_copy import store_of
+
     local = Path(run)
     folder = RunFolder(local.resolve()) if (local / "plan.json").is_file() else find_run(results, run)
     store = store_of(folder.path.parent.parent)
@@ -389,6 +416,10 @@ def delete_run(
 
     Example: bakeoff runs delete 2026-11-16T09-30-00-demo --yes
     """
+
+    from bakeoff.storage.run_folder import find_run
+    from bakeoff.storage.store_copy import store_of
+
     folder = find_run(results, run)
     if not yes:
         if not sys.stdin.isatty():
