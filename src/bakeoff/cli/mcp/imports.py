@@ -4,22 +4,18 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import JsonValue
 from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import say
-from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.run_plan import PASSED
-from bakeoff.doors.mcp.bfcl import import_bfcl
-from bakeoff.doors.mcp.config import check_config, suite_environment
-from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
-from bakeoff.doors.mcp.generate.drafts import config_text
+from bakeoff.cli.declare import PASSED, command, flag, group_of
 from bakeoff.errors import UsageError
-from bakeoff.mcp.snapshot import serve_snapshot
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
 app = group_of()
 imports = group_of("Import cases of other formats.", "bakeoff mcp import bfcl questions.json answers.json -o bfcl.yaml")
@@ -40,6 +36,12 @@ def bfcl(
 
     Example: bakeoff mcp import bfcl questions.json answers.json -o bfcl.yaml
     """
+
+    from bakeoff.doors.mcp.bfcl import import_bfcl
+    from bakeoff.doors.mcp.config import check_config, suite_environment
+    from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
+    from bakeoff.doors.mcp.generate.drafts import config_text
+
     tools = output.with_suffix(".tools.json")
     taken = [str(path) for path in (output, tools) if path.exists()]
     if taken and not force:
@@ -69,7 +71,7 @@ def bfcl(
     return PASSED
 
 
-def _server(name: str, tools: str) -> JsonValue:
+def _server(name: str, tools: str) -> "JsonValue":
     """Return a server that describes the functions. It is found without a path where `bakeoff` is."""
     words: Sequence[str] = ["bakeoff"] if shutil.which("bakeoff") else [sys.executable, "-m", "bakeoff"]
     # No sandbox shows Bakeoff itself, and this server executes nothing.
@@ -89,5 +91,8 @@ def serve(
 
     Example: bakeoff mcp serve mcp-snapshot.json
     """
+
+    from bakeoff.mcp.snapshot import serve_snapshot
+
     serve_snapshot(file, name)
     return PASSED
