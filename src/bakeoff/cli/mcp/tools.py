@@ -35,7 +35,7 @@ from bakeoff.doors.mcp.generate.drafts import DraftRequest, Frame, added_to, cas
 from bakeoff.doors.mcp.generate.surroundings import Surroundings
 from bakeoff.doors.mcp.model_writing import reworded
 from bakeoff.doors.mcp.results.sections import uncovered_blocks
-from bakeoff.doors.mcp.servers import lint_suite, servers_of, written_servers
+from bakeoff.doors.mcp.servers import hidden_headers, lint_suite, servers_of, with_headers
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.lint.checks import LintResult, lint_servers
@@ -218,7 +218,7 @@ def _frame(servers: ServerFlags, specs: Sequence[ServerSpec], model: str, folder
         if servers.only:
             imported["only"] = [*servers.only]
         return Frame([model], [imported])
-    return Frame.given(written_servers(specs, servers.headers or ()), [model])
+    return Frame.given(with_headers(specs, hidden_headers(servers.headers or ())[0]), [model])
 
 
 async def _tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:
