@@ -1,4 +1,4 @@
-"""Implement `bakeoff mcp list`, `call`, `snapshot` and `diff`, and find the servers that commands are about."""
+"""Implement `bakeoff mcp list`, `call`, `snapshot`, `serve` and `diff`, and find the servers that these are about."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of, quoted, shown, visible
+from bakeoff._kernel.text import count_of, quoted, visible
 from bakeoff._kernel.yaml import gathered
 from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.declare import FAILED, PASSED, Flags, command, flag, group_of
@@ -23,7 +23,7 @@ from bakeoff.mcp.changes import changes
 from bakeoff.mcp.client_files import client_specs, is_client_file
 from bakeoff.mcp.offers import PROMPT, READ
 from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names, with_variables
-from bakeoff.mcp.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot
+from bakeoff.mcp.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot, serve_snapshot
 from bakeoff.mcp.tools import is_destructive
 from bakeoff.report.exports.sarif import changes_as_sarif
 from bakeoff.report.formatting import shown
@@ -314,6 +314,22 @@ def snapshot(
     taken.write(file)
     tools = sum(len(server.tools) for server in taken.servers.values())
     say(f"wrote {file}: {count_of(tools, 'tool')} of {count_of(len(taken.servers), 'server')}")
+    return PASSED
+
+
+@command(app, "serve")
+def serve(
+    *,
+    file: Annotated[Path, Argument(metavar="SNAPSHOT", help="What servers offer, as `snapshot` writes it.")],
+    name: Annotated[
+        str | None, Argument(metavar="SERVER", help="The server of the snapshot. Default: the only one.")
+    ] = None,
+) -> int:
+    """Serve the tools of a snapshot over stdio, without doing anything when they are called.
+
+    Example: bakeoff mcp serve mcp-snapshot.json
+    """
+    serve_snapshot(file, name)
     return PASSED
 
 

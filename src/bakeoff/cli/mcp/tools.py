@@ -235,14 +235,14 @@ def _frame(servers: ServerFlags, specs: "Sequence[ServerSpec]", model: str, fold
     """Return the rest of a new configuration in a folder. The file of a client is imported: it may hold secrets."""
 
     from bakeoff.doors.mcp.generate.drafts import Frame
-    from bakeoff.doors.mcp.servers import written_servers
+    from bakeoff.doors.mcp.servers import hidden_headers, with_headers
 
     if servers.path is not None and names_client_file(servers):
         imported: dict[str, JsonValue] = {"import": os.path.relpath(servers.path.resolve(), folder.resolve())}
         if servers.only:
             imported["only"] = [*servers.only]
         return Frame([model], [imported])
-    return Frame.given(written_servers(specs, servers.headers or ()), [model])
+    return Frame.given(with_headers(specs, hidden_headers(servers.headers or ())[0]), [model])
 
 
 async def _tools(specs: "Sequence[ServerSpec]") -> "tuple[ServerTool, ...]":
