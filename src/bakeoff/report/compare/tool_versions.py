@@ -255,17 +255,14 @@ def version_sections(report: VersionReport) -> tuple[Section, ...]:
         lead = "What models read about tools, before and after."
         found.append(Section("descriptions", "Changed descriptions", texts[:_MAX_TEXTS], lead))
     everything = sorted(
-        (*_tool_changes(report), *report.other_changes), key=lambda change: CHANGE_LEVELS.index(change.level)
+        (*[change for one in report.tools for change in one.changes], *report.other_changes),
+        key=lambda change: CHANGE_LEVELS.index(change.level),
     )
     if everything:
         rows = tuple(_change_row(change) for change in everything)
         table = Table(columns("Level", "Where", "Change"), rows, "Changes of the servers")
         found.append(Section("server-changes", "Changes", (table,)))
     return tuple(found)
-
-
-def _tool_changes(report: VersionReport) -> list[ToolChange]:
-    return [change for one in report.tools for change in one.changes]
 
 
 def _change_row(change: ToolChange) -> tuple[Value, ...]:

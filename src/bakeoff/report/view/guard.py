@@ -62,7 +62,13 @@ class Guard:
             return PlainTextResponse(f"refused: {refusal}\n", HTTPStatus.FORBIDDEN)
         given = request.query_params.get(TOKEN)
         if given is not None and self._is_token(given):
-            return self._welcome(request)
+            # Replace the token in the address by a cookie, so that it stays out of history and links.
+            rest = urlencode([(name, value) for name, value in parse_qsl(request.url.query) if name != TOKEN])
+            # Two slashes at the start would be another site's address.
+            path = "/" + request.url.path.lstrip("/")
+            response = RedirectResponse(path + (f"?{rest}" if rest else ""), HTTPStatus.SEE_OTHER)
+            response.set_cookie(self.cookie, self.token, httponly=True, samesite="strict", path="/")
+            return response
         if self._is_token(request.cookies.get(self.cookie, "")):
             return None
         return PlainTextResponse(f"refused: open the address that `{self.command}` printed\n", HTTPStatus.FORBIDDEN)
@@ -81,15 +87,6 @@ class Guard:
         if posts and (origin is None or request.headers.get("content-type") != "application/json"):
             return "only this page may change anything"
         return None
-
-    def _welcome(self, request: Request) -> Response:
-        """Replace the token in the address by a cookie, so that it stays out of history, titles and links."""
-        rest = urlencode([(name, value) for name, value in parse_qsl(request.url.query) if name != TOKEN])
-        # Two slashes at the start would be another site's address.
-        path = "/" + request.url.path.lstrip("/")
-        response = RedirectResponse(path + (f"?{rest}" if rest else ""), HTTPStatus.SEE_OTHER)
-        response.set_cookie(self.cookie, self.token, httponly=True, samesite="strict", path="/")
-        return response
 
     def _is_token(self, given: str) -> bool:
         return secrets.compare_digest(given.encode(), self.token.encode())

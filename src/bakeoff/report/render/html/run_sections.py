@@ -46,10 +46,6 @@ def overview(data: RunData) -> Section:
     """Show the scores with their intervals, those that labels correct, and what is wrong with the journal."""
     corrected = calibration_table(data.judgements.calibrations(), data.name)
     tables = (summary_table(data.summary), *([corrected] if corrected else []))
-    return Section("overview", "Overview", (*_warnings(data), *tables))
-
-
-def _warnings(data: RunData) -> list[Block]:
     found = []
     if data.damaged:
         why = f": {data.first_damage}" if data.first_damage else ""
@@ -65,7 +61,7 @@ def _warnings(data: RunData) -> list[Block]:
         found.append(
             f"{count_of(data.foreign, 'record belongs', 'records belong')} to an earlier version of the plan; left out."
         )
-    return [TextBlock(text, tone="lost") for text in found]
+    return Section("overview", "Overview", (*[TextBlock(text, tone="lost") for text in found], *tables))
 
 
 def tradeoffs(data: RunData) -> Section | None:
