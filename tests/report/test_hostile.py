@@ -19,10 +19,9 @@ from bakeoff.report.blocks import Block, Report
 from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.compare.description import describe_comparison
 from bakeoff.report.exports.formats import FORMATS, ExportRequest
-from bakeoff.report.leaderboard.description import describe_leaderboard
-from bakeoff.report.leaderboard.ranking import rank_sources
+from bakeoff.report.leaderboard import describe_leaderboard, rank_sources
 from bakeoff.report.readers import Source, open_source
-from bakeoff.report.render.html import write_report_page
+from bakeoff.report.render.html.render import write_report_page
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_records import RunRecords

@@ -32,8 +32,8 @@ from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case
 from bakeoff.report.audit import describe_audit
-from bakeoff.report.exports.badges import audit_badge
-from bakeoff.report.render.html import write_report_page
+from bakeoff.report.exports.formats import audit_badge
+from bakeoff.report.render.html.render import write_report_page
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 

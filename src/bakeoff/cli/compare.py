@@ -34,8 +34,7 @@ from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.compare.description import describe_comparison
 from bakeoff.report.compare.design import describe_design
 from bakeoff.report.compare.self_check import check_runs, describe_self_check
-from bakeoff.report.leaderboard.description import describe_leaderboard
-from bakeoff.report.leaderboard.ranking import SELFCHECK, rank_results, rank_sources
+from bakeoff.report.leaderboard import SELFCHECK, describe_leaderboard, rank_results, rank_sources
 from bakeoff.report.readers import find_source, known_readers
 from bakeoff.stats.power import design_of
 from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders

@@ -28,7 +28,7 @@ from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, conclu
 from bakeoff.doors import parts_of
 from bakeoff.errors import UsageError
 from bakeoff.report.formatting import duration, percent
-from bakeoff.report.render.html.site import write_index_of, write_pages_of
+from bakeoff.report.render.html.index_page import write_index_of, write_pages_of
 from bakeoff.report.summary import Summary, tallied
 from bakeoff.storage.run_folder import RunFolder, run_folders
 

@@ -19,8 +19,7 @@ from bakeoff.plan import Plan
 from bakeoff.protocols import ModelJudge, Scorer
 from bakeoff.report.formatting import cost
 from bakeoff.report.judges.audit import agreement_blocks, agreement_of, audit_judge, describe_judge_audit
-from bakeoff.report.judges.labelling import draw, judge_of, read_judgements
-from bakeoff.report.judges.repeat import ask_again
+from bakeoff.report.judges.labelling import ask_again, draw, judge_of, read_judgements
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import find_run

@@ -15,7 +15,7 @@ from bakeoff.cli.flags import NoOpen, Port, Results
 from bakeoff.doors import parts_of
 from bakeoff.errors import UsageError
 from bakeoff.report.readers import find_source
-from bakeoff.report.render.html.site import build_pages, write_index_of, write_page_of
+from bakeoff.report.render.html.index_page import build_pages, write_index_of, write_page_of
 from bakeoff.storage.run_folder import LATEST
 from bakeoff.storage.store_copy import fetch_all
 

@@ -43,7 +43,7 @@ from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.report.render.html.site import write_pages_of
+from bakeoff.report.render.html.index_page import write_pages_of
 from bakeoff.storage.run_folder import find_run
 
 app = group_of()

@@ -22,18 +22,18 @@ from bakeoff.mcp.arguments import find_tool
 from bakeoff.mcp.description_patch import description_patch
 from bakeoff.plan import Plan
 from bakeoff.record import Record
-from bakeoff.report.compare.tool_tuning import (
+from bakeoff.report.compare.tool_versions import (
     PRESENT,
     ToolsVersion,
     TuneReport,
     best_version,
     confirm,
     describe_tuning,
+    describe_versions,
     split_cases,
     version_plan,
     versions_of,
 )
-from bakeoff.report.compare.tool_versions import describe_versions
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.readers import find_source
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
