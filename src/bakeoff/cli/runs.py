@@ -21,7 +21,7 @@ from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
 from bakeoff.report.formatting import as_text, cost
 from bakeoff.report.judges.calibration import Judgements, calibration_table
 from bakeoff.report.readers import Source, find_source, is_log
-from bakeoff.report.reasons import why_not_passed
+from bakeoff.report.reasons import why
 from bakeoff.report.render.html.index_page import run_overviews
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_facts, summary_json
@@ -157,9 +157,15 @@ def _first_not_passed(plan: Plan, records: Iterable[Record], cases: CaseVerdicts
 def _print_failures(records: list[Record]) -> None:
     if not records:
         return
-    shown = table("verdict", "case", "subject", "round", "why_not_passed")
+    shown = table("verdict", "case", "subject", "round", "why")
     for record in records[:_SHOWN]:
-        cells = (record.verdict, record.case, record.subject, str(record.round + 1), why_not_passed(record))
+        cells = (
+            record.verdict,
+            record.case,
+            record.subject,
+            str(record.round + 1),
+            why(record) or "no scorer returned a number",
+        )
         add_row(shown, *(Text(visible(cell, 100)) for cell in cells))
     out().print()
     out().print(shown)

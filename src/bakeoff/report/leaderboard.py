@@ -13,12 +13,12 @@ from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Origin
 from bakeoff.report.answer import what_was_lost_unequally
-from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns, mark_of
+from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
 from bakeoff.report.compare.comparison import FileName, case_keys, countable
 from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc
 from bakeoff.report.readers import Source
 from bakeoff.report.run_records import CostAndTime, CostsAndTimes, Range
-from bakeoff.report.scores import SCORE_COLUMNS, score_cells, tradeoff_plots
+from bakeoff.report.scores import SCORE_COLUMNS, name_datum, score_cells, tradeoff_plots
 from bakeoff.report.summary import RunTally, SubjectSummary, losses_of
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.gates import UnequalLosses, unequal_losses
@@ -390,12 +390,7 @@ def _ranking(entries: Sequence[LeaderboardEntry], notes: Sequence[Phrase]) -> Se
 
 def _row(entry: LeaderboardEntry) -> tuple[Value, ...]:
     return (
-        Datum(
-            Quote(entry.standing.subject),
-            sort=entry.standing.subject,
-            tone="strong",
-            mark=mark_of(entry.standing.subject),
-        ),
+        name_datum(entry.summary),
         *rank_cells(entry),
         *score_cells(entry.summary, entry.threshold),
         Datum(cost(entry.summary.cost_per_trial), sort=entry.summary.cost_per_trial),

@@ -6,6 +6,7 @@ A verdict is refused where too many trials were lost, or unequal shares of them.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import combinations
 from math import prod
 
@@ -149,11 +150,12 @@ def nothing_shown(comparison: Comparison) -> str:
     return f"no regression shown (could have missed up to {100 * could_miss(comparison):.1f} points)"
 
 
-def are_unequal(one: Losses, other: Losses, *, alpha: float = 0.05) -> bool:
+def are_unequal(one: Losses, other: Losses) -> bool:
     """Tell whether two arms lost shares that differ by more than 1 point and by more than chance."""
-    return abs(one.share - other.share) > MAX_UNEQUAL and chance_of_losses(one, other) < alpha
+    return abs(one.share - other.share) > MAX_UNEQUAL and chance_of_losses(one, other) < ALPHA
 
 
+@lru_cache(maxsize=10_000)  # many subjects lost none of as many trials
 def chance_of_losses(one: Losses, other: Losses) -> float:
     """Return the p-value of Fisher's exact test for the shares that two arms lost."""
     if not one.lost and not other.lost:
@@ -203,21 +205,16 @@ class UnequalLosses(FrozenModel):
     p_value: float  # of Fisher's exact test, adjusted by Holm's method for all pairs
 
 
-def unequal_losses(losses: Mapping[str, Losses], *, alpha: float = ALPHA) -> tuple[UnequalLosses, ...]:
+def unequal_losses(losses: Mapping[str, Losses]) -> tuple[UnequalLosses, ...]:
     """Return the pairs whose shares differ by more than 1 point and by more than chance, the clearest first.
 
-    Under the null hypothesis that all subjects lose trials alike, any pair is returned with a chance of at most alpha.
+    Under the null hypothesis that all subjects lose trials alike, any pair is returned with a chance of at most 5 %.
     """
     tried = {name: found for name, found in losses.items() if found.trials}
     if not any(found.lost for found in tried.values()):
         return ()
-    known: dict[tuple[Losses, Losses], float] = {}  # many subjects lost none of as many trials
     pairs = [sorted(pair, key=lambda name: (-tried[name].share, name)) for pair in combinations(tried, 2)]
-    for more, fewer in pairs:
-        tables = (tried[more], tried[fewer])
-        if tables not in known:
-            known[tables] = chance_of_losses(*tables)
-    chances = holm([known[tried[more], tried[fewer]] for more, fewer in pairs])
+    chances = holm([chance_of_losses(tried[more], tried[fewer]) for more, fewer in pairs])
     found = [
         UnequalLosses(
             more=more,
@@ -229,6 +226,6 @@ def unequal_losses(losses: Mapping[str, Losses], *, alpha: float = ALPHA) -> tup
             p_value=chance,
         )
         for (more, fewer), chance in zip(pairs, chances, strict=True)
-        if chance < alpha and tried[more].share - tried[fewer].share > MAX_UNEQUAL
+        if chance < ALPHA and tried[more].share - tried[fewer].share > MAX_UNEQUAL
     ]
     return tuple(sorted(found, key=lambda pair: pair.p_value))

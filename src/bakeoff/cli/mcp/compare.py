@@ -107,7 +107,7 @@ def tune(
     plan, settings = selected.plan, selected.door.settings_of(selected.plan)
     found = find_tool(settings.tools, tool)
     label = found.label
-    split = split_cases(plan, label, wanted.hold_out)
+    training_cases, held_out_cases = split_cases(plan, label, wanted.hold_out)
     texts = [*(wanted.descriptions or ()), *_from_file(wanted.versions)]
     if wanted.propose:
         model = wanted.proposer or plan.subjects[0].name
@@ -124,8 +124,8 @@ def tune(
             label,
             versions,
             [
-                version_plan(plan, found, versions, split.training, "training"),
-                version_plan(plan, found, versions, split.held_out, "held out"),
+                version_plan(plan, found, versions, training_cases, "training"),
+                version_plan(plan, found, versions, held_out_cases, "held out"),
             ],
         )
     except _TuneStopped:

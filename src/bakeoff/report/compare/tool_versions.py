@@ -6,7 +6,6 @@
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from difflib import unified_diff
-from typing import NamedTuple
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
@@ -393,13 +392,8 @@ class TuneReport(FrozenModel):
         return next(version.description for version in self.versions if version.name == name)
 
 
-class Split(NamedTuple):
-    training: tuple[Case, ...]
-    held_out: tuple[Case, ...]
-
-
-def split_cases(plan: Plan, tool: str, share: float) -> Split:
-    """Return the cases to choose by and those to confirm by, at random by the seed of the plan.
+def split_cases(plan: Plan, tool: str, share: float) -> tuple[list[Case], list[Case]]:
+    """Return the cases to choose by and the `share` to confirm by, at random by the seed of the plan.
 
     Cases that want the tool and others are split separately. Cases of one cluster stay together.
     """
@@ -416,7 +410,7 @@ def split_cases(plan: Plan, tool: str, share: float) -> Split:
         kept = min(len(group) - 1, max(1, round(share * len(group)))) if len(group) > 1 else 0
         held_out += [case for unit in group[:kept] for case in unit]
         training += [case for unit in group[kept:] for case in unit]
-    return Split(tuple(training), tuple(held_out))
+    return training, held_out
 
 
 def _wants(unit: Iterable[Case], tool: str) -> bool:

@@ -252,26 +252,16 @@ def write_ci_outputs(
     """Write the outputs and return their paths. GitHub also reads stderr, and stdout may have to be JSON."""
     if not outputs or not runs:
         return ()
+    stream = stream or sys.stderr
     with ExitStack() as stack:
-        found = [(run.folder.name, stack.enter_context(run.records())) for run in runs]
-        places = {run.folder.name: run.places for run in runs}
-        return tuple(_written(found, places, outputs, stream or sys.stderr, environment))
-
-
-def _written(
-    runs: Sequence[tuple[str, RunRecords]],
-    places: Mapping[str, Mapping[str, tuple[str, int]]],
-    outputs: CiOutputs,
-    stream: TextIO,
-    environment: Mapping[str, str],
-) -> Iterator[Path]:
-    if outputs.junit:
-        several = len(runs) > 1
-        prefixed = [(f"{records.plan.name}: " if several else "", records) for _, records in runs]
-        with replace_text(outputs.junit) as file:
-            write_junit_of_all("bakeoff" if several else runs[0][0], prefixed, file)
-        yield outputs.junit
-    if outputs.github:
-        blocks = [block for name, records in runs for block in describe_run(name, records)]
-        stream.writelines(f"{line}\n" for name, records in runs for line in annotations(records, places[name]))
-        write_step_summary(blocks, stream, environment)
+        found = [(run, stack.enter_context(run.records())) for run in runs]
+        if outputs.junit:
+            several = len(runs) > 1
+            prefixed = [(f"{run.plan.name}: " if several else "", records) for run, records in found]
+            with replace_text(outputs.junit) as file:
+                write_junit_of_all("bakeoff" if several else runs[0].folder.name, prefixed, file)
+        if outputs.github:
+            blocks = [block for run, records in found for block in describe_run(run.folder.name, records)]
+            stream.writelines(f"{line}\n" for run, records in found for line in annotations(records, run.places))
+            write_step_summary(blocks, stream, environment)
+    return (outputs.junit,) if outputs.junit else ()

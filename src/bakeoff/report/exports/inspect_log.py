@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -42,11 +43,11 @@ def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, run_records: 
     """
     [summary] = (one for one in run_records.summary.subjects if one.subject == subject.name)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log, tempfile.TemporaryFile() as summaries:
-        span = _Span()
+        first, last = inf, -inf  # the start of the first sample and the end of the last one
         separator = b"["
         for case in plan.cases:
             for record in run_records.rounds(subject.name, case.id):
-                span.add(record)
+                first, last = min(first, record.started), max(last, record.started + record.seconds)
                 sample = _sample(case, subject, record)
                 sample["metadata"]["bakeoff_case_verdict"] = run_records.case_verdict(subject.name, case.id).verdict
                 log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", _dump(sample))
@@ -55,26 +56,14 @@ def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, run_records: 
         summaries.write(b"]" if separator == b"," else b"[]")
         start = {
             "version": _VERSION,
-            "eval": _spec(name, plan, subject, span),
+            "eval": _spec(name, plan, subject, first),
             "plan": {"name": "bakeoff", "steps": []},
         }
         log.writestr("_journal/start.json", _dump(start))
         summaries.seek(0)
         with log.open("summaries.json", "w") as member:
             shutil.copyfileobj(summaries, member)
-        log.writestr("header.json", _dump({**start, **_ending(summary, subject, span)}))
-
-
-class _Span:
-    """The start of the first sample and the end of the last one."""
-
-    def __init__(self) -> None:
-        self.first: float | None = None
-        self.last: float | None = None
-
-    def add(self, record: Record) -> None:
-        self.first = min(record.started, self.first if self.first is not None else record.started)
-        self.last = max(record.started + record.seconds, self.last or 0.0)
+        log.writestr("header.json", _dump({**start, **_ending(summary, subject, first, last)}))
 
 
 def sample_id(case: str) -> str:
@@ -84,11 +73,11 @@ def sample_id(case: str) -> str:
     return case if safe and unquote(case) == case else quote(case, safe="")
 
 
-def _spec(name: str, plan: Plan, subject: SubjectSpec, span: _Span) -> Json:
+def _spec(name: str, plan: Plan, subject: SubjectSpec, started: float) -> Json:
     return {
         "eval_id": fingerprint(name, subject.digest),
         "run_id": fingerprint(name),
-        "created": _time(span.first) or _time(0.0),
+        "created": _time(started) or _time(0.0),
         "task": plan.name,
         "task_id": fingerprint(plan.name),
         "dataset": {
@@ -109,7 +98,7 @@ def _spec(name: str, plan: Plan, subject: SubjectSpec, span: _Span) -> Json:
     }
 
 
-def _ending(summary: SubjectSummary, subject: SubjectSpec, span: _Span) -> Json:
+def _ending(summary: SubjectSummary, subject: SubjectSpec, started: float, ended: float) -> Json:
     whole = summary.scored == summary.planned
     return {
         "status": "success" if whole else "cancelled",
@@ -119,8 +108,8 @@ def _ending(summary: SubjectSummary, subject: SubjectSpec, span: _Span) -> Json:
             "scores": [_result(summary)] if summary.score is not None else [],
         },
         "stats": {
-            "started_at": _time(span.first) or "",
-            "completed_at": _time(span.last) or "",
+            "started_at": _time(started) or "",
+            "completed_at": _time(ended) or "",
             "model_usage": {_model(subject): _usage(summary.spent)},
         },
     }
@@ -270,7 +259,7 @@ def _model(subject: SubjectSpec) -> str:
     return model if isinstance(model, str) else f"bakeoff/{subject.name}"
 
 
-def _time(seconds: float | None) -> str | None:
+def _time(seconds: float) -> str | None:
     moment = utc(seconds)
     return moment.isoformat() if moment else None
 
