@@ -37,8 +37,6 @@ from bakeoff.storage.journal_lines import (
     MAX_LINE_LENGTH,
     UNSEALED,
     Damage,
-    LineEnd,
-    QuickCheck,
     Totals,
     end_of_lines,
     line_end,
@@ -73,24 +71,6 @@ _LOCK_TRIES, _LOCK_PAUSE = 20, 0.01
 _MAX_NUMBER = 10**15  # tokens, dollars or seconds of one record: no measurement exceeds this, and sums stay finite
 
 Line = dict[str, Any]
-Upgrade = Callable[[Line], Line]
-UPGRADES: Mapping[int, Upgrade] = {1: lambda line: line}
-"""For each schema version, the function that turns a line of it into one of the next version."""
-
-
-class _Newer(RunFolderError):
-    """A newer bakeoff wrote the line."""
-
-
-def upgrade(line: Line, version: int, upgrades: Mapping[int, Upgrade] = UPGRADES, newest: int = SCHEMA) -> Line:
-    """Return the line in the newest schema."""
-    if version > newest:
-        raise _Newer(
-            f"schema {version} is newer than {newest}, the newest this bakeoff knows: upgrade bakeoff to read it"
-        )
-    for step in range(version, newest):
-        line = upgrades[step](line)
-    return line
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +106,11 @@ def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
     """Yield every entry with the byte offset at which it begins, for `record_at`."""
     blobs = Blobs(path.parent / "blobs")
     place, sealed = 0, _sealed(path)
-    check = QuickCheck(sealed)
     with open_journal(path) as journal:
         for number, (place, raw) in enumerate(lines_forwards(journal.file), 1):
-            end = line_end(raw) if raw is not None else None
-            check.take(end)
-            yield place, _read_line(raw, end, number, blobs)
-        if not check.passed(journal.tail):
-            for damage in sequence_damage(journal.file, journal.tail, sealed):
-                yield place, damage
+            yield place, read_line(raw, number, blobs)
+        for damage in sequence_damage(journal.file, journal.tail, sealed):
+            yield place, damage
 
 
 def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entry]:
@@ -145,18 +121,14 @@ def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entr
     blobs = Blobs(path.parent / "blobs")
     lines: int | None = None  # counted only if one of them is damaged
     sealed = _sealed(path)
-    check = QuickCheck(sealed, backwards=True)
     with open_journal(path) as journal:
         for later, raw in enumerate(lines_backwards(journal.file, step)):
-            end = line_end(raw) if raw is not None else None
-            check.take(end)
-            entry = _read_line(raw, end, 0, blobs)
+            entry = read_line(raw, 0, blobs)
             if isinstance(entry, Damage):
                 lines = journal.count()[0].lines if lines is None else lines
                 entry = replace(entry, line=lines - later)
             yield entry
-        if not check.passed(journal.tail):
-            yield from sequence_damage(journal.file, journal.tail, sealed)
+        yield from sequence_damage(journal.file, journal.tail, sealed)
 
 
 def _sealed(journal: Path) -> Totals | None:
@@ -219,15 +191,18 @@ def _measured(data: bytes | Line) -> Record:
 
 
 def read_line(raw: bytes | None, number: int, blobs: Blobs) -> Entry:
-    """Return the entry of a complete line; None stands for one that is too long."""
-    return _read_line(raw, line_end(raw) if raw is not None else None, number, blobs)
+    """Return the entry of a complete line, or the damage of one that cannot be read.
 
-
-def _read_line(raw: bytes | None, end: LineEnd | None, number: int, blobs: Blobs) -> Entry:
+    Args:
+        raw: the line with its newline; None stands for one that is too long.
+        number: its place in the journal, for the message.
+        blobs: where the long strings of records lie.
+    """
     if raw is None:
         return Damage(number, f"it is longer than {in_megabytes(MAX_LINE_LENGTH)}, the most that is read")
     if raw.startswith(DAMAGE_NOTE):
         return Damage(number, raw[1:_MAX_NOTE_LENGTH].decode(errors="replace").strip())
+    end = line_end(raw)
     if end is not None and not end.intact:
         return Damage(number, "its checksum does not match: it was changed after it was written")
     try:
@@ -239,11 +214,12 @@ def _read_line(raw: bytes | None, end: LineEnd | None, number: int, blobs: Blobs
         version = int(line["v"])
         if end is None and UNSEALED < version <= SCHEMA:
             return Damage(number, "it has no checksum: its end is not as it was written")
-        return _entry(upgrade(line, version), blobs)
+        if version > SCHEMA:
+            why = f"schema {version} is newer than {SCHEMA}, the newest this bakeoff knows: upgrade bakeoff to read it"
+            return Damage(number, why, newer=True)
+        return _entry(line, blobs)
     except ValidationError as error:
         return Damage(number, first_problem(error))
-    except _Newer as error:
-        return Damage(number, str(error), newer=True)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RunFolderError) as error:
         return Damage(number, f"{type(error).__name__}: {error}")
 
