@@ -15,6 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 from rich.text import Text
 from typer import Argument, Option
 
+from bakeoff._kernel.files import os_errors_explained
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import add_row, err, out, print_json, say, table
 from bakeoff.cli.declare import command, flag, group_of
@@ -267,10 +268,8 @@ async def _serve(model: str, command: Sequence[str]) -> int:
 
 def run_with(endpoint: EmbeddedEndpoint, command: Sequence[str]) -> int:
     """Run a command that finds the server, and return its exit code."""
-    try:
+    with os_errors_explained(repr(command[0]), "started", kind=UsageError):
         return subprocess.run(command, env={**os.environ, **variables(endpoint)}, check=False).returncode
-    except OSError as error:
-        raise UsageError(f"{command[0]!r} cannot be started: {error.strerror}") from error
 
 
 def variables(endpoint: EmbeddedEndpoint) -> dict[str, str]:

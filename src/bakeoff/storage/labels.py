@@ -16,7 +16,6 @@ from pydantic import Field, JsonValue, ValidationError
 from bakeoff._kernel.files import lock_file, open_file, open_to_append, os_errors_explained, read_file, sync_folder
 from bakeoff._kernel.json import CleanText
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal import write_all
 from bakeoff.storage.journal_lines import Totals, count_lines, end_of_lines, line_end, seal_line, sequence_damage
 
@@ -78,14 +77,11 @@ def answer_digest(output: JsonValue, files: Mapping[str, str]) -> str:
 def read_labels(path: Path) -> Labels:
     """Read the labels of a run; there are none if the file does not exist."""
     by_labeller: dict[str, dict[tuple[str, str, str], Label]] = {}
-    try:
-        raw = read_file(path)
-        with open_file(path) as file:
-            damaged = sum(1 for _ in sequence_damage(file, file))
-    except FileNotFoundError:
+    if not path.exists():
         return Labels({})
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
+    with os_errors_explained(path, "read"), open_file(path) as file:
+        raw = read_file(path)
+        damaged = sum(1 for _ in sequence_damage(file, file))
     for label in _labels_in(raw):
         if label is None:
             damaged += 1

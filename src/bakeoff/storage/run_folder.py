@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -198,11 +199,10 @@ class RunFolder:
 
     def plan_as_it_is(self) -> tuple[str, bool]:
         """Return the digest of the plan, and True if it is not the one sealed. Raise RunFolderError if it is none."""
-        try:
+        with os_errors_explained(self.plan_file, "read"):
             data = read_file(self.plan_file, MAX_PLAN_SIZE)
+        try:
             Plan.model_validate_json(data)
-        except OSError as error:
-            raise RunFolderError(f"{self.plan_file} cannot be read: {error.strerror}") from error
         except ValidationError as error:
             raise RunFolderError(f"{self.plan_file} cannot be repaired: {first_problem(error)}") from error
         seal, digest = self._intact_seal(), plan_digest(data)
@@ -311,19 +311,17 @@ class RunFolder:
         """Return True if a process is writing the journal now."""
         if not self.started:
             return False
-        try:
-            return not self._can_be_locked()
-        except OSError as error:
-            raise RunFolderError(f"{self.journal_file} cannot be read: {error.strerror}") from error
-        except NoLocks:  # nothing can be written there either
-            return False
-
-    def _can_be_locked(self) -> bool:
         while True:
-            with open_file(self.journal_file) as file:
+            with (
+                suppress(NoLocks),  # nothing can be written there either
+                os_errors_explained(self.journal_file, "read"),
+                open_file(self.journal_file) as file,
+            ):
                 free = lock_file(file.fileno(), self.journal_file, shared=True)
-                if not free or os.path.samestat(os.fstat(file.fileno()), self.journal_file.stat()):
-                    return free  # otherwise it became a segment just now
+                if free and not os.path.samestat(os.fstat(file.fileno()), self.journal_file.stat()):
+                    continue  # it became a segment just now
+                return not free
+            return False
 
     def delete(self) -> None:
         """Delete the folder, unless a process is writing it or it holds no plan."""

@@ -37,12 +37,11 @@ def plan_digest(data: bytes) -> str:
 def read_seal(folder: Path) -> Seal | None:
     """Return the seal of a run folder, None if it has none. Raise RunFolderError if it is damaged."""
     path = folder / NAME
-    try:
-        raw = read_file(path, _LARGEST)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
+    with os_errors_explained(path, "read"):
+        try:
+            raw = read_file(path, _LARGEST)
+        except FileNotFoundError:
+            return None
     found = line_end(raw)
     try:
         if found is None or not found.intact:

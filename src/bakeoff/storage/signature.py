@@ -86,12 +86,12 @@ def sign_run(folder: RunFolder, key: "Ed25519PrivateKey") -> Signature:
 def read_signature(folder: RunFolder) -> Signature | None:
     """Return the signature of a run, None if it has none. Raise RunFolderError if it is damaged."""
     path = folder.signature_file
-    try:
-        return Signature.model_validate_json(read_file(path))
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
+    with os_errors_explained(path, "read"):
+        data = read_file(path)
+    try:
+        return Signature.model_validate_json(data)
     except ValidationError as error:
         raise RunFolderError(f"{path} is no signature: {first_problem(error)}") from error
 
@@ -197,9 +197,8 @@ def _loaded(path: Path, load: Any, way_out: str) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
-        return load(read_file(path, _MAX_KEY_SIZE, pipes=True))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}; {way_out}") from error
+        with os_errors_explained(path, "read", hint=way_out, kind=UsageError):
+            return load(read_file(path, _MAX_KEY_SIZE, pipes=True))
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise UsageError(f"{path} is not a key that can be used here: {way_out}") from error
 

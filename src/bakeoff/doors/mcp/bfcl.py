@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.files import open_file
+from bakeoff._kernel.files import read_text
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import UsageError
@@ -119,16 +119,7 @@ def _imported(questions: Mapping[str, tuple[str, Object]], answers: Mapping[str,
 
 def _lines(file: Path) -> Iterator[tuple[str, Object]]:
     """Yield the objects of a file with their places. A file may also be one JSON list."""
-    try:
-        with open_file(file, pipes=True) as opened:
-            content = opened.read(_MAX_BYTES + 1)
-        if len(content) > _MAX_BYTES:
-            raise UsageError(f"{file} has more than {_MAX_BYTES:,} bytes: split it")
-        text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text: name a file of BFCL") from error
+    text = read_text(file, _MAX_BYTES, pipes=True)
     whole = text.lstrip().startswith("[")
     parts = [(f"{file}", text)] if whole else [(f"{file}:{at}", line) for at, line in enumerate(text.split("\n"), 1)]
     for place, part in parts:
