@@ -266,8 +266,13 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         self._compressing: ThreadPoolExecutor | None = None
         with os_errors_explained(path, "opened"):
             self._descriptor = _open_and_lock(path, pause)
-            with _closed_on_error(self._descriptor):
-                self._clean_up()
+            with _closed_on_error(self._descriptor):  # a crash may have left an incomplete line, and half a segment
+                if lost_newline(self._descriptor) is not None:
+                    way_out = f"`bakeoff runs check --repair {self._folder.name}` keeps its trial"
+                    raise RunFolderError(f"{path}: the last line is damaged: {way_out}")
+                os.ftruncate(self._descriptor, end_of_lines(self._descriptor))
+                drop_repeated(path)
+                sync_folder(self._folder)
                 with open_journal(path) as journal:
                     self._totals, self._number = journal.count()
                 self._compress()  # what a killed process has left
@@ -275,17 +280,6 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._broken = False
         self._queued: list[bytes | Line] = []  # a dict is a long record, whose long strings go into blobs
-
-    def _clean_up(self) -> None:
-        """Remove what a crash may have left: an incomplete last line, and segments that were being made."""
-        if lost_newline(self._descriptor) is not None:
-            raise RunFolderError(
-                f"{self._path}: the last line is damaged: `bakeoff runs check --repair {self._folder.name}` keeps its "
-                "trial"
-            )
-        os.ftruncate(self._descriptor, end_of_lines(self._descriptor))
-        drop_repeated(self._path)
-        sync_folder(self._folder)
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -335,8 +329,12 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
         totals = replace(self._totals)
         try:
-            bodies = (item if isinstance(item, bytes) else self._with_blobs(item) for item in queued)
-            lines = [seal_line(body, number, totals) for number, body in enumerate(bodies, self._number + 1)]
+            lines: list[bytes] = []
+            for number, item in enumerate(queued, self._number + 1):
+                if isinstance(item, dict):
+                    references = self._blobs.take_out(item)
+                    item = to_json({"type": "record", "v": SCHEMA, "blobs": references, "record": item})[:-1]
+                lines.append(seal_line(item, number, totals))
             write_all(self._descriptor, b"".join(lines))
             if durable:
                 os.fsync(self._descriptor)
@@ -371,11 +369,6 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
             self._compressing = ThreadPoolExecutor(1, thread_name_prefix="segments")
         if plain and self._compressing is not None:
             self._compressing.submit(finish_segments, plain)
-
-    def _with_blobs(self, record: Line) -> bytes:
-        """Move the long strings of a record into blobs. Return its line without the closing bracket."""
-        references = self._blobs.take_out(record)
-        return to_json({"type": "record", "v": SCHEMA, "blobs": references, "record": record})[:-1]
 
 
 def without_secrets(record: Record, redactor: Redactor) -> Record:
@@ -442,7 +435,13 @@ def _open_and_lock(path: Path, pause: Callable[[float], object]) -> int:
     while True:
         descriptor = open_to_append(path)
         with _closed_on_error(descriptor):
-            _lock(descriptor, path, pause)
+            tries = 1
+            while not lock_file(descriptor, path):  # `RunFolder.is_being_written` holds it briefly to find out
+                if tries == _LOCK_TRIES:
+                    name = path.parent.name
+                    raise RunFolderError(f"another process is writing run {name}: wait for it, or stop it first")
+                tries += 1
+                pause(_LOCK_PAUSE)
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return descriptor
         os.close(descriptor)  # a repair has replaced the file
@@ -455,16 +454,6 @@ def _closed_on_error(descriptor: int) -> Iterator[None]:
     except BaseException:
         os.close(descriptor)
         raise
-
-
-def _lock(descriptor: int, path: Path, pause: Callable[[float], object]) -> None:
-    """Lock the file. Retry for a moment: `RunFolder.is_being_written` holds the lock briefly to find out."""
-    for tries_left in reversed(range(_LOCK_TRIES)):
-        if lock_file(descriptor, path):
-            return
-        if tries_left:
-            pause(_LOCK_PAUSE)
-    raise RunFolderError(f"another process is writing run {path.parent.name}: wait for it, or stop it first")
 
 
 def write_all(descriptor: int, data: bytes) -> None:
