@@ -32,8 +32,7 @@ from bakeoff.mcp.arguments import parse_json_arguments
 from bakeoff.mcp.client_files import read_client_file
 from bakeoff.mcp.servers import parse_mcp_option
 from bakeoff.mcp.snapshot import read_snapshot
-from bakeoff.meter.answer import ModelAnswer
-from bakeoff.meter.wire_formats import CHAT, GEMINI, MESSAGES, RESPONSES, EventSplitter, data_of, object_of
+from bakeoff.meter.wire_formats import CHAT, GEMINI, MESSAGES, RESPONSES, EventSplitter, ModelAnswer, data_of, object_of
 from bakeoff.models.in_process import read_script as read_model_script
 from bakeoff.models.prices import parse_gateway_pricing
 from bakeoff.models.providers import parse_model_name

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 import pytest_asyncio
 
+from bakeoff.grading.grades import RunAnswer, run_with_twins
 from bakeoff.grading.references import as_reference
-from bakeoff.grading.twin_runs import RunAnswer, run_with_twins
 from bakeoff.grading.twins import Twins, find_twins
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.install import pytest_folders

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.meter import listener
-from bakeoff.meter.listener import PREFIX, SOCKET, make_folder, runtime_folder, sweep, unix_socket
+from bakeoff.meter import trial
+from bakeoff.meter.trial import PREFIX, SOCKET, make_folder, runtime_folder, sweep, unix_socket
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 
 from ..models.loopback import Act, Loopback
@@ -167,7 +167,7 @@ def test_a_long_or_closed_temporary_folder_is_not_where_sockets_are_made(
 ) -> None:
     long = tmp_path / ("x" * 90)
     long.mkdir()
-    monkeypatch.setattr(listener, "_RUN", tmp_path / "not there" / "either")
+    monkeypatch.setattr(trial, "_RUN", tmp_path / "not there" / "either")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     assert runtime_folder() == Path("/tmp")

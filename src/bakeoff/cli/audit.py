@@ -27,8 +27,8 @@ from bakeoff.doors.components import suites as suite_files
 from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.errors import UsageError
 from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, audit_cases, audit_digest
+from bakeoff.grading.cases import toolchains_for
 from bakeoff.grading.references import References
-from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case
 from bakeoff.report.audit import describe_audit

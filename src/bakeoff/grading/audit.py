@@ -18,7 +18,7 @@ from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError, UsageError
 from bakeoff.grading.attacks import SAMPLE, SLOW, HostileSolution, attacks_on
-from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.cases import GradedCase, graded_case, run_tests, run_validator
 from bakeoff.grading.grades import Grade, compare_runs, run_answer
 from bakeoff.grading.mutants import Mutant, choose_mutants, find_mutants
 from bakeoff.grading.references import (
@@ -29,7 +29,6 @@ from bakeoff.grading.references import (
     reference_of,
     reference_problem,
 )
-from bakeoff.grading.runners import run_tests, run_validator
 from bakeoff.plan import Case
 
 FORMAT = 1

@@ -19,8 +19,7 @@ from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError
-from bakeoff.grading.cases import GradedCase
-from bakeoff.grading.runners import confirming_runner, installation_of, run_tests, type_errors
+from bakeoff.grading.cases import GradedCase, confirming_runner, installation_of, run_tests, type_errors
 from bakeoff.grading.twins import Twins, find_twins
 from bakeoff.toolchains.outcome import TestRun
 

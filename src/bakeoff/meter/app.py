@@ -17,10 +17,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.meter.answer import depth_of
 from bakeoff.meter.exchange import Exchange, Responder, StreamCut, unpacked
-from bakeoff.meter.listener import listen, sweep
-from bakeoff.meter.trial import MeterLimits, SharedMeter, TrialMeter
+from bakeoff.meter.trial import MeterLimits, SharedMeter, TrialMeter, listen, sweep
 from bakeoff.meter.upstreams import (
     ROUTES,
     Route,
@@ -31,7 +29,7 @@ from bakeoff.meter.upstreams import (
     inner_path,
     refusal,
 )
-from bakeoff.meter.wire_formats import RESPONSES
+from bakeoff.meter.wire_formats import RESPONSES, depth_of
 from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RetryPolicy
 from bakeoff.protocols import Place, Task
 from bakeoff.replay.store import recordings_of

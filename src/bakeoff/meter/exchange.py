@@ -13,7 +13,6 @@ import httpx2
 from starlette.types import Message, Send
 
 from bakeoff.errors import BudgetError, InfraError, RequestTooLarge
-from bakeoff.meter.answer import ModelAnswer, characters_in
 from bakeoff.meter.trial import TrialMeter, most_of
 from bakeoff.meter.upstreams import (
     UpstreamReply,
@@ -24,7 +23,15 @@ from bakeoff.meter.upstreams import (
     key_headers,
     refusal,
 )
-from bakeoff.meter.wire_formats import EventSplitter, data_in, data_of, object_of, objects_of
+from bakeoff.meter.wire_formats import (
+    EventSplitter,
+    ModelAnswer,
+    characters_in,
+    data_in,
+    data_of,
+    object_of,
+    objects_of,
+)
 from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.models.replies import is_refused_for_size

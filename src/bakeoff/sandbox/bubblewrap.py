@@ -8,7 +8,6 @@ from pathlib import Path
 
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
-from bakeoff.sandbox.environment import environment, our_packages, toolchain
 from bakeoff.sandbox.mounts import follow, plan_mounts
 from bakeoff.sandbox.places import (
     INSIDE_HOME,
@@ -18,7 +17,7 @@ from bakeoff.sandbox.places import (
     probe_place,
 )
 from bakeoff.sandbox.process import changeable, check_user
-from bakeoff.sandbox.programs import SYSTEM, check_shown
+from bakeoff.sandbox.programs import SYSTEM, check_shown, environment, our_packages, toolchain
 from bakeoff.sandbox.supervisor.confinement import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import (
     FILTER_WORD,

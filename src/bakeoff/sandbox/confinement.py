@@ -25,10 +25,9 @@ from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox import open_place
 from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, find_bubblewrap
-from bakeoff.sandbox.environment import search_path
 from bakeoff.sandbox.places import reserved_users
 from bakeoff.sandbox.process import ProcessSandbox, find_process
-from bakeoff.sandbox.programs import MODULES, is_around_home, is_shim, program_path, program_roots
+from bakeoff.sandbox.programs import MODULES, is_around_home, is_shim, program_path, program_roots, search_path
 from bakeoff.sandbox.supervisor_client import Order, make_order
 
 FOREVER_SECONDS = 10 * 365 * 24 * 3600.0

@@ -14,10 +14,9 @@ from pathlib import Path
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed
 from bakeoff.sandbox.bubblewrap import INSIDE, signals_as_negative
-from bakeoff.sandbox.environment import DEFAULT_PATH, passed_on, private
 from bakeoff.sandbox.places import name_user, one_command_at_a_time
 from bakeoff.sandbox.process import check_user
-from bakeoff.sandbox.programs import check_shown
+from bakeoff.sandbox.programs import DEFAULT_PATH, check_shown, passed_on, private
 from bakeoff.sandbox.supervisor.confinement import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import CommandEnd, Order, make_order, supervise
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
-from bakeoff.sandbox.environment import environment, our_packages, toolchain
 from bakeoff.sandbox.mounts import SCRATCH, Step, blocking_folder, follow, plan_mounts
 from bakeoff.sandbox.places import PREFIX, name_user, named_files, one_command_at_a_time, probe_place, we_are_root
-from bakeoff.sandbox.programs import SYSTEM, check_shown
+from bakeoff.sandbox.programs import SYSTEM, check_shown, environment, our_packages, toolchain
 from bakeoff.sandbox.supervisor.kernel import LANDLOCK_CREATE, LANDLOCK_VERSION
 from bakeoff.sandbox.supervisor_client import Order, Report, SupervisorLost, make_order, supervise, supervise_now
 

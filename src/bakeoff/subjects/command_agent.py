@@ -20,9 +20,9 @@ from bakeoff.plan import Case, Files, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Resource, Sandbox, Task
 from bakeoff.record import Transcript
 from bakeoff.sandbox.docker import DockerSandbox
+from bakeoff.sandbox.places import SandboxedWorkspace
 from bakeoff.sandbox.programs import program_path, program_roots
 from bakeoff.sandbox.untrusted_files import matches_pattern
-from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.storage.redaction import looks_random, secrets_in
 from bakeoff.subjects.agent_definition import (
     AgentDefinition,
