@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -102,11 +102,18 @@ def take_lease(uid: int, folder: Path) -> UserLease | None:
         os.close(descriptor)
         return None
     lease = UserLease(uid, descriptor, folder)
+    left_behind = lease.noted()
     try:
-        return clean_lease(lease)
+        if left_behind is not None:  # its holder was killed: its processes and folders must not meet the next trial
+            wait_for_supervisors(left_behind)
+            supervise_now({"sweep": lease.uid})
+            if left_behind.exists():
+                remove_tree(left_behind)
+            lease.note(None)
     except InfraError:
         lease.close()
         return None
+    return lease
 
 
 @cache
@@ -122,36 +129,12 @@ def probe_place() -> Iterator[Place]:
     """Open a place to try a sandbox in, without an event loop. Its user is leased, because a probe ends all its
     processes.
     """
-    with leased_user() as lease:
+    with contextlib.ExitStack() as stack:
+        lease = stack.enter_context(contextlib.closing(lease_user())) if we_are_root() else None
         root = make_root(None, lease)
-        try:
-            with held(root):
-                yield make_place(root, lease)
-        finally:
-            remove_place(root, lease)
-
-
-@contextlib.contextmanager
-def leased_user() -> Iterator[UserLease | None]:
-    """Lease a user for a place if we are root."""
-    lease = lease_user() if we_are_root() else None
-    try:
-        yield lease
-    finally:
-        if lease is not None:
-            lease.close()
-
-
-def clean_lease(lease: UserLease) -> UserLease:
-    """Remove what a killed holder of a user left: its processes and its folders. Return the lease."""
-    left_behind = lease.noted()
-    if left_behind is not None:  # its holder was killed: its processes and folders must not meet the next trial
-        wait_for_supervisors(left_behind)
-        supervise_now({"sweep": lease.uid})
-        if left_behind.exists():
-            remove_tree(left_behind)
-        lease.note(None)
-    return lease
+        stack.callback(remove_place, root, lease)
+        with held(root):
+            yield make_place(root, lease)
 
 
 def wait_for_supervisors(root: Path) -> None:
@@ -265,7 +248,8 @@ def name_user(place: Place, home: Path) -> dict[str, Path]:
     user = str(place.uid if place.uid is not None else os.getuid())
     named = named_files(place.home.parent)
     for path, file in named.items():
-        text = own_etc(Path(path).name).replace(INSIDE_USER, user).replace(INSIDE_HOME, str(home))
+        text = (OWN_ETC / Path(path).name).read_text(encoding="utf-8")
+        text = text.replace(INSIDE_USER, user).replace(INSIDE_HOME, str(home))
         file.write_text(text, encoding="utf-8")
         file.chmod(0o644)
     return named
@@ -273,11 +257,6 @@ def name_user(place: Place, home: Path) -> dict[str, Path]:
 
 def named_files(root: Path) -> dict[str, Path]:
     return {f"/etc/{name}": root / name for name in ("passwd", "group")}
-
-
-@cache
-def own_etc(name: str) -> str:
-    return (OWN_ETC / name).read_text(encoding="utf-8")
 
 
 def remove_place(root: Path, lease: UserLease | None) -> None:
@@ -313,7 +292,12 @@ def remove_tree(root: Path) -> None:
 
 @contextlib.contextmanager
 def one_command_at_a_time(place: Place) -> Iterator[None]:
-    """Allow one command per place: ending a command ends every process of its place."""
+    """Allow one command per place: ending a command ends every process of its place.
+
+    Raise `InfraError` if another one is running, or if the command would run as root.
+    """
+    if we_are_root() and place.uid is None:
+        raise InfraError(f"{place.work} has no user of its own, and root must not run a subject; use open_place()")
     descriptor = open_unlocked(place.work)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -343,11 +327,16 @@ def hand_over(place: Place) -> None:
     if place.uid is None:
         return
     for folder in (place.work, place.home, place.tmp):
-        for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
-            for name in [*folders, *files]:
-                found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-                if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1:
-                    os.chown(name, place.uid, place.uid, dir_fd=descriptor, follow_symlinks=False)
+        give(folder, place.uid)
+
+
+def give(folder: Path, user: int, ours: Collection[int] = ()) -> None:
+    """Give everything in a folder to a user. Hard links are given on only if they are `ours`, by their user."""
+    for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        for name in (*folders, *files):
+            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1 or found.st_uid in ours:
+                os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)
 
 
 _FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -33,8 +33,17 @@ from bakeoff.protocols import Command, Completed, Stop
 from bakeoff.sandbox.mounts import Step
 from bakeoff.sandbox.system_calls import can_filter, filter_of
 
-Message: TypeAlias = dict[str, Any]
+Order: TypeAlias = dict[str, Any]
+Report: TypeAlias = dict[str, Any]
 
+MEGABYTE = 1 << 20
+CHUNK = 1 << 16
+LAST_OUTPUT_SECONDS = 1.0
+OPEN_FILES = 4096
+OWN_PROCESSES = 4  # of a wrapper such as bubblewrap
+QUEUE_BYTES = 800 << 10  # in POSIX message queues
+FILTER_WORD = f"filter-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that has `filter_of` the command
+STATUS_WORD = f"status-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that the supervisor chooses
 FOLDER = Path(__file__).parent
 START = "import sys; sys.path.append({!r}); from supervisor.fork_server import main; sys.path.pop(); main({})"
 TRIES = 3  # for a server that is killed while it forks
@@ -50,8 +59,19 @@ class ForkServerProcess:
 
     def __init__(self) -> None:
         self.connection, theirs = socket.socketpair()
+        # Some Pythons need this variable to start.
+        env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         with theirs:
-            self.process = self.start(theirs.fileno())
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", START.format(str(FOLDER), theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env=env,
+                cwd="/",
+                start_new_session=True,
+            )
         self.connection.settimeout(START_SECONDS)
         try:
             ready = self.connection.recv(1)
@@ -61,21 +81,6 @@ class ForkServerProcess:
             self.close()
             raise InfraError(f"the supervisor of sandboxed commands does not start: {sys.executable} ended at once")
         self.connection.setblocking(False)
-
-    def start(self, connection: int) -> "subprocess.Popen[bytes]":
-        """Start it with one variable, which some Pythons need to start."""
-        env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-        script = START.format(str(FOLDER), connection)
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", script],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(connection,),
-            env=env,
-            cwd="/",
-            start_new_session=True,
-        )
 
     def send(self, descriptors: Sequence[int]) -> bool:
         """Ask for one supervisor. Return False if the server is busy, and raise OSError if it has ended."""
@@ -143,18 +148,9 @@ class Supervisor:
         self.received = b""
         self.pid = 0
 
-    def next_message(self) -> Message | None:
-        """Return the first message that has been received whole."""
-        line, newline, rest = self.received.partition(b"\n")
-        if not newline:
-            return None
-        self.received = rest
-        message: Message = json.loads(line)
-        return message
-
-    async def read(self) -> Message | None:
+    async def read(self) -> Report | None:
         """Wait for a message; return None when the supervisor has ended without one."""
-        while (message := self.next_message()) is None:
+        while b"\n" not in self.received:
             try:
                 chunk = await asyncio.get_running_loop().sock_recv(self.control, 1 << 16)
             except ConnectionResetError:
@@ -162,6 +158,8 @@ class Supervisor:
             if not chunk:
                 return None
             self.received += chunk
+        line, _, self.received = self.received.partition(b"\n")
+        message: Report = json.loads(line)
         return message
 
     def say(self, word: bytes) -> None:
@@ -200,19 +198,6 @@ async def start_supervisor(streams: Sequence[int]) -> Supervisor:
             return supervisor
         supervisor.control.close()  # the server was killed before it forked
     raise InfraError(NOT_STARTED)
-
-
-Order: TypeAlias = dict[str, Any]
-Report: TypeAlias = dict[str, Any]
-
-MEGABYTE = 1 << 20
-CHUNK = 1 << 16
-LAST_OUTPUT_SECONDS = 1.0
-OPEN_FILES = 4096
-OWN_PROCESSES = 4  # of a wrapper such as bubblewrap
-QUEUE_BYTES = 800 << 10  # in POSIX message queues
-FILTER_WORD = f"filter-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that has `filter_of` the command
-STATUS_WORD = f"status-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that the supervisor chooses
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,13 +442,24 @@ async def supervise(order: Order, command: Command) -> CommandEnd:
         SupervisorLost: The supervisor was killed. `so_far` has the output until then.
         InfraError: The command was not started, or left a process that cannot be killed.
     """
+
+    async def feed() -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a command need not read its input
+            process.stdin.write(command.stdin)
+            await process.stdin.drain()
+        process.stdin.close()
+
+    async def end_in_time() -> None:
+        if command.time_up is not None:
+            await command.time_up.wait()
+            process.say(b"timeout\n")
+
     started = time.monotonic()
     async with supervised_process(order) as process:
         output = _CommandOutput(process, command.limits.output_kb * 1024)
         report = asyncio.ensure_future(process.report())
         reading = asyncio.ensure_future(output.read())
-        feeding = asyncio.ensure_future(_feed(process.stdin, command.stdin))
-        ending = asyncio.ensure_future(_end_in_time(process, command))
+        feeding, ending = asyncio.ensure_future(feed()), asyncio.ensure_future(end_in_time())
         try:
             async with asyncio.timeout(order["seconds"] + GRACE_SECONDS):
                 found = await asyncio.shield(report)
@@ -480,21 +476,6 @@ async def supervise(order: Order, command: Command) -> CommandEnd:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
     return finish(order, found, output, time.monotonic() - started)
-
-
-async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
-    """Write the standard input of a command, which need not read it."""
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        stdin.write(data)
-        await stdin.drain()
-    stdin.close()
-
-
-async def _end_in_time(process: SupervisedProcess, command: Command) -> None:
-    """End a command when its caller says that its time is up."""
-    if command.time_up is not None:
-        await command.time_up.wait()
-        process.say(b"timeout\n")
 
 
 def finish(order: Order, report: Report | None, output: _CommandOutput, seconds: float) -> CommandEnd:

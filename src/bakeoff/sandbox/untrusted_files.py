@@ -337,24 +337,19 @@ def write_below(root: int, path: str, content: bytes, mode: int, owner: int | No
         folder = root
         try:
             for part in folders:
-                folder = _folder_below(folder, part, owner)
+                made = True
+                try:
+                    os.mkdir(part, 0o755, dir_fd=folder)
+                except FileExistsError:
+                    made = False
+                folder = os.open(part, FOLDER_FLAGS, dir_fd=folder)
                 opened.callback(os.close, folder)
+                if made and owner is not None:
+                    os.fchown(folder, owner, owner)
             _write_new(folder, name, content, mode, owner)
         except OSError as problem:
             return f"cannot be written at its destination: {problem.strerror}"
     return ""
-
-
-def _folder_below(parent: int, name: str, owner: int | None) -> int:
-    made = True
-    try:
-        os.mkdir(name, 0o755, dir_fd=parent)
-    except FileExistsError:
-        made = False
-    descriptor = os.open(name, FOLDER_FLAGS, dir_fd=parent)
-    if made and owner is not None:
-        os.fchown(descriptor, owner, owner)
-    return descriptor
 
 
 def _write_new(folder: int, name: str, content: bytes, mode: int, owner: int | None) -> None:

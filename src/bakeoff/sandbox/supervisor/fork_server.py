@@ -16,6 +16,7 @@ import signal
 import socket
 
 from .command import supervise
+from .ending import ChildWatch
 from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, children_of, prctl, tree_below
 
 READY = b"r"
@@ -37,18 +38,14 @@ def main(connection: int) -> None:
         ForkServer(requests).run()
 
 
-class ForkServer:
+class ForkServer(ChildWatch):
     """Takes requests until Bakeoff ends."""
 
     def __init__(self, requests: socket.socket) -> None:
+        super().__init__()
         self.requests = requests
         self.supervisors = set[int]()
         self.has_orphans = False  # a supervisor was killed, and its command may still run
-        self.woken, self.waker = os.pipe()
-        os.set_blocking(self.woken, False)
-        os.set_blocking(self.waker, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
 
     def run(self) -> None:
         poller = select.poll()
@@ -57,7 +54,9 @@ class ForkServer:
         while True:
             ready = [descriptor for descriptor, _ in poller.poll()]
             if self.woken in ready:
-                self.reap()
+                self.collect()
+                if self.has_orphans and LINUX:
+                    self.end_orphans()
             if self.requests.fileno() in ready and not self.take_request():
                 return
 
@@ -88,26 +87,13 @@ class ForkServer:
         finally:
             os._exit(1)
 
-    def reap(self) -> None:
-        """Reap children that have ended. Of killed supervisors, end what they leave behind."""
-        try:
-            os.read(self.woken, 4096)
-        except BlockingIOError:
-            pass
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                break
-            if pid == 0:
-                break
-            if pid in self.supervisors:
-                self.supervisors.discard(pid)
-                self.has_orphans |= status != 0
-        if self.has_orphans and LINUX:
-            self.end_orphans()
+    def ended(self, pid: int, status: int, peak: int) -> None:  # noqa: ARG002 - only a supervisor's end counts
+        if pid in self.supervisors:
+            self.supervisors.discard(pid)
+            self.has_orphans |= status != 0
 
     def end_orphans(self) -> None:
+        """End what killed supervisors leave behind."""
         orphans = [pid for pid in children_of(os.getpid()) if pid not in self.supervisors]
         self.has_orphans = bool(orphans)  # the end of each wakes us again, and then we look for its children
         for pid in [pid for orphan in orphans for pid in (orphan, *tree_below(orphan))]:

@@ -110,8 +110,8 @@ def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
                 if used > limit:
                     return
     # A container's processes are not below us, but they belong to its user.
-    processes = descendants() if owner is None else all_of(owner)
-    yield used + sum(unlinked_bytes(pid, linked) + mapped_bytes(pid, device_of(roots), linked) for pid in processes)
+    processes, device = descendants() if owner is None else all_of(owner), os.stat(roots[0]).st_dev
+    yield used + sum(unlinked_bytes(pid, linked) + mapped_bytes(pid, device, linked) for pid in processes)
 
 
 def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: list[str]) -> int:
@@ -148,10 +148,6 @@ def bytes_if_unlinked(descriptor: str, seen: set[tuple[int, int]]) -> int:
         return 0
     seen.add(identity)
     return found.st_blocks * 512
-
-
-def device_of(roots: list[str]) -> int:
-    return os.stat(roots[0]).st_dev
 
 
 def mapped_bytes(pid: int, device: int, seen: set[tuple[int, int]]) -> int:
