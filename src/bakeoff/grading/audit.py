@@ -21,14 +21,7 @@ from bakeoff.grading.attacks import SAMPLE, SLOW, HostileSolution, attacks_on
 from bakeoff.grading.cases import GradedCase, graded_case, run_tests, run_validator
 from bakeoff.grading.grades import Grade, compare_runs, run_answer
 from bakeoff.grading.mutants import Mutant, choose_mutants, find_mutants
-from bakeoff.grading.references import (
-    ReferenceRun,
-    as_reference,
-    is_partly_sound,
-    keep_reference,
-    reference_of,
-    reference_problem,
-)
+from bakeoff.grading.references import ReferenceRun, is_partly_sound, keep_reference, reference_of, reference_problem
 from bakeoff.plan import Case
 
 FORMAT = 1
@@ -352,7 +345,7 @@ async def _check(
     started = asyncio.get_running_loop().time()
     run = await run_tests(case, case.reference, resources)
     if (why := reference_problem(run)) is not None:
-        partly = {name: compare_runs(case, as_reference(run), run)} if is_partly_sound(case, run) else {}
+        partly = {name: compare_runs(case, ReferenceRun.of(run), run)} if is_partly_sound(case, run) else {}
         return VerificationCheck(case.case, partly, (f"the {name} does not pass: {why}",), run.seconds)
     found = await keep_reference(case, run, resources)
     grades = {name: await _grade(case, found, case.reference, resources)}

@@ -130,7 +130,17 @@ class _TwinGrading:
         self.halves.pop()
         if broken:
             raise _BrokenError(broken[0].model_copy(update={"seconds": self.seconds}))
-        self.pairs.append(self._read_pair(halves, runs, await self._error(runs)))
+        first, second = ({place for index in half for place in self.twins.twins[index].tests} for half in halves)
+        tests, passed = list[TestOutcome](), set[int]()
+        for place, both_forms in enumerate(zip(runs[0].tests, runs[1].tests, strict=True)):
+            true, other = both_forms if place not in first else reversed(both_forms)
+            if place not in first | second and true.state == "passed":
+                true = other  # both are true forms, and both must pass
+            elif other.state == "passed":
+                passed.add(place)
+            tests.append(true)
+        perturbed = frozenset(first | second)
+        self.pairs.append(_TwinPair(tests, frozenset(passed) & perturbed, perturbed, await self._error(runs)))
         return self.pairs[-1]
 
     def _is_complete(self, run: TestRun) -> bool:
@@ -146,19 +156,6 @@ class _TwinGrading:
         if not self._is_complete(plain):
             raise _BrokenError(plain.model_copy(update={"seconds": self.seconds}))
         return plain.error
-
-    def _read_pair(self, halves: Sequence[Collection[int]], runs: Sequence[TestRun], error: str | None) -> _TwinPair:
-        first, second = ({place for index in half for place in self.twins.twins[index].tests} for half in halves)
-        tests, passed = list[TestOutcome](), set[int]()
-        for place, forms in enumerate(zip(runs[0].tests, runs[1].tests, strict=True)):
-            true, other = forms if place not in first else reversed(forms)
-            if place not in first | second and true.state == "passed":
-                true = other  # both are true forms, and both must pass
-            elif other.state == "passed":
-                passed.add(place)
-            tests.append(true)
-        perturbed = frozenset(first | second)
-        return _TwinPair(tests, frozenset(passed) & perturbed, perturbed, error)
 
     def _tampered(self, doubted: frozenset[int]) -> str | None:
         sound = sorted(doubted & self.twins.sound)

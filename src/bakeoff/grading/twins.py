@@ -176,7 +176,14 @@ class Proposals:
         if value.kind == "boolean":
             return {"true": "false", "false": "true", "True": "False", "False": "True"}[text]
         if value.kind == "number":
-            return self._changed_number(text, far=value.comparison == "close")
+            far = value.comparison == "close"
+            if text[:1] == "0" and text[1:2].isalpha():
+                return None  # hexadecimal and the like
+            digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
+            if not digits:
+                return "5" if far else None
+            place = digits[0 if far else -1]
+            return _with(text, place, str((int(text[place]) + 3) % 9 + 1) if far else self._other_digit(text[place]))
         if value.kind == "text" and (found := _QUOTED.fullmatch(text)) is not None:
             pattern = value.comparison == "part" and value.role.startswith(_PATTERNS)
             other = None if pattern else self._with_other_word(value, found.start(3), found.end(3))
@@ -198,16 +205,6 @@ class Proposals:
         cased = new.upper() if old[0].isupper() else new.capitalize() if old[0][0].isupper() else new
         changed = f"{value.text[: old.start()]}{cased}{value.text[old.end() :]}"
         return None if changed in self._by_role[value.role] else changed  # another test expects it: already proposed
-
-    def _changed_number(self, text: str, *, far: bool) -> str | None:
-        """Return a number with its last digit changed, or with its first if it must be far off."""
-        if text[:1] == "0" and text[1:2].isalpha():
-            return None  # hexadecimal and the like
-        digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
-        if not digits:
-            return "5" if far else None
-        place = digits[0 if far else -1]
-        return _with(text, place, str((int(text[place]) + 3) % 9 + 1) if far else self._other_digit(text[place]))
 
     def _other_digit(self, digit: str) -> str:
         """Return one of the digits beside this one, so that two forms do not tell which of them was changed."""

@@ -368,7 +368,11 @@ class _TestReader:
             if parent.type == "keyword_argument" and text_of(parent.child_by_field_name("name")) in _TOLERANCES:
                 return None
             if rank == EXPECTED and parent.type == "comparison_operator":
-                return _compared_by_operator(parent, child)
+                words = {" ".join(text_of(each).split()) for each in parent.children[1::2]}
+                if words <= {"==", "is"}:
+                    return "equal"
+                is_text = child.type in ("string", "concatenated_string") and child == parent.named_children[0]
+                return "part" if words == {"in"} and is_text else None
             if parent.type == self.dialect.calls and (found := _compared_by_call(parent, node, child)) != "none":
                 return found if rank == EXPECTED else "none"
             child, parent = parent, parent.parent
@@ -393,14 +397,6 @@ class _TestReader:
             and self._comparison(node, EXPECTED) == "equal"
             for node in _identifiers(body)
         )
-
-
-def _compared_by_operator(comparison: Node, operand: Node) -> Comparison | None:
-    words = {" ".join(text_of(each).split()) for each in comparison.children[1::2]}
-    if words <= {"==", "is"}:
-        return "equal"
-    is_text = operand.type in ("string", "concatenated_string") and operand == comparison.named_children[0]
-    return "part" if words == {"in"} and is_text else None
 
 
 def _compared_by_call(call: Node, value: Node, argument: Node) -> Comparison | None:
@@ -472,7 +468,17 @@ def _bare(node: Node) -> Node:
 def python_flips(node: Node) -> Iterator[SyntaxEdit]:
     """Yield, for each assertion below a node, the edits that turn it into its opposite."""
     if node.type == "assert_statement" and (asserted := node.named_child(0)) is not None:
-        yield from _flipped(asserted)
+        if asserted.type == "not_operator" and (inner := asserted.child_by_field_name("argument")) is not None:
+            yield SyntaxEdit(asserted.start_byte, inner.start_byte, "")
+        elif asserted.type == "comparison_operator" and asserted.child_count == 3:
+            operator = asserted.children[1]
+            word = " ".join(text_of(operator).split())
+            if word in _OPPOSITES:
+                yield SyntaxEdit(operator.start_byte, operator.end_byte, _OPPOSITES[word])
+        elif asserted.type in ("call", "identifier", "attribute", "subscript", "comparison_operator"):
+            yield SyntaxEdit(asserted.start_byte, asserted.start_byte, "not ")
+        elif asserted.type == "boolean_operator":
+            yield SyntaxEdit(asserted.start_byte, asserted.end_byte, f"not ({text_of(asserted)})")
         return
     callee = node.child_by_field_name("function") if node.type == "call" else None
     name = callee.child_by_field_name("attribute") if callee is not None else None
@@ -507,21 +513,6 @@ def javascript_flips(node: Node) -> Iterator[SyntaxEdit]:
         return
     for child in node.named_children:
         yield from javascript_flips(child)
-
-
-def _flipped(asserted: Node) -> Iterator[SyntaxEdit]:
-    """Yield the edit that turns the condition of an `assert` into its opposite."""
-    if asserted.type == "not_operator" and (inner := asserted.child_by_field_name("argument")) is not None:
-        yield SyntaxEdit(asserted.start_byte, inner.start_byte, "")
-    elif asserted.type == "comparison_operator" and asserted.child_count == 3:
-        operator = asserted.children[1]
-        word = " ".join(text_of(operator).split())
-        if word in _OPPOSITES:
-            yield SyntaxEdit(operator.start_byte, operator.end_byte, _OPPOSITES[word])
-    elif asserted.type in ("call", "identifier", "attribute", "subscript", "comparison_operator"):
-        yield SyntaxEdit(asserted.start_byte, asserted.start_byte, "not ")
-    elif asserted.type == "boolean_operator":
-        yield SyntaxEdit(asserted.start_byte, asserted.end_byte, f"not ({text_of(asserted)})")
 
 
 def _is_a(name: str, wanted: str) -> bool:

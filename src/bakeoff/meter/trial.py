@@ -6,7 +6,6 @@ All trials share limits, clients, rate limits, prices, and the budget of request
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import secrets
@@ -18,7 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -50,7 +49,7 @@ _RUN = Path("/run/bakeoff")
 _MAX_PATH_LENGTH = 72  # a socket's path may have about 100 characters
 
 
-@contextlib.asynccontextmanager
+@asynccontextmanager
 async def listen(app: Any, uid: int | None, limits: ServerLimits) -> AsyncIterator[tuple[int, Path]]:
     """Serve at a port and in a folder until the block ends. `uid` is the user that may use the socket besides us."""
     folder = make_folder()
@@ -65,7 +64,7 @@ async def listen(app: Any, uid: int | None, limits: ServerLimits) -> AsyncIterat
 def runtime_folder() -> Path:
     """Return a folder with a short path, for the socket, and outside `/tmp` if possible, which sandboxes replace."""
     if sys.platform == "linux" and os.geteuid() == 0:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             _RUN.mkdir(mode=0o755, exist_ok=True)
     own = os.environ.get("XDG_RUNTIME_DIR", "")
     wanted = [_RUN, *([Path(own)] if own.startswith("/") else []), Path(tempfile.gettempdir())]
@@ -96,7 +95,7 @@ def unix_socket(path: Path, uid: int | None) -> socket.socket:
 def sweep() -> None:
     """Remove the folders of killed processes: nobody listens on their sockets."""
     for folder in runtime_folder().glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             found = folder.lstat()
             fresh = time.time() - found.st_mtime < FRESH_SECONDS
             if fresh or not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
@@ -361,20 +360,18 @@ class TrialMeter:
         if self.free_failure is not None and not self.worked:
             raise self.free_failure
 
-    def access(self, sandbox: str, *, network: bool = False, python: str | None = None) -> MeterAccess:
+    def access(self, sandbox: str, *, network: bool = False) -> MeterAccess:
         """Return how an agent in a sandbox gets to the meter.
 
         Args:
             sandbox: The name of the sandbox.
             network: The agent may use the network besides.
-            python: The interpreter inside the sandbox: by default ours for `bwrap`, and the image's `python3` for
-                `docker`. An empty text says that the image has none; then the agent needs the host's network.
         """
-        found = python if python is not None else "python3" if sandbox == "docker" else sys.executable
-        if sandbox == "process" or network or not found:
-            return MeterAccess((), f"http://{HOST}:{self.port}", (), network=network or not found)
+        if sandbox == "process" or network:
+            return MeterAccess((), f"http://{HOST}:{self.port}", (), network=network)
         script, socket = str(self.folder / FORWARDER), str(self.folder / SOCKET)
-        prefix = (found, "-I", "-S", script, socket, str(INSIDE_PORT))
+        python = "python3" if sandbox == "docker" else sys.executable  # an image has its own
+        prefix = (python, "-I", "-S", script, socket, str(INSIDE_PORT))
         return MeterAccess(prefix, f"http://{HOST}:{INSIDE_PORT}", (self.folder,), network=False)
 
     def base_url(self, access: MeterAccess, upstream: str) -> str:
@@ -428,8 +425,10 @@ class TrialMeter:
             self._stopped.set()
 
     @property
-    def out_of_budget(self) -> BudgetError | None:
-        return self.failure if isinstance(self.failure, BudgetError) else None
+    def out_of_budget(self) -> str | None:
+        """Return the message for the agent if the budget of the run is used up."""
+        spent = isinstance(self.failure, BudgetError)
+        return f"the budget of this run is used up: {self.failure}" if spent else None
 
     async def end_exchanges(self) -> None:
         """Cancel all exchanges and wait until their usage is recorded. The token is invalid from now on."""

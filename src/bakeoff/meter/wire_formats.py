@@ -344,27 +344,23 @@ def _responses_event(answer: ModelAnswer, event: Data) -> None:
 
 def _responses_whole(answer: ModelAnswer, response: Data) -> None:
     if not answer.pieces:  # not streamed, or by a server that sends only the end, without deltas
-        _responses_output(answer, response)
+        for place, item in enumerate(objects_in(response.get("output"))):
+            kind = str(item.get("type"))
+            if kind == "message":
+                for content in objects_in(item.get("content")):
+                    answer.add((place, "text"), "text", content.get("text") or content.get("refusal"))
+            elif kind == "reasoning":
+                for thought in [*objects_in(item.get("summary")), *objects_in(item.get("content"))]:
+                    answer.add((place, "reasoning"), "reasoning", thought.get("text"))
+            elif "call" in kind:
+                given = item.get("arguments") or item.get("input")
+                answer.add((place, "tool"), "tool", given, name=item.get("name") or kind, id=item.get("call_id"))
     answer.whole = True
     answer.model = _named(response.get("model")) or answer.model
     reason = data_in(response.get("incomplete_details")).get("reason")
     answer.finish = _named(reason) or _named(response.get("status")) or answer.finish
     if usage := data_in(response.get("usage")):
         answer.count(reported_counts(usage, "responses"), final=True)
-
-
-def _responses_output(answer: ModelAnswer, response: Data) -> None:
-    for place, item in enumerate(objects_in(response.get("output"))):
-        kind = str(item.get("type"))
-        if kind == "message":
-            for content in objects_in(item.get("content")):
-                answer.add((place, "text"), "text", content.get("text") or content.get("refusal"))
-        elif kind == "reasoning":
-            for thought in [*objects_in(item.get("summary")), *objects_in(item.get("content"))]:
-                answer.add((place, "reasoning"), "reasoning", thought.get("text"))
-        elif "call" in kind:
-            given = item.get("arguments") or item.get("input")
-            answer.add((place, "tool"), "tool", given, name=item.get("name") or kind, id=item.get("call_id"))
 
 
 def _responses_results(body: Data) -> Iterator[WireToolResult]:
@@ -438,24 +434,20 @@ def _gemini_event(answer: ModelAnswer, data: Data) -> None:
     answer.model = _named(data.get("modelVersion")) or answer.model
     for candidate in objects_in(data.get("candidates")):
         for part in objects_in(data_in(candidate.get("content")).get("parts")):
-            _gemini_part(answer, part)
+            if call := data_in(part.get("functionCall")):
+                given = json.dumps(call.get("args") or {})
+                answer.add(len(answer.pieces), "tool", given, name=call.get("name"), id=call.get("id"))
+            elif part.get("text"):
+                kind: Kind = "reasoning" if part.get("thought") else "text"
+                last = next(reversed(answer.pieces), None)
+                grows = last is not None and answer.pieces[last].kind == kind
+                answer.add(last if grows else len(answer.pieces), kind, part["text"])
         if finish := _named(candidate.get("finishReason")):
             answer.finish, answer.whole = finish, True
     if refused := _named(data_in(data.get("promptFeedback")).get("blockReason")):
         answer.finish, answer.whole = refused, True
     if usage := data_in(data.get("usageMetadata")):
         answer.count(reported_counts(usage, "google"), final=answer.whole)
-
-
-def _gemini_part(answer: ModelAnswer, part: Data) -> None:
-    if call := data_in(part.get("functionCall")):
-        given = json.dumps(call.get("args") or {})
-        answer.add(len(answer.pieces), "tool", given, name=call.get("name"), id=call.get("id"))
-    elif part.get("text"):
-        kind: Kind = "reasoning" if part.get("thought") else "text"
-        last = next(reversed(answer.pieces), None)
-        grows = last is not None and answer.pieces[last].kind == kind
-        answer.add(last if grows else len(answer.pieces), kind, part["text"])
 
 
 def _gemini_whole(answer: ModelAnswer, body: Data) -> None:

@@ -188,7 +188,13 @@ def _roots(path: Path) -> Iterator[Path]:
     for parent in path.parents:
         if (parent / "pyvenv.cfg").is_file():
             yield from installation(parent)
-            yield from _base_python(parent)
+            link = parent / "bin" / "python"
+            found = link.resolve()
+            if found.exists() and not found.is_relative_to("/usr"):
+                yield link
+                yield found
+                yield from homebrew(found)
+                yield from installation(found.parent.parent)
             return
     if MODULES in parts:
         yield Path(*parts[: parts.index(MODULES) + 1])
@@ -203,17 +209,6 @@ def interpreter_roots(program: str) -> tuple[Path, ...]:
     prefixes = dict.fromkeys(path.parent.parent for path in (Path(program), Path(program).resolve()))
     beside = [path for prefix in prefixes for path in installation(prefix)]
     return tuple(dict.fromkeys([Path(program), *program_roots(program), *beside]))
-
-
-def _base_python(venv: Path) -> Iterator[Path]:
-    """Yield the Python installation that a virtual environment was made with, and the links that lead to it."""
-    link = venv / "bin" / "python"
-    found = link.resolve()
-    if found.exists() and not found.is_relative_to("/usr"):
-        yield link
-        yield found
-        yield from homebrew(found)
-        yield from installation(found.parent.parent)
 
 
 def said_by(*argv: str, **where: Any) -> str | None:

@@ -346,23 +346,19 @@ def write_below(root: int, path: str, content: bytes, mode: int, owner: int | No
                 opened.callback(os.close, folder)
                 if made and owner is not None:
                     os.fchown(folder, owner, owner)
-            _write_new(folder, name, content, mode, owner)
+            temporary = f".bakeoff-{secrets.token_hex(8)}"
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    if owner is not None:
+                        os.fchown(file.fileno(), owner, owner)
+                    os.fchmod(file.fileno(), mode)
+                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError:
+                os.unlink(temporary, dir_fd=folder)
+                raise
         except OSError as problem:
             return f"cannot be written at its destination: {problem.strerror}"
     return ""
-
-
-def _write_new(folder: int, name: str, content: bytes, mode: int, owner: int | None) -> None:
-    temporary = f".bakeoff-{secrets.token_hex(8)}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            if owner is not None:
-                os.fchown(file.fileno(), owner, owner)
-            os.fchmod(file.fileno(), mode)
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
-        os.unlink(temporary, dir_fd=folder)
-        raise

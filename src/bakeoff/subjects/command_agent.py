@@ -24,15 +24,7 @@ from bakeoff.sandbox.places import SandboxedWorkspace
 from bakeoff.sandbox.programs import program_path, program_roots
 from bakeoff.sandbox.untrusted_files import matches_pattern
 from bakeoff.storage.redaction import looks_random, secrets_in
-from bakeoff.subjects.agent_definition import (
-    AgentDefinition,
-    MeterRule,
-    ProviderRule,
-    Values,
-    expand,
-    expand_command,
-    expand_variables,
-)
+from bakeoff.subjects.agent_definition import AgentDefinition, MeterRule, ProviderRule, Values
 from bakeoff.subjects.agent_launch import AgentLaunch, Watch, carry_out, sandboxed
 from bakeoff.subjects.agent_program import (
     is_address,
@@ -378,14 +370,14 @@ class CommandAgent:
         texts = {"model": self.model or "", "provider": self.provider, "instructions": task.prompt, **pointed}
         known = self.files.get(task.case_id, TaskFiles())
         values = Values(texts, {"sourceFiles": known.sources, "testFiles": known.tests}, self.environment)
-        arguments = expand_command(rule.arguments, values)
+        arguments = values.expand_command(rule.arguments)
         values = replace(values, lists={**values.lists, "meterArguments": arguments})
-        env = {**expand_variables({**definition.env, **own.env}, values), **expand_variables(rule.env, values)}
+        env = {**values.expand_variables({**definition.env, **own.env}), **values.expand_variables(rule.env)}
         files = {**definition.home.files, **rule.files}
-        home = {name: expand(text, values).encode() for name, text in files.items()}
+        home = {name: values.expand(text).encode() for name, text in files.items()}
         if self.use_login:
             home = {**login_files(definition.home.login), **home}
-        program, *rest = expand_command(definition.command, values)
+        program, *rest = values.expand_command(definition.command)
         found = program if workspace.sandbox.name == "docker" else program_path(program) or program
         _check_length((found, *rest, *env.values()))
         treated = self._treated_home

@@ -129,7 +129,13 @@ class ModelSubject:
 
     async def attempt(self, task: Task) -> Transcript:
         talk = await self.asking(task)(begin(self.options.system, task.prompt))
-        return self._with_servers(talk.transcript(), task)
+        # Add the hash of each server's tool list to the metadata.
+        transcript = talk.transcript()
+        if self.hub is None:
+            return transcript
+        hub = self._open_hub(task)
+        hashes = {"mcp": {name: hub.fingerprint(name) for name in hub.servers}, "mcp_tools_hash": hub.fingerprint()}
+        return transcript.model_copy(update={"metadata": {**transcript.metadata, **hashes}})
 
     def asking(self, task: Task) -> Callable[[Conversation], Awaitable[Conversation]]:
         """Return a function that continues a conversation of one trial until the model has answered the user."""
@@ -151,14 +157,6 @@ class ModelSubject:
         assert self.hub is not None
         opened: OpenHub = task.resources[self.hub.key]
         return opened
-
-    def _with_servers(self, transcript: Transcript, task: Task) -> Transcript:
-        """Add the hash of each server's tool list to the metadata."""
-        if self.hub is None:
-            return transcript
-        hub = self._open_hub(task)
-        hashes = {"mcp": {name: hub.fingerprint(name) for name in hub.servers}, "mcp_tools_hash": hub.fingerprint()}
-        return transcript.model_copy(update={"metadata": {**transcript.metadata, **hashes}})
 
     def _caller(self, task: Task) -> Caller:
         provider: OpenProvider | None = None if self.only_recordings else task.resources[self.access.key]

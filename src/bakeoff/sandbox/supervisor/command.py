@@ -25,9 +25,12 @@ def supervise(control: int) -> NoReturn:
     """
     os.set_inheritable(control, False)
     send(control, {"pid": os.getpid()})
-    order = read_order(control)
-    if order is None:
-        os._exit(0)
+    received = b""
+    while not received.endswith(b"\n"):
+        if not (chunk := os.read(control, 1 << 16)):
+            os._exit(0)  # Bakeoff has ended before it gave an order
+        received += chunk
+    order: Order = json.loads(received)
     try:
         if "sweep" in order:
             report = sweep(order["sweep"])
@@ -80,7 +83,10 @@ def hold(root: str) -> None:
 
 def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reaper) -> dict[str, Any]:
     """Start the command, watch its limits, end everything that it started, and return the report."""
-    status = offer_status_pipe(order)
+    # A pipe on which a wrapper such as bubblewrap reports its progress; its number goes into the argv.
+    status, writing = os.pipe()
+    os.set_inheritable(writing, order["status_word"] in order["argv"])
+    order["argv"] = [str(writing) if word == order["status_word"] else word for word in order["argv"]]
     offer_filter(order)
     started = time.monotonic()
     reaper.command, ipc_lists = start(order, control, cgroup)
@@ -111,14 +117,6 @@ def watch_of_memory(order: Order, cgroup: Cgroup | None, ipc_lists: list[int]) -
     if order["owner"] is not None:
         return ConnectionWatch(order["memory"], order["owner"])
     return MemoryWatch(order["memory"], ipc_lists) if order["memory"] else None
-
-
-def offer_status_pipe(order: Order) -> int:
-    """Open a pipe on which a wrapper such as bubblewrap reports its progress; its number goes into the argv."""
-    reading, writing = os.pipe()
-    os.set_inheritable(writing, order["status_word"] in order["argv"])
-    order["argv"] = [str(writing) if word == order["status_word"] else word for word in order["argv"]]
-    return reading
 
 
 def offer_filter(order: Order) -> None:
@@ -158,15 +156,3 @@ def watch(order: Order, control: int, reaper: Reaper, memory: Watch | None, star
             return "memory"
         if disk.over(now):
             return "disk"
-
-
-def read_order(control: int) -> Order | None:
-    """Read the order, one JSON line; return None if Bakeoff has ended before it was complete."""
-    received = b""
-    while not received.endswith(b"\n"):
-        chunk = os.read(control, 1 << 16)
-        if not chunk:
-            return None  # Bakeoff has ended before it gave an order
-        received += chunk
-    order: Order = json.loads(received)
-    return order

@@ -69,7 +69,15 @@ def end_everything(uid: int | None, reaper: Reaper) -> bool:
         if uid is not None:
             kill_all_of(uid)
         else:
-            kill_tree(reaper.command)
+            # Kill every process below this one; outside of Linux, the process group of the command.
+            targets: list[tuple[Callable[[int, int], None], int]] = [(os.kill, pid) for pid in descendants()]
+            if not LINUX:
+                targets = [(os.killpg, reaper.command)]
+            for kill, target in targets:
+                try:
+                    kill(target, signal.SIGKILL)
+                except (ProcessLookupError, PermissionError):
+                    pass  # already gone
         poller.poll(5)
     return True
 
@@ -87,18 +95,6 @@ def kill_all_of(uid: int) -> None:
             pass  # no process of that user is left
         os._exit(0)
     os.waitpid(helper, 0)
-
-
-def kill_tree(command: int) -> None:
-    """Kill every process below this one; outside of Linux, the process group of the command."""
-    targets: list[tuple[Callable[[int, int], None], int]] = [(os.kill, pid) for pid in descendants()]
-    if not LINUX:
-        targets = [(os.killpg, command)]
-    for kill, target in targets:
-        try:
-            kill(target, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass  # already gone
 
 
 def run_epilogue(commands: list[list[str]], env: dict[str, str]) -> list[str]:

@@ -57,22 +57,18 @@ class ForkServer(ChildWatch):
                 self.collect()
                 if self.has_orphans and LINUX:
                     self.end_orphans()
-            if self.requests.fileno() in ready and not self.take_request():
+            if self.requests.fileno() not in ready:
+                continue
+            word, descriptors, _, _ = socket.recv_fds(self.requests, 1, DESCRIPTORS)
+            if not word:
                 return
-
-    def take_request(self) -> bool:
-        """Fork a supervisor; return False when Bakeoff has ended."""
-        word, descriptors, _, _ = socket.recv_fds(self.requests, 1, DESCRIPTORS)
-        if not word:
-            return False
-        if len(descriptors) == DESCRIPTORS:
-            pid = os.fork()
-            if pid == 0:
-                self.become_supervisor(*descriptors)
-            self.supervisors.add(pid)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        return True
+            if len(descriptors) == DESCRIPTORS:
+                pid = os.fork()
+                if pid == 0:
+                    self.become_supervisor(*descriptors)
+                self.supervisors.add(pid)
+            for descriptor in descriptors:
+                os.close(descriptor)
 
     def become_supervisor(self, control: int, *streams: int) -> None:
         try:
