@@ -467,7 +467,10 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
                 if place in wrong and test.state != "failed":
                     unfit |= {index for index in perturbed if place in twins.twins[index].tests}
                 elif place not in wrong and test.state != known.state:
-                    unfit |= _nearest(twins, perturbed, place)
+                    # The perturbed test that ran last before this place is to blame, or else the first after it.
+                    before = [index for index in perturbed if twins.twins[index].tests[-1] < place]
+                    after = [index for index in perturbed if twins.twins[index].tests[0] > place]
+                    unfit |= {max(before, key=lambda index: twins.twins[index].tests)} if before else set(after[:1])
             if unfit:
                 return unfit, False
     return set(), False
@@ -482,10 +485,3 @@ async def _breaking(
         first = await run(twins.perturb(files, perturbed[:middle]))
         perturbed = perturbed[:middle] if not _is_like(first, plain) else perturbed[middle:]
     return set(perturbed)
-
-
-def _nearest(twins: Twins, perturbed: frozenset[int], place: int) -> set[int]:
-    """Return the perturbed test that ran last before a place, or else the first after it."""
-    before = [index for index in perturbed if twins.twins[index].tests[-1] < place]
-    after = [index for index in perturbed if twins.twins[index].tests[0] > place]
-    return {max(before, key=lambda index: twins.twins[index].tests)} if before else set(after[:1])

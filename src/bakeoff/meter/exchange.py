@@ -15,15 +15,7 @@ from starlette.types import Message, Send
 from bakeoff.errors import BudgetError, InfraError, RequestTooLarge
 from bakeoff.meter.trial import TrialMeter, most_of
 from bakeoff.meter.upstreams import UpstreamReply, UpstreamRequest, address_of, answering_headers, key_headers, refusal
-from bakeoff.meter.wire_formats import (
-    EventSplitter,
-    ModelAnswer,
-    characters_in,
-    data_in,
-    data_of,
-    object_of,
-    objects_of,
-)
+from bakeoff.meter.wire_formats import EventSplitter, ModelAnswer, characters_in, data_in, data_of, objects_of
 from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.models.replies import is_refused_for_size
@@ -425,7 +417,8 @@ def _is_about_money(status: int, body: bytes) -> bool:
     those.
     """
     if status == 400:
-        message = data_in((object_of(body) or {}).get("error")).get("message")
+        found = objects_of(body)
+        message = data_in(found[0].get("error")).get("message") if len(found) == 1 else None
         return isinstance(message, str) and message.startswith(_NO_CREDIT)
     return status == 402 or (status == 429 and any(word in body for word in _NO_MONEY))
 

@@ -203,11 +203,7 @@ class EventSplitter:
 def data_of(event: bytes) -> Mapping[str, Any] | None:
     """Return the JSON object of an event; None for comments, `[DONE]` and other data."""
     lines = [line[5:].removeprefix(b" ") for line in _LINES.split(event) if line.startswith(b"data:")]
-    return object_of(b"\n".join(lines)) if lines else None
-
-
-def object_of(body: bytes) -> dict[str, Any] | None:
-    found = objects_of(body)
+    found = objects_of(b"\n".join(lines))
     return found[0] if len(found) == 1 else None
 
 

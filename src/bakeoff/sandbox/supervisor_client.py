@@ -313,23 +313,22 @@ def make_order(
     }
 
 
+@dataclass(frozen=True, slots=True)
 class SupervisedProcess:
     """A command that is talked to while it runs: its streams, and at the end the report of its supervisor."""
 
-    def __init__(
-        self, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader, stderr: asyncio.StreamReader, order: Order
-    ) -> None:
-        self.stdin, self.stdout, self.stderr, self._order = stdin, stdout, stderr, order
-        self.supervisor: Supervisor | None = None
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+    order: Order
+    supervisor: Supervisor
 
     async def report(self) -> Report | None:
         """Wait until nothing of the command is left; return None when the supervisor died without a report."""
-        assert self.supervisor is not None
-        return authentic(self._order, await self.supervisor.read())
+        return authentic(self.order, await self.supervisor.read())
 
     def say(self, word: bytes) -> None:
         """Make the supervisor end the command early. `word` becomes the reason in its report."""
-        assert self.supervisor is not None
         self.supervisor.say(word)
 
 
@@ -347,8 +346,7 @@ async def supervised_process(order: Order, *, limit: int = CHUNK) -> AsyncIterat
         try:
             writer = await _writer(stdin, stack)
             out, err = await _reader(stdout, limit, stack), await _reader(stderr, limit, stack)
-            process = SupervisedProcess(writer, out, err, order)
-            process.supervisor = await start_supervisor(theirs)
+            process = SupervisedProcess(writer, out, err, order, await start_supervisor(theirs))
             stack.push_async_callback(process.supervisor.end)
         finally:
             for descriptor in theirs:

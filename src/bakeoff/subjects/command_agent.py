@@ -182,7 +182,8 @@ class CommandAgent:
         return {name: text for name, text in self.treatment.items() if not name.startswith(_HOME_PART)}
 
     def _lacks_program(self) -> list[str]:
-        program, image = self.definition.command[0], self._image()
+        program, sandbox = self.definition.command[0], self.sandbox() if self.sandbox else None
+        image = sandbox if isinstance(sandbox, DockerSandbox) else None  # it brings its own programs
         if is_installed(program, image):
             return []
         if image is not None:
@@ -201,11 +202,6 @@ class CommandAgent:
         if upstream is None and self.limited:
             return [f"it is not metered with {self.provider}, so nobody counts what it spends: leave out --max-cost"]
         return []
-
-    def _image(self) -> DockerSandbox | None:
-        """Return the docker sandbox if trials run in one: an image brings its own programs."""
-        sandbox = self.sandbox() if self.sandbox else None
-        return sandbox if isinstance(sandbox, DockerSandbox) else None
 
     def secrets(self) -> dict[str, str]:
         """Return the keys, other values of the environment that the agent is given, and the secrets of its login."""

@@ -162,20 +162,6 @@ class ModelSubject:
         provider: OpenProvider | None = None if self.only_recordings else task.resources[self.access.key]
         price = self.options.price.price(str(self.name)) if self.options.price else None
         remote = self.access.provider.wire not in ("scripted", "custom")
-        return Caller(
-            self.name,
-            provider,
-            task,
-            self._settings(task),
-            price=price,
-            priced=self.options.priced,
-            stream=remote and self.options.stream,
-            remote=remote,
-            endpoint=self.access.endpoint,
-            recordings=recordings_of(task.resources),
-        )
-
-    def _settings(self, task: Task) -> ModelSettings:
         options = self.options
         must_call = isinstance(options, AgentOptions) and options.tool_choice == "required"
         seed = task.seed if options.seed is None else options.seed
@@ -187,7 +173,18 @@ class ModelSubject:
             # Anthropic has no seed.
             "seed": seed if options.send_seed and self.access.provider.wire != "anthropic" else None,
         }
-        return cast(ModelSettings, {name: value for name, value in settings.items() if value is not None})
+        return Caller(
+            self.name,
+            provider,
+            task,
+            cast(ModelSettings, {name: value for name, value in settings.items() if value is not None}),
+            price=price,
+            priced=self.options.priced,
+            stream=remote and self.options.stream,
+            remote=remote,
+            endpoint=self.access.endpoint,
+            recordings=recordings_of(task.resources),
+        )
 
 
 def _added(name: str, given: ProviderOptions, owner: str) -> Provider:
