@@ -212,9 +212,9 @@ def _options_with_keys() -> Iterator[Option]:
         for provider in reversed(known_providers().values())
         if provider.prices and provider.key(environment)
     }
-    for known in models_of_genai():
-        if known.provider in usable:
-            yield _priced_option(ModelName(usable[known.provider], known.model), None)
+    for provider, model, _ in models_of_genai():
+        if provider in usable:
+            yield _priced_option(ModelName(usable[provider], model.id), None)
 
 
 def _priced_option(name: ModelName, gateway: GatewayModels | None) -> Option:

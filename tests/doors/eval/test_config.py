@@ -88,7 +88,7 @@ def test_a_problem_that_many_cases_have_is_told_once(here: Path):
     (here / "bakeoff.yaml").write_text(GOOD.replace(case, case * 5).replace("{{ input }}", "{{ place }}"))
     with pytest.raises(UsageError) as error:
         build_plan(read_suite(None))
-    assert str(error.value).endswith("there are 'input' (for 5 cases, first at bakeoff.yaml:4)")
+    assert str(error.value).endswith("there are input (for 5 cases, first at bakeoff.yaml:4)")
 
 
 def test_a_judge_without_a_model_is_a_warning(here: Path, bakeoff: Bakeoff):

@@ -21,13 +21,12 @@ from bakeoff.grading.references import References
 from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
-from bakeoff.report.blocks import Column, Datum, Section, Value, columns
+from bakeoff.report.blocks import Column, Datum, DoorParts, Section, Value, columns
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
 from bakeoff.subjects.folder_changes import Tree, patch_of, read_tree
 from bakeoff.toolchains.commands import packages_of
 
 if TYPE_CHECKING:
-    from bakeoff.report.blocks import DoorParts
     from bakeoff.report.render.html.run_data import RunData
 
 
@@ -61,14 +60,11 @@ class AgentsDoor(Door):
             .with_subject("cheat", ExerciseCheat.from_spec)
         )
 
-    def page_parts(self, run: "RunData") -> "DoorParts":
+    def page_parts(self, run: "RunData") -> DoorParts:
         """Add the tries and the table of exercises."""
-        from bakeoff.doors.agents.door import exercises_sections
-        from bakeoff.report.blocks import DoorParts
-
         records = run.folder.latest_records(run.plan) if run.folder is not None else ()
-        tries = tries_section(run.plan, records)
-        return DoorParts(after=(*((tries,) if tries else ()), *exercises_sections(run)))
+        sections = (tries_section(run.plan, records), exercises_section(run))
+        return DoorParts(after=tuple(section for section in sections if section))
 
     def finish(self, run: FinishedRun) -> DoorResults:
         """Write one result file for each agent, and a copy of the last as `latest.json`."""
@@ -84,15 +80,12 @@ class AgentsDoor(Door):
             path.unlink(missing_ok=True)
         tries = tries_section(run.plan, run.records())
         paths = tuple(run.options.results / name for name in files)
-        return DoorResults(paths, _state_of_tests(run), more=(tries,) if tries else ())
-
-
-def _state_of_tests(run: FinishedRun) -> RunState | None:
-    """Return what `--test-only` found: its subject does nothing, like a control, and yet is what the run is about."""
-    if [spec.name for spec in run.plan.subjects] != [TEST_ONLY]:
-        return None
-    failed = any(subject.failed for subject in run.summary.subjects)
-    return "failed" if failed else "passed" if run.summary.complete else "undecided"
+        state: RunState | None = None
+        # The subject of `--test-only` does nothing, like a control, and yet is what the run is about.
+        if [spec.name for spec in run.plan.subjects] == [TEST_ONLY]:
+            failed = any(subject.failed for subject in run.summary.subjects)
+            state = "failed" if failed else "passed" if run.summary.complete else "undecided"
+        return DoorResults(paths, state, more=(tries,) if tries else ())
 
 
 _SECONDS = 1.0
@@ -130,8 +123,8 @@ def format_diff(name: str, patch: str) -> str:
     return "".join(f"{visible(line.expandtabs(4), 300)}\n" for line in shown)
 
 
-def exercises_sections(run: "RunData") -> tuple[Section, ...]:
-    """Return the table of exercises, with their instructions."""
+def exercises_section(run: "RunData") -> Section | None:
+    """Return the table of exercises, with their instructions; None if the run describes none."""
 
     def cells(case: Case) -> tuple[Value, ...]:
         tried = [by_case[case.id] for by_case in run.cells.values() if case.id in by_case]
@@ -143,5 +136,4 @@ def exercises_sections(run: "RunData") -> tuple[Section, ...]:
         *columns("Track", "Solution", "Tests"),
         Column("Solved by", align="end", help="agents that solved it in every round, of those that were scored"),
     )
-    section = cases_section(run, "exercises", titles, cells, prompt="instructions")
-    return (section,) if section else ()
+    return cases_section(run, "exercises", titles, cells, prompt="instructions")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.environment import read_environment
 from bakeoff.doors.components.results.steps import BUILT_IN, RESULT_WRITE, TEST_COMPONENT
 from bakeoff.doors.components.scoring import verification_of
 from bakeoff.errors import InfraError, ToolError, UsageError
@@ -16,46 +17,36 @@ from bakeoff.protocols import Tool
 if TYPE_CHECKING:
     from bakeoff.mcp import McpHub, ServerSpec
 
+_WRITE = "Hand in the finished component. Call it once, when you are done: the first call counts and is the end."
+_TEST = (
+    "Run the test suite against a component without handing it in. "
+    "Use it to check your work, and correct it before you call ResultWrite."
+)
 LONGEST = 500_000
 """Characters of one component. A longer one is a mistake, and every copy of it would have to be kept."""
 
 
 def component_tools(case: Case, resources: Mapping[str, Any], *, test_tool: bool) -> tuple[Tool, ...]:
     """Return the tools of one case. They run on our side, so a model can test its work without seeing the tests."""
-    return (_result_write(case), *((_test_component(case, resources),) if test_tool else ()))
+    graded = graded_case(case).shown  # nor does a tool tell what the hidden tests are
 
-
-def _parameters(case: Case) -> dict[str, JsonValue]:
-    described = f"The complete content of {', '.join(case.reference)}"
-    return {
-        "type": "object",
-        "properties": {"content": {"type": "string", "description": described}},
-        "required": ["content"],
-        "additionalProperties": False,
-    }
-
-
-def _result_write(case: Case) -> Tool:
-    async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
+    async def write(arguments: Mapping[str, JsonValue]) -> JsonValue:
         _content(RESULT_WRITE, arguments)
         return {"success": True}
 
-    described = "Hand in the finished component. Call it once, when you are done: the first call counts and is the end."
-    return Tool(RESULT_WRITE, described, _parameters(case), call, ends=True)
-
-
-def _test_component(case: Case, resources: Mapping[str, Any]) -> Tool:
-    graded = graded_case(case).shown  # nor does it tell what the hidden tests are
-
-    async def call(arguments: Mapping[str, JsonValue]) -> JsonValue:
+    async def test(arguments: Mapping[str, JsonValue]) -> JsonValue:
         content = _content(TEST_COMPONENT, arguments)
         return test_report(case.id, await grade_answer(graded, {graded.settings.solution[0]: content}, resources))
 
-    described = (
-        "Run the test suite against a component without handing it in. "
-        "Use it to check your work, and correct it before you call ResultWrite."
-    )
-    return Tool(TEST_COMPONENT, described, _parameters(case), call)
+    content: JsonValue = {"type": "string", "description": f"The complete content of {', '.join(case.reference)}"}
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {"content": content},
+        "required": ["content"],
+        "additionalProperties": False,
+    }
+    tools = (Tool(RESULT_WRITE, _WRITE, schema, write, ends=True), Tool(TEST_COMPONENT, _TEST, schema, test))
+    return tools if test_tool else tools[:1]
 
 
 def test_report(suite: str, grade: Grade) -> dict[str, JsonValue]:
@@ -92,24 +83,19 @@ async def check_servers(plan: Plan, servers: Sequence[Sequence["ServerSpec"]] = 
 
     `servers` are those that were asked for, in case that no subject of the plan uses them.
     """
+    from bakeoff.mcp import McpHub
+    from bakeoff.mcp.servers import with_variables
     from bakeoff.subjects.model import ModelSubject  # the SDKs behind it take a second to load
 
     agents = [ModelSubject.from_spec(spec) for spec in plan.subjects if spec.kind == "agent"]
     hubs = {agent.hub.key: agent.hub for agent in agents if agent.hub is not None}
     if servers and not hubs:
-        hubs = {hub.key: hub for hub in map(_hub_of, servers)}
+        environment = read_environment()
+        asked = [McpHub([with_variables(server, environment) for server in each]) for each in servers]
+        hubs = {hub.key: hub for hub in asked}
     problems = [problem for hub in hubs.values() if (problem := await _server_problem(hub)) is not None]
     if problems:
         raise UsageError("\n".join([*dict.fromkeys(problems), "nothing was run; `--mcp none` runs without a server"]))
-
-
-def _hub_of(servers: Sequence["ServerSpec"]) -> "McpHub":
-    from bakeoff._kernel.environment import read_environment
-    from bakeoff.mcp import McpHub
-    from bakeoff.mcp.servers import with_variables
-
-    environment = read_environment()
-    return McpHub([with_variables(server, environment) for server in servers])
 
 
 async def _server_problem(hub: "McpHub") -> str | None:

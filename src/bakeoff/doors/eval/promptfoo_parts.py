@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.yaml import Key
 from bakeoff.doors.eval.config import printable
+from bakeoff.doors.eval.sources import number_in
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_providers, parse_model_name
@@ -49,14 +50,6 @@ def csv_assertion(text: str) -> dict[str, Any]:
     if kind in _MEASURES:
         return {"type": kind, "threshold": number_in(value)}
     return {"type": kind, "value": value, **limit}
-
-
-def number_in(text: str) -> float | str:
-    """Return the number that a cell holds, or its text, which is then refused at its place."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 class Assertions:

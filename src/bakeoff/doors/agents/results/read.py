@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from bakeoff._kernel.files import open_file, read_file
 from bakeoff._kernel.text import visible
 from bakeoff.doors.agents.agents import CONTROLS
-from bakeoff.doors.agents.results.model import AgentsResult, Attempt, ExerciseResult, LostTrial
+from bakeoff.doors.agents.results.model import AgentsResult, Attempt, ExerciseResult
 from bakeoff.doors.agents.scoring import EXERCISE, ExerciseOutcome
 from bakeoff.doors.result_files import MAX_FILE_SIZE, RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import ORIGIN, Case, Origin, Plan, ScorerSpec, SubjectSpec, Trial
@@ -142,22 +142,16 @@ def records_of(result: AgentsResult, plan: Plan) -> Iterator[Record]:
                 yield _record(trial, attempt, began, plan.threshold)
     for (exercise, round_), one in lost.items():
         if (trial := plan.find(exercise, subject, round_)) is not None:
-            yield _lost_record(trial, one, began, plan.threshold)
-
-
-def _lost_record(trial: Trial, lost: LostTrial, began: float, threshold: float | None) -> Record:
-    kind = _KINDS.get(lost.verdict, "infra")
-    failure = Failure(kind=kind, type=f"{kind.title()}Error", message=lost.reason)
-    return Record(
-        **trial.identity,
-        started=began,
-        threshold=threshold,
-        attempt=Phase(seconds=0.0, failure=failure),
-    )
+            kind = _KINDS.get(one.verdict, "infra")
+            failed = Phase(seconds=0.0, failure=Failure(kind=kind, type=f"{kind.title()}Error", message=one.reason))
+            yield Record(**trial.identity, started=began, threshold=plan.threshold, attempt=failed)
 
 
 def _record(trial: Trial, attempt: Attempt, began: float, threshold: float | None) -> Record:
-    usage = _usage(attempt)
+    used = attempt.token_usage
+    usage = Usage()
+    if used is not None:
+        usage = Usage(requests=1, input=used.input_tokens, output=used.output_tokens, cost=used.cost)
     outcome = ExerciseOutcome(
         **attempt.model_dump(by_alias=False, include=Attempt.model_fields.keys() & ExerciseOutcome.model_fields.keys())
     )
@@ -178,10 +172,3 @@ def _record(trial: Trial, attempt: Attempt, began: float, threshold: float | Non
         scores=(score,),
         spent=usage,
     )
-
-
-def _usage(attempt: Attempt) -> Usage:
-    used = attempt.token_usage
-    if used is None:
-        return Usage()
-    return Usage(requests=1, input=used.input_tokens, output=used.output_tokens, cost=used.cost)

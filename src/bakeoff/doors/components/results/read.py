@@ -17,12 +17,7 @@ from bakeoff.doors.components.results.model import (
     TrialFacts,
     stamp_in,
 )
-from bakeoff.doors.components.results.steps import (
-    SUITE,
-    VERIFICATION,
-    RecordedSubject,
-    read_step,
-)
+from bakeoff.doors.components.results.steps import SUITE, VERIFICATION, RecordedSubject, read_step
 from bakeoff.doors.result_files import RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, UNIT_TESTS, Failure, Phase, Record, Score, Transcript
@@ -141,11 +136,7 @@ class _Import:
         transcript = Transcript(steps=steps, usage=sum((step.usage for step in steps), NO_USAGE))
         facts, written = self.facts, self.test.result_write_content
         return Record(
-            case=self.trial.case.id,
-            subject=self.trial.subject.name,
-            round=self.trial.round,
-            attempt_key=self.trial.attempt_key,
-            score_key=self.trial.score_key,
+            **self.trial.identity,
             started=facts.started if facts and facts.started is not None else self.began,
             tries=facts.tries if facts and facts.tries else 1,
             bound=bool(facts and facts.bound),
@@ -183,18 +174,15 @@ class _Import:
             return (Score(name=SUITE, failure=broken),)
         found = self.test.verification
         if found is None:
-            return self._unverified()
+            # A model that answered and handed nothing in has failed; else nothing is known.
+            if self.facts is not None and not self.facts.verdict.counts:
+                return ()
+            if self.test.steps and self.test.result_write_content is None:
+                return (Score(name=SUITE, value=0.0, reason="nothing was handed in"),)
+            return (Score(name=SUITE, reason="the file has no verification"),)
         reason = (self.facts.reason or "") if self.facts else found.reason
         metadata = {VERIFICATION: found.model_dump(mode="json"), UNIT_TESTS: found.unit_tests.model_dump()}
         return (Score(name=SUITE, value=found.value, reason=reason, metadata=metadata),)
-
-    def _unverified(self) -> tuple[Score, ...]:
-        """Score a trial without verification: 0 if the model answered and handed nothing in, or else unscored."""
-        if self.facts is not None and not self.facts.verdict.counts:
-            return ()
-        if self.test.steps and self.test.result_write_content is None:
-            return (Score(name=SUITE, value=0.0, reason="nothing was handed in"),)
-        return (Score(name=SUITE, reason="the file has no verification"),)
 
 
 def _shares(result: ComponentsResult) -> list[float | None]:

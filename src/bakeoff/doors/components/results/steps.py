@@ -60,7 +60,7 @@ def write_step(step: Step) -> StepResult:
     """Return a step as a file has it: the model's text and calls first, then the results of the calls."""
     said = [_block(part, place) for place, part in enumerate(step.parts)]
     returned = [
-        _tool_result(_with_protocol_result(part), place)
+        ToolResultBlock(**_call_names(part, place), input=part.arguments, output=_output(part))
         for place, part in enumerate(step.parts)
         if isinstance(part, ToolCall)
     ]
@@ -82,14 +82,15 @@ def write_step(step: Step) -> StepResult:
     )
 
 
-def _with_protocol_result(call: ToolCall) -> ToolCall:
-    """Give what tools of MCP servers returned the form that the protocol gives it."""
-    if call.name in BUILT_IN or call.result is None or call.error is not None:
-        return call
-    if isinstance(call.result, dict) and isinstance(call.result.get("content"), list):
-        return call
-    text = call.result if isinstance(call.result, str) else json.dumps(call.result, ensure_ascii=False)
-    return call.model_copy(update={"result": {"content": [{"type": "text", "text": text}]}})
+def _output(call: ToolCall) -> JsonValue:
+    """Return what a tool returned. Results of MCP servers get the form that the protocol gives them."""
+    found = call.result
+    if call.error is not None:
+        return {"error": call.error}
+    if call.name in BUILT_IN or found is None or (isinstance(found, dict) and isinstance(found.get("content"), list)):
+        return found
+    text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    return {"content": [{"type": "text", "text": text}]}
 
 
 def _block(part: Part, place: int) -> Block:
@@ -100,11 +101,6 @@ def _block(part: Part, place: int) -> Block:
             return ReasoningBlock(text=part.text)
         case ToolCall():
             return ToolCallBlock(**_call_names(part, place), input=part.arguments)
-
-
-def _tool_result(call: ToolCall, place: int) -> ToolResultBlock:
-    output: JsonValue = call.result if call.error is None else {"error": call.error}
-    return ToolResultBlock(**_call_names(call, place), input=call.arguments, output=output)
 
 
 def _call_names(call: ToolCall, place: int) -> dict[str, str]:
