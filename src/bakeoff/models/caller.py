@@ -281,9 +281,8 @@ def trial_error(
     written into it, and an answer that takes too long are the subject's failure. Everything else is the provider's
     failure or ours: a quota, a wrong key, an unknown model, an unreadable answer.
     """
-    message = f"{model}: {error}"
-    if isinstance(error, ai.ModelConnectionError):
-        message = f"{model}: {_connection_problem(error)}"
+    told = _connection_problem(error) if isinstance(error, ai.ModelConnectionError) else error
+    message = f"{model}: {told}"
     if isinstance(error, ai.ModelRequestTimeout):
         return SubjectTimeout(message)
     if isinstance(error, ai.ModelContextWindowExceededError) or _is_too_large(error, messages):
