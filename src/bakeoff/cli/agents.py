@@ -35,6 +35,7 @@ from bakeoff.cli.flags import (
 from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan, show_report
 from bakeoff.cli.verify import audited
 from bakeoff.doors.agents.agents import CONTAINERFILE, agent_statuses, known_agents, plan_image
+from bakeoff.doors.agents.door import gradable_exercises
 from bakeoff.doors.agents.exercises import Exercise, find_exercises
 from bakeoff.doors.agents.plan import ExercisesRequest, build_plan, case_of
 from bakeoff.doors.agents.results.board import (
@@ -43,7 +44,6 @@ from bakeoff.doors.agents.results.board import (
     rank_agents,
     read_results,
 )
-from bakeoff.doors.agents.verify import gradable_exercises
 from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.sandbox import choose_sandbox
@@ -186,7 +186,7 @@ def verify(*, wanted: ExerciseFlags, flags: VerifyFlags, as_json: AsJson = False
     Example: bakeoff agents verify --exercise all
     """
     from bakeoff.cli.verify import print_checks
-    from bakeoff.doors.agents.verify import verify_exercises
+    from bakeoff.doors.agents.door import verify_exercises
 
     request = ExercisesRequest(**wanted.values())
     exercises = gradable(_exercises_of(request), request)

@@ -10,9 +10,8 @@ from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.components.plan import IN_TURN, PICTURES, case_of
-from bakeoff.doors.components.scoring import SUITE, score_component
+from bakeoff.doors.components.scoring import SUITE, component_tools, score_component
 from bakeoff.doors.components.suites import ComponentSuite
-from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.errors import InfraError, RunFolderError, UsageError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bakeoff._kernel.text import visible
 from bakeoff.doors.case_section import NAME, cases_section, named
 from bakeoff.doors.components.plan import JOINED
-from bakeoff.doors.components.results.steps import RecordedSubject
+from bakeoff.doors.components.results.model import RecordedSubject
 from bakeoff.doors.result_files import RECORDED
 from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import Case, SubjectSpec, read_options

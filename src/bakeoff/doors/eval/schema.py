@@ -48,8 +48,8 @@ def config_schema() -> dict[str, Any]:
         "cases": {"type": "string", "description": "an input, or `file:cases.csv`"},
     }
     entries: list[tuple[Any, str, type[BaseModel]]] = [(schema["properties"], *entry) for entry in _ENTRIES.items()]
-    for properties, key, entry in [*entries, (shapes["CaseEntry"]["properties"], "scorers", ScorerEntry)]:
-        ref = {"$ref": f"#/$defs/{entry.__name__}"}
+    for properties, key, shape in [*entries, (shapes["CaseEntry"]["properties"], "scorers", ScorerEntry)]:
+        ref = {"$ref": f"#/$defs/{shape.__name__}"}
         item = {"anyOf": [texts[key], ref]} if key in texts else ref
         several = {"type": "array", "items": item, "minItems": 1}
         properties[key] = {"description": properties[key]["description"], "anyOf": [item, several]}

@@ -10,14 +10,17 @@ from pydantic import ValidationError
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.text import visible
 from bakeoff.doors.components.results.model import (
+    SUITE,
+    VERIFICATION,
     ComponentResult,
     ComponentsAdditions,
     ComponentsMetadata,
     ComponentsResult,
+    RecordedSubject,
     TrialFacts,
+    read_step,
     stamp_in,
 )
-from bakeoff.doors.components.results.steps import SUITE, VERIFICATION, RecordedSubject, read_step
 from bakeoff.doors.result_files import RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, UNIT_TESTS, Failure, Phase, Record, Score, Transcript

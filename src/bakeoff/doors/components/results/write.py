@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from bakeoff._kernel.text import expectation
 from bakeoff._version import __version__
 from bakeoff.doors.components.results.model import (
+    SUITE,
+    VERIFICATION,
     ComponentResult,
     ComponentsAdditions,
     ComponentsMetadata,
@@ -20,10 +22,11 @@ from bakeoff.doors.components.results.model import (
     TotalCost,
     TrialFacts,
     Verification,
+    extract_result_write_content,
     timestamped_name,
     totals_of,
+    write_step,
 )
-from bakeoff.doors.components.results.steps import SUITE, VERIFICATION, extract_result_write_content, write_step
 from bakeoff.doors.result_files import hidden_tests_of, replayed_in, timestamp_of, unique_names
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import UsageError
