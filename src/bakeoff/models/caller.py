@@ -155,13 +155,20 @@ class Caller:
         price = None
         if self.priced:
             price = self.price or await provider.price(self.name.model, self.task.clock)
+        asked = {name: self.settings.get(name) for name in ("temperature", "max_tokens", "seed")}
+        attributes: Attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": OPENTELEMETRY_NAMES.get(self.name.provider, self.name.provider),
+            "gen_ai.request.model": self.name.model,
+            **{f"gen_ai.request.{name}": value for name, value in asked.items() if isinstance(value, int | float)},
+        }
 
         async def call() -> tuple[ModelResponse, float]:
             try:
                 model = provider.model(self.name.model)  # for each try: a restarted server may have another address
             except UsageError as error:  # from a user's provider, which is only made when it is needed
                 raise InfraError(str(error), permanent=True) from error
-            with self.tracing.span(f"chat {self.name.model}", self._request_attributes(), "CLIENT") as span:
+            with self.tracing.span(f"chat {self.name.model}", attributes, "CLIENT") as span:
                 async with provider.in_order(self.name.model, self.task.clock):
                     started = perf_counter()
                     response = await self._call(model, messages, parameters)
@@ -183,15 +190,6 @@ class Caller:
         """Return the run's tracing."""
         tracing: Tracing = self.task.resources.get(TRACING, OFF)
         return tracing
-
-    def _request_attributes(self) -> Attributes:
-        asked = {name: self.settings.get(name) for name in ("temperature", "max_tokens", "seed")}
-        return {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": OPENTELEMETRY_NAMES.get(self.name.provider, self.name.provider),
-            "gen_ai.request.model": self.name.model,
-            **{f"gen_ai.request.{name}": value for name, value in asked.items() if isinstance(value, int | float)},
-        }
 
     async def _call(
         self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters

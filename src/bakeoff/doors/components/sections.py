@@ -99,12 +99,13 @@ def file_section(run: "RunData") -> Section | None:
 
 def _row(subject: RecordedSubject) -> tuple[Value, ...]:
     units, spent, cached = subject.unit_test_totals, subject.total_cost, subject.cache_simulation
-    price = subject.pricing
+    how = f" ({subject.mcp_transport_type})" if subject.mcp_transport_type else ""
+    server, price = f"{subject.mcp_server_url or 'enabled'}{how}", subject.pricing
     rates = (price.input_cost_per_m_tok, price.output_cost_per_m_tok, price.cache_read_cost_per_m_tok) if price else ()
     saving = spent.total_cost - cached.simulated_cost_with_cache if spent and cached else None
     return (
         Datum(text=visible(subject.model, NAME), tone="strong"),
-        _servers(subject),
+        Datum(text=visible(server, NAME), tone="pass") if subject.mcp_enabled else Datum(text="none", tone="muted"),
         f"{units.passed:,} / {units.total:,}" if units else UNKNOWN,
         Datum(text=f"{units.share:g}", sort=units.share) if units else None,
         Datum(text=format_cost(spent.total_cost), sort=spent.total_cost) if spent else None,
@@ -114,10 +115,3 @@ def _row(subject: RecordedSubject) -> tuple[Value, ...]:
         cached.cache_hits if cached else None,
         cached.cache_write_tokens if cached else None,
     )
-
-
-def _servers(subject: RecordedSubject) -> Datum:
-    if not subject.mcp_enabled:
-        return Datum(text="none", tone="muted")
-    how = f" ({subject.mcp_transport_type})" if subject.mcp_transport_type else ""
-    return Datum(text=visible(f"{subject.mcp_server_url or 'enabled'}{how}", NAME), tone="pass")

@@ -246,13 +246,10 @@ def provider_subject(item: Any, key: Key, notes: "Notes") -> SubjectSpec | None:
 
 
 def _model(model: str, label: str, config: Any, key: Key, notes: "Notes") -> SubjectSpec | None:
-    options: dict[str, Any] = {"model": model}
     settings = config if isinstance(config, dict) else {}
     notes.unused((*key, "config"), settings, tuple(_SETTINGS))
-    for theirs, ours in _SETTINGS.items():
-        value = settings.get(theirs)
-        if value is not None:
-            options[ours] = value
+    given = {ours: settings.get(theirs) for theirs, ours in _SETTINGS.items() if settings.get(theirs) is not None}
+    options: dict[str, Any] = {"model": model, **given}
     if (base := options.pop("base_url", None)) is not None:
         options["providers"] = {parse_model_name(model).provider: {"base_url": base}}
     from bakeoff.subjects.model import ModelOptions  # imports SDKs that take a second to load

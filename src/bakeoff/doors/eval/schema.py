@@ -1,4 +1,4 @@
-"""Write the JSON Schema of `bakeoff.yaml`, its reference page, and a first configuration."""
+"""Write the JSON Schema of `bakeoff.yaml`, and a first configuration."""
 
 import json
 from functools import cache
@@ -13,7 +13,6 @@ from bakeoff.doors.eval.config import (
     CONTROLS,
     CaseEntry,
     EvalConfig,
-    LimitsConfig,
     PromptEntry,
     SubjectEntry,
 )
@@ -48,7 +47,8 @@ def config_schema() -> dict[str, Any]:
         "cases": {"type": "string", "description": "an input, or `file:cases.csv`"},
     }
     entries: list[tuple[Any, str, type[BaseModel]]] = [(schema["properties"], *entry) for entry in _ENTRIES.items()]
-    for properties, key, shape in [*entries, (shapes["CaseEntry"]["properties"], "scorers", ScorerEntry)]:
+    entries.append((shapes["CaseEntry"]["properties"], "scorers", ScorerEntry))
+    for properties, key, shape in entries:
         ref = {"$ref": f"#/$defs/{shape.__name__}"}
         item = {"anyOf": [texts[key], ref]} if key in texts else ref
         several = {"type": "array", "items": item, "minItems": 1}
@@ -86,32 +86,6 @@ def _field_shapes(model: type[BaseModel]) -> dict[str, Any]:
     except PydanticInvalidForJsonSchema:
         return {name: {} for name in model.model_fields}
     return {name: {} if "$ref" in json.dumps(shape) else shape for name, shape in shapes.items()}
-
-
-def reference_tables() -> str:
-    """Return the tables of the reference page: every key with its default and its meaning."""
-    sections: dict[str, type[BaseModel]] = {
-        "Keys of the file": EvalConfig,
-        "A prompt": PromptEntry,
-        "A subject": SubjectEntry,
-        "A case, or a source of cases": CaseEntry,
-        "`limits`": LimitsConfig,
-    }
-    tables = [f"## {title}\n\n{_table(model)}" for title, model in sections.items()]
-    short = "".join(f"| `{known.kind}` | `{known.main}` |\n" for known in scorer_kinds().values() if known.main)
-    kinds = ", ".join(f"`{kind}`" for kind in scorer_kinds())
-    scorers = f"Kinds: {kinds}.\n\n| `- kind: value` | stands for the option |\n|---|---|\n{short}"
-    return "\n".join((*tables, f"## A scorer\n\n{scorers}"))
-
-
-def _table(model: type[BaseModel]) -> str:
-    lines = ["| key | default | |", "|---|---|---|"]
-    for name, info in model.model_fields.items():
-        default = info.get_default(call_default_factory=True)
-        plain = default is not None and isinstance(default, str | int | float)
-        shown = f"`{json.dumps(default)}`".replace('"', "") if plain else "–"
-        lines.append(f"| `{name}` | {shown} | {(info.description or '').replace('|', chr(92) + '|')} |")
-    return "\n".join(lines) + "\n"
 
 
 def first_files() -> dict[str, str]:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -36,7 +37,15 @@ class ExerciseResultReader:
         with open_file(path) as file:
             if _BEGINNING.match(file.read(_HEAD)):
                 return True  # also if it is damaged further on, which reading reports
-        return path.stat().st_size <= MAX_FILE_SIZE and _names_an_agent(read_file(path, MAX_FILE_SIZE))
+        data = read_file(path, MAX_FILE_SIZE) if path.stat().st_size <= MAX_FILE_SIZE else b""
+        if b'"metadata"' not in data:
+            return False
+        # The keys may be in any order. A leaderboard has metadata too, and names no agent in it.
+        with suppress(ValueError, RecursionError):
+            whole = json.loads(data)
+            about = whole.get("metadata") if isinstance(whole, dict) else None
+            return isinstance(about, dict) and "agent" in about
+        return False
 
     def describe(self, path: Path) -> Description:
         result = read_result(path)
@@ -50,18 +59,6 @@ class ExerciseResultReader:
     def read(self, path: Path) -> Iterator[Record]:
         result = read_result(path)
         return records_of(result, plan_of(result, path.stem))
-
-
-def _names_an_agent(data: bytes) -> bool:
-    """Tell whether a file is about an agent, whatever the order of its keys. A leaderboard is not."""
-    if b'"metadata"' not in data:
-        return False
-    try:
-        whole = json.loads(data)
-    except (ValueError, RecursionError):
-        return False
-    about = whole.get("metadata") if isinstance(whole, dict) else None
-    return isinstance(about, dict) and "agent" in about
 
 
 def read_result(path: Path) -> AgentsResult:

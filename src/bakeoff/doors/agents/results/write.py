@@ -54,16 +54,13 @@ def outdated_files(folder: Path, files: Mapping[str, AgentsResult]) -> Iterator[
     for result in files.values():
         prefix = file_name(result.metadata.model_copy(update={"timestamp": "*"})).removesuffix("_.json")
         for path in folder.glob(f"{escape(prefix)}*.json"):
-            if path.name not in files and _is_of(path, result.bakeoff):
+            try:
+                found = read_result(path).bakeoff if path.name not in files else None
+            except (BakeoffError, OSError):
+                continue
+            ours = result.bakeoff
+            if found and ours and ours.run and (found.run, found.subject) == (ours.run, ours.subject):
                 yield path
-
-
-def _is_of(path: Path, current: AgentsAdditions | None) -> bool:
-    try:
-        found = read_result(path).bakeoff
-    except (BakeoffError, OSError):
-        return False
-    return bool(found and current and current.run and (found.run, found.subject) == (current.run, current.subject))
 
 
 def file_name(metadata: AgentsMetadata) -> str:

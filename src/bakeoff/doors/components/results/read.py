@@ -137,7 +137,8 @@ class _Import:
     def record(self, threshold: float | None) -> Record:
         steps = tuple(map(read_step, self.test.steps))
         transcript = Transcript(steps=steps, usage=sum((step.usage for step in steps), NO_USAGE))
-        facts, written = self.facts, self.test.result_write_content
+        facts, written, checked = self.facts, self.test.result_write_content, self.test.verification
+        graded = facts.score_seconds if facts else checked.duration / 1000 if checked else None
         return Record(
             **self.trial.identity,
             started=facts.started if facts and facts.started is not None else self.began,
@@ -145,7 +146,7 @@ class _Import:
             bound=bool(facts and facts.bound),
             threshold=threshold,
             attempt=self._attempt(),
-            score=self._score_phase(),
+            score=None if graded is None else Phase(seconds=graded),
             transcript=transcript,
             artefacts={} if written is None else {COMPONENT: written},
             scores=self._scores(),
@@ -164,12 +165,6 @@ class _Import:
         if seconds is None and failure is None and self.facts is not None:
             return None
         return Phase(seconds=seconds or 0.0, failure=failure)
-
-    def _score_phase(self) -> Phase | None:
-        if self.facts is not None:
-            return None if self.facts.score_seconds is None else Phase(seconds=self.facts.score_seconds)
-        found = self.test.verification
-        return None if found is None else Phase(seconds=found.duration / 1000)
 
     def _scores(self) -> tuple[Score, ...]:
         broken = self._failure(Verdict.GRADER)
