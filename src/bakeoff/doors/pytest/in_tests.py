@@ -33,7 +33,7 @@ from bakeoff.protocols import Subject
 from bakeoff.record import Failure, Phase, Record, Score, ToolCall, Transcript, Usage
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.scorers.adapters import ScorerLike
-from bakeoff.sdk_results.transcripts import transcript_of
+from bakeoff.sdk_results import transcript_of
 
 Result = TypeVar("Result")
 
