@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from playwright.async_api import Page
-from tests.doors.pytest.reporting.evals import broken, outcome, priced, record, suite
+from tests.report.suites.evals import broken, outcome, priced, record, suite
 from tests.report.hostile import BREAKOUTS
 from tests.report.render.html.browser import Chromium
 

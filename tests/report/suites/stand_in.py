@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.doors.pytest.reporting.evals import broken, outcome
+from tests.report.suites.evals import broken, outcome
 
 from bakeoff.doors.pytest.gather import gathering
 from bakeoff.doors.pytest.hooks import EvalHooks
