@@ -84,10 +84,6 @@ class GatheredEvals:
         """Add an outcome whose report is still to come."""
         self._made.setdefault(nodeid, []).append(outcome)
 
-    def replace(self, nodeid: str, outcome: "EvalOutcome") -> None:
-        """Add an outcome as the only one of a test."""
-        self._made[nodeid] = [outcome]
-
     def has(self, nodeid: str) -> bool:
         """Tell whether a test has made an outcome whose report is still to come."""
         return nodeid in self._made

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from bakeoff.doors.pytest.ending import RequestedFiles, SessionEnd
-    from bakeoff.doors.pytest.in_tests import RunEval, ToEval
+    from bakeoff.doors.pytest.in_tests import EvalFixture
     from bakeoff.doors.pytest.run_writer import RunWriter
     from bakeoff.doors.pytest.watch import WatchCycle
     from bakeoff.report.suites.files import OutcomeRedactor
@@ -168,11 +168,11 @@ class EvalHooks:
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> "Generator[None, Any, Any]":
         """Fail a test that forgot to await an eval, whoever runs it. That eval is undecided."""
         given = getattr(pyfuncitem, "funcargs", {})
-        evals: list[ToEval | RunEval] = [given[name] for name in FIXTURES if name in given]
+        evals: list[EvalFixture] = [given[name] for name in FIXTURES if name in given]
         try:
             result = yield
         finally:
-            forgotten = [said for each in evals for said in each.made.forget()]
+            forgotten = [said for each in evals for said in each.forget()]
         if forgotten:
             from bakeoff.doors.pytest.lost import lost_unawaited
 

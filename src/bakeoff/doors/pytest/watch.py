@@ -208,8 +208,7 @@ def _run(command: list[str], folder: Path) -> tuple[int, bool]:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    sys.stderr.write(f"{text}\n")  # which is flushed after every line
 
 
 def result_file(cycle_file: Path) -> Path:

@@ -2,14 +2,13 @@
 
 import re
 import textwrap
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import bakeoff
 from bakeoff._kernel.text import count_of, escaped, without_command
-from bakeoff.record import Failure, Record, Score
+from bakeoff.record import Record, Score
 from bakeoff.report.suites.outcomes import EvalOutcome
 
 _USUAL_WIDTH = 80
@@ -30,10 +29,15 @@ def failure_text(outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> str:
 
 def failure_line(outcome: EvalOutcome) -> str:
     """Return a failure in one line, with what the worst scorer says."""
-    why = _worst_reason(outcome)
-    if not why or outcome.score is None or outcome.threshold is None:
+    record = _worst(outcome)
+    told = outcome.problem or record is None or not record.scores or (record.attempt and record.attempt.failure)
+    if told or record is None or outcome.score is None or outcome.threshold is None:
         return without_command(headline(outcome))
-    return without_command(f"score {outcome.score:.2f} < {outcome.threshold:.2f}: {escaped(why)}")
+    score = min(record.scores, key=_badness)
+    if not (reason := " ".join(_verdict(score).split()[1:])):
+        return without_command(headline(outcome))
+    why = escaped(f"{score.name}: {reason}")
+    return without_command(f"score {outcome.score:.2f} < {outcome.threshold:.2f}: {why}")
 
 
 def headline(outcome: EvalOutcome) -> str:
@@ -48,16 +52,6 @@ def headline(outcome: EvalOutcome) -> str:
     failure = record.attempt.failure if record and record.attempt else None
     why = f": {escaped(failure.message)}" if failure else ""
     return f"{score}, {against}{how}{why}"
-
-
-def _worst_reason(outcome: EvalOutcome) -> str:
-    """Return the worst scorer of the worst round with its reason; nothing if the headline says why."""
-    record = _worst(outcome)
-    if outcome.problem or record is None or not record.scores or (record.attempt and record.attempt.failure):
-        return ""
-    score = min(record.scores, key=_badness)
-    reason = " ".join(_verdict(score).split()[1:])
-    return f"{score.name}: {reason}" if reason else ""
 
 
 def _fields(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
@@ -94,15 +88,12 @@ def _verdict(score: Score) -> str:
     reason = score.reason or (rationale if isinstance(rationale, str) else "")
     if score.failure is not None:
         kind = "" if score.failure.type == "GraderError" else f"{score.failure.type}: "
-        return f"failed  {kind}{score.failure.message}{_raised_at(score.failure)}"
+        frames = [frame for frame in _FRAME.findall(score.failure.detail) if not frame[0].startswith(_OURS)]
+        file, line, function = frames[-1] if frames else ("", "", "")
+        place = f" ({Path(file).name}:{line}, in {function})" if frames else ""  # in the scorer's own code
+        return f"failed  {kind}{score.failure.message}{place}"
     value = "unscored" if score.value is None else f"{score.value:.2f}"
     return f"{value}  {reason}".rstrip() if reason != "unscored" else value
-
-
-def _raised_at(failure: Failure) -> str:
-    """Return the place in the scorer's own code that raised."""
-    frames = [frame for frame in _FRAME.findall(failure.detail) if not frame[0].startswith(_OURS)]
-    return f" ({Path(frames[-1][0]).name}:{frames[-1][1]}, in {frames[-1][2]})" if frames else ""
 
 
 def _field(name: str, text: str, width: int) -> Iterator[str]:
@@ -123,23 +114,12 @@ def _field(name: str, text: str, width: int) -> Iterator[str]:
 
 def _wrapped(line: str, width: int) -> list[str]:
     """Return the line in pieces that fit the columns; letters of some scripts take two."""
-    columns = [_columns(char) for char in line]
-    if sum(columns) == len(line):
+    if line.isascii():
         return textwrap.wrap(line, width, replace_whitespace=False) or [""]
-    pieces, taken = [""], 0
-    for char, wide in zip(line, columns, strict=True):
-        taken += wide
-        if taken > width:
-            pieces.append("")
-            taken = wide
-        pieces[-1] += char
-    return pieces
+    from rich.cells import cell_len, chop_cells
 
-
-def _columns(char: str) -> int:
-    if char.isascii():
-        return 1
-    return 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    narrow = cell_len(line) == len(line)
+    return textwrap.wrap(line, width, replace_whitespace=False) if narrow else chop_cells(line, width)
 
 
 def _text(value: Any) -> str:

@@ -42,24 +42,15 @@ def score_words(outcomes: Sequence[EvalOutcome]) -> str:
     """Return `0.82 42ms 1,204 tokens 3 tools $0.0012`."""
     scores = ["–" if outcome.score is None else f"{outcome.score:.2f}" for outcome in outcomes]
     shown = scores if len(scores) <= _MAX_SCORES else [*scores[:_MAX_SCORES], f"(+{len(scores) - _MAX_SCORES})"]
-    return " ".join([*shown, _duration(sum(outcome.seconds for outcome in outcomes)), *_spent(outcomes)])
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 10:
-        return f"{1000 * seconds:.0f}ms"
-    return f"{seconds:.1f}s" if seconds < 120 else f"{seconds / 60:.1f}min"
-
-
-def _spent(outcomes: Sequence[EvalOutcome]) -> Iterator[str]:
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    minutes = f"{seconds:.1f}s" if seconds < 120 else f"{seconds / 60:.1f}min"
+    words = [*shown, f"{1000 * seconds:.0f}ms" if seconds < 10 else minutes]
     used = sum((outcome.used for outcome in outcomes), NO_USAGE)
     calls = sum(len(calls) for outcome in outcomes for calls in _calls(outcome))
-    if used.tokens:
-        yield count_of(used.tokens, "token")
-    if calls:
-        yield f"{calls} {'tool' if calls == 1 else 'tools'}"
-    if used.cost is not None:
-        yield cost(used.cost)
+    words += [count_of(used.tokens, "token")] if used.tokens else []
+    words += [count_of(calls, "tool")] if calls else []
+    words += [cost(used.cost)] if used.cost is not None else []
+    return " ".join(words)
 
 
 def item_line(nodeid: str, word: str, outcomes: Sequence[EvalOutcome], width: int | None) -> tuple[str, str]:
@@ -97,15 +88,12 @@ def _call(call: ToolCall) -> str:
     name = visible(call.name, _MAX_NAME_LENGTH)
     took = "" if call.duration_ms is None else f" {call.duration_ms:.0f}ms"
     error = "" if call.error is None else f" error: {visible(call.error, _MAX_ERROR_LENGTH)}"
-    return f"{name}({_arguments(call.arguments)}){took}{error}"
-
-
-def _arguments(value: JsonValue) -> str:
-    if value is None or value == {}:
-        return ""
-    if isinstance(value, dict):
-        return visible(", ".join(f"{name}={_plain(item)}" for name, item in value.items()), _MAX_ARGUMENTS_LENGTH)
-    return visible(_plain(value), _MAX_ARGUMENTS_LENGTH)
+    given = call.arguments
+    if isinstance(given, dict):
+        shown = ", ".join(f"{name}={_plain(item)}" for name, item in given.items())
+    else:
+        shown = "" if given is None else _plain(given)
+    return f"{name}({visible(shown, _MAX_ARGUMENTS_LENGTH)}){took}{error}"
 
 
 def _plain(value: JsonValue) -> str:
