@@ -47,6 +47,11 @@ class EvalSubject:
     raises_its_own_errors: ClassVar[bool] = True
 
     async def attempt(self, task: Task) -> Transcript:
+        """Call the function once.
+
+        What it raises is kept in `errors`. An error that an event loop cannot carry becomes a SubjectError; one of a
+        provider or the network becomes the failure that the core retries.
+        """
         function = self.calls(task.case_id)
         task.clock.name = task.case_id
         self.errors.pop((task.case_id, task.round), None)  # of an earlier try
@@ -170,6 +175,7 @@ class SuiteScorer:
 
     @property
     def needs(self) -> Needs:
+        """Return the resources that the scorer asks the core for; a plain function asks for none."""
         needs: Needs = getattr(self.function, "needs", NO_NEEDS)
         return needs
 

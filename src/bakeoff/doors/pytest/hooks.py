@@ -109,11 +109,13 @@ class EvalHooks:
 
     @pytest.hookimpl(tryfirst=True)  # a shard must not depend on what failed last time
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out the evals of other shards. A cycle of `--eval-watch` runs what it is told instead."""
         shard = shard_of(config)
         if shard is not None and config.option.eval_watch_cycle is None:
             keep_shard(config, items, *shard)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note that a file could not be collected, so that no gate passes."""
         self._incomplete |= report.failed
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -140,6 +142,7 @@ class EvalHooks:
             session_of(self._config)
 
     def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+        """Say under `-v` which suites run one case at a time, and why."""
         if config.get_verbosity() <= 0 or SUITE_MODULE not in sys.modules:
             return []
         from bakeoff.doors.pytest.groups import serial_notes
@@ -147,6 +150,7 @@ class EvalHooks:
         return serial_notes(items)
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Run a case without the phases in which nothing happens; None leaves the test to pytest."""
         if (group := getattr(item, "group", None)) is not None:
             group.following = nextitem
             from bakeoff.doors.pytest.printing import printing_of
@@ -157,6 +161,7 @@ class EvalHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Note the test that runs, for `log_input`, `log_output` and `log_score`."""
         RUNNING.append(item)
 
     @pytest.hookimpl(trylast=True)
@@ -182,6 +187,10 @@ class EvalHooks:
         return result
 
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
+        """Add what an ordinary test has logged, or what an error kept from running, before the report is made.
+
+        The time of a case is that of its task, however long pytest waited for it.
+        """
         if call.when == "call" and not hasattr(item, "group") and LOGGED in item.stash:
             from bakeoff.doors.pytest.in_tests import add_logged
 

@@ -344,6 +344,7 @@ class EvalRun:
 
     @property
     def transcript(self) -> Transcript:
+        """Return everything that the task said and did, as the scorers are given it."""
         assert self.record.transcript is not None  # a run without one has raised
         return self.record.transcript
 

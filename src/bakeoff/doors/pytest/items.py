@@ -59,6 +59,10 @@ class Eval(pytest.Item):
         return any(mark.name in _JUDGED_IN_SETUP for mark in self.own_markers)
 
     def runtest(self) -> None:
+        """Wait for the case, which may be finished already, and report its outcome.
+
+        Raise EvalFailed for a score that is too low, or what the task raised; skip a case that decides nothing.
+        """
         group, row = self.group, self.row
         gathering(self.config).begin(self.nodeid)
         if row.problem is not None:
@@ -130,6 +134,7 @@ class Eval(pytest.Item):
         super().setup()
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return file, line counted from 0, and name of the test, for reports of skips and errors."""
         return self.group.file, self.group.location[1] or 0, self.location[2]  # pytest skips no test without a line
 
     @property
@@ -140,11 +145,13 @@ class Eval(pytest.Item):
 
     @property
     def ihook(self) -> Any:
+        """Return pytest's hooks for the file, looked up once for all rows."""
         if self.group.hooks is None:
             self.group.hooks = super().ihook
         return self.group.hooks
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show a low score as its message alone, at the line of the function; any other error with its traceback."""
         if isinstance(excinfo.value, EvalFailed):
             shown: Any = excinfo.getrepr(
                 style="value", tbfilter=False, chain=False
@@ -225,6 +232,7 @@ class EvalItem(Eval):
 
     @property
     def obj(self) -> EvalSuite:
+        """Return the suite, as pytest's functions return theirs: plugins and conftests ask for it."""
         found: EvalSuite = getattr(self.parent.obj, self.originalname)  # type: ignore[union-attr]
         return found
 

@@ -100,6 +100,7 @@ class BorrowedLoop:
                 self._loop.call_soon_threadsafe(callback)
 
     def wait_for(self, case: "PendingCase") -> None:
+        """Run the loop until a case is done. If the case itself stops the loop, it is run again."""
         while not case.done:
             try:
                 self._run(lambda: self._until_done(case))

@@ -170,6 +170,10 @@ class _EvalRunner(TrialRunner):
     rows: Mapping[str, EvalRow]
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        """Run one round of a case, with what it prints kept apart.
+
+        A trial whose `before_case` fails is not started; one whose `after_case` fails is undecided.
+        """
         case_id, settings = job.trial.case.id, self.settings
         with printing_to(self.printed.get(case_id)):
             if settings.before_case is None and settings.after_case is None:

@@ -52,6 +52,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Register the hooks of the session, and read the options: what cannot work ends pytest before a test runs."""
     if config.option.eval_watch_cycle is not None:
         from bakeoff.doors.pytest.watch import begin_cycle
 
@@ -62,6 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> list[pytest.Item] | None:
+    """Collect the cases of a suite; None leaves any other object to pytest."""
     suites = sys.modules.get(SUITE_MODULE)
     if suites is None:
         return None

@@ -118,6 +118,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: "WarningMessage") -> None:
+        """Redact a warning before pytest lists it in its summary."""
         said = str(warning_message.message)
         if self._starts() and (redacted := self._text(said)) != said:
             warning_message.message = Warning(redacted)

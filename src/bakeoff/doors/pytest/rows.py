@@ -64,6 +64,7 @@ class EvalRow:
 
     @property
     def expected(self) -> JsonValue:
+        """Return the expected value as data; objects become texts."""
         return as_json(self.values.get("expected"))
 
 

@@ -243,6 +243,7 @@ class WatchCycle:
 
     @property
     def number(self) -> int:
+        """Return the number of the cycle, from 1 on, by which an open page notices a new one."""
         return self._cycle.number
 
     @pytest.hookimpl(trylast=True)
