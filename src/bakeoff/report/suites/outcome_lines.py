@@ -279,8 +279,4 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    from pydantic_core import to_json
-
-    return to_json(value, indent=2).decode()
+    return value if isinstance(value, str) else to_json(value, indent=2).decode()
