@@ -243,10 +243,9 @@ async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) 
     )
     warnings = [*unknown_tools(suite, tools, numbers), *_remarks(suite, tools)]
     if suite.config.mode != "json":
-        from bakeoff.doors.mcp.subjects import changed_names, changed_schemas
+        from bakeoff.doors.mcp.subjects import changed_names
 
-        changed = [*changed_names(tools), *[text async for text in changed_schemas(plan, settings, environment, tools)]]
-        warnings += [f"{suite.file}: {text}" for text in changed]
+        warnings += [f"{suite.file}: {text}" for text in changed_names(tools)]
     minimum = selected.request.min_coverage
     coverage = coverage_of(suite.config.testCases, tools, suite.config.minCoverage if minimum is None else minimum)
     plan, settings = with_tools(plan, settings, tools, warnings, coverage)

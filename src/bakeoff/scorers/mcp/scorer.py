@@ -29,7 +29,6 @@ from bakeoff.scorers.mcp.calls import (
     TurnScore,
     text_of,
 )
-from bakeoff.scorers.mcp.comparison import expected_text, result_differences
 from bakeoff.scorers.mcp.execution import (
     END_STATE,
     EndResult,
@@ -39,6 +38,8 @@ from bakeoff.scorers.mcp.execution import (
     end_results,
     execute_calls,
     executed_by_agent,
+    expected_text,
+    result_differences,
 )
 
 _MAX_REASONS = 20
