@@ -237,6 +237,7 @@ class Checks(ConfigurableScorer):
     name: str = "checks"
 
     async def __call__(self, given: ScoreInput) -> Score:
+        """Score an output. The reason names each condition that does not hold; a weight of 0 only reports."""
         output = as_text(given.output)
         problems = [await check.problem(output) for check in self.checks]
         total = sum(check.weight for check in self.checks)

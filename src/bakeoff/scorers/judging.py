@@ -286,6 +286,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def code_of(*parts: object) -> str:
+    """Return the code of the marks around these texts: 24 characters that only their content decides."""
     return fingerprint(*parts)[:24]
 
 

@@ -142,16 +142,19 @@ class SuiteModel:
         return replace(self, offered=offered, limited={})
 
     def lacks(self) -> list[str]:
+        """Return why the model cannot be asked, such as a missing key; empty if it can."""
         return self.model.lacks()
 
     def secrets(self) -> Mapping[str, str]:
         return self.model.secrets()
 
     def offline(self) -> Self:
+        """Return the same model, which answers from recordings only."""
         return replace(self, model=self.model.offline())
 
     @property
     def needs(self) -> Needs:
+        """Return the resources of the model, and the servers of the run unless each trial starts its own."""
         needs = self.model.needs
         shared = (self.hub,) if self.hub is not None and not self.own_hub else ()
         return replace(needs, resources=(*needs.resources, *shared))

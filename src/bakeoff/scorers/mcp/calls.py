@@ -50,6 +50,7 @@ class Call(FrozenModel):
 
     @property
     def tool(self) -> str:
+        """Return the label of the tool, which names its server too, as reports and messages show it."""
         return tool_label(self.serverName, self.toolName)
 
 
@@ -262,6 +263,7 @@ class ReplyReader:
         return self.text("".join(part.text for part in (steps[-1].parts if steps else ()) if isinstance(part, Text)))
 
     def text(self, text: str) -> ModelReply:
+        """Read the calls of a reply in `json` mode, as strictly as the suite says."""
         return read_reply(text, strict=self.strict)
 
     def native(self, called: Sequence[ToolCall]) -> ModelReply:

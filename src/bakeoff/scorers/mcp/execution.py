@@ -267,19 +267,20 @@ class EndStateRunner:
     seconds: float
 
     async def observe(self, checks: Sequence[EndCheck], hub: OpenHub) -> list[EndResult]:
-        """Run the commands and queries, while the servers of the round still run."""
-        return [await self._observe(check, hub) for check in checks if check.function is None]
-
-    async def _observe(self, check: EndCheck, hub: OpenHub) -> EndResult:
-        """Run one command or query, and compare what it gives."""
-        executed = await execute_calls(hub, [check.query]) if check.query is not None else [await self._command(check)]
-        [done] = executed
-        if done.is_error:
-            problems = [done.text or "it answered with an error"]
-        else:
-            problems = await result_differences(CaseExpectation(calls=None, results=check.expectedResults), executed)
-        reason = "; ".join(problem.removeprefix(f"result of {done.tool!r}: ") for problem in problems)
-        return EndResult(check=check.label, passed=not problems, reason=reason[:_MAX_REASON_LENGTH])
+        """Run the commands and queries while the servers of the round still run, and compare what each gives."""
+        found: list[EndResult] = []
+        for check in checks:
+            if check.function is not None:
+                continue
+            executed = await execute_calls(hub, [check.query]) if check.query else [await self._command(check)]
+            [done] = executed
+            wanted = CaseExpectation(calls=None, results=check.expectedResults)
+            problems = await result_differences(wanted, executed)
+            if done.is_error:
+                problems = [done.text or "it answered with an error"]
+            reason = "; ".join(problem.removeprefix(f"result of {done.tool!r}: ") for problem in problems)
+            found.append(EndResult(check=check.label, passed=not problems, reason=reason[:_MAX_REASON_LENGTH]))
+        return found
 
     async def complete(
         self, checks: Sequence[EndCheck], observed: Sequence[EndResult], made: TurnScore, answer: str
@@ -346,6 +347,7 @@ _RESULTS: TypeAdapter[list[EndResult]] = TypeAdapter(list[EndResult])
 
 
 def dumped(results: Sequence[EndResult]) -> list[JsonValue]:
+    """Return results of checks as the metadata of a transcript or a score keeps them."""
     return [each.model_dump(mode="json") for each in results]
 
 
@@ -358,6 +360,7 @@ def end_results(metadata: Mapping[str, Any]) -> list[EndResult]:
 
 
 def end_results_in(record: Record) -> list[EndResult]:
+    """Return the results of the checks after a round; none if it was not scored or has no checks."""
     return end_results(record.scores[0].metadata) if record.scores else []
 
 

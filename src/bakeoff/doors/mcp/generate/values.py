@@ -96,6 +96,7 @@ class Maker:
         return GeneratedValue(next(fitting, default))
 
     def checked(self, schema: JsonValue, name: str) -> GeneratedValue:
+        """Return a value for a parameter, which is sure only if the schema allows it."""
         made = self._made(schema, name, 0)
         return GeneratedValue(made.value, made.sure and self.allows(schema, made.value))
 
