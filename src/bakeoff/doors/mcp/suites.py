@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bakeoff._kernel.files import open_file
+from bakeoff._kernel.files import open_file, os_errors_explained
 from bakeoff._kernel.imports import import_object, importable
 from bakeoff._kernel.text import count_of, near_names
 from bakeoff._kernel.yaml import Key, gathered
@@ -98,11 +98,8 @@ def _suites_below(folder: Path) -> list[Path]:
 
 def _has_cases(file: Path) -> bool:
     """Return True if a file has the key `testCases`, without parsing it."""
-    try:
-        with open_file(file, pipes=True) as opened:
-            return _CASES.search(opened.read(_BYTES_SEARCHED)) is not None
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    with os_errors_explained(file, "read", kind=UsageError), open_file(file, pipes=True) as opened:
+        return _CASES.search(opened.read(_BYTES_SEARCHED)) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class McpResults(DoorResults):
 
 def write_reports(folder: RunFolder, plan: Plan, settings: McpPlanSettings, records: Iterable[Record]) -> McpResults:
     """Write the reports of a run from its latest records. A resumed run replaces its own files."""
-    from bakeoff.report.render.html import write_run_page
+    from bakeoff.report.render.html.run_page import write_run_page
 
     records = list(records)
     outcome, found = outcome_of(plan, records, settings), confusions(plan, records)
@@ -222,7 +222,7 @@ def log_lines(report: McpReport) -> Iterator[str]:
 
 def write_combined(written: Sequence[McpResults], not_run: Sequence[str], folder: Path) -> Iterator[Path]:
     """Write `combined-report-<time of the first>` as JSON, Markdown and a page, including suites that did not run."""
-    from bakeoff.report.render.html import write_report_page
+    from bakeoff.report.render.html.render import write_report_page
 
     described = _describe_all(written, not_run)
     stem = f"combined-report-{written[0].stamp}"
