@@ -155,7 +155,7 @@ async def take_snapshot(specs: Sequence[ServerSpec]) -> Snapshot:
     Secrets that servers repeat in their texts are redacted, because a snapshot is meant to be committed.
     """
     async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
-        return redactor_of(specs).model(Snapshot.of(hub.servers, await hub.tools(), await hub.offers()))
+        return redactor_of(specs).model(Snapshot.of(await hub.offers(), await hub.tools()))
 
 
 def redactor_of(specs: Sequence[ServerSpec]) -> Redactor:
