@@ -170,7 +170,7 @@ async def take_snapshot(specs: "Sequence[ServerSpec]") -> "Snapshot":
     from bakeoff.mcp.snapshot import Snapshot
 
     async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
-        return redactor_of(specs).model(Snapshot.of(hub.servers, await hub.tools(), await hub.offers()))
+        return redactor_of(specs).model(Snapshot.of(await hub.offers(), await hub.tools()))
 
 
 def redactor_of(specs: "Sequence[ServerSpec]") -> Redactor:
