@@ -111,8 +111,7 @@ def run_agents(
     Example: bakeoff agents run --agent claude --agent oracle --exercise 5 --max-cost 2
     """
 
-    from bakeoff.cli.dry_run import print_dry_run
-    from bakeoff.cli.run_plan import carry_out, check_plan
+    from bakeoff.cli.run_plan import carry_out, check_plan, print_dry_run
     from bakeoff.cli.verify import audited
     from bakeoff.doors.agents.exercises import find_exercises
     from bakeoff.doors.agents.plan import ExercisesRequest, build_plan, case_of

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of, quoted, shown, visible
+from bakeoff._kernel.text import count_of, quoted, visible
 from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.declare import FAILED, PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import CONFIG, HEADERS, AsJson, Yes
 from bakeoff.errors import UsageError
-from bakeoff.storage.redacted_stream import printed_secrets
-from bakeoff.storage.redaction import Redactor, known_secrets
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp.config import McpSuite
@@ -166,18 +164,12 @@ async def take_snapshot(specs: "Sequence[ServerSpec]") -> "Snapshot":
     Secrets that servers repeat in their texts are redacted, because a snapshot is meant to be committed.
     """
 
+    from bakeoff.doors.mcp.servers import redactor_of
     from bakeoff.mcp import McpHub
     from bakeoff.mcp.snapshot import Snapshot
 
     async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
         return redactor_of(specs).model(Snapshot.of(await hub.offers(), await hub.tools()))
-
-
-def redactor_of(specs: "Sequence[ServerSpec]") -> Redactor:
-    """Return what takes out the secrets of servers and of the environment. From now on, they are not printed either."""
-    own = {f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
-    printed_secrets().learn(own)
-    return Redactor({**known_secrets(), **own})
 
 
 @command(app, "call")
@@ -200,10 +192,12 @@ def call(
     """
 
     from bakeoff._kernel.yaml import gathered
+    from bakeoff.doors.mcp.servers import redactor_of
     from bakeoff.mcp import McpHub, ToolCallResult
     from bakeoff.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
     from bakeoff.mcp.offers import PROMPT, READ
     from bakeoff.mcp.tools import is_destructive
+    from bakeoff.report.formatting import shown
 
     if args is not None and words:
         raise UsageError(f"--args has all arguments: leave out {visible(words[0], 80)}, or --args")
