@@ -31,9 +31,7 @@ from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, show_r
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan
 from bakeoff.report.compare.comparison import compare_sources
-from bakeoff.report.compare.description import describe_comparison
-from bakeoff.report.compare.design import describe_design
-from bakeoff.report.compare.self_check import check_runs, describe_self_check
+from bakeoff.report.compare.description import check_runs, describe_comparison, describe_design, describe_self_check
 from bakeoff.report.leaderboard import SELFCHECK, describe_leaderboard, rank_results, rank_sources
 from bakeoff.report.readers import find_source, known_readers
 from bakeoff.stats.power import design_of

@@ -12,7 +12,7 @@ from bakeoff.cli.flags import OutputFlags
 from bakeoff.cli.run_plan import CheckedPlan
 from bakeoff.models.estimate import estimate_run
 from bakeoff.plan import Plan
-from bakeoff.report.compare.design import verdict_on
+from bakeoff.report.compare.description import verdict_on
 from bakeoff.report.formatting import cost
 from bakeoff.stats.power import design_of
 

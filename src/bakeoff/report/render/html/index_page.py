@@ -28,7 +28,7 @@ from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock
 from bakeoff.report.formatting import cost, percent
 from bakeoff.report.leaderboard import NothingToRank, describe_leaderboard, rank_results
 from bakeoff.report.output_files import PUBLIC
-from bakeoff.report.readers import Reader, RunFolderReader, Source, is_log, known_readers
+from bakeoff.report.readers import RunFolderReader, Source, is_log, known_readers
 from bakeoff.report.render.html.render import (
     NAME,
     PAGE_NAME,
@@ -84,9 +84,9 @@ def read_entries(results: Path) -> Iterator[IndexEntry | Unreadable]:
             yield Unreadable(run=visible(folder.name), reason=visible(str(error), 500))
 
 
-def read_file_entries(results: Path, readers: tuple[Reader, ...] | None = None) -> Iterator[IndexEntry | Unreadable]:
+def read_file_entries(results: Path) -> Iterator[IndexEntry | Unreadable]:
     """Yield every result file of a results folder, except those computed from a run of the same folder."""
-    readers = known_readers() if readers is None else readers
+    readers = known_readers()
     for path in sorted(results.glob("*.json")):
         reader = next((reader for reader in readers if reader.recognises(path)), None)
         if reader is None:
