@@ -516,6 +516,7 @@ class SelfCheck(FrozenModel):
 
     @property
     def differ(self) -> bool:
+        """Tell whether the two runs differ by more than chance."""
         return self.exit_code == 1
 
 

@@ -360,6 +360,7 @@ class TuneReport(FrozenModel):
         return self.ruling is not None and self.ruling.verdict is GateVerdict.IMPROVED
 
     def description_of(self, name: str) -> str:
+        """Return the description that the version of this name has."""
         return next(version.description for version in self.versions if version.name == name)
 
 
