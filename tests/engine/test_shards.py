@@ -77,6 +77,7 @@ def start(folder: Path, *shard: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.full
 def test_four_shards_in_four_processes_one_killed_and_run_again_are_as_one_run(tmp_path: Path) -> None:
     folders = [tmp_path / f"shard-{number}" for number in range(1, 5)]
     processes = [start(folder, number, 4) for number, folder in enumerate(folders, 1)]

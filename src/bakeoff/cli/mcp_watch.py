@@ -6,9 +6,10 @@ from pathlib import Path
 
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import err, out, say, warn
+from bakeoff.cli.declare import PASSED
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
 from bakeoff.cli.pages import open_page
-from bakeoff.cli.run_plan import PASSED, EndedRun, check_plan, watch, worst_of
+from bakeoff.cli.run_plan import EndedRun, check_plan, watch, worst_of
 from bakeoff.cli.watching import WatchSession, open_watch
 from bakeoff.doors import DoorResults, FinishedRun
 from bakeoff.doors.mcp.outcome import confusions, outcome_of

@@ -1,4 +1,4 @@
-"""Describe tools for people and for code hosts: what servers offer, what lint found, and what changed."""
+"""Describe tools for people: what servers offer, what lint found, and what changed between two snapshots."""
 
 import difflib
 import json
@@ -53,10 +53,10 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
             for server, count in {cost.server: cost.tools for cost in report.costs}.items()
         ]
         yield Table(columns("server", "tools>", *(f"{provider}>" for provider in providers)), tuple(cost_rows))
-    counts = ", ".join(_counted(report.count(level), level) for level in LEVELS)
+    counts = ", ".join(count_of(report.count(level), level) for level in LEVELS)
     hidden = len(report.findings) - len(shown)
-    text = f"{_counted(report.tools, 'tool')} of {_counted(len(report.servers), 'server')}: {counts}"
-    yield paragraph(f"{text} ({_counted(hidden, 'note')} not shown)" if hidden else text)
+    text = f"{count_of(report.tools, 'tool')} of {count_of(len(report.servers), 'server')}: {counts}"
+    yield paragraph(f"{text} ({count_of(hidden, 'note')} not shown)" if hidden else text)
 
 
 def _what(finding: LintFinding) -> Words:
@@ -68,10 +68,6 @@ def _what(finding: LintFinding) -> Words:
 
 def _by_rule(finding: LintFinding) -> tuple[int, int, str, str]:
     return LEVELS.index(finding.level), RULE_ORDER[finding.rule], finding.server, finding.tool
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 _MAX_ALIKE = 3  # more of the same share a row

@@ -101,6 +101,7 @@ def project(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> dict[str, An
     return config
 
 
+@pytest.mark.full
 def test_a_configuration_of_the_source_system_runs_unchanged(bakeoff: Bakeoff, project: dict[str, Any]) -> None:
     done = bakeoff("mcp", "evaluate", "--html", "--no-open")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal, TextIO
 from xml.sax.saxutils import escape, quoteattr
 
+from bakeoff._kernel.files import os_errors_explained
 from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec
@@ -171,11 +172,9 @@ def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str,
     data = text.encode(errors="replace")
     if len(data) > _MAX_SUMMARY_LENGTH:
         data = data[:_MAX_SUMMARY_LENGTH].rsplit(b"\n", 1)[0] + b"\n\nCut: GitHub limits the length of a summary.\n"
-    try:
-        with Path(place).open("ab") as file:
-            file.write(data)
-    except OSError as error:
-        raise UsageError(f"{SUMMARY_FILE}={place}: this file cannot be written: {error.strerror}") from error
+    what = f"{SUMMARY_FILE}={place}: this file"
+    with os_errors_explained(what, "written", kind=UsageError), Path(place).open("ab") as file:
+        file.write(data)
 
 
 def command(level: str, title: str, text: str, *, file: str | None = None, line: int | None = None) -> str:

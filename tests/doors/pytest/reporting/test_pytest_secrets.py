@@ -24,7 +24,7 @@ def test_fails(key, record_property):
     letters = list(key)
     print(key, "\\n".join(key))
     print(key, file=sys.stderr)
-    logging.error("logged %s", key[::-1])
+    logging.error("logged %s", key)
     warnings.warn("warned of " + key)
     record_property("key", key)
     assert {"a": key} == {"a": " ".join(key)}
@@ -39,7 +39,7 @@ def test_passes(): print(KEY)
 
 def readable(text: str) -> bool:
     folded = "".join(filter(str.isalnum, text)).lower()
-    return any(part in folded for part in ("zq8wv3lp0xn5rt7y", "4fm9dk2by7tr5nx0"))
+    return "zq8wv3lp0xn5rt7y" in folded
 
 
 @pytest.mark.parametrize("options", ["-v -rA -l", "-p xdist -n1 -v", "--tb=native", "--tb=line -q"])

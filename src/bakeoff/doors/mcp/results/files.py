@@ -16,12 +16,10 @@ from bakeoff.doors.mcp.results.report import McpReport, ModelNumbers, build_repo
 from bakeoff.doors.mcp.results.sections import (
     TONES,
     coverage_blocks,
-    end_state_table,
     page_parts,
-    pass_rates,
+    rate_tables,
     repeated_passes,
     state_with,
-    turn_rates,
 )
 from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.errors import UsageError
@@ -140,9 +138,7 @@ def describe(report: McpReport, outcome: CallOutcome) -> Iterator[Block]:
         yield BulletList(tuple(Quote(warning) for warning in report.bakeoff.warnings))
     if report.bakeoff.coverage is not None:
         yield from coverage_blocks(report.bakeoff.coverage)
-    yield pass_rates(outcome)
-    yield from turn_rates(outcome)
-    yield from end_state_table(outcome)
+    yield from rate_tables(outcome)
     titles = columns("model", "score>", "95 % interval>", "rounds>", "lost>", "cost>", "tokens>", "p50>", "p90>")
     yield heading("Models", level=4)
     yield Table(titles, tuple(map(_model, report.bakeoff.models)), "Models")
