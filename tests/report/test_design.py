@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bakeoff.report.compare.design import verdict_on
+from bakeoff.report.compare.description import verdict_on
 from bakeoff.stats.power import design_of
 
 from ..warm_bakeoff import Bakeoff

@@ -3,8 +3,14 @@
 from random import Random
 from typing import NamedTuple
 
-from bakeoff.stats.agreement import LabelledGroup, judge_quality
-from bakeoff.stats.calibration import JudgedTrial, Strata, corrected_difference, corrected_score
+from bakeoff.stats.calibration import (
+    JudgedTrial,
+    LabelledGroup,
+    Strata,
+    corrected_difference,
+    corrected_score,
+    judge_quality,
+)
 from bakeoff.stats.cells import CaseKey, Cells, cells_of
 from bakeoff.stats.comparison import compare
 from bakeoff.stats.intervals import Interval, score_interval

@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import spearmanr
 
-from bakeoff.stats.agreement import LabelledGroup, association, cohen_kappa, judge_quality, krippendorff_alpha
+from bakeoff.stats.calibration import LabelledGroup, association, cohen_kappa, judge_quality, krippendorff_alpha
 
 from .simulation_judges import LENIENT, Judged, quality_held
 

@@ -139,7 +139,7 @@ def run_selfcheck(*, wanted: SelfCheckFlags, shown_as: ReportFlags) -> int:
 
     from bakeoff.bundled.demo import demo_plan
     from bakeoff.cli.run_plan import check_plan, show_report, trusted_plan, watch
-    from bakeoff.report.compare.self_check import check_runs, describe_self_check
+    from bakeoff.report.compare.description import check_runs, describe_self_check
     from bakeoff.report.leaderboard import SELFCHECK
     from bakeoff.storage.run_folder import find_run, new_run_folder
 
@@ -189,7 +189,7 @@ def run_power(
     """
 
     from bakeoff.cli.run_plan import show_report
-    from bakeoff.report.compare.design import describe_design
+    from bakeoff.report.compare.description import describe_design
     from bakeoff.stats.power import design_of
 
     design = design_of(cases, rounds, score=score)

@@ -37,7 +37,7 @@ from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.answer import what_always_failed, what_was_lost_unequally
 from bakeoff.report.blocks import Report, paragraph
-from bakeoff.report.compare.design import verdict_on
+from bakeoff.report.compare.description import verdict_on
 from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.exports.ci import CiRun, harmless_in_logs, harmless_json, markdown_of, write_ci_outputs
 from bakeoff.report.formatting import cost

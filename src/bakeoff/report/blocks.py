@@ -146,6 +146,8 @@ class IndexColumn:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
+    """An axis of a plot: its title, and the unit in which its values are written."""
+
     title: str
     unit: Unit = "number"
 
@@ -201,6 +203,8 @@ class ForestPlot:
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
+    """One cell of a matrix. `sort` is its value from 0 to 1; `note` is a tooltip, also read aloud."""
+
     text: str
     sort: float | None = None
     tone: Tone = "none"
@@ -223,6 +227,8 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
+    """Names with their values, shown as a list."""
+
     pairs: tuple[tuple[str, str], ...]
 
 
@@ -236,12 +242,16 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
+    """A heading; level 2 is that of a report, 3 and more those of its sections."""
+
     text: Phrase
     level: int = 2
 
 
 @dataclass(frozen=True, slots=True)
 class BulletList:
+    """A list of sentences."""
+
     items: tuple[Phrase, ...]
 
 
@@ -266,6 +276,11 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Section:
+    """A titled group of blocks; the id is its place on a page, to link to.
+
+    Raises `ValueError` if the id has other characters than letters, digits, `-` and `_`.
+    """
+
     id: str
     title: Phrase
     blocks: tuple["Block", ...]

@@ -3,14 +3,11 @@
 import json
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of, part_of
-
-if TYPE_CHECKING:
-    from bakeoff.stats.intervals import Interval
+from bakeoff.stats.intervals import Interval
 
 UNKNOWN = "–"
 
@@ -59,12 +56,17 @@ def points(share: float | None) -> str:
     return UNKNOWN if share is None else f"{100 * share:+.1f}"
 
 
-def points_range(interval: "Interval | None") -> str:
+def p_value(chance: float | None) -> str:
+    """Return a p-value with two digits, or a dash if there is none."""
+    return UNKNOWN if chance is None else f"{chance:.2g}"
+
+
+def points_range(interval: Interval | None) -> str:
     """Return the interval of a difference, in points."""
     return f"{points(interval.low)} to {points(interval.high)}" if interval else "undefined"
 
 
-def span(interval: "Interval | None") -> str:
+def span(interval: Interval | None) -> str:
     """Return the interval of a score in percent, without the sign."""
     return "undefined" if interval is None else f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
 

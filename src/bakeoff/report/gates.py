@@ -29,6 +29,7 @@ class GateState(StrEnum):
 
     @property
     def exit_code(self) -> int:
+        """Return the exit code of a command whose only gate has this state: 0, 1 or 3."""
         return {GateState.PASSED: 0, GateState.FAILED: 1, GateState.UNDECIDED: 3}[self]
 
     @property
@@ -56,6 +57,7 @@ class GateDecision(NamedTuple):
 
     @property
     def exit_code(self) -> int:
+        """Return the exit code that the state means."""
         return self.state.exit_code
 
 

@@ -74,6 +74,8 @@ class Board(FrozenModel):
 
 
 class Leaderboard(FrozenModel):
+    """Every subject with its rank, and what was left out of the ranking and why."""
+
     entries: tuple[LeaderboardEntry, ...]  # of all boards; a subject has one on each board
     boards: tuple[Board, ...]  # that with the latest run first
     left_out: tuple[str, ...]  # controls, and subjects without a scored trial

@@ -79,6 +79,7 @@ class Source:
 
     @cached_property
     def description(self) -> Description:
+        """Read the plan once. Raises `RunFolderError` if it cannot be read or contradicts itself."""
         with _sentences(self.path):
             described = self.reader.describe(self.path)
         if problems := described.plan.problems():
@@ -87,13 +88,16 @@ class Source:
 
     @property
     def name(self) -> str:
+        """Return the name of the run or file in reports."""
         return self.description.name
 
     @property
     def plan(self) -> Plan:
+        """Return the plan that the records belong to."""
         return self.description.plan
 
     def circumstances(self) -> Circumstances:
+        """Return the recorded conditions. Raises `RunFolderError` if the file cannot be read."""
         with _sentences(self.path):
             return self.reader.circumstances(self.path)
 

@@ -120,6 +120,7 @@ class CaseSums:
     by_unit: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def add(self, unit: str, value: float) -> None:
+        """Add the cost or time of one trial to the sum of its case or cluster."""
         trials, total = self.by_unit.get(unit, (0, 0.0))
         self.by_unit[unit] = trials + 1, total + value
 

@@ -166,7 +166,9 @@ def _notes(summary: Summary) -> Iterator[str]:
     if estimated := sum(one.estimated for one in subjects):
         yield f"≈: in {count_of(estimated, 'trial')} a provider sent no usage: tokens and cost are estimates."
     if summary.replayed:
-        yield _replays(summary)
+        by = ", ".join(f"{visible(one.subject, 40)} {one.replayed:,}" for one in subjects[:20] if one.replayed)
+        replayed = replay_note(summary.replayed, summary.finished)
+        yield f"{replayed} ({by}): their cost and time are those of the recording."
     if summary.recorded:
         recorded = part_of(summary.recorded, summary.finished, "trial", "was/were")
         yield f"{recorded} answered live and recorded for replays."
@@ -192,11 +194,6 @@ def _pass_rule(summary: Summary) -> str:
     if summary.threshold is None:
         return "there is no threshold: scores are only recorded"
     return f"a trial passes at a score of {summary.threshold:g} or more"
-
-
-def _replays(summary: Summary) -> str:
-    by = ", ".join(f"{visible(one.subject, 40)} {one.replayed:,}" for one in summary.subjects[:20] if one.replayed)
-    return f"{replay_note(summary.replayed, summary.finished)} ({by}): their cost and time are those of the recording."
 
 
 def failed_records(records: RunRecords) -> Iterator[Record]:

@@ -122,6 +122,7 @@ class SubjectSummary(FrozenModel):
 
     @property
     def lost(self) -> dict[Verdict, int]:
+        """Return the lost trials by verdict, without verdicts that did not occur."""
         return {verdict: self.verdicts[verdict] for verdict in sorted(LOST) if self.verdicts.get(verdict)}
 
     @property
@@ -148,6 +149,7 @@ class Comparisons(FrozenModel):
 
     @property
     def decided(self) -> bool:
+        """Tell whether every pair is decided."""
         return all(pair.decision is not SequentialDecision.UNDECIDED for pair in self.pairs)
 
 
@@ -176,18 +178,22 @@ class Summary(FrozenModel):
 
     @property
     def planned(self) -> int:
+        """Return the number of trials that were planned, over all subjects."""
         return sum(subject.planned for subject in self.subjects)
 
     @property
     def finished(self) -> int:
+        """Return the number of trials with a record, over all subjects."""
         return sum(subject.finished for subject in self.subjects)
 
     @property
     def replayed(self) -> int:
+        """Return the number of trials whose answers came from recordings, over all subjects."""
         return sum(subject.replayed for subject in self.subjects)
 
     @property
     def recorded(self) -> int:
+        """Return the number of trials whose answers were kept for replays, over all subjects."""
         return sum(subject.recorded for subject in self.subjects)
 
     @property
@@ -399,6 +405,7 @@ class RunTally:
         self._decisions = PairDecisions(plan) if plan.ends_when_decided else None
 
     def add(self, record: Record) -> None:
+        """Count the latest record of a trial. Its case and subject must be in the plan."""
         if self._decisions is not None:
             self._decisions.add(record)
         for score in record.scores:

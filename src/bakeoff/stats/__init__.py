@@ -7,8 +7,7 @@
     gates         verdicts on comparisons, refusals
     ranking       leaderboards: ranks with ties, from every pairwise comparison
     sequential    comparison after every case, and which pairs of a run that ends when it is decided are decided
-    calibration   scores of a judge, corrected by labels of people
-    agreement     sensitivity, specificity and kappa of a judge; agreement of labellers
+    calibration   scores of a judge, corrected by labels of people; its sensitivity, specificity and kappa
     power         sources of noise, and what a run of this size can find
     rounds        pass@k, pass^k, and how often one subject contradicts itself
 

@@ -20,8 +20,7 @@ from bakeoff.plan import ScorerSpec
 from bakeoff.record import Record
 from bakeoff.report.blocks import DoorParts, Section
 from bakeoff.report.render.html.run_data import RunData
-from bakeoff.report.view.app import Pages
-from bakeoff.report.view.live import FolderWatch, LiveProgress
+from bakeoff.report.view.app import FolderWatch, LiveProgress, Pages
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
 

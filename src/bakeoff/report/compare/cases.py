@@ -39,6 +39,8 @@ class Side(FrozenModel):
 
 
 class CaseChange(FrozenModel):
+    """One case in both arms, and what became of its score."""
+
     case: str
     outcome: Outcome
     baseline: Side

@@ -78,6 +78,7 @@ class Arm:
 
     @property
     def content_known(self) -> bool:
+        """Tell whether the prompts and files of the cases are known, and not only their ids."""
         return self.source.description.content_known
 
     @property
@@ -247,6 +248,8 @@ class PairReport(FrozenModel):
 
 
 class CompareReport(FrozenModel):
+    """All pairs that were compared; the exit code is the worst of those that are no controls."""
+
     gate: ComparisonGate
     margin: float | None
     undecidable: UndecidableRule = "pass"

@@ -1,16 +1,22 @@
-"""Describe a comparison: the verdict, the difference with its interval, and every case."""
+"""Describe a comparison: the verdict, the difference with its interval, and every case.
+
+Also here: how far two runs of one subject agree, and what a design of so many cases and rounds can show.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.report.blocks import (
     Block,
+    BulletList,
     Code,
     Column,
     Datum,
     Difference,
+    Facts,
     ForestPlot,
     Mark,
     Phrase,
@@ -25,11 +31,27 @@ from bakeoff.report.blocks import (
     mark_of,
 )
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, Outcome, Side
-from bakeoff.report.compare.comparison import ArmFacts, CompareReport, PairReport
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points, points_range, replay_note, sentence
+from bakeoff.report.compare.comparison import ArmFacts, CompareReport, FileName, PairReport, read_arm
+from bakeoff.report.formatting import (
+    UNKNOWN,
+    cost,
+    duration,
+    p_value,
+    percent,
+    points,
+    points_range,
+    replay_note,
+    sentence,
+    span,
+)
 from bakeoff.report.judges.calibration import CalibratedPair
+from bakeoff.report.readers import find_source
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells
-from bakeoff.stats.gates import GateVerdict
+from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.gates import GateJudgement, GateVerdict, judge
+from bakeoff.stats.power import Design, too_few
+from bakeoff.stats.rounds import FlipRate, flip_rate, flip_rate_within
+from bakeoff.storage.run_folder import RunFolder
 
 VERDICT_TONES: dict[GateVerdict, Tone] = {
     GateVerdict.IMPROVED: "pass",
@@ -98,7 +120,7 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
         ("Difference", f"{points(compared.difference)} points", around),
         ("Better · same · worse", outcomes, pairing),
         ("Score", scores, "over the compared cases"),
-        ("p", _p_value(pair), compared.test),
+        ("p", p_value(pair.ruling.p_value), compared.test),
         ("Cost of a trial", _cost_change(pair), ""),
         ("Gate", _GATES[pair.exit_code], f"exit {pair.exit_code}"),
     )
@@ -141,10 +163,6 @@ def _ruling(pair: PairReport, *, adjusted: bool) -> str:
     return f"{sentence(pair.ruling.sentence + holm)} {gate}"
 
 
-def _p_value(pair: PairReport) -> str:
-    return UNKNOWN if pair.ruling.p_value is None else f"{pair.ruling.p_value:.2g}"
-
-
 def _cost_change(pair: PairReport) -> str:
     return _change(cost(pair.baseline.summary.cost_per_trial), cost(pair.candidate.summary.cost_per_trial))
 
@@ -179,7 +197,7 @@ def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
         Datum(_verdict(pair), tone=VERDICT_TONES[pair.ruling.verdict]),
         Datum(points(compared.difference), sort=compared.difference),
         Datum(points_range(compared.interval)),
-        Datum(_p_value(pair), sort=pair.ruling.p_value),
+        Datum(p_value(pair.ruling.p_value), sort=pair.ruling.p_value),
         *(compared.wins, compared.ties, compared.losses),
         Datum(_cost_change(pair), sort=pair.candidate.summary.cost_per_trial),
     )
@@ -198,20 +216,27 @@ def _forest(report: CompareReport, pairs: list[tuple[PairReport, str]]) -> Fores
     return ForestPlot(
         f"{'Paired difference' if paired else 'Difference'}, candidate minus baseline",
         tuple(
-            Difference(
-                label=label,
-                value=compared.difference,
-                interval=compared.interval.ends if compared.interval else None,
-                inner=compared.inner.ends if compared.inner else None,
+            replace(
+                plotted_difference(label, pair.comparison, pair.ruling.verdict),
                 verdict=_verdict(pair),
                 mark=_mark(pair.candidate) if several_pairs else None,
-                shown=pair.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
             )
             for pair, label in pairs
-            for compared in [pair.comparison]
         ),
         report.margin,
         f"The line is the 95 % interval{several}; its thick part, at 90 %, decides on equivalence.{shaded}",
+    )
+
+
+def plotted_difference(label: str, compared: Comparison, verdict: GateVerdict) -> Difference:
+    """Return the row of a comparison in a forest plot."""
+    return Difference(
+        label,
+        compared.difference,
+        compared.interval.ends if compared.interval else None,
+        compared.inner.ends if compared.inner else None,
+        verdict.value,
+        shown=verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
     )
 
 
@@ -427,3 +452,114 @@ def _detail(detail: CaseDetail, case: CaseChange, place: str) -> Section:
 
 def _verdicts(side: Side) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in side.verdicts.items()) or "not run"
+
+
+def verdict_on(design: Design) -> str:
+    """Say in one sentence what a design can show, and what to do if that is nothing."""
+    size = f"{count_of(design.cases, 'case')} × {count_of(design.rounds, 'round')}"
+    if few := too_few(design.cases):
+        return few
+    if design.too_small or design.detectable is None:
+        return f"{size} are too few to tell any two subjects apart: use more cases"
+    return (
+        f"{size} find a difference of {100 * design.detectable:.0f} points between two subjects 4 times in 5, at usual "
+        f"noise; the interval of the difference is about ±{_points(design.difference_width)} points"
+    )
+
+
+def describe_design(design: Design, others: tuple[Design, ...]) -> Report:
+    titles = (
+        Column("Cases", align="end"),
+        Column("Rounds", align="end"),
+        Column("Finds", align="end", help="the difference that is found 4 times in 5, in points"),
+        Column("Difference", align="end", help="half the width of its 95 % interval, in points"),
+        Column("Score", align="end", help="the same of one subject's score"),
+    )
+    notes = (
+        "Finds: the true difference, in points, that a paired comparison shows 4 times in 5 (power 80 %, level 5 %).",
+        "Difference and Score: half the width of their 95 % intervals, in points.",
+        f"Guessed: scores near {100 * design.score:.0f} %, half of a round's variance between cases, and a correlation "
+        "of 0.5 between the case scores of two subjects. After a run, `bakeoff compare` uses what was seen.",
+    )
+    table = Table(titles, tuple(map(_row, (design, *others))), "This design, twice its cases, twice its rounds", notes)
+    headline = sentence(verdict_on(design))
+    return Report("What this design can show", (Section("design", "Designs", (table,)),), headline=headline)
+
+
+def _row(design: Design) -> tuple[Value, ...]:
+    return (
+        design.cases,
+        design.rounds,
+        Datum("nothing" if design.too_small else _points(design.detectable), sort=design.detectable, tone="strong"),
+        Datum(f"±{_points(design.difference_width)}", sort=design.difference_width),
+        Datum(f"±{_points(design.score_width)}", sort=design.score_width),
+    )
+
+
+def _points(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{100 * share:.1f}"
+
+
+class SelfCheck(FrozenModel):
+    """How far two runs of one subject agree.
+
+    The exit code is 1 if they differ, and 3 if too much is missing to tell.
+    """
+
+    runs: tuple[FileName, FileName]
+    subject: str
+    between: FlipRate | None
+    within: FlipRate | None
+    comparison: Comparison
+    ruling: GateJudgement
+    exit_code: int
+
+    @property
+    def differ(self) -> bool:
+        """Tell whether the two runs differ by more than chance."""
+        return self.exit_code == 1
+
+
+def check_runs(first: RunFolder, second: RunFolder, subject: str) -> SelfCheck:
+    """Compare two runs of one subject with each other."""
+    sources = [find_source(folder.path, str(folder.path)) for folder in (first, second)]
+    with read_arm(sources[0], subject) as one, read_arm(sources[1], subject) as other:
+        compared = compare(one.cells, other.cells)
+        ruling = judge(compared, losses=(one.losses, other.losses))
+        differ = ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED)
+        whole = not ruling.refused and one.summary.scored == other.summary.scored == one.summary.planned
+        return SelfCheck(
+            runs=(first.name, second.name),
+            subject=subject,
+            between=flip_rate(one.passes, other.passes),
+            within=flip_rate_within({**one.passes}),
+            comparison=compared,
+            ruling=ruling,
+            exit_code=1 if differ else 0 if whole else 3,
+        )
+
+
+def describe_self_check(check: SelfCheck) -> Report:
+    """Describe how far two runs of one subject agree."""
+    kept = Facts((("First run", check.runs[0]), ("Second run", check.runs[1])))
+    lines = [f"two trials of one case disagree {_rate(check.between)} of the time (between the two runs)"]
+    if check.within:
+        lines.append(f"two rounds of one case disagree {_rate(check.within)} of the time (within the first run)")
+    lines.append(f"comparison of the two runs: {check.ruling.sentence}")
+    if check.differ:
+        lines.append(
+            "something besides the subject changes from run to run: check what the scorers and the sandbox depend on"
+        )
+    sections = (
+        Section("findings", "Findings", (BulletList(tuple(map(sentence, lines))),)),
+        Section("runs", "Runs", (kept,)),
+    )
+    differ = "differ" if check.differ else "do not differ"
+    headline = f"Flip rate {_rate(check.between)}; the two runs {differ}."
+    return Report(("Self-check: ", Quote(check.subject)), sections, headline=headline)
+
+
+def _rate(flips: FlipRate | None) -> str:
+    if flips is None:
+        return "an unknown share"
+    return f"{percent(flips.rate)} (95 % interval {span(flips.interval)}, {count_of(flips.cases, 'case')})"

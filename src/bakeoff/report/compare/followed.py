@@ -38,6 +38,7 @@ class FollowedComparison:
         object.__setattr__(self, "decisions", PairDecisions(self.plan))
 
     def results(self) -> Iterator[PairDecision]:
+        """Yield the decision on each pair so far, under the names that reports show."""
         for pair in self.decisions.results():
             yield pair.model_copy(update={"first": self.names[pair.first], "second": self.names[pair.second]})
 
@@ -75,9 +76,11 @@ class FollowedComparisons:
         return made
 
     def follow(self, key: str, comparison: FollowedComparison, subject: str, case: str) -> None:
+        """Take the trial of a subject on a case into a comparison, under a key of the caller's choice."""
         self._trials[key] = _FollowedTrial(comparison, subject, case)
 
     def follows(self, key: str) -> bool:
+        """Tell whether the trial of this key is part of a comparison."""
         return key in self._trials
 
     def needs(self, key: str) -> bool:

@@ -21,7 +21,6 @@ from bakeoff.report.blocks import (
     Code,
     Column,
     Datum,
-    Difference,
     Facts,
     ForestPlot,
     Quote,
@@ -34,8 +33,8 @@ from bakeoff.report.blocks import (
     columns,
 )
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
-from bakeoff.report.compare.description import VERDICT_TONES
-from bakeoff.report.formatting import UNKNOWN, percent, points, points_range, sentence
+from bakeoff.report.compare.description import VERDICT_TONES, plotted_difference
+from bakeoff.report.formatting import UNKNOWN, p_value, percent, points, points_range, sentence
 from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.report.readers import Source
 from bakeoff.scorers.mcp.calls import NO_TOOL, CaseExpectation
@@ -78,9 +77,12 @@ def compare_versions(baseline: Source, candidate: Source, changes: Sequence[Tool
     """Compare the models that both runs have, over the cases with the same name and prompt.
 
     Expected calls may differ, because a tool that was renamed is wanted by its new name. `changes` are those of the
-    servers between the two runs.
+    servers between the two runs. Raises `UsageError` if no model is in both.
     """
-    models = _common_models(baseline.plan, candidate.plan)
+    ours, theirs = ([spec.name for spec in plan.subjects] for plan in (baseline.plan, candidate.plan))
+    models = tuple(name for name in ours if name in theirs)
+    if not models:
+        raise UsageError(f"no model is in both runs: one has {', '.join(ours)}; the other has {', '.join(theirs)}")
     with countable(baseline, candidate), ExitStack() as opened:
         before, after = (
             [opened.enter_context(read_arm(source, model)) for model in models] for source in (baseline, candidate)
@@ -113,15 +115,6 @@ def compare_versions(baseline: Source, candidate: Source, changes: Sequence[Tool
         advice=_advice(overall, ruling, cells),
         other_changes=tuple(each for each in changes if _label(each) not in by_tool),
     )
-
-
-def _common_models(before: Plan, after: Plan) -> tuple[str, ...]:
-    """Return the models of both runs. Raise `UsageError` if there are none."""
-    ours, theirs = ([spec.name for spec in plan.subjects] for plan in (before, after))
-    common = tuple(name for name in ours if name in theirs)
-    if not common:
-        raise UsageError(f"no model is in both runs: one has {', '.join(ours)}; the other has {', '.join(theirs)}")
-    return common
 
 
 def _pooled(arms: Sequence[Arm]) -> Cells:
@@ -239,11 +232,7 @@ def describe_versions(report: VersionReport) -> Report:
         ("Difference", f"{points(compared.difference)} points", around),
         ("Better · same · worse", f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}", "cases in pairs"),
         ("Score", f"{percent(compared.baseline)} → {percent(compared.candidate)}", "over the compared cases"),
-        (
-            "p",
-            UNKNOWN if report.ruling.p_value is None else f"{report.ruling.p_value:.2g}",
-            f"all cases, {compared.test}",
-        ),
+        ("p", p_value(report.ruling.p_value), f"all cases, {compared.test}"),
         ("Models", f"{len(report.models):,}", visible(", ".join(report.models), _NAME)),
     )
     told = (report.ruling.sentence, report.gate, *filter(None, (report.advice,)), f"exit code {report.exit_code}")
@@ -296,14 +285,7 @@ def _tools_section(report: VersionReport) -> Section:
     plot = ForestPlot(
         "Paired difference, after minus before",
         tuple(
-            Difference(
-                visible(one.tool, _NAME),
-                one.comparison.difference,
-                one.comparison.interval.ends,
-                one.comparison.inner.ends if one.comparison.inner else None,
-                one.ruling.verdict.value,
-                shown=one.ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED),
-            )
+            plotted_difference(visible(one.tool, _NAME), one.comparison, one.ruling.verdict)
             for one in ranked
             if one.comparison.interval is not None
         ),
@@ -320,13 +302,14 @@ def _tools_section(report: VersionReport) -> Section:
 def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
     compared, ruling = one.comparison, one.ruling
     worst = min((change.level for change in one.changes), key=CHANGE_LEVELS.index, default=None)
-    changed = f"{worst} ({', '.join(dict.fromkeys(_kind(change) for change in one.changes))})" if worst else "–"
+    kinds = dict.fromkeys(change.kind.replace("-", " ") for change in one.changes)
+    changed = f"{worst} ({', '.join(kinds)})" if worst else UNKNOWN
     return (
         Datum(Quote(one.tool), tone="strong"),
         Datum(visible(changed, 200), tone=_LEVEL_TONES[worst] if worst else "muted"),
         Datum(points(compared.difference), sort=compared.difference, tone="strong"),
         Datum(points_range(compared.interval)),
-        Datum(UNKNOWN if ruling.p_value is None else f"{ruling.p_value:.2g}", sort=ruling.p_value),
+        Datum(p_value(ruling.p_value), sort=ruling.p_value),
         Datum(percent(compared.baseline), sort=compared.baseline),
         Datum(percent(compared.candidate), sort=compared.candidate),
         compared.cases,
@@ -334,28 +317,16 @@ def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
     )
 
 
-def _kind(change: ToolChange) -> str:
-    return change.kind.replace("-", " ")
-
-
 def _texts(report: VersionReport) -> list[Block]:
     """Return the descriptions that changed, of tools with the largest differences first."""
     ranked = sorted(report.tools, key=lambda one: -abs(one.comparison.difference or 0.0))
     changed = [*(change for one in ranked for change in one.changes), *report.other_changes]
     return [
-        Code(
-            "\n".join(_lines(change.before or "", change.after or "")),
-            "diff",
-            visible(change.where, _NAME),
-            folded=False,
-        )
+        Code("\n".join(lines[2:]), "diff", visible(change.where, _NAME), folded=False)
         for change in changed
         if change.before is not None and change.after is not None
+        for lines in [list(unified_diff(change.before.splitlines(), change.after.splitlines(), lineterm=""))]
     ]
-
-
-def _lines(before: str, after: str) -> list[str]:
-    return list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3))[2:]
 
 
 PRESENT = "present"
@@ -389,6 +360,7 @@ class TuneReport(FrozenModel):
         return self.ruling is not None and self.ruling.verdict is GateVerdict.IMPROVED
 
     def description_of(self, name: str) -> str:
+        """Return the description that the version of this name has."""
         return next(version.description for version in self.versions if version.name == name)
 
 
@@ -398,7 +370,9 @@ def split_cases(plan: Plan, tool: str, share: float) -> tuple[list[Case], list[C
     Cases that want the tool and others are split separately. Cases of one cluster stay together.
     """
     units = list(random_order(plan))
-    groups = [[unit for unit in units if _wants(unit, tool) is wanted] for wanted in (True, False)]
+    groups = [
+        [unit for unit in units if any(tool in _wanted(case) for case in unit) is wanted] for wanted in (True, False)
+    ]
     if len(groups[0]) < _MIN_CASES:
         raise UsageError(
             f"{len(groups[0])} cases want {tool}: at least {_MIN_CASES} are needed, to choose a description by some "
@@ -411,10 +385,6 @@ def split_cases(plan: Plan, tool: str, share: float) -> tuple[list[Case], list[C
         held_out += [case for unit in group[:kept] for case in unit]
         training += [case for unit in group[kept:] for case in unit]
     return training, held_out
-
-
-def _wants(unit: Iterable[Case], tool: str) -> bool:
-    return any(call.tool == tool for case in unit for call in CaseExpectation.model_validate(case.expected).calls or ())
 
 
 def versions_of(tool: ServerTool, texts: Iterable[str]) -> tuple[ToolsVersion, ...]:

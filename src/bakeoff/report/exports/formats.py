@@ -114,7 +114,12 @@ def export_records(source: Source, records: RunRecords, format_: ExportFormat, o
     if format_ == "inspect":
         return _write_inspect(source, records, output)
     if format_ == "github":
-        _write_github(source.name, records, output)
+        # Print annotations, also where no GitHub runner reads them, and write the step summary.
+        if output != STDOUT:
+            raise UsageError(f"-o {output}: GitHub reads annotations from stdout: leave -o out")
+        for line in annotations(records):
+            sys.stdout.write(line + "\n")
+        write_step_summary(describe_run(source.name, records), sys.stdout, os.environ)
     elif format_ == "parquet":
         with _file_at(output, format_) as path:
             write_parquet(fields_of(records.plan), rows_of(source.name, records), path)
@@ -155,15 +160,6 @@ def _write_inspect(source: Source, records: RunRecords, output: str) -> list[str
         with _file_at(place, "inspect") as path:
             write_inspect_log(source.name, source.plan, spec, records, path)
     return outputs
-
-
-def _write_github(name: str, records: RunRecords, output: str) -> None:
-    """Print annotations, also where no GitHub runner reads them, and write the step summary."""
-    if output != STDOUT:
-        raise UsageError(f"-o {output}: GitHub reads annotations from stdout: leave -o out")
-    for line in annotations(records):
-        sys.stdout.write(line + "\n")
-    write_step_summary(describe_run(name, records), sys.stdout, os.environ)
 
 
 @contextmanager

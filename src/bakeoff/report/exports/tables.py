@@ -45,6 +45,8 @@ _WHOLE = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Field:
+    """A column of the table: its name, which is stable, and the kind of its values."""
+
     name: str
     kind: Kind
 

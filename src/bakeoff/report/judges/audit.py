@@ -13,8 +13,9 @@ from bakeoff.plan import Plan
 from bakeoff.report.blocks import Block, Column, Datum, Phrase, Quote, Report, Section, Table, TextBlock, Value, columns
 from bakeoff.report.formatting import UNKNOWN, percent, span
 from bakeoff.report.judges.calibration import Calibration, Judgement, Judgements, calibration_table, settled
-from bakeoff.stats.agreement import (
+from bakeoff.stats.calibration import (
     Estimate,
+    JudgedTrial,
     JudgeQuality,
     LabelledGroup,
     association,
@@ -22,7 +23,6 @@ from bakeoff.stats.agreement import (
     judge_quality,
     krippendorff_alpha,
 )
-from bakeoff.stats.calibration import JudgedTrial
 from bakeoff.stats.cells import CaseKey, Cell
 from bakeoff.stats.rounds import FlipRate, flip_rate_within
 from bakeoff.storage.labels import Labels

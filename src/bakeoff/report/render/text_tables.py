@@ -41,6 +41,8 @@ _BARS = Column("", drop=_DROPPED_BEFORE_COMPACT + 1, optional=True)
 
 @dataclass(frozen=True, slots=True)
 class TextCell:
+    """The text of a cell as a terminal shows it, and its meaning."""
+
     text: str
     tone: Tone = "plain"
 

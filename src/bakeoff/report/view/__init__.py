@@ -1,7 +1,6 @@
 """Serve the same pages from this machine, with live progress.
 
-live     how a run goes on, from the end of its journal, and which runs have changed
-app      which address shows what; the socket and its life; who may ask
+app      which address shows what; how runs go on; the socket and its life; who may ask
 label    the page of `bakeoff label`, which takes labels
 """
 

@@ -25,6 +25,8 @@ MAX_ROWS = 60  # of a forest plot
 
 @dataclass(frozen=True, slots=True)
 class Tick:
+    """A place on an axis, in units of the drawing, with its text."""
+
     place: float
     text: str
 
@@ -48,6 +50,8 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
+    """Everything that the template of a plot writes down, in units of its view box."""
+
     spots: tuple[Spot, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]

@@ -28,7 +28,7 @@ from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock
 from bakeoff.report.formatting import cost, percent
 from bakeoff.report.leaderboard import NothingToRank, describe_leaderboard, rank_results
 from bakeoff.report.output_files import PUBLIC
-from bakeoff.report.readers import Reader, RunFolderReader, Source, is_log, known_readers
+from bakeoff.report.readers import RunFolderReader, Source, is_log, known_readers
 from bakeoff.report.render.html.render import (
     NAME,
     PAGE_NAME,
@@ -84,9 +84,9 @@ def read_entries(results: Path) -> Iterator[IndexEntry | Unreadable]:
             yield Unreadable(run=visible(folder.name), reason=visible(str(error), 500))
 
 
-def read_file_entries(results: Path, readers: tuple[Reader, ...] | None = None) -> Iterator[IndexEntry | Unreadable]:
+def read_file_entries(results: Path) -> Iterator[IndexEntry | Unreadable]:
     """Yield every result file of a results folder, except those computed from a run of the same folder."""
-    readers = known_readers() if readers is None else readers
+    readers = known_readers()
     for path in sorted(results.glob("*.json")):
         reader = next((reader for reader in readers if reader.recognises(path)), None)
         if reader is None:
@@ -159,18 +159,12 @@ def _fresh(folder: RunFolder, key: str) -> IndexEntry:
     plan = read_plan(folder)
     damaged: list[Damage] = []
     summary = summarise(plan, folder.latest_records(plan, damaged))
-    entry = _entry(folder.label, plan, summary, _started(folder)).model_copy(update={"damaged": len(damaged)})
+    first = next(iter(read_journal(folder.journal_file)), None) if folder.started else None
+    time = first.facts.get("time") if isinstance(first, JournalMark) else None
+    started = float(time) if isinstance(time, int | float) else None
+    entry = _entry(folder.label, plan, summary, started).model_copy(update={"damaged": len(damaged)})
     store(folder, _SUMMARY, key, entry.model_dump_json().encode(errors="replace"))
     return entry
-
-
-def _started(folder: RunFolder) -> float | None:
-    """Return the time of the journal's first line."""
-    if not folder.started:
-        return None
-    first = next(iter(read_journal(folder.journal_file)), None)
-    time = first.facts.get("time") if isinstance(first, JournalMark) else None
-    return float(time) if isinstance(time, int | float) else None
 
 
 _FORMAT = 6
@@ -418,7 +412,9 @@ def write_pages_of(folder: RunFolder, *, parts: Parts) -> tuple[Path, Path]:
     page = write_current_page(folder, parts=parts)
     read_entry(folder)  # keeps the summary, so that the index does not read the journal again
     results = folder.path.parent.parent
-    if _is_quickly_ranked(results):
+    started = [each for each in run_folders(results) if each.started]
+    quick = sum(each.journal_file.stat().st_size for each in started if not each.segment_files) <= _QUICKLY_RANKED
+    if quick and not any(each.segment_files for each in started):
         _write_leaderboard(results)
     return page, write_index_of(results)
 
@@ -430,13 +426,6 @@ def _write_leaderboard(results: Path) -> None:
         write_leaderboard(results, path)
     except NothingToRank:
         path.unlink(missing_ok=True)
-
-
-def _is_quickly_ranked(results: Path) -> bool:
-    folders = [folder for folder in run_folders(results) if folder.started]
-    if any(folder.segment_files for folder in folders):
-        return False
-    return sum(folder.journal_file.stat().st_size for folder in folders) <= _QUICKLY_RANKED
 
 
 def write_index_of(results: Path, target: Path | None = None) -> Path:
@@ -458,20 +447,14 @@ def build_pages(results: Path, *, parts: Parts, say: Callable[[str], None]) -> i
             refused += 1
             say(f"{folder.name}: {error}")
     for path in sorted(results.glob("*.json")):
-        refused += not _build_file(path, parts, say)
+        page = path.with_suffix(".html")
+        reader = next((reader for reader in known_readers() if reader.recognises(path)), None)
+        if reader is None or (page.is_file() and page.stat().st_mtime_ns >= path.stat().st_mtime_ns):
+            continue
+        try:
+            write_source_page(Source(path, reader), page, parts=parts)
+        except BakeoffError as error:
+            refused += 1
+            say(f"{path.name}: {error}")
     _write_leaderboard(results)
     return refused
-
-
-def _build_file(path: Path, parts: Parts, say: Callable[[str], None]) -> bool:
-    """Write the page of a result file unless it has a newer one. Return False if it cannot be shown."""
-    page = path.with_suffix(".html")
-    reader = next((reader for reader in known_readers() if reader.recognises(path)), None)
-    if reader is None or (page.is_file() and page.stat().st_mtime_ns >= path.stat().st_mtime_ns):
-        return True
-    try:
-        write_source_page(Source(path, reader), page, parts=parts)
-    except BakeoffError as error:
-        say(f"{path.name}: {error}")
-        return False
-    return True

@@ -77,6 +77,8 @@ class FailureClass:
 
 @dataclass(slots=True)
 class FailureCount:
+    """The trials of one class of failures: by subject, their cases, and one of them as an example."""
+
     subjects: Counter[str] = field(default_factory=Counter)
     cases: set[str] = field(default_factory=set)
     example: str = ""
@@ -91,6 +93,7 @@ class CellCounts:
         self.scored, self.passed, self.timeouts, self.lost = (array("i", bytes(4 * self._cells)) for _ in range(4))
 
     def add(self, trial: int, verdict: Verdict) -> None:
+        """Count a trial by its index in the plan; rounds of one case and subject share a cell."""
         cell = trial % self._cells
         if verdict.counts:
             self.scored[cell] += 1

@@ -317,6 +317,15 @@ class TrialTable:
         return f"This page lists {len(self.trials):,} of {self._found.total():,} trials: {' and '.join(parts)}."
 
     def add(self, trial: int, record: Record, chunk: int, place: int, picture: int = NO_PICTURE) -> None:
+        """List a trial.
+
+        Args:
+            trial: its index in the plan.
+            record: its record, of which only numbers and the reason are kept.
+            chunk: the number of the chunk that holds the whole record.
+            place: of the record in that chunk.
+            picture: the number of its picture, or why it has none.
+        """
         value, spent = record.value, record.used
         kinds = VERDICTS.index(record.verdict), ANSWERS.index(record.answers)
         numbers = (trial, *kinds, chunk, place, picture, record.usage_is_estimated)
