@@ -49,10 +49,16 @@ class SelectedSuite:
     options: RunOptions
 
 
-def find_configs(path: Path | None, start: Path | None = None) -> tuple[Path, ...]:
-    """Return the configuration files of a path. Without a path, return the nearest one in `start` or above."""
+def find_configs(path: Path | None) -> tuple[Path, ...]:
+    """Return the configuration files of a path. Without a path, return the nearest one here or above."""
     if path is None:
-        return (_nearest(start or Path()),)
+        here = Path.cwd()
+        file = next((place / CONFIG_NAME for place in (here, *here.parents) if (place / CONFIG_NAME).is_file()), None)
+        if file is None:
+            raise UsageError(
+                f"there is no {CONFIG_NAME} here or in a folder above: name a file, or make one with `bakeoff mcp init`"
+            )
+        return (file.relative_to(here) if file.parent == here else file,)
     if path.is_dir():
         found = tuple(_suites_below(path))
         if not found:
@@ -88,18 +94,6 @@ def _suites_below(folder: Path) -> list[Path]:
         folders[:] = [name for name in folders if name not in _SKIPPED and not name.startswith(".")]
         found += [file for name in files if name.endswith(_ENDINGS) and _has_cases(file := Path(place, name))]
     return sorted(found)
-
-
-def _nearest(start: Path) -> Path:
-    """Return the configuration in this folder or the nearest one above."""
-    here = start.resolve()
-    for folder in (here, *here.parents):
-        file = folder / CONFIG_NAME
-        if file.is_file():
-            return file.relative_to(here) if folder == here else file
-    raise UsageError(
-        f"there is no {CONFIG_NAME} here or in a folder above: name a file, or make one with `bakeoff mcp init`"
-    )
 
 
 def _has_cases(file: Path) -> bool:
