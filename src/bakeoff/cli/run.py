@@ -125,7 +125,7 @@ def run_components(
         print_dry_run(check_plan(plan, options), ending)
         return PASSED
     plan = selection.applied(_with_origin(build_plan(request, gradable(suites)), found))
-    from bakeoff.doors.components.tools import check_servers
+    from bakeoff.doors.components.scoring import check_servers
 
     checked = check_plan(plan, options)
     asyncio.run(check_servers(plan, servers_of(request)))
