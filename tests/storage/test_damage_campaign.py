@@ -10,10 +10,10 @@ from .damage import CHANGES, READERS, campaign
 @pytest.mark.unwatched
 @pytest.mark.journey
 def test_no_damage_changes_a_result_unnoticed(tmp_path: Path) -> None:
-    outcome = campaign(tmp_path, 300)
+    outcome = campaign(tmp_path, 120)
     assert outcome.silent == []
     assert set(outcome.reported) == set(CHANGES)
-    assert outcome.reported.total() + outcome.harmless.total() == 300 * len(READERS)
+    assert outcome.reported.total() + outcome.harmless.total() == 120 * len(READERS)
 
 
 @pytest.mark.unwatched

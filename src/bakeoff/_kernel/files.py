@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO, NoReturn
@@ -83,7 +83,7 @@ def read_file(path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False) ->
 
 @contextlib.contextmanager
 def os_errors_explained(
-    what: object, verb: str, *, hint: str = "", kind: type[Exception] = RunFolderError
+    what: object, verb: str, *, hint: str = "", kind: Callable[[str], Exception] = RunFolderError
 ) -> Iterator[None]:
     """Raise an error with one sentence in place of an OSError inside the block.
 
@@ -91,7 +91,7 @@ def os_errors_explained(
         what: The file, for example.
         verb: What could not be done, such as `read` in `plan.json cannot be read: Permission denied`.
         hint: The way out, which follows after a semicolon.
-        kind: The class of the error.
+        kind: The class of the error, or a function that makes one.
     """
     try:
         yield
@@ -100,7 +100,7 @@ def os_errors_explained(
 
 
 def read_text(
-    path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False, kind: type[Exception] = UsageError
+    path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False, kind: Callable[[str], Exception] = UsageError
 ) -> str:
     """Return the text of a file in UTF-8, with or without a byte order mark.
 

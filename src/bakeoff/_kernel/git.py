@@ -1,5 +1,6 @@
 """Read which commit a checkout is at, without running git on folders that are not trusted."""
 
+import os
 import re
 from pathlib import Path
 
@@ -10,18 +11,10 @@ _MAX_LINKS = 5  # from one reference to another
 
 def commit_of(folder: Path) -> str | None:
     """Return the commit that a folder, or a folder above it, is checked out at; None where that cannot be told."""
-    found = next((above / ".git" for above in (folder.absolute(), *folder.absolute().parents) if _exists(above)), None)
-    return _head(found) if found is not None else None
-
-
-def _exists(folder: Path) -> bool:
-    try:
-        return (folder / ".git").exists()
-    except OSError:
-        return False
-
-
-def _head(place: Path) -> str | None:
+    above = (folder.absolute(), *folder.absolute().parents)
+    place = next((each / ".git" for each in above if os.path.lexists(each / ".git")), None)
+    if place is None:
+        return None
     if (text := _read(place)) is not None:  # of a worktree or a submodule: a file that names the real folder
         place = place.parent / text.removeprefix("gitdir:").strip()
     common = _read(place / "commondir")
@@ -33,15 +26,10 @@ def _head(place: Path) -> str | None:
         name = wanted.removeprefix("ref:").strip()
         if not name.startswith("refs/") or ".." in name:
             return None
-        wanted = next(filter(None, (_reference(folder, name) for folder in folders)), None)
+        packed = (line for each in folders for line in (_read(each / "packed-refs") or "").splitlines())
+        hashes = (line.split()[0] for line in packed if line.endswith(f" {name}"))
+        wanted = next(filter(None, (_read(each / name) for each in folders)), None) or next(hashes, None)
     return None
-
-
-def _reference(folder: Path, name: str) -> str | None:
-    if (text := _read(folder / name)) is not None:
-        return text
-    lines = (_read(folder / "packed-refs") or "").splitlines()
-    return next((line.split()[0] for line in lines if line.endswith(f" {name}")), None)
 
 
 def _read(path: Path) -> str | None:

@@ -75,7 +75,14 @@ class LimitedProtocol(H11Protocol):
             # the client to acknowledge the first.
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > self._limits.connections:
-            self._make_room()
+            # Close the one that has kept us waiting longest, of those at the earliest step.
+            found = [(each, each._awaited()) for each in self.connections if isinstance(each, LimitedProtocol)]
+            waiting = [
+                (_STEPS.index(step.name), each._since, each) for each, step in found if step and each is not self
+            ]
+            *_, closed = min(waiting, key=lambda each: each[:2], default=(0, 0, self))
+            self.connections.discard(closed)
+            closed.transport.abort()
         self._timer = self.loop.call_later(self._pause, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -127,14 +134,6 @@ class LimitedProtocol(H11Protocol):
             self.transport.abort()
             return
         self._timer = self.loop.call_later(self._pause, self._check)
-
-    def _make_room(self) -> None:
-        """Close the connection that has kept us waiting longest, of those at the earliest step."""
-        found = [(each, each._awaited()) for each in self.connections if isinstance(each, LimitedProtocol)]
-        waiting = [(_STEPS.index(step.name), each._since, each) for each, step in found if step and each is not self]
-        *_, closed = min(waiting, key=lambda each: each[:2], default=(0, 0, self))
-        self.connections.discard(closed)
-        closed.transport.abort()
 
 
 def no_proxy(app: ASGIApp) -> ASGIApp:

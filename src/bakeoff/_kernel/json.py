@@ -79,7 +79,13 @@ def as_json(value: Any) -> JsonValue:
     if value is None or isinstance(value, bool) or type(value) is int or (type(value) is float and isfinite(value)):
         return value
     try:
-        found: JsonValue = from_json(_dump(value))
+        if issubclass(type(value), BaseModel):
+            # An SDK may have built it without validation, so that it holds what its types do not allow.
+            serializer: SchemaSerializer = value.__pydantic_serializer__
+            data = serializer.to_json(value, fallback=repr, warnings=False)
+        else:
+            data = to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64")
+        found: JsonValue = from_json(data)
         return found
     except ValueError as error:  # pydantic wraps every error that user code raises
         reason = str(error)
@@ -89,11 +95,3 @@ def as_json(value: Any) -> JsonValue:
             cleaned: JsonValue = clean(found)
             return cleaned
     return f"<{type(value).__name__} that JSON cannot hold: {clean_text(reason).splitlines()[0][:200]}>"
-
-
-def _dump(value: Any) -> bytes:
-    if issubclass(type(value), BaseModel):
-        # An SDK may have built it without validation, so that it holds what its types do not allow.
-        serializer: SchemaSerializer = value.__pydantic_serializer__
-        return serializer.to_json(value, fallback=repr, warnings=False)
-    return to_json(value, fallback=repr, inf_nan_mode="strings", bytes_mode="base64")

@@ -100,17 +100,8 @@ _WANTED = {
     "finite_number": "has to be a finite number",
 }
 _LIMITS = (
-    "expected_tags",
-    "discriminator",
-    "ge",
-    "gt",
-    "le",
-    "lt",
-    "multiple_of",
-    "min_length",
-    "max_length",
-    "pattern",
-    "error",
+    *("expected_tags", "discriminator", "ge", "gt", "le", "lt"),
+    *("multiple_of", "min_length", "max_length", "pattern", "error"),
 )
 _WITHOUT_VALUE = ("value_error", "assertion_error", "missing", "extra_forbidden", "json_invalid")
 _OTHERS = re.compile(r"^[A-Z]\w* should ")  # messages without words of ours begin so
@@ -146,11 +137,8 @@ def expectation(item: "ErrorDetails") -> str:
     if item["type"] == "string_too_short" and limit == 1:
         return "must not be empty"
     wanted = _WANTED.get(item["type"])
-    return _OTHERS.sub("has to ", item["msg"]) if wanted is None else wanted.format(_plain(limit))
-
-
-def _plain(limit: object) -> str:
-    return f"{limit:g}" if isinstance(limit, float) else str(limit)
+    shown_limit = f"{limit:g}" if isinstance(limit, float) else str(limit)
+    return _OTHERS.sub("has to ", item["msg"]) if wanted is None else wanted.format(shown_limit)
 
 
 def shown(value: object) -> str:

@@ -95,7 +95,10 @@ async def in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> Any
         with contextlib.suppress(RuntimeError):  # the loop may be closed by now
             loop.call_soon_threadsafe(settle, value, problem)
 
-    (await _idle_threads(loop)).run(body, f"call-{getattr(function, '__name__', 'object')}")
+    if (idle := _IDLE.get(loop)) is None:
+        idle = _IDLE[loop] = _IdleThreads()
+        await idle.open()
+    idle.run(body, f"call-{getattr(function, '__name__', 'object')}")
     return await future
 
 
@@ -165,14 +168,6 @@ class _IdleThreads:
 
 
 _IDLE: WeakKeyDictionary[asyncio.AbstractEventLoop, _IdleThreads] = WeakKeyDictionary()
-
-
-async def _idle_threads(loop: asyncio.AbstractEventLoop) -> _IdleThreads:
-    found = _IDLE.get(loop)
-    if found is None:
-        found = _IDLE[loop] = _IdleThreads()
-        await found.open()
-    return found
 
 
 First = TypeVar("First")

@@ -61,7 +61,15 @@ _watched: "WeakSet[Any]" = WeakSet()  # providers with our processor
 @contextmanager
 def collecting() -> Iterator[CollectedSpans]:
     """Collect the spans that are started inside the block."""
-    _watch()
+    from opentelemetry import trace
+
+    provider: Any = trace.get_tracer_provider()
+    if not hasattr(provider, "add_span_processor"):  # the application has set none: ours exports nothing
+        provider = _own_provider()
+        trace.set_tracer_provider(provider)
+    if provider not in _watched:
+        _watched.add(provider)
+        provider.add_span_processor(_processor())
     collected = CollectedSpans()
     before = _collecting.set(collected)
     try:
@@ -85,22 +93,7 @@ class SpanCollection:
 
 def can_collect() -> bool:
     """Return True if OpenTelemetry's SDK is installed."""
-    return importlib.util.find_spec("opentelemetry") is not None and (
-        importlib.util.find_spec("opentelemetry.sdk") is not None
-    )
-
-
-def _watch() -> None:
-    """Add our processor to the application's provider. If it has set none, set one, which exports nothing."""
-    from opentelemetry import trace
-
-    provider: Any = trace.get_tracer_provider()
-    if not hasattr(provider, "add_span_processor"):
-        provider = _own_provider()
-        trace.set_tracer_provider(provider)
-    if provider not in _watched:
-        _watched.add(provider)
-        provider.add_span_processor(_processor())
+    return _are_installed("opentelemetry.sdk")
 
 
 @cache
@@ -205,7 +198,11 @@ class _RealSpan(TraceSpan):
         self._span.add_event(name, self._kept(attributes))
 
     def _kept(self, attributes: Attributes) -> dict[str, Attribute]:
-        return {name: _redacted(value, self._redact) for name, value in attributes.items() if value is not None}
+        kept = {name: value for name, value in attributes.items() if value is not None}
+        for name, value in kept.items():
+            if isinstance(value, str | list):
+                kept[name] = self._redact(value) if isinstance(value, str) else [self._redact(each) for each in value]
+        return kept
 
     def failed(self, reason: str) -> None:
         from opentelemetry.trace import StatusCode
@@ -263,12 +260,6 @@ class OpenTelemetry:
                 await asyncio.to_thread(own.shutdown)
 
 
-def _redacted(value: Attribute, redact: Redact) -> Attribute:
-    if isinstance(value, list):
-        return [redact(each) for each in value]
-    return redact(value) if isinstance(value, str) else value
-
-
 def _exporting() -> Any:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
@@ -282,12 +273,12 @@ def _exporting() -> Any:
 
 def check_tracing() -> None:
     """Raise UsageError if tracing was asked for and OpenTelemetry is not installed."""
-    if not all(_is_there(module) for module in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")):
+    if not _are_installed("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"):
         raise UsageError("trace: OpenTelemetry is not installed: pip install 'bakeoff[otel]'")
 
 
-def _is_there(module: str) -> bool:
+def _are_installed(*modules: str) -> bool:
     try:
-        return importlib.util.find_spec(module) is not None
+        return all(importlib.util.find_spec(module) is not None for module in modules)
     except ModuleNotFoundError:  # a parent package is missing
         return False

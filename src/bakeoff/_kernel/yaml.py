@@ -14,7 +14,6 @@ import yaml
 from pydantic import AliasChoices, BaseModel, JsonValue, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
-from yaml.composer import ComposerError
 
 from bakeoff._kernel.files import read_text
 from bakeoff._kernel.text import in_our_words
@@ -22,89 +21,6 @@ from bakeoff.errors import PlanError
 
 _FAST_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_EXPLAINED = 100_000  # characters of a text whose errors are worth a second, slower look
-
-
-class TooMuch(Exception):
-    """A text is nested too deeply, or has too many values."""
-
-    def __init__(self, line: int, what: str) -> None:
-        self.line = line
-        super().__init__(what)
-
-
-@dataclass(slots=True)
-class Node:
-    """A value as it stands in the text: a scalar, or the nodes in it. In an object, keys and values alternate."""
-
-    line: int
-    tag: str | None = None
-    plain: bool = False
-    text: str = ""
-    items: "list[Node] | None" = None
-    is_object: bool = False
-
-
-def compose(text: str, *, deepest: int, most: int) -> Node | None:
-    """Return the tree of a text, None if it has no value. Raise YAMLError, or TooMuch beyond the limits.
-
-    The parser in C is ten times as fast. The one in Python explains errors better.
-    """
-    try:
-        return _Composer(deepest, most).compose(text, _FAST_LOADER)
-    except yaml.YAMLError:
-        if len(text) > _MAX_EXPLAINED or _FAST_LOADER is yaml.SafeLoader:
-            raise
-    return _Composer(deepest, most).compose(text, yaml.SafeLoader)
-
-
-class _Composer:
-    def __init__(self, deepest: int, most: int) -> None:
-        self._deepest, self._most = deepest, most
-        self._made = 0
-        self._documents: list[Node] = []
-        self._open: list[list[Node]] = [self._documents]  # the items of nodes that are not complete, outermost first
-        self._anchors: dict[str, Node] = {}
-
-    def compose(self, text: str, loader: Any) -> Node | None:
-        """Return the tree of a text, None if it has no value."""
-        events: Iterator[Any] = yaml.parse(text, Loader=loader)
-        for event in events:
-            if isinstance(event, yaml.CollectionEndEvent):
-                self._open.pop()
-            elif isinstance(event, yaml.NodeEvent):
-                self._add(event)
-            elif isinstance(event, yaml.DocumentStartEvent) and self._documents:
-                raise _problem("but found another document", event)
-        return self._documents[0] if self._documents else None
-
-    def _add(self, event: Any) -> None:
-        line = event.start_mark.line + 1
-        self._made += 1
-        if self._made > self._most:
-            raise TooMuch(line, f"this has more than {self._most // 2:,} values")
-        if isinstance(event, yaml.AliasEvent):
-            if event.anchor not in self._anchors:
-                raise _problem(f"found undefined alias {event.anchor!r}", event)
-            self._open[-1].append(self._anchors[event.anchor])
-            return
-        node = _node_of(event, line)
-        self._open[-1].append(node)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = node
-        if node.items is not None:
-            self._open.append(node.items)
-            if len(self._open) > self._deepest + 2:
-                raise TooMuch(line, f"this is nested more than {self._deepest} levels deep")
-
-
-def _problem(what: str, event: Any) -> ComposerError:
-    return ComposerError(None, None, what, event.start_mark)
-
-
-def _node_of(event: yaml.NodeEvent, line: int) -> Node:
-    if isinstance(event, yaml.ScalarEvent):
-        return Node(line, event.tag, plain=event.style not in ("'", '"', "|", ">"), text=event.value)
-    return Node(line, items=[], is_object=isinstance(event, yaml.MappingStartEvent))
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -120,7 +36,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _MAX_DIGITS = 400
 # The types that pyyaml gives to plain scalars by default.
-_PLAIN_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "value"}
+_PLAIN_TAGS = {"str", "int", "float", "bool", "null", "timestamp", "value", "merge"}
 
 
 class ConfigError(PlanError):
@@ -161,8 +77,9 @@ class PlacedYaml:
         try:
             return model.model_validate(self.value, context=context)
         except ValidationError as error:
-            items = _told(error.errors(include_url=False))
-            raise ConfigError([self._unfit(item, model, examples or {}) for item in items]) from error
+            items = error.errors(include_url=False)
+            told = [item for item in items if not _is_too_short_by_mistake(item, items)]
+            raise ConfigError([self._unfit(item, model, examples or {}) for item in told]) from error
 
     def _unfit(self, item: ErrorDetails, model: type[BaseModel], examples: Mapping[str, str]) -> str:
         key = self.known(item["loc"])
@@ -186,13 +103,11 @@ class PlacedYaml:
         return key
 
 
-def _told(items: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Drop "too short" errors of lists, which pydantic also reports when items are invalid."""
-    return [item for item in items if item["type"] != "too_short" or not _has_wrong_items(item, items)]
-
-
-def _has_wrong_items(item: ErrorDetails, items: Sequence[ErrorDetails]) -> bool:
+def _is_too_short_by_mistake(item: ErrorDetails, items: Sequence[ErrorDetails]) -> bool:
+    """Return True for the "too short" of a list that is long enough: pydantic also reports it for invalid items."""
     place = item["loc"]
+    if item["type"] != "too_short":
+        return False
     wrong = any(other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in items)
     return wrong and len(item["input"]) >= item["ctx"]["min_length"]
 
@@ -205,7 +120,12 @@ def _example(key: Key, examples: Mapping[str, str], kind: str = "missing") -> st
 
 def _near(key: Key, model: type[BaseModel]) -> str:
     """Return the key that was probably meant, or else all keys that are allowed there."""
-    owner = _model_at(model, key[:-1])
+    owner: type[BaseModel] | None = model
+    for part in key[:-1]:
+        if isinstance(part, int) or owner is None:
+            continue  # items of a list and values of an object have the type that led there
+        fields = {name: info for field, info in owner.model_fields.items() for name in _spellings(field, info)}
+        owner = _inner_model(fields[part].annotation) if part in fields else owner
     known = [name for field, info in owner.model_fields.items() for name in _spellings(field, info)] if owner else []
     near = get_close_matches(str(key[-1]), known, n=1)
     if not near:
@@ -221,17 +141,6 @@ def _spellings(field: str, info: FieldInfo) -> list[str]:
     if isinstance(alias, AliasChoices):
         return [choice for choice in alias.choices if isinstance(choice, str)]
     return [alias] if isinstance(alias, str) else [field]
-
-
-def _model_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:
-    """Return the model at a key; None where its type cannot be derived."""
-    found: type[BaseModel] | None = model
-    for part in key:
-        if isinstance(part, int) or found is None:
-            continue  # items of a list and values of an object have the type that led there
-        fields = {name: info for field, info in found.model_fields.items() for name in _spellings(field, info)}
-        found = _inner_model(fields[part].annotation) if part in fields else found
-    return found
 
 
 def _inner_model(annotation: object) -> type[BaseModel] | None:
@@ -255,12 +164,17 @@ def read_yaml(file: Path) -> PlacedYaml:
 def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:
     """Return the value of a text. `form` names the language in errors: JSON is YAML, too."""
     try:
-        node = compose(text, deepest=_DEEPEST, most=2 * _MAX_VALUES)  # keys are nodes, too
-    except TooMuch as error:
-        raise ConfigError([f"{file}:{error.line}: {error}"]) from error
+        try:  # the parser in C is ten times as fast, and the one in Python explains errors better
+            node = _compose(text, file, _FAST_LOADER)
+        except yaml.YAMLError:
+            if len(text) > _MAX_EXPLAINED:
+                raise
+            node = _compose(text, file, yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError([f"{file}:{line}: this is not {form}: {_in_plain_words(error)}"]) from error
+        said = error.problem or error.context or "the reason is unknown"
+        advice = next((f": {advice}" for words, advice in _ADVICE.items() if words in said), "")
+        raise ConfigError([f"{file}:{line}: this is not {form}: {said}{advice}"]) from error
     except yaml.YAMLError as error:
         raise ConfigError([f"{file}:1: this is not {form}: {str(error).splitlines()[0]}"]) from error
     builder = _Builder(file)
@@ -268,10 +182,22 @@ def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:
     return PlacedYaml(file, value, builder.lines)
 
 
-def _in_plain_words(error: yaml.MarkedYAMLError) -> str:
-    said = error.problem or error.context or "the reason is unknown"
-    advice = next((advice for words, advice in _ADVICE.items() if words in said), "")
-    return f"{said}{advice and f': {advice}'}"
+def _compose(text: str, file: Path, loader: Any) -> yaml.Node | None:
+    """Return the tree of a text, None if it has no value. Raise YAMLError, or ConfigError beyond the limits.
+
+    The limits are checked before anything is built: the parser in C calls itself for each level.
+    """
+    made = depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        line = event.start_mark.line + 1
+        made += isinstance(event, yaml.NodeEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if made > 2 * _MAX_VALUES:  # keys are nodes, too
+            raise ConfigError([f"{file}:{line}: this has more than {_MAX_VALUES:,} values"])
+        if depth > _DEEPEST + 1:
+            raise ConfigError([f"{file}:{line}: this is nested more than {_DEEPEST} levels deep"])
+    composed: yaml.Node | None = yaml.compose(text, Loader=loader)
+    return composed
 
 
 _ADVICE = {
@@ -294,26 +220,30 @@ class _Builder:
         self.lines: dict[Key, int] = {}
         self._made = 0
 
-    def value(self, node: Node, key: Key) -> JsonValue:
+    def value(self, node: yaml.Node, key: Key) -> JsonValue:
         """Return the value of a node and of all nodes in it. Raise ConfigError beyond the limits."""
+        line = node.start_mark.line + 1
         self._made += 1
-        self.lines.setdefault(key, node.line)
+        self.lines.setdefault(key, line)
         if len(key) > _DEEPEST:
-            raise self._error(node.line, key, f"this is nested more than {_DEEPEST} levels deep")
+            raise self._error(line, key, f"this is nested more than {_DEEPEST} levels deep")
         if self._made > _MAX_VALUES:
-            raise self._error(node.line, key, f"this has more than {_MAX_VALUES:,} values, aliases counted")
-        if node.is_object:
+            raise self._error(line, key, f"this has more than {_MAX_VALUES:,} values, aliases counted")
+        if isinstance(node, yaml.MappingNode):
             return dict(self._pairs(node, key))
-        if node.items is not None:
-            return [self.value(item, (*key, place)) for place, item in enumerate(node.items)]
-        return self._scalar(node, key)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*key, place)) for place, item in enumerate(node.value)]
+        if node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN_TAGS:
+            raise self._error(line, key, f"the tag {node.tag!r} has no meaning here: remove it")
+        text: str = node.value
+        quoted = isinstance(node, yaml.ScalarNode) and node.style in ("'", '"', "|", ">")
+        return text if quoted else self._plain(text, line, key)
 
-    def _pairs(self, node: Node, key: Key) -> Iterator[tuple[str, JsonValue]]:
+    def _pairs(self, node: yaml.MappingNode, key: Key) -> Iterator[tuple[str, JsonValue]]:
         seen: dict[str, int] = {}
-        items = iter(node.items or ())
-        for name_node, value_node in zip(items, items, strict=True):
-            line, name = name_node.line, name_node.text
-            if name_node.items is not None:
+        for name_node, value_node in node.value:
+            line, name = name_node.start_mark.line + 1, name_node.value
+            if not isinstance(name_node, yaml.ScalarNode):
                 raise self._error(line, key, "a key must be a text")
             if name == "<<":
                 raise self._error(line, key, "`<<` merges are not supported: write the keys out, or use an alias")
@@ -321,11 +251,6 @@ class _Builder:
                 raise self._error(line, (*key, name), f"is here twice, first on line {seen[name]}: remove one")
             seen[name] = self.lines[(*key, name)] = line
             yield name, self.value(value_node, (*key, name))
-
-    def _scalar(self, node: Node, key: Key) -> JsonValue:
-        if node.tag is not None and node.tag.removeprefix("tag:yaml.org,2002:") not in _PLAIN_TAGS:
-            raise self._error(node.line, key, f"the tag {node.tag!r} has no meaning here: remove it")
-        return self._plain(node.text, node.line, key) if node.plain else node.text
 
     def _plain(self, text: str, line: int, key: Key) -> JsonValue:
         """Return the value of a scalar without quotes, by the rules of YAML 1.2."""

@@ -126,7 +126,7 @@ class PlacedSnapshot:
 
 def read_snapshot(file: Path) -> PlacedSnapshot:
     """Read a file. Errors name it and the line."""
-    with os_errors_explained(file, "read", hint="`bakeoff mcp snapshot` writes it", kind=UsageError):
+    with os_errors_explained(file, "read", hint="write it with `bakeoff mcp snapshot`", kind=UsageError):
         content = read_file(file, _MAX_FILE_SIZE, pipes=True)
     try:
         value = parse_json(content)

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -165,8 +165,8 @@ class _Exchange(AbstractContextManager["_Exchange"]):
     def __init__(self, library: Any, store: Store, request: Any) -> None:
         self._library = library
         question = _question(request)
-        secrets = _secrets(request) | secrets_within(question["body"])
-        self._call = ApplicationCall(store, KIND, question, _redactor(tuple(sorted(secrets.items()))))
+        secrets = dict(sorted((_secrets(request) | secrets_within(question["body"])).items()))
+        self._call = ApplicationCall(store, KIND, question, Redactor(secrets))
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
@@ -316,8 +316,3 @@ def _secrets(request: Any) -> dict[str, str]:
     for name in found.keys() & {"authorization", "proxy-authorization"}:
         found[name] = found[name].partition(" ")[2] or found[name]  # without the scheme: the key may stand elsewhere
     return found
-
-
-@lru_cache(maxsize=64)
-def _redactor(secrets: tuple[tuple[str, str], ...]) -> Redactor:
-    return Redactor(dict(secrets))

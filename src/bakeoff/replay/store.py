@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +21,7 @@ from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from bakeoff._kernel.choices import ReplayMode
-from bakeoff._kernel.files import read_file, write_atomically
+from bakeoff._kernel.files import os_errors_explained, read_file, write_atomically
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff.errors import InfraError
@@ -87,7 +88,8 @@ class Store:
                 return None
             raise InfraError(self._explain_miss(key), permanent=True) from error
         except (OSError, ValueError) as error:
-            reason = first_problem(error) if isinstance(error, ValidationError) else _reason(error)
+            reason = str(error.strerror if isinstance(error, OSError) else error)
+            reason = first_problem(error) if isinstance(error, ValidationError) else reason
             raise InfraError(f"recording {path} cannot be read, delete it: {reason}", permanent=True) from error
 
     def keep(self, key: Key, recording: Recording) -> None:
@@ -96,10 +98,10 @@ class Store:
             return
         path = self._path(key)
         redacted = self.redactor.model(recording)
-        try:  # ASCII only: models emit lone surrogates, which JSON can escape and UTF-8 cannot encode
+        kind = partial(InfraError, permanent=True)
+        with os_errors_explained(f"recording {path}", "written", kind=kind):
+            # ASCII only: models emit lone surrogates, which JSON can escape and UTF-8 cannot encode.
             write_atomically(path, json.dumps(to_jsonable_python(redacted), indent=1).encode())
-        except OSError as error:
-            raise InfraError(f"recording {path} cannot be written: {error.strerror}", permanent=True) from error
 
     def _path(self, key: Key) -> Path:
         return self.folder / key.kind / key.digest[:2] / f"{key.digest}.json"
@@ -149,10 +151,6 @@ def recordings_of(resources: Mapping[str, Any]) -> Store:
     return store
 
 
-def _reason(error: Exception) -> str:
-    return str(error.strerror if isinstance(error, OSError) else error)
-
-
 def _group(asked: Mapping[str, Any]) -> str:
     """Return the case of a question, or the address or function if an application asked it."""
     if "case" in asked:
@@ -182,20 +180,8 @@ def _readable(paths: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 # Fields of messages and their parts that differ between runs or servers and are no part of the question.
 _VOLATILE = {
-    "timestamp",
-    "run_id",
-    "conversation_id",
-    "usage",
-    "provider_name",
-    "provider_url",
-    "provider_details",
-    "provider_response_id",
-    "model_name",
-    "metadata",
-    "id",
-    "signature",
-    "failed_attempts",
-    "history_digest",
+    *("timestamp", "run_id", "conversation_id", "usage", "provider_name", "provider_url", "provider_details"),
+    *("provider_response_id", "model_name", "metadata", "id", "signature", "failed_attempts", "history_digest"),
     "workspace_ref",
 }
 _IGNORED_SETTINGS = {"timeout", "request_timeout", "max_retries"}  # they do not change the answer

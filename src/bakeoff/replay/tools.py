@@ -168,7 +168,14 @@ class _RecordedTool:
         if self._key is not None:
             given = {"key": self._key(*args, **kwargs)}
         try:
-            arguments = from_json(to_json(given, fallback=_type_name, inf_nan_mode="strings", bytes_mode="base64"))
+            # Unlike its `repr`, the name of a type is the same in every process: it stands for what is not data.
+            data = to_json(
+                given,
+                fallback=lambda value: f"<{type(value).__qualname__}>",
+                inf_nan_mode="strings",
+                bytes_mode="base64",
+            )
+            arguments = from_json(data)
         except ValueError as error:
             raise UsageError(f"@replayable: the arguments of {self.name} cannot be recorded: {error}") from error
         asked = {"function": self.name, "arguments": arguments}
@@ -191,8 +198,3 @@ class _RecordedTool:
 
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _type_name(value: Any) -> str:
-    """Stand in for an argument that is not data. Unlike its `repr`, this is the same in every process."""
-    return f"<{type(value).__qualname__}>"
