@@ -70,6 +70,7 @@ def test_pages_of_a_killed_viewer_are_removed_by_the_next_one(tmp_path: Path) ->
         second.kill()
 
 
+@pytest.mark.journey
 def test_files_for_the_workers_of_a_killed_pytest_are_removed_by_the_next_one(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("import time\n\ndef test_it():\n    time.sleep(300)\n")
     tmp = tmp_path / "tmp"

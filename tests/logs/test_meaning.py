@@ -55,6 +55,7 @@ def test_an_inspect_sample_is_a_case_and_an_epoch_a_round() -> None:
 
 
 @pytest.mark.parametrize("name", ["inspect.eval", "inspect.json", "several-scorers.eval"])
+@pytest.mark.journey  # it imports Inspect
 def test_the_accuracy_of_inspect_is_our_score(name: str) -> None:
     read_eval_log = pytest.importorskip("inspect_ai.log", reason="pip install 'bakeoff[bench]'").read_eval_log
     results = read_eval_log(str(LOGS / name), header_only=True).results

@@ -185,7 +185,6 @@ def test_pictures_are_small_and_say_what_they_show() -> None:
     assert [target for words, target in shown if len(words.split()) < 3] == []
 
 
-@pytest.mark.browser
 def test_search_works_from_a_disk(site: Path, needs_program: Callable[[str], str]) -> None:
     async def look(page: Page) -> int:
         await page.goto((site / "index.html").as_uri())

@@ -215,6 +215,7 @@ def test_the_names_of_parameters_are_the_tools_own():
     assert parameter_problems({"regex": {"regex": "("}})[0][0] == ("regex", "regex")
 
 
+@pytest.mark.journey  # it spends two seconds of the processor
 def test_a_pattern_that_takes_forever_is_given_up():
     found = asyncio.run(value_differences({"regex": r"^(a|a)*$"}, "a" * 60 + "!"))
     assert "was stopped after" in str(found[0])

@@ -8,6 +8,7 @@ from .damage import CHANGES, READERS, campaign
 
 
 @pytest.mark.unwatched
+@pytest.mark.journey
 def test_no_damage_changes_a_result_unnoticed(tmp_path: Path) -> None:
     outcome = campaign(tmp_path, 300)
     assert outcome.silent == []

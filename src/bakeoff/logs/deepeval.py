@@ -12,6 +12,7 @@ from bakeoff.logs.trials import (
     ForeignLog,
     LoggedObject,
     LoggedTrial,
+    LoggedUsage,
     broken,
     check,
     name_of,
@@ -27,7 +28,7 @@ WRAPPER = "testRunData"
 """The key under which some of its files hold the test run."""
 
 
-class _DeepevalMetric(LoggedObject):
+class _DeepevalMetric(LoggedUsage):
     name: str
     threshold: Amount = None
     success: bool | None = None
@@ -36,9 +37,6 @@ class _DeepevalMetric(LoggedObject):
     flaky: bool = False
     evaluationModel: str | None = None
     error: str | None = None
-    evaluationCost: Amount = None
-    inputTokenCount: Count | None = None
-    outputTokenCount: Count | None = None
 
 
 class _DeepevalTool(LoggedObject):
@@ -108,6 +106,7 @@ def read_test_run(path: Path) -> ForeignLog:
 def _trial(test: _DeepevalTest, subject: SubjectSpec) -> LoggedTrial:
     metrics = test.metricsData or []
     turns = test.turns or []
+    flat = tags_of(test.metadata if isinstance(test.metadata, dict) else {})
     asked = test.input if test.input is not None else test.scenario
     if asked is None:
         asked = next((turn.content for turn in turns if turn.role == "user"), "")
@@ -116,7 +115,7 @@ def _trial(test: _DeepevalTest, subject: SubjectSpec) -> LoggedTrial:
             id=name_of(test.name),
             prompt=text_of(asked),
             expected=as_json(test.expectedOutput if test.expectedOutput is not None else test.expectedOutcome),
-            tags=_tags(test),
+            tags={**{name_of(tag): "yes" for tag in (test.tags or ())[:50]}, **flat},
         ),
         subject=subject,
         attempt_seconds=test.completionTime,
@@ -124,13 +123,8 @@ def _trial(test: _DeepevalTest, subject: SubjectSpec) -> LoggedTrial:
         transcript=_transcript(test, turns),
         scores=tuple(_score(each) for each in metrics if not each.flaky),
         asides=tuple(_score(each) for each in metrics if each.flaky),  # DeepEval does not judge by these
-        judging=sum(map(_judged, metrics), NO_USAGE),
+        judging=sum((each.usage() for each in metrics), NO_USAGE),
     )
-
-
-def _tags(test: _DeepevalTest) -> dict[str, str]:
-    flat = tags_of(test.metadata if isinstance(test.metadata, dict) else {})
-    return {**{name_of(tag): "yes" for tag in (test.tags or ())[:50]}, **flat}
 
 
 def _transcript(test: _DeepevalTest, turns: list[_Turn]) -> Transcript:
@@ -157,7 +151,3 @@ def _score(metric: _DeepevalMetric) -> Score:
         return Score(name=name_of(metric.name), failure=failure)
     about = {"score": metric.score, "threshold": metric.threshold, "judge": metric.evaluationModel}
     return score_of(metric.name, metric.success, metric.reason or "", **about)
-
-
-def _judged(metric: _DeepevalMetric) -> Usage:
-    return Usage(input=metric.inputTokenCount or 0, output=metric.outputTokenCount or 0, cost=metric.evaluationCost)

@@ -1,17 +1,23 @@
-"""Read job and trial folders of Harbor: `result.json` of each trial, and the trajectory of its agent."""
+"""Read job and trial folders of Harbor: `result.json` of each trial, and the trajectory of its agent.
+
+A trajectory in ATIF, the Agent Trajectory Interchange Format of Harbor, can also be read alone: `trajectory.json`.
+"""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from bakeoff._kernel.json import as_json
-from bakeoff.logs.atif import AtifTrajectory, agent_subject
 from bakeoff.logs.trials import (
-    Amount,
+    RECORDED,
     Count,
     ForeignLog,
     LoggedObject,
     LoggedTrial,
+    LoggedUsage,
     broken,
     check,
     child_folders,
@@ -23,9 +29,10 @@ from bakeoff.logs.trials import (
     score_of,
     seconds_between,
     seconds_of,
+    text_of,
 )
-from bakeoff.plan import Case
-from bakeoff.record import NO_USAGE, Failure, Transcript, Usage
+from bakeoff.plan import Case, SubjectSpec
+from bakeoff.record import NO_USAGE, Failure, Part, Reasoning, Step, Text, ToolCall, Transcript, Usage
 
 REWARD = "reward"
 """The name of the reward that counts, if a task has several."""
@@ -36,6 +43,132 @@ _VALID = {
     "OutputLengthExceededError", "AgentSafetyRefusalError", "ContentPolicyViolationError",
 }  # fmt: skip
 _VERIFIER = {"VerifierTimeoutError", "RewardFileNotFoundError", "RewardFileEmptyError", "VerifierOutputParseError"}
+
+
+class _Call(LoggedObject):
+    tool_call_id: str | None = None
+    function_name: str
+    arguments: Any = None
+
+
+class _AtifAnswer(LoggedObject):
+    source_call_id: str | None = None
+    content: Any = None
+
+
+class _Observation(LoggedObject):
+    results: list[_AtifAnswer] = []
+
+
+class _AtifStep(LoggedObject):
+    source: str
+    timestamp: str | None = None
+    model_name: str | None = None
+    message: Any = ""
+    reasoning_content: str | None = None
+    tool_calls: list[_Call] | None = None
+    observation: _Observation | None = None
+    metrics: LoggedUsage | None = None
+    is_copied_context: bool | None = None
+    llm_call_count: Count | None = None
+
+
+class _AtifAgent(LoggedObject):
+    name: str
+    version: str | None = None
+    model_name: str | None = None
+
+
+class AtifTrajectory(LoggedObject):
+    """Hold the steps of one agent on one task."""
+
+    schema_version: str = Field(pattern=r"^ATIF-v1\.")
+    session_id: str | None = None
+    trajectory_id: str | None = None
+    agent: _AtifAgent
+    steps: list[_AtifStep] = Field(min_length=1)
+    final_metrics: LoggedUsage | None = None
+
+    @property
+    def instruction(self) -> str:
+        """Return what the agent was asked first."""
+        return next((text_in(step.message) for step in self.steps if step.source == "user"), "")
+
+    @property
+    def seconds(self) -> float | None:
+        stamps = [step.timestamp for step in self.steps if step.timestamp]
+        return seconds_between(stamps[0], stamps[-1]) if stamps else None
+
+    @property
+    def usage(self) -> Usage:
+        """Return the totals of the trajectory, or else the sum of its steps."""
+        total, own = self.final_metrics, [step for step in self.steps if not step.is_copied_context]
+        requests = sum(step.llm_call_count if step.llm_call_count is not None else 1 for step in own if step.metrics)
+        if total is None or (total.input is None and total.output is None):
+            used = sum((step.metrics.usage() for step in own if step.metrics), NO_USAGE)
+        else:
+            used = total.usage()
+        return used.model_copy(update={"requests": requests})
+
+    def transcript(self) -> Transcript:
+        """Return the steps of the agent; copies of earlier ones, which summaries leave, are left out."""
+        own = [step for step in self.steps if step.source == "agent" and not step.is_copied_context]
+        taken = [seconds_between(one.timestamp, other.timestamp) for one, other in pairwise(self.steps)]
+        by_step = {id(step): seconds for step, seconds in zip(self.steps[1:], taken, strict=True)}
+        about = {"name": self.agent.name, "version": self.agent.version, "model": self.agent.model_name}
+        return Transcript(
+            output=next((said for step in reversed(own) if (said := text_in(step.message))), None),
+            steps=tuple(
+                Step(
+                    parts=tuple(_parts(step)),
+                    usage=step.metrics.usage() if step.metrics else NO_USAGE,
+                    seconds=by_step.get(id(step)),
+                )
+                for step in own
+            ),
+            usage=self.usage,
+            metadata={"agent": {key: as_json(value) for key, value in about.items() if value}},
+        )
+
+
+def text_in(message: Any) -> str:
+    """Return the text of a message; pictures and sound are only named."""
+    if not isinstance(message, list):
+        return text_of(message)
+    parts = [part for part in message if isinstance(part, dict)]
+    texts = (part.get("text") if part.get("type") == "text" else f"[{part.get('type')}]" for part in parts)
+    return "\n".join(text_of(text) for text in texts)
+
+
+def _parts(step: _AtifStep) -> Iterator[Part]:
+    if step.reasoning_content:
+        yield Reasoning(text=step.reasoning_content)
+    if said := text_in(step.message):
+        yield Text(text=said)
+    results = step.observation.results if step.observation else []
+    answers = {each.source_call_id: each for each in results if each.source_call_id is not None}
+    calls = step.tool_calls or []
+    for call in calls:
+        # An answer without an id belongs to the only call.
+        answer = answers.get(call.tool_call_id or "") or (results[0] if len(calls) == len(results) == 1 else None)
+        yield ToolCall(
+            name=name_of(call.function_name),
+            arguments=as_json(call.arguments),
+            result=None if answer is None else text_in(answer.content),
+            id=call.tool_call_id,
+        )
+    if not calls:
+        yield from (Text(text=found) for each in results if (found := text_in(each.content)))
+
+
+def _agent_subject(name: str, model: str | None, version: str | None) -> SubjectSpec:
+    """Return an agent with its model. Harbor's agents `oracle` and `nop` are controls, as ours are."""
+    options = {"agent": name_of(name), "model": model, "version": version}
+    return SubjectSpec(
+        kind=name if name in ("oracle", "nop") else RECORDED,
+        name=name_of(f"{name} {model}" if model else name),
+        options={key: as_json(value) for key, value in options.items() if value},
+    )
 
 
 class _Timing(LoggedObject):
@@ -64,19 +197,12 @@ class _Agent(LoggedObject):
     model_info: _Model | None = None
 
 
-class _Context(LoggedObject):
-    n_input_tokens: Count | None = None
-    n_cache_tokens: Count | None = None
-    n_output_tokens: Count | None = None
-    cost_usd: Amount = None
-
-
 class _VerifierResult(LoggedObject):
     rewards: dict[str, Any] | None = None
 
 
 class _StepResult(LoggedObject):
-    agent_result: _Context | None = None
+    agent_result: LoggedUsage | None = None
     exception_info: _Exception | None = None
 
 
@@ -85,7 +211,7 @@ class _HarborTrial(LoggedObject):
     trial_name: str
     source: str | None = None
     agent_info: _Agent
-    agent_result: _Context | None = None
+    agent_result: LoggedUsage | None = None
     verifier_result: _VerifierResult | None = None
     exception_info: _Exception | None = None
     started_at: str | None = None
@@ -101,7 +227,7 @@ class _HarborTrial(LoggedObject):
         return [each for each in (self.exception_info, *(s.exception_info for s in self.step_results or ())) if each]
 
     @property
-    def contexts(self) -> list[_Context]:
+    def contexts(self) -> list[LoggedUsage]:
         if self.agent_result is not None:
             return [self.agent_result]
         return [each.agent_result for each in self.step_results or () if each.agent_result]
@@ -109,14 +235,12 @@ class _HarborTrial(LoggedObject):
 
 def trial_folders(folder: Path) -> list[Path]:
     """Return the folders of the trials of a job, or the folder itself if it is that of one trial."""
-    if _is_trial(folder):
-        return [folder]
-    return [each for each in child_folders(folder) if _is_trial(each)]
 
+    def is_trial(candidate: Path) -> bool:
+        found = file_in(candidate, RESULT)
+        return found is not None and {"trial_name", "task_name"} <= outer_keys(first_bytes(found))[0]
 
-def _is_trial(folder: Path) -> bool:
-    found = file_in(folder, RESULT)
-    return found is not None and {"trial_name", "task_name"} <= outer_keys(first_bytes(found))[0]
+    return [folder] if is_trial(folder) else [each for each in child_folders(folder) if is_trial(each)]
 
 
 def read_job(path: Path) -> ForeignLog:
@@ -166,7 +290,7 @@ def _trial(trial: _HarborTrial, trajectory: AtifTrajectory | None, prompt: str) 
             prompt=prompt,
             tags={"source": name_of(trial.source)} if trial.source else {},
         ),
-        subject=agent_subject(agent.name, agent.model_info.name if agent.model_info else None, agent.version),
+        subject=_agent_subject(agent.name, agent.model_info.name if agent.model_info else None, agent.version),
         started=seconds_of(trial.started_at),
         prepare_seconds=sum(setup) if setup else None,
         attempt_seconds=trial.agent_execution.seconds if trial.agent_execution else None,
@@ -194,7 +318,7 @@ def _transcript(trial: _HarborTrial, trajectory: AtifTrajectory | None) -> Trans
     made = trajectory.transcript() if trajectory else None
     if not contexts and made is None:
         return None
-    used = sum(map(_usage, contexts), NO_USAGE)
+    used = sum((each.usage() for each in contexts), NO_USAGE)
     known = used if used != NO_USAGE or made is None else made.usage
     requests = made.usage.requests if made else 0
     ended = {"ended_by": [each.exception_type for each in trial.exceptions]} if trial.exceptions else {}
@@ -207,11 +331,20 @@ def _transcript(trial: _HarborTrial, trajectory: AtifTrajectory | None) -> Trans
     )
 
 
-def _usage(context: _Context) -> Usage:
-    """Return the usage. Harbor's input tokens include cached ones, as ours do."""
-    return Usage(
-        input=context.n_input_tokens or 0,
-        output=context.n_output_tokens or 0,
-        cache_read=context.n_cache_tokens or 0,
-        cost=context.cost_usd,
+def read_trajectory(path: Path) -> ForeignLog:
+    """Read one trajectory. It says what an agent did, and not whether that was right."""
+    found = check(AtifTrajectory, read_json(path), path)
+    trial = LoggedTrial(
+        case=Case(id=name_of(found.session_id or found.trajectory_id or path.stem), prompt=found.instruction),
+        subject=_agent_subject(found.agent.name, found.agent.model_name, found.agent.version),
+        started=next((seconds for step in found.steps if (seconds := seconds_of(step.timestamp))), None),
+        attempt_seconds=found.seconds,
+        transcript=found.transcript(),
+    )
+    return ForeignLog(
+        tool="ATIF",
+        version=found.schema_version.removeprefix("ATIF-v"),
+        format="ATIF trajectory (.json)",
+        name=name_of(path.stem),
+        trials=lambda: iter((trial,)),
     )

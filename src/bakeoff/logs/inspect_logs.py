@@ -9,7 +9,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field
@@ -22,10 +21,10 @@ from bakeoff.logs.trials import (
     MAX_ROUNDS,
     RECORDED,
     Amount,
-    Count,
     ForeignLog,
     LoggedObject,
     LoggedTrial,
+    LoggedUsage,
     broken,
     check,
     name_of,
@@ -67,9 +66,7 @@ class Archive:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._zip.close()
         self._file.close()
 
@@ -138,15 +135,6 @@ Json = dict[str, Any]
 _Objects = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value is None else value)]
 
 
-class _Usage(LoggedObject):
-    input_tokens: Count = 0
-    output_tokens: Count = 0
-    input_tokens_cache_write: Count | None = None
-    input_tokens_cache_read: Count | None = None
-    reasoning_tokens: Count | None = None
-    total_cost: Amount = None
-
-
 class _InspectError(LoggedObject):
     message: str
     traceback: str = ""
@@ -175,8 +163,8 @@ class _InspectSample(LoggedObject):
     output: _Objects = {}
     scores: dict[str, _Score] | None = None
     metadata: _Objects = {}
-    model_usage: dict[str, _Usage] = {}
-    role_usage: dict[str, _Usage] = {}
+    model_usage: dict[str, LoggedUsage] = {}
+    role_usage: dict[str, LoggedUsage] = {}
     started_at: str | None = None
     total_time: Amount = None
     working_time: Amount = None
@@ -247,9 +235,17 @@ def read_json_log(path: Path) -> ForeignLog:
 
 def _log(header: _Header, samples: Any, format_: str) -> ForeignLog:
     spec = header.eval
-    subject = _subject(spec)
     ours = _OWN in spec.packages
     threshold = spec.metadata.get("bakeoff_threshold") if ours else None
+    settings = {
+        "solver": spec.solver,
+        "task_args": spec.task_args,
+        "model_args": spec.model_args,
+        "generate_config": spec.model_generate_config,
+    }
+    options = {"model": name_of(spec.model), **{key: as_json(value) for key, value in settings.items() if value}}
+    name = spec.metadata.get("bakeoff_subject") if ours else None
+    subject = SubjectSpec(kind=RECORDED, name=name_of(name or spec.model), options=options)
     version = spec.packages.get("inspect_ai")
     return ForeignLog(
         tool="Inspect",
@@ -265,23 +261,14 @@ def _log(header: _Header, samples: Any, format_: str) -> ForeignLog:
     )
 
 
-def _subject(spec: _Spec) -> SubjectSpec:
-    settings = {
-        "solver": spec.solver,
-        "task_args": spec.task_args,
-        "model_args": spec.model_args,
-        "generate_config": spec.model_generate_config,
-    }
-    options = {"model": name_of(spec.model), **{key: as_json(value) for key, value in settings.items() if value}}
-    name = spec.metadata.get("bakeoff_subject") if _OWN in spec.packages else None
-    return SubjectSpec(kind=RECORDED, name=name_of(name or spec.model), options=options)
-
-
 def _trial(sample: _InspectSample, subject: SubjectSpec, *, ours: bool) -> LoggedTrial:
     sample = _with_attachments(sample)
     grader = sample.role_usage.get("grader")
     used = sum(map(_usage, sample.model_usage.values()), NO_USAGE)
     judging = _usage(grader) if grader else NO_USAGE
+    rest = used - judging
+    if min(rest.input, rest.output, rest.cost or 0) < 0:
+        rest = used  # where a log counts more for judging than in all, they are apart
     scores = [score for name, each in (sample.scores or {}).items() for score in _scores(name, each)]
     counted = [score for score in scores if not ours or score.name == _OWN]
     total, working = sample.total_time, sample.working_time
@@ -294,17 +281,11 @@ def _trial(sample: _InspectSample, subject: SubjectSpec, *, ours: bool) -> Logge
         attempt_seconds=total,
         waited=max(0.0, total - working) if total is not None and working is not None else 0.0,
         failure=_failure(sample),
-        transcript=_transcript(sample, _rest_of(used, judging)),
+        transcript=_transcript(sample, rest),
         scores=tuple(counted),
         asides=tuple(score for score in scores if score not in counted),
         judging=judging,
     )
-
-
-def _rest_of(used: Usage, judging: Usage) -> Usage:
-    """Return what was used besides judging. Where a log counts more for that than in all, they are apart."""
-    rest = used - judging
-    return used if min(rest.input, rest.output, rest.cost or 0) < 0 else rest
 
 
 def _with_attachments(sample: _InspectSample) -> _InspectSample:
@@ -325,23 +306,19 @@ def _with_attachments(sample: _InspectSample) -> _InspectSample:
 
 def _case(sample: _InspectSample) -> Case:
     choices = [f"{chr(ord('A') + place)}) {text_of(each)}" for place, each in enumerate(sample.choices or ())]
-    target = sample.target
+    given, target = sample.input, sample.target
+    if isinstance(given, str):
+        prompt = text_of(given)
+    else:  # several messages are marked by their roles
+        messages = [each for each in given if isinstance(each, dict)]
+        marks = [f"{text_of(each.get('role'))}: " for each in messages] if len(messages) > 1 else [""]
+        prompt = "\n\n".join(mark + _said(each) for mark, each in zip(marks, messages, strict=False))
     return Case(
         id=name_of(sample.id),
-        prompt="\n\n".join([_prompt(sample.input), *(["\n".join(choices)] if choices else [])]),
+        prompt="\n\n".join([prompt, *(["\n".join(choices)] if choices else [])]),
         expected=as_json(target[0] if isinstance(target, list) and len(target) == 1 else target) or None,
         tags=tags_of({key: value for key, value in sample.metadata.items() if not key.startswith("bakeoff_")}),
     )
-
-
-def _prompt(given: str | list[Any]) -> str:
-    """Return the input as one text; several messages are marked by their roles."""
-    if isinstance(given, str):
-        return text_of(given)
-    messages = [each for each in given if isinstance(each, dict)]
-    if len(messages) == 1:
-        return _said(messages[0])
-    return "\n\n".join(f"{text_of(each.get('role'))}: {_said(each)}" for each in messages)
 
 
 def _said(message: Json) -> str:
@@ -366,26 +343,19 @@ def _parts(message: Json) -> Iterator[Text | Reasoning]:
 
 def _transcript(sample: _InspectSample, used: Usage) -> Transcript:
     answers = {str(each.get("tool_call_id")): each for each in sample.messages if each.get("role") == "tool"}
-    steps = [_step(message, answers) for message in sample.messages if message.get("role") == "assistant"]
-    output = sample.output.get("completion")
-    if not output:
-        last = next((each for each in reversed(sample.messages) if each.get("role") == "assistant"), None)
-        output = _said(last) if last else None
-    metadata: Json = {}
-    if sample.limit:
-        metadata["limit"] = sample.limit.model_dump(exclude_none=True)
+    own = [message for message in sample.messages if message.get("role") == "assistant"]
+    steps = []
+    for message in own:
+        calls = message.get("tool_calls")
+        made = [_call(call, answers) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        steps.append(Step(parts=(*(part for part in _parts(message) if part.text), *made)))
+    output = sample.output.get("completion") or (_said(own[-1]) if own else None)
     return Transcript(
         output=as_json(output),
         steps=tuple(steps),
         usage=used.model_copy(update={"requests": len(steps)}),
-        metadata={key: as_json(value) for key, value in metadata.items()},
+        metadata={"limit": as_json(sample.limit.model_dump(exclude_none=True))} if sample.limit else {},
     )
-
-
-def _step(message: Json, answers: Mapping[str, Json]) -> Step:
-    calls = message.get("tool_calls")
-    made = [_call(call, answers) for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-    return Step(parts=(*(part for part in _parts(message) if part.text), *made))
 
 
 def _call(call: Json, answers: Mapping[str, Json]) -> ToolCall:
@@ -436,14 +406,7 @@ def _failure(sample: _InspectSample) -> Failure | None:
     return Failure(kind=kind, type="LimitExceeded", message=f"{message} ({text_of(limit.limit)})")
 
 
-def _usage(given: _Usage) -> Usage:
+def _usage(given: LoggedUsage) -> Usage:
     """Return the usage. Inspect's input tokens exclude cache reads and writes."""
-    read, written = given.input_tokens_cache_read or 0, given.input_tokens_cache_write or 0
-    return Usage(
-        input=given.input_tokens + read + written,
-        output=given.output_tokens,
-        cache_read=read,
-        cache_write=written,
-        reasoning=given.reasoning_tokens or 0,
-        cost=given.total_cost,
-    )
+    used = given.usage()
+    return used.model_copy(update={"input": used.input + used.cache_read + used.cache_write})

@@ -15,10 +15,10 @@ from bakeoff.logs.trials import (
     MAX_LOG_SIZE,
     RECORDED,
     Amount,
-    Count,
     ForeignLog,
     LoggedObject,
     LoggedTrial,
+    LoggedUsage,
     broken,
     check,
     name_of,
@@ -29,7 +29,7 @@ from bakeoff.logs.trials import (
     text_of,
 )
 from bakeoff.plan import Case, SubjectSpec
-from bakeoff.record import TESTS, Failure, Score, Step, Text, Transcript, Usage
+from bakeoff.record import TESTS, Failure, Step, Text, Transcript
 
 PASSED = "promptfoo"
 """The scorer of an imported result: 1 where promptfoo calls it a success."""
@@ -43,46 +43,16 @@ class _Provider(LoggedObject):
     id: str = ""
     label: str | None = None
 
-    @property
-    def name(self) -> str:
-        return name_of(self.label or self.id, "provider")
-
 
 class _Prompt(LoggedObject):
     raw: str = ""
     label: str = ""
 
 
-class _Details(LoggedObject):
-    reasoning: Count | None = None
-    cacheReadInputTokens: Count | None = None
-    cacheCreationInputTokens: Count | None = None
-
-
-class _Tokens(LoggedObject):
-    prompt: Count | None = None
-    completion: Count | None = None
-    numRequests: Count | None = None
-    completionDetails: _Details | None = None
-
-    def usage(self, cost: float | None = None) -> Usage:
-        """Return the counts as usage. Counts that are not known are 0."""
-        more = self.completionDetails or _Details()
-        return Usage(
-            requests=self.numRequests or 0,
-            input=self.prompt or 0,
-            output=self.completion or 0,
-            cache_read=more.cacheReadInputTokens or 0,
-            cache_write=more.cacheCreationInputTokens or 0,
-            reasoning=more.reasoning or 0,
-            cost=cost,
-        )
-
-
 class _Response(LoggedObject):
     output: Any = None
     error: Any = None
-    tokenUsage: _Tokens | None = None
+    tokenUsage: LoggedUsage | None = None
     cost: Amount = None
     cached: bool | None = None
     finishReason: str | None = None
@@ -94,8 +64,8 @@ class _Assertion(LoggedObject):
     reason: str | None = None
     assertion: dict[str, Any] | None = None
 
-    def told(self) -> dict[str, Any]:
-        """Return it as one test of an answer."""
+    def as_test(self) -> dict[str, Any]:
+        """Return the assertion as one test of an answer."""
         about = self.assertion or {}
         words = [str(about.get("metric") or about.get("type") or "assertion")]
         if isinstance(about.get("value"), str | int | float):
@@ -106,7 +76,7 @@ class _Assertion(LoggedObject):
 class _PromptfooGrading(LoggedObject):
     reason: str | None = None
     componentResults: list[_Assertion] | None = None
-    tokensUsed: _Tokens | None = None
+    tokensUsed: LoggedUsage | None = None
 
 
 class _PromptfooTest(LoggedObject):
@@ -130,22 +100,14 @@ class _PromptfooResult(LoggedObject):
     response: _Response | None = None
     gradingResult: _PromptfooGrading | None = None
 
-    @property
-    def subject(self) -> str:
-        return name_of(self.provider, "provider") if isinstance(self.provider, str) else self.provider.name
-
 
 class _Metadata(LoggedObject):
     promptfooVersion: str | None = None
     evaluationCreatedAt: str | None = None
 
 
-class _PromptfooConfig(LoggedObject):
-    description: Any = None
-
-
 class _File(LoggedObject):
-    config: _PromptfooConfig | None = None
+    config: dict[str, Any] | None = None
     metadata: _Metadata | None = None
     results: dict[str, Any]
 
@@ -156,12 +118,12 @@ def read_output(path: Path) -> ForeignLog:
     listed = file.results.get("results")
     if not isinstance(listed, list):
         raise RunFolderError(f"{path}: results.results: a list is expected; outputs of promptfoo 0.90 or newer have it")
-    about, config = file.metadata or _Metadata(), file.config or _PromptfooConfig()
+    about = file.metadata or _Metadata()
     return _log(
         path,
         lambda: ((f"results.results[{place}]", each) for place, each in enumerate(listed)),
         "promptfoo output (.json)",
-        name=name_of(config.description or path.stem),
+        name=name_of((file.config or {}).get("description") or path.stem),
         version=name_of(about.promptfooVersion) if about.promptfooVersion else None,
         created=seconds_of(about.evaluationCreatedAt or file.results.get("timestamp")),
     )
@@ -175,27 +137,21 @@ def read_lines(path: Path) -> ForeignLog:
             for number, line in enumerate(iter(lambda: file.readline(MAX_LOG_SIZE + 1), b""), 1):
                 if len(line) > MAX_LOG_SIZE:
                     raise RunFolderError(f"{path}:{number} is longer than {in_megabytes(MAX_LOG_SIZE)}")
-                if line.strip():
-                    yield f"line {number}", _parse(path, number, line)
+                if not line.strip():
+                    continue
+                try:
+                    yield f"line {number}", parse_json(line)
+                except ValueError as error:
+                    raise RunFolderError(f"{path}:{number} is not readable JSON: {visible(str(error), 200)}") from error
 
     return _log(path, rows, "promptfoo output (.jsonl)", name=name_of(path.stem))
-
-
-def _parse(path: Path, number: int, line: bytes) -> Any:
-    try:
-        return parse_json(line)
-    except ValueError as error:
-        raise RunFolderError(f"{path}:{number} is not readable JSON: {visible(str(error), 200)}") from error
 
 
 def _log(path: Path, rows: Rows, format_: str, *, name: str, **known: Any) -> ForeignLog:
     def results() -> Iterator[_PromptfooResult]:
         return (check(_PromptfooResult, row, path, place) for place, row in rows())
 
-    templates: dict[str, None] = {}
-    for result in results():
-        templates.setdefault(result.prompt.label)
-    several = len(templates) > 1
+    several = len({result.prompt.label for result in results()}) > 1
     return ForeignLog(
         tool="promptfoo",
         format=format_,
@@ -208,14 +164,15 @@ def _log(path: Path, rows: Rows, format_: str, *, name: str, **known: Any) -> Fo
 def _trial(result: _PromptfooResult, *, several_prompts: bool) -> LoggedTrial:
     """Return a trial. With several prompts, the prompt belongs to the subject, and the case has only variables."""
     grading, response = result.gradingResult or _PromptfooGrading(), result.response or _Response()
-    provider = result.subject
+    given = result.provider
+    provider = name_of(given if isinstance(given, str) else given.label or given.id, "provider")
     options = {"provider": provider, **({"prompt": result.prompt.label} if several_prompts else {})}
     name = f"{provider} · {visible(result.prompt.label, 80)}" if several_prompts else provider
-    usage = (response.tokenUsage or _Tokens()).usage(response.cost)
+    used = (response.tokenUsage or LoggedUsage()).usage()
     output = as_json(response.output)
-    metadata = {"prompt": result.prompt.raw} if several_prompts else {}
-    if response.cached:
-        metadata["replayed"] = as_json(True)  # type: ignore[assignment]
+    metadata = {"prompt": result.prompt.raw if several_prompts else None, "replayed": response.cached or None}
+    # Promptfoo may weigh its assertions: its own verdict counts, and they are told beside it.
+    tests = [each.as_test() for each in grading.componentResults or ()]
     said = (Text(text=text_of(output)),) if output is not None else ()
     return LoggedTrial(
         case=_case(result, several_prompts=several_prompts),
@@ -225,12 +182,12 @@ def _trial(result: _PromptfooResult, *, several_prompts: bool) -> LoggedTrial:
         transcript=Transcript(
             output=output,
             steps=(Step(parts=said, finish_reason=response.finishReason),) if said else (),
-            usage=usage,
-            metadata={key: as_json(value) for key, value in metadata.items()},
+            usage=used.model_copy(update={"cost": response.cost}),
+            metadata={key: as_json(value) for key, value in metadata.items() if value is not None},
         ),
-        scores=(_score(result, grading),),
+        scores=(score_of(PASSED, result.success, grading.reason or "", score=result.score, **{TESTS: tests or None}),),
         asides=tuple(score_of(metric, value) for metric, value in (result.namedScores or {}).items()),
-        judging=(grading.tokensUsed or _Tokens()).usage(),
+        judging=(grading.tokensUsed or LoggedUsage()).usage(),
     )
 
 
@@ -246,17 +203,6 @@ def _case(result: _PromptfooResult, *, several_prompts: bool) -> Case:
         prompt=prompt,
         expected=expected[0] if len(expected) == 1 else (expected or None),
         tags=tags_of(test.metadata or {}),
-    )
-
-
-def _score(result: _PromptfooResult, grading: _PromptfooGrading) -> Score:
-    """Return the verdict of promptfoo, which may weigh its assertions, with each assertion beside it."""
-    return score_of(
-        PASSED,
-        result.success,
-        grading.reason or "",
-        score=result.score,
-        **{TESTS: [each.told() for each in grading.componentResults or ()] or None},
     )
 
 

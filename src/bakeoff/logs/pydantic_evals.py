@@ -11,6 +11,7 @@ from bakeoff.logs.trials import (
     ForeignLog,
     LoggedObject,
     LoggedTrial,
+    LoggedUsage,
     broken,
     check,
     name_of,
@@ -20,7 +21,7 @@ from bakeoff.logs.trials import (
     text_of,
 )
 from bakeoff.plan import Case, SubjectSpec
-from bakeoff.record import Score, Step, Text, Transcript, Usage
+from bakeoff.record import Score, Step, Text, Transcript
 
 
 class _EvaluationResult(LoggedObject):
@@ -70,10 +71,9 @@ def read_report(path: Path) -> ForeignLog:
     subject = SubjectSpec(kind=RECORDED, name=name_of(report.name), options=options)
 
     def trials() -> Iterator[LoggedTrial]:
-        for place, each in enumerate(report.cases):
-            yield _trial(check(_Case, each, path, f"cases[{place}]"), subject)
-        for place, each in enumerate(report.failures):
-            yield _trial(check(_Case, each, path, f"failures[{place}]"), subject)
+        for key, listed in (("cases", report.cases), ("failures", report.failures)):
+            for place, each in enumerate(listed):
+                yield _trial(check(_Case, each, path, f"{key}[{place}]"), subject)
 
     return ForeignLog(
         tool="pydantic-evals",
@@ -97,9 +97,10 @@ def _trial(case: _Case, subject: SubjectSpec) -> LoggedTrial:
         )
         for each in case.evaluator_failures
     ]
-    done = case.task_duration
-    total = case.total_duration
-    output = as_json(case.output)
+    done, total, output = case.task_duration, case.total_duration, as_json(case.output)
+    # The metrics of a user may have these names too, and any value.
+    known = {name: each for name, each in case.metrics.items() if isinstance(each, int | float) and 0 <= each < 10**15}
+    used = LoggedUsage.model_validate({name: each if name == "cost" else int(each) for name, each in known.items()})
     return LoggedTrial(
         case=Case(
             id=name_of(case.source_case_name or case.name),
@@ -118,27 +119,9 @@ def _trial(case: _Case, subject: SubjectSpec) -> LoggedTrial:
         else Transcript(
             output=output,
             steps=(Step(parts=(Text(text=text_of(output)),)),) if output is not None else (),
-            usage=_usage(case.metrics),
+            usage=used.usage(),
             metadata={"metrics": as_json(case.metrics)} if case.metrics else {},
         ),
         scores=(*(assertions or numbers), *lost),
         asides=(*(numbers if assertions else ()), *labels),
-    )
-
-
-def _usage(metrics: dict[str, Any]) -> Usage:
-    """Return tokens and cost, which pydantic-evals takes from the spans of a task where it has any."""
-
-    def count(name: str) -> int:
-        found = metrics.get(name)
-        return int(found) if isinstance(found, int | float) and 0 <= found < 10**15 else 0
-
-    cost = metrics.get("cost")
-    return Usage(
-        requests=count("requests"),
-        input=count("input_tokens"),
-        output=count("output_tokens"),
-        cache_read=count("cache_read_tokens"),
-        cache_write=count("cache_write_tokens"),
-        cost=float(cost) if isinstance(cost, int | float) and 0 <= cost < 10**15 else None,
     )

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from pydantic import JsonValue, ValidationError
@@ -39,43 +39,34 @@ from bakeoff.storage.redaction import Redactor, known_secrets
 from bakeoff.storage.run_folder import RunFolder, new_run_folder
 from bakeoff.verdict import Verdict
 
-
-@dataclass(frozen=True)
-class Format:
-    """A format of logs. The module that reads it is imported when it is needed."""
-
-    what: str
-    home: str  # module:function
-
-    def read(self, path: Path) -> ForeignLog:
-        """Read a log, or raise an error that says what is wrong in it."""
-        module, _, name = self.home.partition(":")
-        made: Callable[[Path], ForeignLog] = getattr(import_module(f"bakeoff.logs.{module}"), name)
-        return made(path)
-
-
 FORMATS = {
-    "inspect": Format("Inspect logs, .eval", "inspect_logs:read_archive"),
-    "inspect-json": Format("Inspect logs, .json", "inspect_logs:read_json_log"),
-    "harbor": Format("Harbor job and trial folders", "harbor:read_job"),
-    "atif": Format("ATIF trajectories, .json", "atif:read_trajectory"),
-    "promptfoo": Format("promptfoo output, .json", "promptfoo:read_output"),
-    "promptfoo-lines": Format("promptfoo output, .jsonl", "promptfoo:read_lines"),
-    "deepeval": Format("DeepEval test runs, .json", "deepeval:read_test_run"),
-    "pydantic-evals": Format("pydantic-evals reports, .json", "pydantic_evals:read_report"),
-    "swebench": Format("SWE-bench reports, .json, or a folder of them", "swebench:read_report"),
+    "inspect": ("Inspect logs, .eval", "inspect_logs:read_archive"),
+    "inspect-json": ("Inspect logs, .json", "inspect_logs:read_json_log"),
+    "harbor": ("Harbor job and trial folders", "harbor:read_job"),
+    "atif": ("ATIF trajectories, .json", "harbor:read_trajectory"),
+    "promptfoo": ("promptfoo output, .json", "promptfoo:read_output"),
+    "promptfoo-lines": ("promptfoo output, .jsonl", "promptfoo:read_lines"),
+    "deepeval": ("DeepEval test runs, .json", "deepeval:read_test_run"),
+    "pydantic-evals": ("pydantic-evals reports, .json", "pydantic_evals:read_report"),
+    "swebench": ("SWE-bench reports, .json, or a folder of them", "swebench:read_report"),
 }
+"""The formats of logs: what they are, and the function that reads them, which is imported when it is needed."""
 
 
 def known_formats() -> str:
     """Return the list of formats for messages."""
-    return ", ".join(f"{name} ({each.what})" for name, each in FORMATS.items())
+    return ", ".join(f"{name} ({what})" for name, (what, _) in FORMATS.items())
 
 
 def detect(path: Path) -> str | None:
     """Return the name of the format of a file or folder by its content, or None if it is not known."""
     if path.is_dir():
-        return _format_of_folder(path)
+        from bakeoff.logs.harbor import trial_folders
+
+        if trial_folders(path):
+            return "harbor"
+        reports = (file_in(each, "report.json") for each in child_folders(path))
+        return "swebench" if any(report and detect(report) == "swebench" for report in reports) else None
     if not path.is_file():
         return None
     head = first_bytes(path)
@@ -83,15 +74,6 @@ def detect(path: Path) -> str | None:
         return "inspect" if any(word in head for word in (b"_journal/", b"header.json", b"samples/")) else None
     keys, first = outer_keys(head)
     return next((name for name, is_it in _BY_KEYS.items() if is_it(keys, first, head)), None)
-
-
-def _format_of_folder(folder: Path) -> str | None:
-    from bakeoff.logs.harbor import trial_folders
-
-    if trial_folders(folder):
-        return "harbor"
-    reports = (file_in(each, "report.json") for each in child_folders(folder))
-    return "swebench" if any(report and detect(report) == "swebench" for report in reports) else None
 
 
 _Test = Callable[[set[str], set[str], bytes], bool]
@@ -160,7 +142,8 @@ class LogFile:
         if name is None:
             state = "is not a log of a known format" if self.path.exists() else "does not exist"
             raise UsageError(f"{self.path} {state}: {known_formats()}")
-        return FORMATS[name].read(self.path)
+        read: Callable[[Path], ForeignLog] = resolve_name(f"bakeoff.logs.{FORMATS[name][1]}")
+        return read(self.path)
 
     @cached_property
     def _redactor(self) -> Redactor:
@@ -214,8 +197,21 @@ class LogFile:
             rounds = max(rounds, (trial.round or 0) + 1)
         if not cases:
             raise RunFolderError(f"{self.path} holds no trial: {self.log.tool} logged none")
-        self._refuse_unknown_scorers(scorers)
+        for name in self.choices.scorers:
+            if name not in scorers:
+                raise UsageError(f"--scorer {name!r}: {self.path} has no such scorer; leave it out to see which it has")
         unrun = (Case(id=each, prompt="") for each in self.log.planned if each not in cases)
+        digest = None
+        if self.path.is_file():
+            with open_file(self.path) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type] # it has readinto
+        source = LogSource(
+            tool=self.log.tool,
+            version=self.log.version,
+            format=self.log.format,
+            file=name_of(self.path.name),
+            sha256=digest,
+        )
         usual = 1.0 if values <= _PASS_OR_FAIL else None
         usual = usual if self.log.threshold is None else self.log.threshold
         plan = Plan(
@@ -226,26 +222,10 @@ class LogFile:
             rounds=rounds,
             threshold=usual if self.choices.threshold is None else self.choices.threshold,
             door=DOOR,
-            settings={IMPORTED: self.source.model_dump(exclude_none=True)},
+            settings={IMPORTED: source.model_dump(exclude_none=True)},
             sparse=self.log.sparse,
         )
         return plan, (times[0], times[-1]) if times else None
-
-    def _refuse_unknown_scorers(self, known: dict[str, None]) -> None:
-        for name in self.choices.scorers:
-            if name not in known:
-                raise UsageError(f"--scorer {name!r}: {self.path} has no such scorer; leave it out to see which it has")
-
-    @cached_property
-    def source(self) -> LogSource:
-        """Return where the run comes from, for its plan and its page."""
-        return LogSource(
-            tool=self.log.tool,
-            version=self.log.version,
-            format=self.log.format,
-            file=name_of(self.path.name),
-            sha256=_digest(self.path) if self.path.is_file() else None,
-        )
 
     def records(self) -> Iterator[Record]:
         """Yield the record of each trial."""
@@ -267,17 +247,13 @@ class _CaseNames:
     def different(self, case: Case) -> Case:
         digest = fingerprint(case.attempt_digest, case.score_digest)
         if digest not in self._given:
-            self._given[digest] = self._free(case.id)
+            free = case.id
+            while free in self._numbers:
+                self._numbers[case.id] += 1
+                free = f"{case.id} ({self._numbers[case.id]})"
+            self._numbers[free], self._given[digest] = 1, free
         # A copy would keep the digests of the old name.
         return Case(**{**{name: getattr(case, name) for name in Case.model_fields}, "id": self._given[digest]})
-
-    def _free(self, name: str) -> str:
-        free = name
-        while free in self._numbers:
-            self._numbers[name] += 1
-            free = f"{name} ({self._numbers[name]})"
-        self._numbers[free] = 1
-        return free
 
 
 def _counted(trial: LoggedTrial, wanted: tuple[str, ...]) -> tuple[Score, ...]:
@@ -333,14 +309,6 @@ def _record(trial: Trial, logged: LoggedTrial, threshold: float | None, created:
         scores=logged.scores,
         **more,
     )
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open_file(path) as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 class ForeignLogReader:

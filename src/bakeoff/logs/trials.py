@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from bakeoff._kernel.files import open_file, read_file
 from bakeoff._kernel.json import as_json, clean_text, parse_json
@@ -39,14 +39,44 @@ class LoggedObject(FrozenModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-def _known_number(value: Any) -> Any:
-    """Treat what is no number, as NaN, like a missing one."""
-    return None if isinstance(value, float) and not isfinite(value) else value
-
-
 Count = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
-Amount = Annotated[Annotated[float, Field(ge=0, le=_MAX_NUMBER)] | None, BeforeValidator(_known_number)]
-"""Seconds or money; None is unknown."""
+Amount = Annotated[
+    Annotated[float, Field(ge=0, le=_MAX_NUMBER)] | None,
+    BeforeValidator(lambda value: None if isinstance(value, float) and not isfinite(value) else value),
+]
+"""Seconds or money; None is unknown, and so is NaN."""
+
+
+def _named(*names: str | AliasPath) -> Any:
+    return Field(default=None, validation_alias=AliasChoices(*names))
+
+
+class LoggedUsage(LoggedObject):
+    """Tokens and cost, under any of the names that the tools have for them. None is unknown."""
+
+    requests: Count | None = _named("requests", "numRequests")
+    input: Count | None = _named(
+        *("prompt_tokens", "total_prompt_tokens", "n_input_tokens", "input_tokens", "inputTokenCount", "prompt")
+    )
+    output: Count | None = _named(
+        *("completion_tokens", "total_completion_tokens", "n_output_tokens", "output_tokens"),
+        *("outputTokenCount", "completion"),
+    )
+    cache_read: Count | None = _named(
+        *("cached_tokens", "total_cached_tokens", "n_cache_tokens", "input_tokens_cache_read", "cache_read_tokens"),
+        AliasPath("completionDetails", "cacheReadInputTokens"),
+    )
+    cache_write: Count | None = _named(
+        *("input_tokens_cache_write", "cache_write_tokens"),
+        AliasPath("completionDetails", "cacheCreationInputTokens"),
+    )
+    reasoning: Count | None = _named("reasoning_tokens", AliasPath("completionDetails", "reasoning"))
+    cost: Amount = _named("cost_usd", "total_cost_usd", "total_cost", "evaluationCost", "cost")
+
+    def usage(self) -> Usage:
+        """Return the counts as usage. Counts that are not known are 0; an unknown cost stays unknown."""
+        counts = {name: getattr(self, name) or 0 for name in Usage.model_fields}
+        return Usage(**counts | {"cost": self.cost})
 
 
 class LoggedTrial(FrozenModel):

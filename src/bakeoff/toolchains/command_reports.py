@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -26,7 +25,6 @@ from bakeoff.toolchains.tracks import CPP, GO, JAVA, RUST, Track
 
 MAX_REPORT_SIZE = 16 << 20
 LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=1024, output_kb=4096)
-_MAX_MESSAGE_LENGTH = 4000
 
 Reader = Callable[[str], list[TestOutcome]]
 """Reads the tests of a report. Raises `ValueError` if it is none."""
@@ -87,26 +85,20 @@ class OpenJunit:
             return stopped_by_limit(done)
         written = next(iter(taken.files.values()), None)
         if written is None:
-            error = f"no {chosen.report} was written; exit code {done.exit_code}: {last_output(done)}"
-            return TestRun(error=error, seconds=done.seconds)
-        return self._check(written.decode(errors="replace"), done)
-
-    def _check(self, report: str, done: Completed) -> TestRun:
+            missing = f"no {chosen.report} was written; exit code {done.exit_code}: {last_output(done)}"
+            return TestRun(error=missing, seconds=done.seconds)
         try:
-            reported = read_junit(report)
+            reported = read_junit(written.decode(errors="replace"))
         except ValueError as problem:
-            return TestRun(error=f"{self.toolchain.report} is not a JUnit report: {problem}", seconds=done.seconds)
-        canary = self.toolchain.canary
-        tests = tuple(test for test in reported if test.name != canary)
-        seen = canary is None or [test.state for test in reported if test.name == canary] == ["failed"]
-        tampered, error = None, None
-        if not seen:
+            return TestRun(error=f"{chosen.report} is not a JUnit report: {problem}", seconds=done.seconds)
+        canary, tampered = chosen.canary, None
+        ran = tuple(test for test in reported if test.name != canary)
+        if canary is not None and [test.state for test in reported if test.name == canary] != ["failed"]:
             tampered = f"{canary!r}, which must fail, was not seen failing"
         elif done.exit_code != 0 and not any(test.state == "failed" for test in reported):
             tampered = f"every test is reported as passed, but the exit code is {done.exit_code}"
-        if not tests:
-            error = f"no test ran; exit code {done.exit_code}: {last_output(done)}"
-        return TestRun(tests=tests, error=error, seconds=done.seconds, tampered=tampered)
+        error = None if ran else f"no test ran; exit code {done.exit_code}: {last_output(done)}"
+        return TestRun(tests=ran, error=error, seconds=done.seconds, tampered=tampered)
 
 
 def read_junit(text: str) -> list[TestOutcome]:
@@ -141,7 +133,7 @@ def _outcome(test: ElementTree.Element) -> TestOutcome:
     except ValueError:
         seconds = 0.0
     seconds = seconds if 0 <= seconds < 1e9 else 0.0
-    return TestOutcome(name=name, state=state, message=message[:_MAX_MESSAGE_LENGTH], seconds=seconds)
+    return TestOutcome(name=name, state=state, message=message[:_MESSAGE], seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +165,8 @@ class CommandReport:
             env = {**_PYTEST, "PYTEST_ADDOPTS": f"--junitxml={name}.xml"}
             return cls(command, f"{name}.xml", read_junit, env)
         by_script = _TESTS_BY_SCRIPT.fullmatch(command)
-        if by_script and _script_is_jest(files):
+        scripts = json_object(files.get("package.json", "")).get("scripts")
+        if by_script and isinstance(scripts, dict) and _JEST_SCRIPT.match(str(scripts.get("test"))):
             arguments = f"--ci --json --outputFile={name}.json"
             return cls(f"{command} {'-- ' if by_script[1] else ''}{arguments}", f"{name}.json", _read_jest)
         return cls(command, f"{name}.none")
@@ -181,7 +174,10 @@ class CommandReport:
     def check(self, command: str, done: Completed, written: bytes | None) -> TestRun:
         """Return the tests that ran, by the report and the exit code."""
         text = (written or b"").decode(errors="replace")
-        tests = self._tests(text)
+        try:
+            tests = self.read(text)
+        except ValueError:  # not the runner's report: only the exit code is left
+            tests = []
         words = without_colours(f"{text[-_MESSAGE:]}\n{last_output(done)}" if self.required else last_output(done))
         if not tests and self.required:
             said = f"`{command}` ended with exit code {done.exit_code} before any test: {words}"
@@ -194,12 +190,6 @@ class CommandReport:
         tampered = "a test failed, but the command ended with 0" if done.ok and failed else None
         return TestRun(tests=tuple(tests), error=error, seconds=done.seconds, tampered=tampered)
 
-    def _tests(self, text: str) -> list[TestOutcome]:
-        try:
-            return self.read(text)
-        except ValueError:  # not the runner's report: only the exit code is left
-            return []
-
 
 def json_object(text: str) -> dict[str, Any]:
     """Return the JSON object in a text; an empty one if it has none."""
@@ -211,11 +201,6 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 # --- Jest ---------------------------------------------------------------------------------------------------------
-
-
-def _script_is_jest(files: Mapping[str, str]) -> bool:
-    scripts = json_object(files.get("package.json", "")).get("scripts")
-    return isinstance(scripts, dict) and _JEST_SCRIPT.match(str(scripts.get("test"))) is not None
 
 
 class _JestTest(BaseModel):
@@ -290,12 +275,10 @@ def _message(parts: Iterable[str]) -> str:
     return without_colours("\n".join(part.strip() for part in parts)).strip()[:_MESSAGE]
 
 
-_PRINTED: Mapping[str, tuple[str, Reader]] = MappingProxyType(
-    {
-        str(GO.command): ("go test -json ./...", _read_go),
-        # Only the tests of the exercise: an answer may have tests of its own beside its code, and in its comments.
-        str(RUST.command): ("cargo test --offline --test '*' -- --include-ignored", _read_rust),
-        str(CPP.command): (str(CPP.command), _read_catch),
-    }
-)
+_PRINTED: Mapping[str, tuple[str, Reader]] = {
+    str(GO.command): ("go test -json ./...", _read_go),
+    # Only the tests of the exercise: an answer may have tests of its own beside its code, and in its comments.
+    str(RUST.command): ("cargo test --offline --test '*' -- --include-ignored", _read_rust),
+    str(CPP.command): (str(CPP.command), _read_catch),
+}
 """Commands whose output tells of each test, how they are started for that, and what reads it."""

@@ -42,15 +42,8 @@ _MANIFESTS = re.compile(
     r"(?:package(?:-lock)?\.json|yarn\.lock|pnpm-\w+\.yaml|\.yarnrc(?:\.yml)?|\.npmrc|requirements\S*\.txt)"
 )
 _LOCK_FILES = ("yarn.lock", "package-lock.json", "pnpm-lock.yaml")
-_NETWORK_VARIABLES = (
-    "NODE_EXTRA_CA_CERTS",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-)
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_NETWORK_VARIABLES = ("NODE_EXTRA_CA_CERTS", *_PROXIES, *map(str.lower, _PROXIES))
 _MANAGERS = {
     "COREPACK_ENABLE_DOWNLOAD_PROMPT": "0",
     "COREPACK_ENABLE_AUTO_PIN": "0",
@@ -120,9 +113,6 @@ class CommandRunner:
         install, test = split_command(self.command)
         files = without_package_names(files)
         installed = None if install is None else await self._installed(install, files)
-        return await self._run(test, files, installed, seconds)
-
-    async def _run(self, test: str, files: Mapping[str, str], installed: Path | None, seconds: float) -> TestRun:
         report = CommandReport.wanted(test, self.track, files)
         async with open_place() as place:
             put_files(place, {name: text.encode() for name, text in files.items()})
@@ -132,9 +122,8 @@ class CommandRunner:
             env = {**tools.env, **_offline_settings(installed), **report.env}
             argv = ("/bin/sh", "-c", report.command)
             readable = (*tools.readable, *(() if installed is None else (installed,)))
-            done = await self.sandbox.run(
-                Command(argv, place, seconds, LIMITS, env=env, readable=readable, graded=True)
-            )
+            command = Command(argv, place, seconds, LIMITS, env=env, readable=readable, graded=True)
+            done = await self.sandbox.run(command)
             taken = take(place.work, [report.file], max_bytes=MAX_REPORT_SIZE, max_files=1)
         if done.stop != "exited":
             return stopped_by_limit(done)
@@ -161,26 +150,21 @@ class CommandRunner:
         folder = cache_folder() / "toolchains" / f"track-{self.track.slug}-{key[:16]}"
 
         async def fill(beside: Path) -> None:
-            await self._install(install, manifests, beside)
+            """Install in a sandbox with a network, then copy the result into the cache."""
+            async with open_place() as place:
+                put_files(place, {name: text.encode() for name, text in manifests.items()})
+                env = await _registry_settings() | {"COREPACK_HOME": str(inside(self.sandbox, place).home / "corepack")}
+                argv = ("/bin/sh", "-c", install)
+                seen = (Path(env["NODE_EXTRA_CA_CERTS"]),) if "NODE_EXTRA_CA_CERTS" in env else ()
+                command = Command(argv, place, INSTALL_SECONDS, LIMITS, env=env, network=True, readable=seen)
+                done = await self.sandbox.run(command)
+                if not done.ok:
+                    told = f"`{install}` failed; can the registry be reached? {last_output(done)}"
+                    raise InfraError(told, permanent=True)
+                await asyncio.to_thread(_keep, place, beside)
 
-        return await install_once(
-            folder, fill, lambda: self.say(f"Running `{install}` into {folder} (once for this track) …")
-        )
-
-    async def _install(self, install: str, manifests: Mapping[str, str], folder: Path) -> None:
-        """Install in a sandbox with a network, then copy the result into the cache."""
-        async with open_place() as place:
-            put_files(place, {name: text.encode() for name, text in manifests.items()})
-            env = await _registry_settings() | {"COREPACK_HOME": str(inside(self.sandbox, place).home / "corepack")}
-            argv = ("/bin/sh", "-c", install)
-            seen = tuple(Path(env[name]) for name in ("NODE_EXTRA_CA_CERTS",) if name in env)
-            command = Command(argv, place, INSTALL_SECONDS, LIMITS, env=env, network=True, readable=seen)
-            done = await self.sandbox.run(command)
-            if not done.ok:
-                raise InfraError(
-                    f"`{install}` failed; can the registry be reached? {last_output(done)}", permanent=True
-                )
-            await asyncio.to_thread(_keep, place, folder)
+        note = f"Running `{install}` into {folder} (once for this track) …"
+        return await install_once(folder, fill, lambda: self.say(note))
 
 
 def _keep(place: Place, folder: Path) -> None:
@@ -220,16 +204,13 @@ def without_package_names(files: Mapping[str, str]) -> dict[str, str]:
 
 async def _registry_settings() -> dict[str, str]:
     """Point corepack and yarn, which have registries of their own, to npm's. No candidate sees these settings."""
-    settings = {name: os.environ[name] for name in _NETWORK_VARIABLES if os.environ.get(name)}
-    settings |= _MANAGERS
-    npm = shutil.which("npm")
-    if npm is None:
-        return settings
-    registry = (await output_of([npm, "config", "get", "registry"], Path("/"), seconds=60.0)).strip().rstrip("/")
-    if not registry.startswith(("http://", "https://")):
-        return settings
-    settings |= {"COREPACK_NPM_REGISTRY": registry, "YARN_NPM_REGISTRY_SERVER": registry}
-    return settings | {"YARN_REGISTRY": registry, "NPM_CONFIG_REGISTRY": f"{registry}/"}
+    settings = {name: os.environ[name] for name in _NETWORK_VARIABLES if os.environ.get(name)} | _MANAGERS
+    if npm := shutil.which("npm"):
+        registry = (await output_of([npm, "config", "get", "registry"], Path("/"), seconds=60.0)).strip().rstrip("/")
+        if registry.startswith(("http://", "https://")):
+            settings |= {"COREPACK_NPM_REGISTRY": registry, "YARN_NPM_REGISTRY_SERVER": registry}
+            settings |= {"YARN_REGISTRY": registry, "NPM_CONFIG_REGISTRY": f"{registry}/"}
+    return settings
 
 
 def _offline_settings(installed: Path | None) -> dict[str, str]:
@@ -276,15 +257,13 @@ class JestPackages:
     modules: Path
 
     async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
-        await asyncio.to_thread(self._put, place, files)
-        return BroughtFiles((self.modules,))
-
-    def _put(self, place: Place, files: Mapping[str, str]) -> None:
+        """Link the packages, and add the usual TypeScript settings if the exercise has none."""
         if _SETTINGS not in files:
-            put_files(place, {_SETTINGS: (JEST_SOURCES / _SETTINGS).read_bytes()})
+            await asyncio.to_thread(put_files, place, {_SETTINGS: (JEST_SOURCES / _SETTINGS).read_bytes()})
         link = place.work / _MODULES
         if not link.exists():
             link.symlink_to(self.modules)
+        return BroughtFiles((self.modules,))
 
 
 def packages_of(grading: Grading | None, sandbox: Callable[[], Sandbox]) -> AgentPackages | None:

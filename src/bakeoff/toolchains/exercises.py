@@ -140,31 +140,21 @@ class ExerciseToolchain:
         sandbox = self.sandbox()
         async with AsyncExitStack() as stack:
             if self.command is None:
-                own = await self._own(sandbox, stack)
-                yield OpenExercises(self.track, own, self.run_skipped, types=await self._types(sandbox, stack))
+                own, types = await self._own(sandbox, stack), None
+                if self.track.runner == "jest":
+                    types = TypeChecker(sandbox, await install_jest(self.say))
+                    stack.push_async_callback(types.close)
+                yield OpenExercises(self.track, own, self.run_skipped, types=types)
                 return
-            confirming = await self._confirming(sandbox, stack)
-            confirmed = None if confirming is None else OpenExercises(self.track, confirming, self.run_skipped)
+            confirming = None
+            if self.track.runner != "command":
+                try:
+                    confirming = OpenExercises(self.track, await self._own(sandbox, stack), self.run_skipped)
+                except InfraError as error:
+                    language = self.track.language
+                    self.say(f"warning: nothing confirms the results of `{self.command}` for {language}: {error}")
             command = CommandRunner(sandbox, self.track, self.command, self.say)
-            yield OpenExercises(self.track, command, self.run_skipped, confirmed)
-
-    async def _types(self, sandbox: Sandbox, stack: AsyncExitStack) -> TypeChecker | None:
-        """Return what checks the types of answers, where the language has them."""
-        if self.track.runner != "jest":
-            return None
-        checker = TypeChecker(sandbox, await install_jest(self.say))
-        stack.push_async_callback(checker.close)
-        return checker
-
-    async def _confirming(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader | None:
-        """Return our own runner of the language, or None if there is none or it cannot be had."""
-        if self.track.runner == "command":
-            return None
-        try:
-            return await self._own(sandbox, stack)
-        except InfraError as error:
-            self.say(f"warning: nothing confirms the results of `{self.command}` for {self.track.language}: {error}")
-            return None
+            yield OpenExercises(self.track, command, self.run_skipped, confirming)
 
     async def _own(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader:
         if self.track.runner == "pytest":

@@ -65,8 +65,14 @@ def vitest_folder(node_version: str) -> Path:
 
 
 async def _install_packages(name: str, sources: list[Path], what: str, say: Say, build: str | None = None) -> Path:
-    node, npm = _find_node()
-    folder = _folder(name, sources, await _node_version(node))
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None:
+        raise InfraError(f"`node` is not installed, and these tests run on it: {_GET_NODE}", permanent=True)
+    if npm is None:
+        raise InfraError(f"`npm` is not installed beside {node}, and it installs the toolchain", permanent=True)
+    printed = (await output_of([node, "--version"], Path("/"), seconds=30.0)).strip()
+    _read_version(printed, node)
+    folder = _folder(name, sources, printed)
 
     async def fill(beside: Path) -> None:
         for path in sources:
@@ -89,21 +95,6 @@ def _folder(name: str, sources: Iterable[Path], node_version: str) -> Path:
     return cache_folder() / "toolchains" / f"{name}-{key[:16]}"
 
 
-def _find_node() -> tuple[str, str]:
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None:
-        raise InfraError(f"`node` is not installed, and these tests run on it: {_GET_NODE}", permanent=True)
-    if npm is None:
-        raise InfraError(f"`npm` is not installed beside {node}, and it installs the toolchain", permanent=True)
-    return node, npm
-
-
-async def _node_version(node: str) -> str:
-    printed = (await output_of([node, "--version"], Path("/"), seconds=30.0)).strip()
-    _read_version(printed, node)
-    return printed
-
-
 def _read_version(printed: str, node: str) -> tuple[int, int]:
     found = re.fullmatch(r"v(\d+)\.(\d+)\.\d+\S*", printed)
     if found is None:
@@ -122,17 +113,10 @@ async def permission_flags(sandbox: Sandbox) -> tuple[str, ...]:
     async with open_place() as place:
         done = await sandbox.run(Command(("node", "--version"), place, 30.0))
     printed = (done.stdout or done.stderr).decode(errors="replace").strip()
-    return _permission_flags(_read_version(printed, f"node in the {sandbox.name} sandbox"))
-
-
-def _permission_flags(version: tuple[int, int]) -> tuple[str, ...]:
+    version = _read_version(printed, f"node in the {sandbox.name} sandbox")
     stable = version >= (23, 5) or (22, 13) <= version < (23, 0)
     network = ("--allow-net",) if version >= (25, 0) else ()  # the sandbox decides about the network
-    return (
-        "--permission" if stable else "--experimental-permission",
-        "--disable-warning=ExperimentalWarning",
-        *network,
-    )
+    return "--permission" if stable else "--experimental-permission", "--disable-warning=ExperimentalWarning", *network
 
 
 def python_in(sandbox: Sandbox) -> str:
@@ -160,24 +144,21 @@ async def install_once(folder: Path, fill: Callable[[Path], Awaitable[None]], an
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     async with _locked(folder.with_suffix(".lock")):
-        if not folder.is_dir():
-            announce()
-            await _install(folder, fill)
+        if folder.is_dir():
+            return folder
+        announce()
+        for remains in folder.parent.glob(f".{folder.name}-*"):  # of a killed process: we hold the lock
+            await asyncio.to_thread(_remove, remains)
+        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            await fill(beside)
+            # Protects the toolchain from stray writes where a candidate runs as our own user.
+            await asyncio.to_thread(_chmod, beside, "a+rX,a-w", check=True)
+            beside.rename(folder)
+        except BaseException:
+            _remove(beside)
+            raise
     return folder
-
-
-async def _install(folder: Path, fill: Callable[[Path], Awaitable[None]]) -> None:
-    for remains in folder.parent.glob(f".{folder.name}-*"):  # of a killed process: we hold the lock
-        await asyncio.to_thread(_remove, remains)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        await fill(beside)
-        # Protects the toolchain from stray writes where a candidate runs as our own user.
-        await asyncio.to_thread(_chmod, beside, "a+rX,a-w", check=True)
-        beside.rename(folder)
-    except BaseException:
-        _remove(beside)
-        raise
 
 
 def _remove(folder: Path) -> None:

@@ -78,7 +78,10 @@ def _read_run(done: Completed) -> TestRun:
         return stopped_by_limit(done)
     ready, *lines = done.stdout.splitlines() or [b""]
     if ready != b'{"ready": true}':
-        raise _unusable_python(done)
+        # Nothing of the candidate was there yet.
+        words = done.stderr.decode(errors="replace").strip()[-1000:] or f"it ended with exit code {done.exit_code}"
+        why = f"its Python cannot run pytest, which needs the whole standard library: {words}"
+        raise InfraError(f"tests cannot be run in this sandbox: {why}", permanent=True)
     try:
         told = [_LINES.validate_json(line) for line in lines]
     except ValidationError:
@@ -99,10 +102,3 @@ def _read_run(done: Completed) -> TestRun:
         return TestRun(tests=tests, error=why, stop="crashed", seconds=done.seconds)
     error = without_colours(end.error) or (None if tests else "there is no test in it")
     return TestRun(tests=tests, error=error, seconds=done.seconds)
-
-
-def _unusable_python(done: Completed) -> InfraError:
-    """Return the error for a Python that cannot run pytest. Nothing of the candidate was there yet."""
-    words = done.stderr.decode(errors="replace").strip()[-1000:] or f"it ended with exit code {done.exit_code}"
-    why = f"its Python cannot run pytest, which needs the whole standard library: {words}"
-    return InfraError(f"tests cannot be run in this sandbox: {why}", permanent=True)

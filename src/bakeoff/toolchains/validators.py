@@ -2,11 +2,11 @@
 
 import json
 import secrets
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 from bakeoff.errors import GraderError
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, Completed, Sandbox
+from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place
 from bakeoff.toolchains.install import python_in
 from bakeoff.toolchains.outcome import ValidationOutcome
@@ -34,34 +34,25 @@ os.write(answers, (asked["proof"] + text).encode())
 """
 
 
-@runtime_checkable
-class TypeScriptValidating(Protocol):
-    """An opened toolchain that has Node."""
-
-    async def validate(self, code: str, source: str, seconds: float) -> ValidationOutcome: ...
-
-
-class SandboxedValidator(Protocol):
-    """An opened toolchain."""
-
-    @property
-    def sandbox(self) -> Sandbox: ...
-
-
 async def validate(
-    runner: SandboxedValidator, code: str, validator: str, kind: Literal["ts", "py"], seconds: float
+    runner: Any, code: str, validator: str, kind: Literal["ts", "py"], seconds: float
 ) -> ValidationOutcome:
-    """Return the validator's answer about the code. Raise `GraderError` if it throws, hangs or answers nonsense."""
-    if kind == "py":
-        return await _validate_with_python(runner.sandbox, code, validator, seconds)
-    if not isinstance(runner, TypeScriptValidating):
-        raise GraderError("a validator in TypeScript needs the Vitest toolchain")
-    return await runner.validate(code, validator, seconds)
+    """Return the validator's answer about the code. Raise `GraderError` if it throws, hangs or answers nonsense.
 
-
-async def _validate_with_python(sandbox: Sandbox, code: str, source: str, seconds: float) -> ValidationOutcome:
+    Args:
+        runner: An opened toolchain. A validator in Python runs in its sandbox; one in TypeScript needs its Node.
+        code: The answer to be judged.
+        validator: The source of the validator.
+        kind: The language of the validator.
+        seconds: The limit of its run.
+    """
+    if kind == "ts":
+        if not hasattr(runner, "validate"):
+            raise GraderError("a validator in TypeScript needs the Vitest toolchain")
+        return await runner.validate(code, validator, seconds)  # type: ignore[no-any-return]
+    sandbox: Sandbox = runner.sandbox
     proof = secrets.token_hex(16)
-    question = json.dumps({"source": source, "code": code, "proof": proof}).encode()
+    question = json.dumps({"source": validator, "code": code, "proof": proof}).encode()
     async with open_place() as place:
         argv = (python_in(sandbox), "-I", "-B", "-c", _HARNESS)
         done = await sandbox.run(Command(argv, place, seconds, LIMITS, stdin=question))
@@ -69,7 +60,9 @@ async def _validate_with_python(sandbox: Sandbox, code: str, source: str, second
         raise GraderError(f"the validator was ended by the {done.stop} limit")
     before, found, answer = done.stdout.decode(errors="replace").partition(proof)
     if not found or before:
-        raise GraderError(f"the validator ended without an answer: {_last_line(done)}")
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        why = lines[-1][:_MAX_ERROR_LENGTH] if lines else f"exit code {done.exit_code}"
+        raise GraderError(f"the validator ended without an answer: {why}")
     try:
         outcome = json.loads(answer)
     except (ValueError, RecursionError) as problem:
@@ -90,8 +83,3 @@ def read_outcome(outcome: Any) -> ValidationOutcome:
     return ValidationOutcome(
         valid=answer["valid"], errors=tuple(each[:_MAX_ERROR_LENGTH] for each in texts[:_MAX_ERRORS])
     )
-
-
-def _last_line(done: Completed) -> str:
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1][:_MAX_ERROR_LENGTH] if lines else f"exit code {done.exit_code}"

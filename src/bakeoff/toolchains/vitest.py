@@ -20,13 +20,20 @@ from pathlib import Path, PurePosixPath
 
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.plan import Framework, Limits
-from bakeoff.protocols import Command, Sandbox
-from bakeoff.sandbox import open_place, put_files
+from bakeoff.protocols import Command, Completed, Sandbox
+from bakeoff.sandbox import open_place
 from bakeoff.storage.pictures import HEIGHT, MAX_BYTES, WIDTH, BadPictureError, Picture, encode_again
 from bakeoff.toolchains.install import Say, install_vitest, permission_flags, quiet
 from bakeoff.toolchains.outcome import TestRun, ValidationOutcome, last_output, stopped_by_limit, without_colours
 from bakeoff.toolchains.validators import read_outcome
-from bakeoff.toolchains.workers import PeerGone, WorkerPool, ended_without_answer, parse_answer, read_last_line
+from bakeoff.toolchains.workers import (
+    PeerGone,
+    WorkerPool,
+    ended_without_answer,
+    parse_answer,
+    read_last_line,
+    run_script,
+)
 
 _WHOLE_SECONDS = 30.0  # a whole Vitest takes up to this long before its first test, on a busy machine
 _TEST_FILE = re.compile(r"test\.(?:svelte\.)?[jt]sx?")
@@ -137,21 +144,24 @@ async def chromium_in(sandbox: Sandbox) -> str:
     return done.stdout.decode(errors="replace").split("\n", 1)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class BrowserToolchain:
+async def _run_with_browser(
+    sandbox: Sandbox, script: Path, files: Mapping[str, str], job: bytes, seconds: float
+) -> Completed:
+    fonts = (FONTS,) if FONTS.is_dir() else ()
+    return await run_script(sandbox, script, files, stdin=job, seconds=seconds, limits=BROWSER_LIMITS, readable=fonts)
+
+
+class BrowserToolchain(VitestToolchain):
     """The resource that tests components of one framework in Chromium, in `slots` runs at a time."""
 
-    sandbox: Callable[[], Sandbox]
-    slots: int = 1
-    say: Say = quiet
-    framework: Framework = "svelte"
+    __slots__ = ()
 
     @property
     def key(self) -> str:
         return f"browser-{self.framework}"
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["OpenBrowser"]:
+    async def open(self) -> AsyncIterator["OpenBrowser"]:  # type: ignore[override]
         sandbox = self.sandbox()
         chromium = await chromium_in(sandbox)
         yield OpenBrowser(sandbox, await install_vitest(self.say), self.framework, chromium, Semaphore(self.slots))
@@ -173,15 +183,9 @@ class OpenBrowser:
         if entry is None:
             return TestRun(error=f"there is no {', '.join(tests) or 'test file'}")
         job = json.dumps({"entry": entry, "framework": self.framework, "chromium": self.chromium}).encode()
-        readable = (self.toolchain, *((FONTS,) if FONTS.is_dir() else ()))
-        async with self._slots, open_place() as place:
-            put_files(place, {name: text.encode() for name, text in files.items()})
-            (place.work / "node_modules").symlink_to(self.toolchain / "node_modules")
-            argv = ("node", str(self.toolchain / "browser.mjs"))
-            limit = seconds + _START_SECONDS
-            command = Command(argv, place, limit, BROWSER_LIMITS, stdin=job, readable=readable, graded=True)
-            done = await self.sandbox.run(command)
-        run = stopped_by_limit(done) if done.stop != "exited" else read_last_line(done)
+        async with self._slots:
+            script, limit = self.toolchain / "browser.mjs", seconds + _START_SECONDS
+            run = read_last_line(await _run_with_browser(self.sandbox, script, files, job, limit))
         if not run.tests and _NOT_LAUNCHED in (run.error or ""):
             await self.check_browser()
         return run
@@ -217,14 +221,8 @@ class PictureToolchain:
             return Picture(problem="plain TypeScript has nothing to render")
         wanted = {"component": component, "props": props, "framework": framework, "chromium": self.chromium}
         job = {**wanted, "width": WIDTH, "height": HEIGHT, "bytes": MAX_BYTES}
-        readable = (self.toolchain, *((FONTS,) if FONTS.is_dir() else ()))
-        async with open_place() as place:
-            put_files(place, {name: text.encode() for name, text in files.items()})
-            (place.work / "node_modules").symlink_to(self.toolchain / "node_modules")
-            argv = ("node", str(self.toolchain / "picture.mjs"))
-            stdin = json.dumps(job).encode()
-            command = Command(argv, place, _SECONDS, BROWSER_LIMITS, stdin=stdin, readable=readable, graded=True)
-            done = await self.sandbox.run(command)
+        script, stdin = self.toolchain / "picture.mjs", json.dumps(job).encode()
+        done = await _run_with_browser(self.sandbox, script, files, stdin, _SECONDS)
         if done.stop != "exited":
             return Picture(problem=stopped_by_limit(done).error or done.stop)
         return read_picture(done.stdout) or Picture(problem=f"the browser gave no picture: {last_output(done)}")

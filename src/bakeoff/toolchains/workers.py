@@ -18,6 +18,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,17 +82,9 @@ class Peer:
                     os.chown(place.work / SOCKET, place.uid, place.uid)
                 accepting = asyncio.create_task(self._accept(listening))
                 try:
-                    argv = (*self._argv, SOCKET)
-                    command = Command(
-                        argv,
-                        place,
-                        _LIFETIME_SECONDS,
-                        self._limits,
-                        readable=self._readable,
-                        graded=self._graded,
-                        children=not self._graded,
-                    )
-                    return await self._sandbox.run(command)
+                    command = Command((*self._argv, SOCKET), place, _LIFETIME_SECONDS, self._limits)
+                    seen, graded = self._readable, self._graded
+                    return await self._sandbox.run(replace(command, readable=seen, graded=graded, children=not graded))
                 finally:
                     accepting.cancel()
                     await asyncio.wait([accepting])
@@ -144,7 +137,13 @@ class Peer:
         """
         await self.ready()
         reader, writer = self._connected.result()
-        answering = asyncio.create_task(_exchange(reader, writer, json.dumps(question).encode() + b"\n"))
+
+        async def exchange() -> bytes:
+            writer.write(json.dumps(question).encode() + b"\n")
+            await writer.drain()
+            return await reader.readline()
+
+        answering = asyncio.create_task(exchange())
         try:
             await asyncio.wait([answering], timeout=seconds)
             if not answering.done():
@@ -175,12 +174,6 @@ class Peer:
             with contextlib.suppress(asyncio.CancelledError, InfraError, OSError):
                 task.result()
         self._disconnect()
-
-
-async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, line: bytes) -> bytes:
-    writer.write(line)
-    await writer.drain()
-    return await reader.readline()
 
 
 class WorkerPool:
@@ -224,7 +217,10 @@ class WorkerPool:
             run, is_doubtful = await self._try(question, seconds)
         if not is_doubtful:
             return run
-        async with self._all_slots():
+        # One caller at a time takes every slot, because two would wait for each other.
+        async with self._wants_all, contextlib.AsyncExitStack() as stack:
+            for _ in range(self.slots):
+                await stack.enter_async_context(self._slots)
             return (await self._try(question, seconds))[0]
 
     async def _try(self, question: dict[str, Any], seconds: float) -> tuple[TestRun | None, bool]:
@@ -254,24 +250,13 @@ class WorkerPool:
         """Return how much longer to wait after the limit, because a busy machine may be the reason for the delay."""
         return seconds / 2 if self.is_busy() else 0.0
 
-    @contextlib.asynccontextmanager
-    async def _all_slots(self) -> AsyncIterator[None]:
-        """Take every slot. Only one caller does this at a time, because two would wait for each other."""
-        async with self._wants_all, contextlib.AsyncExitStack() as stack:
-            for _ in range(self.slots):
-                await stack.enter_async_context(self._slots)
-            yield
-
     async def run_whole(self, files: Mapping[str, str], entry: str, seconds: float) -> TestRun:
         """Run a test file with a whole test runner, which is slow but supports everything."""
         job = json.dumps({"entry": entry, "flags": self.flags, **self.settings}).encode()
-        async with self._slots, open_place() as place:
-            put_files(place, {name: text.encode() for name, text in files.items()})
-            (place.work / "node_modules").symlink_to(self.toolchain / "node_modules")
-            argv = ("node", str(self.toolchain / self.whole_script))
-            command = Command(argv, place, seconds, WHOLE_LIMITS, stdin=job, readable=(self.toolchain,), graded=True)
-            done = await self.sandbox.run(command)
-        return stopped_by_limit(done) if done.stop != "exited" else read_last_line(done)
+        async with self._slots:
+            script = self.toolchain / self.whole_script
+            done = await run_script(self.sandbox, script, files, stdin=job, seconds=seconds, limits=WHOLE_LIMITS)
+        return read_last_line(done)
 
     async def compile(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Compile one at a time, so that a source on which the compiler hangs or breaks affects no other."""
@@ -333,8 +318,40 @@ def parse_answer(answer: bytes) -> dict[str, Any]:
     return value
 
 
+async def run_script(
+    sandbox: Sandbox,
+    script: Path,
+    files: Mapping[str, str],
+    *,
+    stdin: bytes,
+    seconds: float,
+    limits: Limits,
+    readable: tuple[Path, ...] = (),
+) -> Completed:
+    """Run a Node script of an installed toolchain on a candidate, in a new folder with its files.
+
+    Args:
+        sandbox: Where it runs.
+        script: The script, in the folder that holds `node_modules`.
+        files: What the folder holds, beside a link to the toolchain's packages.
+        stdin: What the script is told.
+        seconds: The limit of the run.
+        limits: The other limits.
+        readable: What it may read besides the toolchain.
+    """
+    toolchain = script.parent
+    async with open_place() as place:
+        put_files(place, {name: text.encode(errors="replace") for name, text in files.items()})
+        (place.work / "node_modules").symlink_to(toolchain / "node_modules")
+        seen = (toolchain, *readable)
+        argv = ("node", str(script))
+        return await sandbox.run(Command(argv, place, seconds, limits, stdin=stdin, readable=seen, graded=True))
+
+
 def read_last_line(done: Completed) -> TestRun:
-    """Return the run that a whole test runner reports in the last line of its output."""
+    """Return the run that a whole test runner reports in the last line of its output, unless a limit ended it."""
+    if done.stop != "exited":
+        return stopped_by_limit(done)
     with contextlib.suppress(PeerGone, IndexError):
         return read_report(parse_answer(done.stdout.splitlines()[-1]), done.seconds)
     error = f"its process ended with exit code {done.exit_code} and no result: {last_output(done)}"

@@ -95,7 +95,7 @@ class ComponentsDoor(Door):
         """Write one result file for each subject and round, each with its page. Both are computed from records."""
         from bakeoff.doors.components.results.write import ResultOrigin, result_files
         from bakeoff.report.readers import Source
-        from bakeoff.report.render.html import write_source_page
+        from bakeoff.report.render.html.run_page import write_source_page
 
         folder, records = run.folder, list(run.records())
         written: list[Path] = []

@@ -21,14 +21,15 @@ from bakeoff.plan import Origin
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Datum, Matrix, MatrixCell, Point, Quote, Report, Section, Table, Tone, Value
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points
-from bakeoff.report.leaderboard.description import (
+from bakeoff.report.leaderboard import (
     RANK_COLUMNS,
     RANK_NOTE,
+    LeaderboardEntry,
     rank_cells,
+    rank_sources,
     unfinished_notes,
     unranked_sentence,
 )
-from bakeoff.report.leaderboard.ranking import LeaderboardEntry, rank_sources
 from bakeoff.report.readers import Description, RecordsInMemory, RunFolderReader, Source
 from bakeoff.report.scores import SHARE_COLUMNS, interval_datum, score_plots
 from bakeoff.storage.run_folder import RunFolder
