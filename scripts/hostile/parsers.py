@@ -31,8 +31,16 @@ from bakeoff.mcp.arguments import parse_json_arguments
 from bakeoff.mcp.client_files import read_client_file
 from bakeoff.mcp.servers import parse_mcp_option
 from bakeoff.mcp.snapshot import read_snapshot
-from bakeoff.meter.answer import ModelAnswer
-from bakeoff.meter.wire_formats import CHAT, GEMINI, MESSAGES, RESPONSES, EventSplitter, data_of, object_of
+from bakeoff.meter.wire_formats import (
+    CHAT,
+    GEMINI,
+    MESSAGES,
+    RESPONSES,
+    EventSplitter,
+    ModelAnswer,
+    data_of,
+    objects_of,
+)
 from bakeoff.models.in_process import read_script as read_model_script
 from bakeoff.models.prices import parse_gateway_pricing
 from bakeoff.models.providers import parse_model_name
@@ -313,7 +321,7 @@ def _stream(data: bytes, _: Path) -> None:
     for start in range(0, len(data), 37):
         for event in splitter.feed(data[start : start + 37]):
             data_of(event)
-    object_of(data)
+    objects_of(data)
 
 
 def _of_graders() -> Iterator[Parser]:

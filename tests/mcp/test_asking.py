@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from bakeoff.mcp import ServerSpec
-from bakeoff.mcp.offers import Offers, ServerResource, exposed_tools
+from bakeoff.mcp.offers import exposed_tools
+from bakeoff.mcp.snapshot import ResourceEntry, ServerEntry
 
 from .conftest import SERVERS, Opening
 
@@ -85,8 +86,8 @@ async def test_resources_and_prompts_are_tools_that_work(asking: Asking, opened:
         assert (await hub.call("asking", "read_resource", {"uri": "other://x"})).is_error
         assert (await hub.call("asking", "prompt_greet", {"who": "Ann"})).text == "Greet Ann kindly."
         assert (await hub.call("asking", "prompt_greet", {})).is_error
-        (offers,) = await hub.offers()
-    assert [each.uri for each in offers.resources] == ["note://today", "note://{day}"]
+        (offers,) = (await hub.offers()).values()
+    assert [*offers.resources, *offers.resourceTemplates] == ["note://today", "note://{day}"]
     async with opened(asking()) as hub:
         assert [tool.name for tool in await hub.tools()] == ["delete_all", "summarise"]
 
@@ -110,14 +111,14 @@ async def test_a_server_that_promises_resources_and_knows_no_list_of_them_offers
         "        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], **answer}), flush=True)\n"
     )
     async with opened(ServerSpec(name="p", command=sys.executable, args=(str(script),))) as hub:
-        (offers,) = await hub.offers()
-    assert ([each.uri for each in offers.resources], offers.prompts) == (["a://1"], ())
+        (offers,) = (await hub.offers()).values()
+    assert ([*offers.resources, *offers.resourceTemplates], offers.prompts) == (["a://1"], {})
 
 
 def test_a_tool_of_the_server_keeps_its_name_and_plain_resources_are_an_enum() -> None:
-    offers = Offers(server="s", resources=(ServerResource(server="s", uri="a://1"),))
-    assert list(exposed_tools(offers, ["resources"], ["read_resource"])) == []
-    (reader,) = exposed_tools(offers, ["resources", "prompts"], [])
+    offers = ServerEntry(resources={"a://1": ResourceEntry()})
+    assert list(exposed_tools("s", offers, ["resources"], ["read_resource"])) == []
+    (reader,) = exposed_tools("s", offers, ["resources", "prompts"], [])
     assert reader.input_schema["properties"] == {
         "uri": {"type": "string", "description": "The URI of the resource.", "enum": ["a://1"]}
     }

@@ -264,7 +264,10 @@ def test_a_snapshot_is_the_same_text_for_the_same_servers_and_is_read_back(tmp_p
         ServerTool(server="desk", name=name, description="x\u202ey\U000e0041ü\ud800", input_schema={"type": "object"})
         for name in ("b", "a")
     ]
-    one, other = Snapshot.of(["desk", "empty"], listed), Snapshot.of(["empty", "desk"], reversed(listed))
+    one, other = (
+        Snapshot.of({name: ServerEntry() for name in names}, tools)
+        for names, tools in ((["desk", "empty"], listed), (["empty", "desk"], listed[::-1]))
+    )
     assert one.text() == other.text()
     assert "\\u202ey\\udb40\\udc41ü\\ud800" in one.text()
     one.write(tmp_path / "snapshot.json")

@@ -155,8 +155,8 @@ async def _audit(
 
     from bakeoff.engine.resources import open_resources, sandbox_of
     from bakeoff.grading.audit import audit_cases, audit_digest
+    from bakeoff.grading.cases import toolchains_for
     from bakeoff.grading.references import References
-    from bakeoff.grading.runners import toolchains_for
 
     runs = Counter[str]()
     done: list[CaseAudit] = []

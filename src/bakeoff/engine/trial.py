@@ -257,7 +257,7 @@ class TrialRunner:
             if task.own_workspace is not None and case.collect:
                 tried.artefacts, tried.refused = await task.own_workspace.collect(case.collect)
             if case.answer_file and isinstance(transcript.output, str) and transcript.output:
-                from bakeoff.sandbox.workspaces import first_code_block
+                from bakeoff.sandbox.places import first_code_block
 
                 tried.artefacts.setdefault(case.answer_file, first_code_block(transcript.output))
             return transcript
@@ -299,7 +299,7 @@ class TrialRunner:
         case = trial.case
 
         def pristine() -> AbstractAsyncContextManager[Workspace]:
-            from bakeoff.sandbox.workspaces import graded_files
+            from bakeoff.sandbox.places import graded_files
 
             return self._workspace(case, graded_files(case, tried.artefacts))
 
@@ -336,7 +336,7 @@ class TrialRunner:
         return tuple(scores), Phase(seconds=time.perf_counter() - started, remarks=tuple(remarks))
 
     def _workspace(self, case: Case, files: Mapping[str, str]) -> AbstractAsyncContextManager[Workspace]:
-        from bakeoff.sandbox.workspaces import open_workspace  # most evals never need it
+        from bakeoff.sandbox.places import open_workspace  # most evals never need it
 
         return open_workspace(self.sandbox(), files, case.limits, keep=self.options.keep_workspaces)
 

@@ -10,29 +10,15 @@ from bakeoff._kernel.text import near_names, quoted, visible
 from bakeoff._kernel.yaml import gathered
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
-from bakeoff.mcp.schemas import (
-    VALIDATOR_ERRORS,
-    Schema,
-    accepted_types,
-    resolved,
-    without_patterns,
-)
+from bakeoff.mcp.schemas import VALIDATOR_ERRORS, Schema, accepted_types, resolved, without_patterns
 
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "array": list,
-    "object": dict,
-    "null": type(None),
-}
-_WORDS = {
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "null": "null",
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "integer": ((int,), "a whole number"),
+    "number": ((int, float), "a number"),
+    "boolean": ((bool,), "true or false"),
+    "array": ((list,), "a list"),
+    "object": ((dict,), "an object"),
+    "null": ((type(None),), "null"),
 }
 _MAX_PROBLEMS = 10
 
@@ -79,25 +65,17 @@ def argument_problems(arguments: Mapping[str, JsonValue], tool: ServerTool) -> I
         if name not in arguments:
             about = visible(str(resolved(known.get(name), tool.input_schema).get("description") or ""), 120)
             yield f"{quoted(tool.name, 80)} needs {quoted(name, 80)}{about and f': {about}'}"
-    yield from _schema_problems(arguments, tool)
-
-
-def _schema_problems(arguments: Mapping[str, JsonValue], tool: ServerTool) -> list[str]:
-    """Return what a validator says against values, without what `argument_problems` says better."""
     schema = without_patterns(tool.input_schema)
     validator = validator_for(schema, default=Draft202012Validator)(schema)
     try:
-        found = [
-            error for error in validator.iter_errors(dict(arguments)) if error.validator != "required" or error.path
-        ]
+        found = list(validator.iter_errors(dict(arguments)))
     except VALIDATOR_ERRORS:  # a schema that cannot be used says nothing
-        return []
-    named = (".".join(str(part) for part in error.absolute_path) for error in found)
-    return [
-        f"{visible(place, 80)}: {visible(error.message, 200)}"
-        for place, error in zip(named, found, strict=True)
-        if place  # problems of the whole are told by name
-    ][:_MAX_PROBLEMS]
+        return
+    # Problems of the whole are told by name, above.
+    inner = [error for error in found if error.absolute_path]
+    for error in inner[:_MAX_PROBLEMS]:
+        place = ".".join(str(part) for part in error.absolute_path)
+        yield f"{visible(place, 80)}: {visible(error.message, 200)}"
 
 
 def _value(name: str, values: Sequence[str], schema: Schema) -> JsonValue:
@@ -121,7 +99,7 @@ def _single(name: str, text: str, types: Sequence[str]) -> JsonValue:
     value = _json(text)
     if not types:
         return text if value is None and text != "null" else value
-    for kind, python in _KINDS.items():
+    for kind, (python, _) in _KINDS.items():
         right = isinstance(value, python) and not (isinstance(value, bool) and kind in ("integer", "number"))
         if kind in types and right and (value is not None or text == "null"):
             return value
@@ -129,7 +107,7 @@ def _single(name: str, text: str, types: Sequence[str]) -> JsonValue:
         return int(value)
     if "string" in types:
         return text
-    wanted = " or ".join(_WORDS.get(kind, kind) for kind in types)
+    wanted = " or ".join(_KINDS[kind][1] if kind in _KINDS else kind for kind in types)
     raise UsageError(f"{name}={visible(text, 80)} is not {wanted}")
 
 

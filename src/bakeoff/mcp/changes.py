@@ -9,19 +9,10 @@ from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Literal
 
-from pydantic import JsonValue
-
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import quoted
 from bakeoff.mcp.schemas import Effect, SchemaChange, schema_changes, text_changes
-from bakeoff.mcp.snapshot import (
-    ArgumentEntry,
-    ResourceEntry,
-    ServerEntry,
-    Snapshot,
-    SnapshotPrompt,
-    ToolEntry,
-)
+from bakeoff.mcp.snapshot import ArgumentEntry, ResourceEntry, ServerEntry, Snapshot, SnapshotPrompt, ToolEntry
 
 ChangeLevel = Literal["breaking", "risky", "cosmetic"]
 CHANGE_LEVELS: tuple[ChangeLevel, ...] = ("breaking", "risky", "cosmetic")
@@ -118,24 +109,18 @@ def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) ->
     else:
         for found in schema_changes(before.outputSchema, after.outputSchema):
             yield change(found, _OF_OUTPUT[found.effect], "result")
-    if hints := _hint_changes(before.annotations, after.annotations):
-        level: ChangeLevel = "risky" if _is_more_dangerous(before.annotations, after.annotations) else "cosmetic"
-        yield change(SchemaChange("hint-changed", "told", "", hints), level)
-
-
-def _hint_changes(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> str:
-    """Return the hints that changed, in a sentence; empty if none did."""
-    names = [hint for hint in sorted({*before, *after}) if before.get(hint) != after.get(hint)]
-    shown = [
-        f"{quoted(hint, 80)} {json.dumps(before.get(hint))} became {json.dumps(after.get(hint))}" for hint in names
+    old, new = before.annotations, after.annotations
+    hints = [
+        f"{quoted(hint, 80)} {json.dumps(old.get(hint))} became {json.dumps(new.get(hint))}"
+        for hint in sorted({*old, *new})
+        if old.get(hint) != new.get(hint)
     ]
-    return ", ".join(shown)
-
-
-def _is_more_dangerous(before: Mapping[str, JsonValue], after: Mapping[str, JsonValue]) -> bool:
-    """Return True if the server says now that a tool destroys something, or no longer that it only reads."""
-    destroys = after.get("destructiveHint") is True and before.get("destructiveHint") is not True
-    return destroys or (before.get("readOnlyHint") is True and after.get("readOnlyHint") is not True)
+    if hints:
+        # The server says now that a tool destroys something, or no longer that it only reads.
+        destroys = new.get("destructiveHint") is True and old.get("destructiveHint") is not True
+        worse = destroys or (old.get("readOnlyHint") is True and new.get("readOnlyHint") is not True)
+        found = SchemaChange("hint-changed", "told", "", ", ".join(hints))
+        yield change(found, "risky" if worse else "cosmetic")
 
 
 def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Iterator[ToolChange]:
@@ -151,36 +136,32 @@ def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Ite
             after=after.instructions,
         )
     yield from _tools(server, before.tools, after.tools)
-    for kind, old, new in (
-        ("resource", before.resources, after.resources),
-        ("resource template", before.resourceTemplates, after.resourceTemplates),
-    ):
-        yield from _resources(server, kind, old, new)
+    yield from _resources(server, "resource", before.resources, after.resources)
+    yield from _resources(server, "resource template", before.resourceTemplates, after.resourceTemplates)
     yield from _prompts(server, before.prompts, after.prompts)
 
 
 def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[ToolChange]:
     """Yield added, removed, renamed and changed tools."""
+
+    def change(level: ChangeLevel, event: str, name: str, what: str, renamed: str = "") -> ToolChange:
+        kind = f"tool-{event}"
+        return ToolChange(level=level, kind=kind, server=server, part="tool", name=name, what=what, renamed=renamed)
+
     renamed = dict(_renamed(before, after))
     for name, tool in before.items():
         if name in after:
             yield from tool_changes(server, name, tool, after[name])
         elif name in renamed:
             now = renamed[name]
-            what = f"it is now called {quoted(now, 80)}"
-            yield ToolChange(
-                level="breaking", kind="tool-renamed", server=server, part="tool", name=name, what=what, renamed=now
-            )
-            for change in tool_changes(server, name, tool, after[now]):
-                yield change.model_copy(update={"renamed": now})
+            yield change("breaking", "renamed", name, f"it is now called {quoted(now, 80)}", now)
+            for each in tool_changes(server, name, tool, after[now]):
+                yield each.model_copy(update={"renamed": now})
         else:
-            yield ToolChange(
-                level="breaking", kind="tool-removed", server=server, part="tool", name=name, what="it was removed"
-            )
+            yield change("breaking", "removed", name, "it was removed")
     for name in after:
         if name not in before and name not in renamed.values():
-            what = "it is new: models may call it in place of others"
-            yield ToolChange(level="risky", kind="tool-added", server=server, part="tool", name=name, what=what)
+            yield change("risky", "added", name, "it is new: models may call it in place of others")
 
 
 def _renamed(before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[tuple[str, str]]:

@@ -49,7 +49,7 @@ class _Place(NamedTuple):
 
 
 def description_patch(folder: Path, before: str, after: str) -> DescriptionPatch:
-    """Return a patch for the only string below a folder that is the present description.
+    """Return a patch, in the form of `git diff`, for the only string below a folder that is the present description.
 
     A text that could end a string, continue it on another line or fill a place in it is not put into source code.
     """
@@ -64,12 +64,7 @@ def description_patch(folder: Path, before: str, after: str) -> DescriptionPatch
     if len(places) > 1:
         shown = ", ".join(names[:_MAX_NAMED]) + (" and others" if len(names) > _MAX_NAMED else "")
         return DescriptionPatch(None, f"the present text is in {len(places)} places: {shown}")
-    return _patch(folder, places[0], after)
-
-
-def _patch(folder: Path, place: _Place, after: str) -> DescriptionPatch:
-    """Return the patch for one place, in the form of `git diff`."""
-    name = place.file.relative_to(folder).as_posix()
+    place, name = places[0], places[0].file.relative_to(folder).as_posix()
     if not name.isprintable():
         return DescriptionPatch(None, f"a patch cannot name the file {name!r}")
     ending = "\t" if " " in name else ""  # where the name ends, as git writes it

@@ -11,9 +11,9 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import near_names
 from bakeoff._kernel.tracing import active_tracing
 from bakeoff.errors import InfraError, ToolError, UsageError
-from bakeoff.mcp.offers import Offers
 from bakeoff.mcp.servers import HubLimits, ServerSpec, with_unique_names
 from bakeoff.mcp.session import ServerSession, wait_despite_cancellation
+from bakeoff.mcp.snapshot import ServerEntry
 from bakeoff.mcp.tools import ServerTool, ToolCallResult, tools_fingerprint
 from bakeoff.protocols import Tool
 
@@ -76,9 +76,10 @@ class OpenHub:
         """Return every tool of every server, as listed when the hub was opened."""
         return tuple(tool for session in self._sessions.values() for tool in session.tools)
 
-    async def offers(self) -> tuple[Offers, ...]:
-        """Ask every server for its resources and prompts."""
-        return tuple(await asyncio.gather(*(session.offers() for session in self._sessions.values())))
+    async def offers(self) -> dict[str, ServerEntry]:
+        """Ask every server for its instructions, resources and prompts. Return them by the names of the servers."""
+        offers = await asyncio.gather(*(session.offers() for session in self._sessions.values()))
+        return dict(zip(self._sessions, offers, strict=True))
 
     def remarks(self) -> dict[str, str]:
         """Return what is wrong with servers that work all the same, by their names."""

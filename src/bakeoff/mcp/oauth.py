@@ -27,7 +27,7 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, ValidationError
 from bakeoff._kernel.files import MAX_FILE_SIZE, PRIVATE, open_file, os_errors_explained, write_atomically
 from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
-from bakeoff.mcp.servers import OAuth, ServerSpec, is_safe_endpoint, shown_url
+from bakeoff.mcp.servers import ServerSpec, is_safe_endpoint, shown_url
 
 
 class Login(BaseModel):
@@ -115,7 +115,19 @@ def auth_for(spec: ServerSpec, store: TokenStore | None = None) -> httpx2.Auth |
     if spec.url is None or any(name.lower() == "authorization" for name in spec.headers):
         return None
     if spec.oauth is not None:
-        return _configured(spec.url, spec.oauth)
+        oauth = spec.oauth
+        if oauth.tokenFile is not None:
+            return TokenFile(oauth.tokenFile)
+        from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+
+        return ClientCredentialsOAuthProvider(
+            spec.url,
+            MemoryStorage(),
+            client_id=oauth.clientId or "",
+            client_secret=oauth.clientSecret or "",
+            scope=oauth.scope,
+            issuer=oauth.issuer,
+        )
     store = store or TokenStore()
     return StoredLogin(spec.url, store) if store.get(spec.url) is not None else None
 
@@ -133,21 +145,6 @@ def secrets_of_auth(auth: httpx2.Auth | None) -> dict[str, str]:
         "client_secret": client.client_secret if client else None,
     }
     return {name: value for name, value in found.items() if value}
-
-
-def _configured(url: str, oauth: OAuth) -> httpx2.Auth:
-    if oauth.tokenFile is not None:
-        return TokenFile(oauth.tokenFile)
-    from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
-
-    return ClientCredentialsOAuthProvider(
-        url,
-        MemoryStorage(),
-        client_id=oauth.clientId or "",
-        client_secret=oauth.clientSecret or "",
-        scope=oauth.scope,
-        issuer=oauth.issuer,
-    )
 
 
 class TokenFile(httpx2.Auth):

@@ -24,24 +24,18 @@ def _texts() -> dict[str, str]:
 
 def system_prompt(tools: Sequence[ServerTool], *, sequences: bool) -> str:
     """Return the same text for the same tools, whichever model is asked."""
-    servers = [
-        "\n\n".join([f"## Server: {server}", *map(_describe, offered)])
-        for server, offered in groupby(tools, key=lambda tool: tool.server)
-    ]
-    parts = [_texts()["rules"], "# Servers and tools", *servers]
+    parts = [_texts()["rules"], "# Servers and tools"]
+    for server, offered in groupby(tools, key=lambda tool: tool.server):
+        parts.append(f"## Server: {server}")
+        for tool in offered:
+            described = [tool.description.strip()] if tool.description else []
+            parameters = f"Parameters: {json.dumps(tool.input_schema, ensure_ascii=False)}"
+            parts.append("\n".join([f"### Tool: {tool.name}", *described, parameters]))
     parts.append(
         _texts()["reply"].format(example=_example(tools)) + (_texts()["reply_with_several"] if sequences else "")
     )
     parts.append(_examples({tool.server for tool in tools}, sequences=sequences))
     return "\n\n".join(parts) + "\n"
-
-
-def _describe(tool: ServerTool) -> str:
-    lines = [f"### Tool: {tool.name}"]
-    if tool.description:
-        lines.append(tool.description.strip())
-    lines.append(f"Parameters: {json.dumps(tool.input_schema, ensure_ascii=False)}")
-    return "\n".join(lines)
 
 
 def _example(tools: Sequence[ServerTool]) -> str:
@@ -76,24 +70,23 @@ def _examples(servers: Collection[str], *, sequences: bool) -> str:
 
 def reply_schema(tools: Sequence[ServerTool], *, sequences: bool) -> dict[str, JsonValue]:
     """Return the JSON Schema of a reply (a call of one of the tools, or null) for models that can follow one."""
-    calls: list[JsonValue] = [_call_schema(tool) for tool in tools]
+    calls: list[JsonValue] = [
+        {
+            "type": "object",
+            "properties": {
+                "serverName": {"const": tool.server},
+                "toolName": {"const": tool.name},
+                "parameters": _plain(tool.input_schema),
+            },
+            "required": ["serverName", "toolName", "parameters"],
+            "additionalProperties": False,
+        }
+        for tool in tools
+    ]
     choices: list[JsonValue] = [*calls, {"type": "null"}]
     if sequences:
         choices.insert(len(calls), {"type": "array", "items": {"anyOf": calls}, "minItems": 2})
     return {"anyOf": choices}
-
-
-def _call_schema(tool: ServerTool) -> dict[str, JsonValue]:
-    return {
-        "type": "object",
-        "properties": {
-            "serverName": {"const": tool.server},
-            "toolName": {"const": tool.name},
-            "parameters": _plain(tool.input_schema),
-        },
-        "required": ["serverName", "toolName", "parameters"],
-        "additionalProperties": False,
-    }
 
 
 def _plain(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

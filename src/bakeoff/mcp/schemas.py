@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 from jsonschema.exceptions import UnknownType  # type: ignore[import-untyped]
@@ -15,7 +15,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from bakeoff._kernel.text import quoted
-from bakeoff.mcp.tools import ServerTool
+from bakeoff.mcp.tools import ServerTool, properties_of, required_by
 
 Schema = Mapping[str, JsonValue]
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
@@ -194,7 +194,11 @@ class _SchemaComparison:
 
     def _values(self, old: Schema, new: Schema, place: str, trail: _Trail) -> Iterator[SchemaChange]:
         """Compare the values that two schemas without alternatives accept."""
-        yield from _type_change(old, new, place)
+        types, types_now = {*_types(old)}, {*_types(new)}
+        if types < types_now:
+            yield SchemaChange("type-added", "widens", place, f"{_named(old)} became {_named(new)}")
+        elif types_now < types:
+            yield SchemaChange("type-removed", "narrows", place, f"{_named(old)} became {_named(new)}")
         yield from _choices(old, new, place)
         yield from _limits(old, new, place)
         for keyword in _CONSTRAINTS:
@@ -220,8 +224,8 @@ class _SchemaComparison:
             yield SchemaChange("undeclared-properties", "told", place, what)
 
     def _properties(self, old: Schema, new: Schema, place: str, trail: _Trail) -> Iterator[SchemaChange]:
-        before, after = _named_parts(old), _named_parts(new)
-        needed, needed_now = _required(old), _required(new)
+        before, after = properties_of(old), properties_of(new)
+        needed, needed_now = required_by(old), required_by(new)
         renamed = _renamed(before, after)
         for name in before:
             at = _joined(place, name)
@@ -259,8 +263,7 @@ class _Side:
     """One of the two schemas. Its references are looked up once."""
 
     def __init__(self, root: Schema) -> None:
-        self._root = root
-        self._targets: dict[str, Any] = {}
+        self._target = cache(partial(pointed_at, root))
 
     def resolved(self, schema: Any) -> Schema:
         """Return a schema with its reference followed. What stands beside the reference wins."""
@@ -269,7 +272,7 @@ class _Side:
         found: Schema = schema
         for _ in range(_DEEPEST):
             reference = found.get("$ref")
-            target = self._target(reference) if isinstance(reference, str) else None
+            target = self._target(reference) if isinstance(reference, str) and reference.startswith("#") else None
             if not isinstance(target, dict):
                 break
             found = {**target, **{name: value for name, value in found.items() if name != "$ref"}}
@@ -288,11 +291,6 @@ class _Side:
         types = plain.get("type")
         return [{**plain, "type": each} for each in types] if isinstance(types, list) and types else [plain]
 
-    def _target(self, reference: str) -> Any:
-        if reference not in self._targets:
-            self._targets[reference] = pointed_at(self._root, reference) if reference.startswith("#") else None
-        return self._targets[reference]
-
 
 def _paired(
     before: list[Schema], after: list[Schema]
@@ -302,19 +300,19 @@ def _paired(
         return [], [], [(before[0], after[0])]
     gone, added = list(before), list(after)
     pairs: list[tuple[Schema, Schema]] = []
-    for likeness in (partial(json.dumps, sort_keys=True), _shape, _types):
+    alike: tuple[Callable[[Schema, Schema], bool], ...] = (
+        lambda one, other: json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True),
+        lambda one, other: bool(_shape(one) == _shape(other)),
+        lambda one, other: _types(one) == _types(other),
+        lambda one, other: not {*_types(one)}.isdisjoint(_types(other)),  # integer and number, or a type and any type
+    )
+    for is_alike in alike:
         for one in list(gone):
-            other = next((each for each in added if likeness(each) == likeness(one)), None)
+            other = next((each for each in added if is_alike(one, each)), None)
             if other is not None:
                 gone.remove(one)
                 added.remove(other)
                 pairs.append((one, other))
-    for one in list(gone):  # integer and number, or a type and any type
-        other = next((each for each in added if {*_types(one)} & {*_types(each)}), None)
-        if other is not None:
-            gone.remove(one)
-            added.remove(other)
-            pairs.append((one, other))
     return gone, added, pairs
 
 
@@ -345,17 +343,6 @@ def text_changes(before: str, after: str, place: str = "", name: str = "descript
 
 def _words(text: str) -> list[str]:
     return re.sub(r"[\s.,;:!?]+", " ", text.casefold()).split()
-
-
-def _type_change(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
-    """Yield the types that a value may no longer, or also, have."""
-    one, other = {*_types(old)}, {*_types(new)}
-    if one == other:
-        return
-    if one <= other:
-        yield SchemaChange("type-added", "widens", place, f"{_named(old)} became {_named(new)}")
-    elif other <= one:
-        yield SchemaChange("type-removed", "narrows", place, f"{_named(old)} became {_named(new)}")
 
 
 def _choices(old: Schema, new: Schema, place: str) -> Iterator[SchemaChange]:
@@ -421,6 +408,9 @@ def _untitled(schema: Any) -> Any:
     return {key: value for key, value in schema.items() if key != "title"} if isinstance(schema, dict) else schema
 
 
+_TYPE_NAMES = {bool: "boolean", str: "string", int: "integer", float: "number", dict: "object", list: "array"}
+
+
 def _types(schema: Schema) -> tuple[str, ...]:
     """Return the types of values that a schema accepts: an integer is a number, and no type means every type."""
     given = schema.get("type")
@@ -429,15 +419,8 @@ def _types(schema: Schema) -> tuple[str, ...]:
         return ("integer", "number") if given == "number" else (given,)
     choices = _enum(schema)
     if choices is not None:
-        return tuple(sorted({_type_of(value) for value in choices}))
+        return tuple(sorted({_TYPE_NAMES.get(type(value), "null") for value in choices}))
     return ("object",) if "properties" in schema else every
-
-
-def _type_of(value: JsonValue) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    names = {str: "string", int: "integer", float: "number", dict: "object", list: "array"}
-    return names.get(type(value), "null")
 
 
 def _enum(schema: Schema) -> list[JsonValue] | None:
@@ -449,19 +432,9 @@ def _enum(schema: Schema) -> list[JsonValue] | None:
 
 def _shape(schema: Schema) -> Any:
     """Return what tells objects among alternatives apart: constant properties, or else all names."""
-    parts = _named_parts(schema)
+    parts = properties_of(schema)
     constants = {name: _enum(each) for name, each in parts.items() if isinstance(each, dict) and _enum(each)}
     return _types(schema), json.dumps(constants, sort_keys=True) if constants else sorted(parts)
-
-
-def _named_parts(schema: Schema) -> Mapping[str, Any]:
-    parts = schema.get("properties")
-    return parts if isinstance(parts, dict) else {}
-
-
-def _required(schema: Schema) -> Sequence[JsonValue]:
-    required = schema.get("required")
-    return required if isinstance(required, list) else []
 
 
 def _open(schema: Schema) -> JsonValue:

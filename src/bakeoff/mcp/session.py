@@ -38,8 +38,9 @@ from bakeoff._kernel.text import quoted, visible
 from bakeoff._version import __version__
 from bakeoff.errors import InfraError, ToolTimeout
 from bakeoff.mcp.oauth import LoginNeeded, auth_for
-from bakeoff.mcp.offers import Offers, exposed_tools, is_exposed, list_offers, use_exposed
+from bakeoff.mcp.offers import exposed_tools, is_exposed, list_offers, use_exposed
 from bakeoff.mcp.servers import ElicitationAnswer, HubLimits, SamplingAnswer, ServerSpec
+from bakeoff.mcp.snapshot import ServerEntry
 from bakeoff.mcp.tools import (
     ServerTool,
     ToolCallResult,
@@ -200,9 +201,9 @@ class Connection:
                 self.tools = await list_tools(self.client, self._spec.name, self._limits)
                 if self._spec.expose:
                     self._stage = "list its resources and prompts"
-                    offers = await list_offers(self.client, self._spec.name, self._limits)
+                    offers = await list_offers(self.client, self._limits)
                     names = {tool.name for tool in self.tools}
-                    self.tools += tuple(exposed_tools(offers, self._spec.expose, names))
+                    self.tools += tuple(exposed_tools(self._spec.name, offers, self._spec.expose, names))
             self.tools = tuple(map(self.redacted, self.tools))
             try:
                 yield self
@@ -323,13 +324,13 @@ class ServerSession:
         except TimeoutError as late:
             raise ToolTimeout(f"{self._server} gave no answer to {tool!r} within {seconds:g} s") from late
 
-    async def offers(self) -> Offers:
+    async def offers(self) -> ServerEntry:
         """List the resources and prompts. Raise `InfraError` if the server fails, or lists more than is allowed."""
         seconds = self._limits.startup_seconds
         try:
             async with asyncio.timeout(seconds):
                 connection = await self._connection()
-                return connection.redacted(await list_offers(connection.client, self.spec.name, self._limits))
+                return connection.redacted(await list_offers(connection.client, self._limits))
         except TimeoutError as late:
             raise InfraError(f"{self._server} did not list what it offers within {seconds:g} s") from late
         except ValidationError as error:
@@ -353,8 +354,13 @@ class ServerSession:
         return outcome
 
     async def _call(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolCallResult:
+        exposed = next((each for each in connection.tools if each.name == tool and is_exposed(each)), None)
+        client, most = connection.client, self._limits.result_bytes
         try:
-            result = await self._result(connection, tool, arguments)
+            if exposed is not None:
+                result = await use_exposed(client, exposed, arguments, most)
+            else:
+                result = result_from_wire(self.spec.name, tool, await client.call_tool(tool, arguments), most)
         except MCPError as error:
             result = await self._error_result(connection, tool, error)
         except ValidationError as error:
@@ -366,13 +372,6 @@ class ServerSession:
             result = ToolCallResult(server=self.spec.name, tool=tool, text=visible(str(error)), is_error=True)
         self._deaths = 0
         return connection.redacted(result)
-
-    async def _result(self, connection: Connection, tool: str, arguments: dict[str, JsonValue]) -> ToolCallResult:
-        exposed = next((each for each in connection.tools if each.name == tool and is_exposed(each)), None)
-        if exposed is not None:
-            return await use_exposed(connection.client, exposed, arguments, self._limits.result_bytes)
-        wire = await connection.client.call_tool(tool, arguments)
-        return result_from_wire(self.spec.name, tool, wire, self._limits.result_bytes)
 
     async def _error_result(self, connection: Connection, tool: str, error: MCPError) -> ToolCallResult:
         """Return the server's own error as a result. Raise `InfraError` if the server gave no answer."""

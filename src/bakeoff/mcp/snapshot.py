@@ -3,13 +3,13 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, Self
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
 from bakeoff._kernel.files import os_errors_explained, read_file, write_atomically
 from bakeoff._kernel.json import parse_json
@@ -17,8 +17,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml import Key, PlacedYaml, parse_yaml
 from bakeoff.errors import BakeoffError, UsageError
-from bakeoff.mcp import ServerTool
-from bakeoff.mcp.offers import Offers
+from bakeoff.mcp.tools import ServerTool
 
 SNAPSHOT_NAME = "mcp-snapshot.json"
 SNAPSHOT_FORMAT: Final = "bakeoff-mcp-snapshot-1"
@@ -78,11 +77,9 @@ class Snapshot(FrozenModel):
     servers: dict[str, ServerEntry] = Field(description="by the names that the configuration gives them")
 
     @classmethod
-    def of(cls, servers: Sequence[str], tools: Iterable[ServerTool], offers: Iterable[Offers] = ()) -> Self:
-        """Return the snapshot of servers from what they listed."""
-        entries = {name: ServerEntry() for name in servers}
-        for offer in offers:
-            entries[offer.server] = _entry(offer)
+    def of(cls, offers: Mapping[str, ServerEntry], tools: Iterable[ServerTool]) -> Self:
+        """Return the snapshot of servers from what they offer besides tools, by their names, and from their tools."""
+        entries = dict(offers)
         for tool in tools:
             entries.setdefault(tool.server, ServerEntry()).tools[tool.name] = ToolEntry(
                 title=tool.title,
@@ -96,7 +93,7 @@ class Snapshot(FrozenModel):
     @classmethod
     def of_tools(cls, tools: Iterable[ServerTool]) -> Self:
         """Return a snapshot of tools alone, such as those that the plan of a run keeps."""
-        return cls.of((), tools)
+        return cls.of({}, tools)
 
     def text(self) -> str:
         """Return the file: sorted, without empty values, and with escapes for characters that cannot be seen."""
@@ -145,43 +142,9 @@ def read_snapshot(file: Path) -> PlacedSnapshot:
     return PlacedSnapshot(placed.read(Snapshot), file, placed.lines)
 
 
-def _entry(offer: Offers) -> ServerEntry:
-    """Return what a server offers besides its tools as an entry of a snapshot."""
-
-    def entries(*, template: bool) -> dict[str, ResourceEntry]:
-        return {
-            each.uri: ResourceEntry(
-                name=each.name, title=each.title, description=each.description, mimeType=each.mime_type
-            )
-            for each in offer.resources
-            if each.template == template
-        }
-
-    return ServerEntry(
-        instructions=offer.instructions,
-        resources=entries(template=False),
-        resourceTemplates=entries(template=True),
-        prompts={
-            each.name: SnapshotPrompt(
-                title=each.title,
-                description=each.description,
-                arguments={
-                    one.name: ArgumentEntry(description=one.description, required=one.required)
-                    for one in each.arguments
-                },
-            )
-            for each in offer.prompts
-        },
-    )
-
-
 def serve_snapshot(file: Path, name: str | None = None) -> None:
     """Serve one server of a snapshot until the client goes away. Without a name, the snapshot must have one server."""
-    try:
-        with os_errors_explained(file, "read", kind=UsageError):
-            servers = Snapshot.model_validate_json(read_file(file, pipes=True)).servers
-    except ValidationError as error:
-        raise UsageError(f"{file} is not a snapshot of MCP servers: write one with `bakeoff mcp snapshot`") from error
+    servers = read_snapshot(file).snapshot.servers
     if name is None and len(servers) != 1:
         raise UsageError(f"{file} has {len(servers)} servers: name one of {', '.join(servers) or 'none'}")
     if name is not None and name not in servers:

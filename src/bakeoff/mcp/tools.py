@@ -4,20 +4,30 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import chain, count
-from typing import Any
+from typing import Any, TypeVar
 
 from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
 from jsonschema.validators import Draft202012Validator, validator_for  # type: ignore[import-untyped]
 from mcp.client import Client
-from mcp_types import CallToolResult, EmbeddedResource, TextContent, TextResourceContents
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    METHOD_NOT_FOUND,
+    CallToolResult,
+    EmbeddedResource,
+    PaginatedResult,
+    TextContent,
+    TextResourceContents,
+)
 from mcp_types import Tool as WireTool
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import expectation, quoted, visible
 from bakeoff.mcp.servers import HubLimits
+
+Page = TypeVar("Page", bound=PaginatedResult)
 
 
 class ToolRefused(Exception):
@@ -90,20 +100,21 @@ def result_from_wire(server: str, tool: str, wire: CallToolResult, most_bytes: i
         text = f"the result of {tool!r} has {size:,} bytes, over {most_bytes:,}; ask for less at a time"
         return ToolCallResult(server=server, tool=tool, text=text, is_error=True)
     dumped = wire.model_dump(mode="json", by_alias=True, exclude_none=True)
-    texts: list[str] = []
-    for block in wire.content:
-        if isinstance(block, TextContent):
-            texts.append(block.text)
-        elif isinstance(block, EmbeddedResource) and isinstance(block.resource, TextResourceContents):
-            texts.append(block.resource.text)
     return ToolCallResult(
         server=server,
         tool=tool,
-        text="\n".join(texts),
+        text="\n".join(said for block in wire.content if (said := text_in(block)) is not None),
         content=tuple(dumped["content"]),
         structured=dumped.get("structuredContent"),
         is_error=wire.is_error,
     )
+
+
+def text_in(block: Any) -> str | None:
+    """Return the text of a part of an answer, also of a resource inside it; None for pictures and the like."""
+    if isinstance(block, EmbeddedResource):
+        block = block.resource
+    return block.text if isinstance(block, TextContent | TextResourceContents) else None
 
 
 def tools_fingerprint(tools: Iterable[ServerTool]) -> str:
@@ -112,14 +123,42 @@ def tools_fingerprint(tools: Iterable[ServerTool]) -> str:
     return fingerprint(sorted(parts, key=lambda part: json.dumps(part, sort_keys=True)))
 
 
+async def read_pages(
+    get: Callable[[str | None], Awaitable[Page]], what: str, limits: HubLimits, *, needed: bool = False
+) -> AsyncIterator[Page]:
+    """Yield all pages of a list. Raise `ToolRefused` if it has too many, or repeats itself.
+
+    Args:
+        get: Gets the page at a cursor.
+        what: The list, for messages.
+        limits: The limits of the hub.
+        needed: Raise the error of a server that does not know this list. Published servers promise resources, and
+            know no templates.
+    """
+    seen: set[str] = set()
+    cursor: str | None = None
+    for _ in range(limits.pages):
+        try:
+            page = await get(cursor)
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND and not needed:
+                return
+            raise
+        yield page
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+        if cursor in seen:
+            raise ToolRefused(f"its {what} never ends: it gave the cursor {quoted(cursor, 80)} twice")
+        seen.add(cursor)
+    raise ToolRefused(f"its {what} has more than {limits.pages:,} pages")
+
+
 async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[ServerTool, ...]:
     """Read every page of the tool list. Raise `ToolRefused` as soon as a limit is exceeded."""
     tools: dict[str, ServerTool] = {}
     size = 0
-    seen: set[str] = set()
-    cursor: str | None = None
-    for _ in range(limits.pages):
-        page = await client.list_tools(cursor=cursor)
+    async for page in read_pages(lambda cursor: client.list_tools(cursor=cursor), "tool list", limits, needed=True):
         for wire in page.tools:
             if len(tools) >= limits.tools:
                 raise ToolRefused(f"it lists more than {limits.tools:,} tools")
@@ -130,15 +169,9 @@ async def list_tools(client: Client, server: str, limits: HubLimits) -> tuple[Se
             if size > limits.list_bytes:
                 raise ToolRefused(f"its tool list has more than {limits.list_bytes:,} bytes")
             tools[tool.name] = tool
-        cursor = page.next_cursor
-        if cursor is None:
-            # This takes some milliseconds for each schema, and trials may be running.
-            await asyncio.to_thread(_check_schemas, tools.values())
-            return tuple(tools.values())
-        if cursor in seen:
-            raise ToolRefused(f"its tool list never ends: it gave the cursor {quoted(cursor, 80)} twice")
-        seen.add(cursor)
-    raise ToolRefused(f"its tool list has more than {limits.pages:,} pages")
+    # This takes some milliseconds for each schema, and trials may be running.
+    await asyncio.to_thread(_check_schemas, tools.values())
+    return tuple(tools.values())
 
 
 def _tool_from_wire(server: str, wire: WireTool, limits: HubLimits) -> ServerTool:

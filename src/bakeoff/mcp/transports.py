@@ -29,7 +29,7 @@ from bakeoff.mcp.oauth import secrets_of_auth
 from bakeoff.mcp.servers import HubLimits, ServerSpec, shown_url
 from bakeoff.mcp.tools import ToolRefused
 from bakeoff.sandbox.confinement import FOREVER_SECONDS, ConfinedProgram, confined, unconfined_command
-from bakeoff.sandbox.environment import inherited, search_path
+from bakeoff.sandbox.programs import inherited, search_path
 from bakeoff.sandbox.supervisor_client import SupervisedProcess, supervised_process
 from bakeoff.storage.redaction import Redactor
 
@@ -265,10 +265,9 @@ class StdioServer:
         """Say what is wrong with a server that works all the same: text on stdout that is no message."""
         if not self._noise:
             return ""
+        one = self._noise == 1
         lines = (
-            "1 line of its stdout was no message"
-            if self._noise == 1
-            else f"{self._noise:,} lines of its stdout were no messages"
+            "1 line of its stdout was no message" if one else f"{self._noise:,} lines of its stdout were no messages"
         )
         return f"{lines}, such as {quoted(self._last_noise.decode('utf-8', 'replace').rstrip(), 100)}"
 
@@ -296,29 +295,27 @@ class StdioServer:
     async def _running(self) -> AsyncIterator[SupervisedProcess]:
         """Start the server. At the end its supervisor kills the tree, whatever is cancelled."""
         async with contextlib.AsyncExitStack() as stack:
-            order = await self._order(stack)
+            if self._spec.sandbox == "none":
+                env, folder = server_environment(self._spec), self._spec.cwd or Path.cwd()
+                order = unconfined_command(self._spec.program.argv, env=env, cwd=folder, seconds=FOREVER_SECONDS)[0]
+            else:
+                try:
+                    self._confined = await stack.enter_async_context(confined(self._spec.program, self._spec.sandbox))
+                except BakeoffError as problem:
+                    raise ToolRefused(str(problem)) from problem
+                order = self._confined.order
             limit = self._limits.message_bytes
             process = await stack.enter_async_context(supervised_process(order, limit=limit))
-            self._reporter = asyncio.create_task(self._read_report(process))
+
+            async def read_report() -> None:  # which comes when no process of the server is left
+                self._report = await process.report() or {}
+
+            self._reporter = asyncio.create_task(read_report())
             try:
                 yield process
             finally:
                 self._reporter.cancel()
                 await asyncio.wait([self._reporter])
-
-    async def _order(self, stack: contextlib.AsyncExitStack) -> dict[str, Any]:
-        if self._spec.sandbox != "none":
-            try:
-                self._confined = await stack.enter_async_context(confined(self._spec.program, self._spec.sandbox))
-            except BakeoffError as problem:
-                raise ToolRefused(str(problem)) from problem
-            return self._confined.order
-        env, folder = server_environment(self._spec), self._spec.cwd or Path.cwd()
-        return unconfined_command(self._spec.program.argv, env=env, cwd=folder, seconds=FOREVER_SECONDS)[0]
-
-    async def _read_report(self, process: SupervisedProcess) -> None:
-        """Keep what the supervisor reports when no process of the server is left."""
-        self._report = await process.report() or {}
 
     async def _wait_for_report(self, seconds: float = REPORT_SECONDS) -> None:
         """Wait for the report of how the server ended, so that an error can include it."""

@@ -21,9 +21,8 @@ from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.grading.attacks import SAMPLE, Attack, attack_names, attack_on
 from bakeoff.grading.audit import VerificationCheck, WrongAnswer, verify_cases
-from bakeoff.grading.cases import GradedCase, build_test_scorer, graded_case
+from bakeoff.grading.cases import GradedCase, build_test_scorer, graded_case, toolchains_for
 from bakeoff.grading.references import References
-from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Sandbox, Task

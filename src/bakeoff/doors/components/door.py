@@ -17,9 +17,8 @@ from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.errors import InfraError, RunFolderError, UsageError
 from bakeoff.grading.attacks import HostileSolution, all_attacks, attack_on, solution_in_turn
 from bakeoff.grading.audit import VerificationCheck, WrongAnswer, verify_cases
-from bakeoff.grading.cases import build_test_scorer, graded_case
+from bakeoff.grading.cases import build_test_scorer, graded_case, toolchains_for
 from bakeoff.grading.references import References
-from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
 from bakeoff.protocols import Sandbox

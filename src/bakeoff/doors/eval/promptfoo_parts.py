@@ -4,7 +4,7 @@ Those that run code or have no equal here are named.
 """
 
 import re
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -17,7 +17,8 @@ from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_providers, parse_model_name
 from bakeoff.plan import ScorerSpec, SubjectSpec, check_options
 from bakeoff.protocols import Scorer
-from bakeoff.scorers.checks import Check, Condition
+from bakeoff.scorers.checks import CONDITIONS as CHECKS
+from bakeoff.scorers.checks import Check
 from bakeoff.scorers.judge import USUAL_CHOICES
 from bakeoff.scorers.registry import scorer_kinds
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from bakeoff.doors.eval.promptfoo import Notes
 
 
-CONDITIONS = frozenset(get_args(Condition)) - {"max-words", "ends-with", "not-ends-with"}
+CONDITIONS = frozenset(CHECKS) - {"max-words", "ends-with", "not-ends-with"}
 """The types that `checks` has, too, with the same meaning."""
 
 _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")

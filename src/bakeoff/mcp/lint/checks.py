@@ -185,9 +185,8 @@ def schema_findings(tool: ServerTool) -> Iterator[LintFinding]:
     choices = [keyword for keyword in _AT_TOP if keyword in tool.input_schema]
     if choices:
         yield LintFinding.of(tool, "schema-union-at-top", f"its schema has {_quoted(choices)} at the top")
-    properties = tool.input_schema.get("properties")
-    if isinstance(properties, dict) and len(properties) > _MAX_PARAMETERS:
-        yield LintFinding.of(tool, "many-parameters", f"it has {len(properties)} parameters, over {_MAX_PARAMETERS}")
+    if (count := len(tool.parameters)) > _MAX_PARAMETERS:
+        yield LintFinding.of(tool, "many-parameters", f"it has {count} parameters, over {_MAX_PARAMETERS}")
     for part in parts:
         if part.name is not None:
             yield from _parameter(tool, part, part.name)
@@ -339,20 +338,20 @@ def lint_tools(
 async def lint_servers(specs: Sequence[ServerSpec]) -> LintReport:
     """Lint the tools of servers. A server that does not start becomes a finding."""
     specs = with_unique_names(specs)
-    listed = await asyncio.gather(*map(_list_tools, specs))
-    tools = [tool for own, _, _ in listed for tool in own]
-    unusable = {spec.name: problem for spec, (_, _, problem) in zip(specs, listed, strict=True) if problem}
-    remarks = {name: remark for _, own, _ in listed for name, remark in own.items()}
-    return lint_tools(tools, [spec.name for spec in specs], unusable, remarks)
+    unusable: dict[str, str] = {}
+    remarks: dict[str, str] = {}
 
+    async def list_tools(spec: ServerSpec) -> tuple[ServerTool, ...]:
+        try:
+            async with McpHub([spec]).open() as hub:
+                remarks.update(hub.remarks())
+                return await hub.tools()
+        except (InfraError, OSError) as error:
+            unusable[spec.name] = str(error)
+            return ()
 
-async def _list_tools(spec: ServerSpec) -> tuple[tuple[ServerTool, ...], Mapping[str, str], str]:
-    """Return the tools of a server, its remarks, and the reason if it cannot be used."""
-    try:
-        async with McpHub([spec]).open() as hub:
-            return await hub.tools(), hub.remarks(), ""
-    except (InfraError, OSError) as error:
-        return (), {}, str(error)
+    listed = await asyncio.gather(*map(list_tools, specs))
+    return lint_tools([tool for own in listed for tool in own], [spec.name for spec in specs], unusable, remarks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,20 +100,13 @@ def _readings(plain: str) -> Iterator[tuple[str, str]]:
         yield ", in spaced letters", re.sub(r"(?<=\b\w) (?=\w\b)", "", plain)
     if re.search(r"rot-?13", plain, re.IGNORECASE):
         yield ", in ROT13", codecs.decode(plain, "rot13")
-    for decoded in _decoded(plain):
-        yield ", encoded", decoded
-
-
-def _decoded(text: str) -> Iterator[str]:
-    """Yield the texts that Base64 or hexadecimal parts of a text contain."""
-    for found in re.findall(r"[A-Za-z0-9+/_-]{24,}={0,2}", text)[:20]:
-        try:
+    for found in re.findall(r"[A-Za-z0-9+/_-]{24,}={0,2}", plain)[:20]:
+        with suppress(binascii.Error, ValueError):
             if re.fullmatch(r"(?:[0-9a-fA-F]{2}){12,}", found):
-                yield bytes.fromhex(found).decode()
+                yield ", encoded", bytes.fromhex(found).decode()
             else:
-                yield base64.b64decode(found.replace("-", "+").replace("_", "/") + "=" * (-len(found) % 4)).decode()
-        except (binascii.Error, ValueError):
-            continue
+                padded = found.replace("-", "+").replace("_", "/") + "=" * (-len(found) % 4)
+                yield ", encoded", base64.b64decode(padded).decode()
 
 
 def _inside(value: JsonValue, place: str) -> Iterator[tuple[str, str]]:
