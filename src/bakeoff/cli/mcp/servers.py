@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of, quoted, shown, visible
+from bakeoff._kernel.text import count_of, quoted, visible
 from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.declare import FAILED, PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import CONFIG, HEADERS, AsJson, Yes
 from bakeoff.errors import UsageError
+from bakeoff.report.formatting import shown
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.redaction import Redactor, known_secrets
 
