@@ -16,6 +16,7 @@ from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.declare import FAILED, PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import CONFIG, HEADERS, AsJson, Yes
 from bakeoff.errors import UsageError
+from bakeoff.report.formatting import shown
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp.config import McpSuite
@@ -197,7 +198,6 @@ def call(
     from bakeoff.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
     from bakeoff.mcp.offers import PROMPT, READ
     from bakeoff.mcp.tools import is_destructive
-    from bakeoff.report.formatting import shown
 
     if args is not None and words:
         raise UsageError(f"--args has all arguments: leave out {visible(words[0], 80)}, or --args")
