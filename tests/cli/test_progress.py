@@ -69,9 +69,9 @@ def test_the_reason_is_printed_at_the_first_retry_and_when_it_changes():
     notes = DelayNotes(console, seconds=0.0)
     for reason in ("m: refused", "m: refused", "m: busy"):
         notes("m", Delay(reason, 1.0, 300.0))
-    notes.refused({"m": "m: 401 [bold]"})
-    notes.refused({"m": "m: 401 [bold]"})
-    notes.cut_off({"n": "m: busy [bold]"})
+    notes.once({"m": "m: 401 [bold]"}, "no further trial of it is started")
+    notes.once({"m": "m: 401 [bold]"}, "no further trial of it is started")
+    notes.once({"n": "m: busy [bold]"}, "its trials were stopped without a result")
     assert isinstance(console.file, io.StringIO)
     assert console.file.getvalue().splitlines() == [
         "m: refused; trying again, for at most 5 min 00 s",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.answers import LastAnswers, answers_file, recall, remember
+from bakeoff.cli.wizard import LastAnswers, answers_file, recall, remember
 from bakeoff.doors.components.plan import ComponentsRequest
 
 
@@ -14,18 +14,14 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
-def fail(message: str) -> None:
-    raise AssertionError(message)
-
-
 def remembered_of(*mcp: str) -> tuple[str, ...]:
-    remember(ComponentsRequest(models=("nop",), mcp=mcp), 2, fail)
-    return recall(fail).mcp
+    remember(ComponentsRequest(models=("nop",), mcp=mcp), 2)
+    return recall().mcp
 
 
 def test_what_was_remembered_comes_back_and_nobody_else_can_read_it() -> None:
-    remember(ComponentsRequest(models=("oracle", "a/b"), pricing=False, test_tool=False), 7, fail)
-    assert recall(fail) == LastAnswers(models=("oracle", "a/b"), pricing=False, mcp=("none",), test_tool=False, jobs=7)
+    remember(ComponentsRequest(models=("oracle", "a/b"), pricing=False, test_tool=False), 7)
+    assert recall() == LastAnswers(models=("oracle", "a/b"), pricing=False, mcp=("none",), test_tool=False, jobs=7)
     assert answers_file().stat().st_mode & 0o777 == 0o600
 
 
@@ -77,31 +73,28 @@ def test_a_command_that_tells_a_secret_is_not_remembered(command: str, monkeypat
         b'{"models": ["' + b"x" * 100_000 + b'"]}',
     ],
 )
-def test_a_damaged_file_is_ignored_with_a_word_and_replaced(damaged: bytes) -> None:
+def test_a_damaged_file_is_ignored_with_a_word_and_replaced(damaged: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     answers_file().parent.mkdir(parents=True)
     answers_file().write_bytes(damaged)
-    said: list[str] = []
-    assert recall(said.append) == LastAnswers()
-    assert said == [f"{answers_file()} cannot be read: the last answers are ignored"]
-    remember(ComponentsRequest(models=("nop",)), 1, fail)
-    assert recall(fail).models == ("nop",)
+    assert recall() == LastAnswers()
+    assert capsys.readouterr().err == f"{answers_file()} cannot be read: the last answers are ignored\n"
+    remember(ComponentsRequest(models=("nop",)), 1)
+    assert recall().models == ("nop",)
 
 
 def test_a_newer_versions_file_serves_as_far_as_it_is_understood() -> None:
     answers_file().parent.mkdir(parents=True)
     answers_file().write_text(json.dumps({"jobs": 3, "colour": "blue"}))
-    assert recall(fail) == LastAnswers(jobs=3)
+    assert recall() == LastAnswers(jobs=3)
 
 
 def test_a_folder_that_cannot_be_written_costs_a_word_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
-    said: list[str] = []
-    remember(ComponentsRequest(models=("nop",)), 1, said.append)
-    assert len(said) == 1
-    assert "the answers cannot be saved in" in said[0]
+    remember(ComponentsRequest(models=("nop",)), 1)
+    assert capsys.readouterr().err.startswith("the answers cannot be saved in")
 
 
 @pytest.mark.parametrize("chosen", ["", "relative/folder"])

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 CTRL_C, CTRL_D, CTRL_L, CTRL_U, ESC = "\x03", "\x04", "\x0c", "\x15", "\x1b"
-ENTER, TAB, UP, DOWN, PAGE_DOWN = "\r", "\t", "\x1b[A", "\x1b[B", "\x1b[6~"
+ENTER, TAB, UP, DOWN = "\r", "\t", "\x1b[A", "\x1b[B"
 
 _PATIENCE_SECONDS = 60.0  # after which a question is held to be missing; a busy machine is slow
 _CODES = re.compile(r"\x1b(?:\[[0-9;?=>]*[A-Za-z]|\][^\x07]*\x07|[=>()][0-9A-Z]?)")

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 HEAVY = {"pydantic", "rich", "scipy", "numpy", "pydantic_ai", "mcp", "httpx", "ray", "xllamacpp"}
 
@@ -20,9 +22,10 @@ def test_the_command_line_names_no_heavy_library_at_its_top() -> None:
     assert named & HEAVY == set()
 
 
-def test_help_loads_no_library_that_only_a_run_needs() -> None:
+@pytest.mark.parametrize("command", ["", "eval", "run", "agents run", "mcp evaluate", "mcp lint", "runs list", "demo"])
+def test_help_loads_no_library_that_only_a_run_needs(command: str) -> None:
     code = (
-        "import sys; from bakeoff.cli.main import main; sys.argv = ['bakeoff', '--help']\n"
+        f"import sys; from bakeoff.cli.main import main; sys.argv = ['bakeoff', *{command.split()}, '--help']\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "print(*sys.modules, file=sys.stderr)"

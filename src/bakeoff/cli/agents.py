@@ -8,15 +8,14 @@ import subprocess
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from rich.text import Text
 from typer import Argument, Option
 
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
-from bakeoff.cli.declare import Flags, command, flag, group_of
-from bakeoff.cli.dry_run import print_dry_run
+from bakeoff.cli.declare import PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import (
     HIDDEN_SEED,
     HIDDEN_TESTS,
@@ -32,23 +31,12 @@ from bakeoff.cli.flags import (
     SelectionFlags,
     VerifyFlags,
 )
-from bakeoff.cli.run_plan import PASSED, CheckedPlan, carry_out, check_plan, show_report
-from bakeoff.cli.verify import audited
-from bakeoff.doors.agents.agents import CONTAINERFILE, agent_statuses, known_agents, plan_image
-from bakeoff.doors.agents.exercises import Exercise, find_exercises
-from bakeoff.doors.agents.plan import ExercisesRequest, build_plan, case_of
-from bakeoff.doors.agents.results.board import (
-    describe_board,
-    leaderboard_json,
-    rank_agents,
-    read_results,
-)
-from bakeoff.doors.agents.verify import gradable_exercises
-from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.sandbox import choose_sandbox
-from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
-from bakeoff.sandbox.process import ProcessSandbox, has_landlock
+
+if TYPE_CHECKING:
+    from bakeoff.cli.run_plan import CheckedPlan
+    from bakeoff.doors.agents.exercises import Exercise
+    from bakeoff.doors.agents.plan import ExercisesRequest
 
 app = group_of(
     "Benchmark command-line coding agents on exercises.",
@@ -122,6 +110,13 @@ def run_agents(
 
     Example: bakeoff agents run --agent claude --agent oracle --exercise 5 --max-cost 2
     """
+
+    from bakeoff.cli.dry_run import print_dry_run
+    from bakeoff.cli.run_plan import carry_out, check_plan
+    from bakeoff.cli.verify import audited
+    from bakeoff.doors.agents.exercises import find_exercises
+    from bakeoff.doors.agents.plan import ExercisesRequest, build_plan, case_of
+
     request, options = ExercisesRequest(**wanted.values()), flags.options()
     found = find_exercises(request.exercises, request.wanted)
     warn(found.warnings)
@@ -144,34 +139,36 @@ def run_agents(
     return carry_out(checked, ending, opened=not no_open)
 
 
-def _exercises_of(request: ExercisesRequest) -> tuple[Exercise, ...]:
-    found = find_exercises(request.exercises, request.wanted)
-    warn(found.warnings)
-    return found.exercises
-
-
-def gradable(exercises: Sequence[Exercise], request: ExercisesRequest) -> tuple[Exercise, ...]:
+def gradable(exercises: "Sequence[Exercise]", request: "ExercisesRequest") -> "tuple[Exercise, ...]":
     """Return the exercises whose tests can run here; warn of the others."""
+
+    from bakeoff.doors.agents.verify import gradable_exercises
+
     fit, warnings = asyncio.run(gradable_exercises(exercises, request.test_command, say))
     warn(warnings)
     return fit
 
 
-def _warn_of_readable_examples(checked: CheckedPlan, request: ExercisesRequest) -> None:
+def _warn_of_readable_examples(checked: "CheckedPlan", request: "ExercisesRequest") -> None:
     """Warn where the sandbox can hide the example solutions from no agent."""
+
+    from bakeoff.engine.resources import sandbox_of
+    from bakeoff.sandbox.process import ProcessSandbox, has_landlock
+
     if all(subject.kind in ("oracle", "nop") for subject in checked.plan.subjects):
         return
     sandbox = sandbox_of(checked.options, checked.plan)()
     if isinstance(sandbox, ProcessSandbox) and not sandbox.private_mounts and not has_landlock():
         place = request.exercises or "the bundled exercises"
-        say(
-            f"warning: agents can read your files in this sandbox, and so the example solutions of {place}: "
-            "install bubblewrap, or use --sandbox docker; `bakeoff doctor` says more"
-        )
+        says = f"agents can read your files in this sandbox, and so the example solutions of {place}: "
+        warn([f"{says}install bubblewrap, or use --sandbox docker; `bakeoff doctor` says more"])
 
 
-def _print_prompts(exercises: Sequence[Exercise], request: ExercisesRequest) -> None:
+def _print_prompts(exercises: "Sequence[Exercise]", request: "ExercisesRequest") -> None:
     """Print the prompts of exercises as agents get them."""
+
+    from bakeoff.doors.agents.plan import case_of
+
     for exercise in exercises:
         if len(exercises) > 1:
             out().print(Text(f"=== {visible(exercise.name)} ==="))
@@ -185,12 +182,17 @@ def verify(*, wanted: ExerciseFlags, flags: VerifyFlags, as_json: AsJson = False
 
     Example: bakeoff agents verify --exercise all
     """
+
     from bakeoff.cli.verify import print_checks
+    from bakeoff.doors.agents.exercises import find_exercises
+    from bakeoff.doors.agents.plan import ExercisesRequest
     from bakeoff.doors.agents.verify import verify_exercises
+    from bakeoff.engine.resources import sandbox_of
 
     request = ExercisesRequest(**wanted.values())
-    exercises = gradable(_exercises_of(request), request)
-    options = flags.options()
+    found = find_exercises(request.exercises, request.wanted)
+    warn(found.warnings)
+    exercises, options = gradable(found.exercises, request), flags.options()
     checks = asyncio.run(verify_exercises(exercises, request, sandbox_of(options), options.jobs))
     return print_checks(checks, "exercise", ("example", "stub"), as_json=as_json)
 
@@ -201,6 +203,10 @@ def list_agents(*, agent_files: AgentFiles = None, sandbox: Sandbox = "auto", as
 
     Example: bakeoff agents list
     """
+
+    from bakeoff.doors.agents.agents import agent_statuses, known_agents
+    from bakeoff.sandbox import choose_sandbox
+
     chosen = choose_sandbox(sandbox)
     statuses = asyncio.run(agent_statuses(known_agents(agent_files or ()), chosen))
     if as_json:
@@ -241,6 +247,10 @@ def show_leaderboard(
 
     Example: bakeoff agents leaderboard results --html board.html
     """
+
+    from bakeoff.cli.run_plan import show_report
+    from bakeoff.doors.agents.results.board import describe_board, leaderboard_json, rank_agents, read_results
+
     shown_as.check()
     found = read_results(files or [results], say) if files or results.is_dir() else []
     if not found:
@@ -263,6 +273,10 @@ def build_image(
 
     Example: bakeoff agents image build --agent claude --dry-run
     """
+
+    from bakeoff.doors.agents.agents import CONTAINERFILE, known_agents, plan_image
+    from bakeoff.sandbox.docker import CLIENT_VARIABLE, IMAGE_VARIABLE, find_client
+
     image = plan_image(known_agents(agent_files or ()), agents or (), tag)
     client = shutil.which(engine) if engine else find_client()
     if dry_run:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -14,28 +14,16 @@ from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.cli import agents, run
 from bakeoff.cli.console import err, out, say, warn
-from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.declare import FAILED, PASSED, UNDECIDED, Flags, command, flag, group_of
 from bakeoff.cli.flags import AsJson, Markdown, VerifyFlags
-from bakeoff.cli.run_plan import FAILED, PASSED, UNDECIDED
-from bakeoff.doors.agents import plan as exercises
-from bakeoff.doors.agents.exercises import find_exercises
-from bakeoff.doors.agents.plan import ExercisesRequest
-from bakeoff.doors.components import plan as components
-from bakeoff.doors.components import suites as suite_files
-from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.errors import UsageError
-from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, audit_cases, audit_digest
-from bakeoff.grading.references import References
-from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case
-from bakeoff.report.audit import describe_audit
-from bakeoff.report.exports.badges import audit_badge
-from bakeoff.report.render.html import write_report_page
-from bakeoff.report.render.markdown import to_markdown
-from bakeoff.report.render.terminal import print_blocks
+
+if TYPE_CHECKING:
+    from bakeoff.doors.components import suites as suite_files
+    from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit
+    from bakeoff.plan import Case
 
 app = group_of()
 
@@ -79,6 +67,12 @@ def run_audit(
 
     Example: bakeoff audit tests/my-suite --mutants 50
     """
+
+    from bakeoff.grading.audit import Audit, AuditSettings
+    from bakeoff.report.audit import describe_audit
+    from bakeoff.report.render.markdown import to_markdown
+    from bakeoff.report.render.terminal import print_blocks
+
     settings = AuditSettings(**{name: vars(wanted)[name] for name in AuditSettings.model_fields})
     if as_json and markdown:
         raise UsageError("--json and --markdown both print to stdout: use only one of them")
@@ -100,8 +94,11 @@ def run_audit(
     return UNDECIDED if audit.excluded else PASSED
 
 
-def _found(paths: Sequence[Path] | None) -> Iterator[Case]:
+def _found(paths: Sequence[Path] | None) -> "Iterator[Case]":
     """Yield the cases at these paths; without any, those of the suites in `tests`, or else all bundled ones."""
+
+    from bakeoff.doors.components import suites as suite_files
+
     if not paths:
         found = suite_files.find_suites(None)
         yield from _suite_cases(found)
@@ -119,13 +116,21 @@ def _found(paths: Sequence[Path] | None) -> Iterator[Case]:
             yield from _exercise_cases(path)
 
 
-def _suite_cases(found: suite_files.FoundSuites) -> Iterator[Case]:
+def _suite_cases(found: "suite_files.FoundSuites") -> "Iterator[Case]":
+    from bakeoff.cli import run
+    from bakeoff.doors.components import plan as components
+
     warn(found.warnings)
     for suite in run.gradable(found.suites):
         yield components.case_of(suite)
 
 
-def _exercise_cases(path: Path | None) -> Iterator[Case]:
+def _exercise_cases(path: Path | None) -> "Iterator[Case]":
+    from bakeoff.cli import agents
+    from bakeoff.doors.agents import plan as exercises
+    from bakeoff.doors.agents.exercises import find_exercises
+    from bakeoff.doors.agents.plan import ExercisesRequest
+
     request = ExercisesRequest(exercises=path)
     found = find_exercises(path, () if path is None else _ALL)
     warn(found.warnings)
@@ -133,7 +138,7 @@ def _exercise_cases(path: Path | None) -> Iterator[Case]:
         yield exercises.case_of(exercise, request)
 
 
-def _chosen(cases: Sequence[Case], only: Sequence[str]) -> list[Case]:
+def _chosen(cases: "Sequence[Case]", only: Sequence[str]) -> "list[Case]":
     names = [case.id for case in cases]
     for name in only:
         if name not in names:
@@ -144,9 +149,15 @@ def _chosen(cases: Sequence[Case], only: Sequence[str]) -> list[Case]:
 
 
 async def _audit(
-    cases: Sequence[Case], settings: AuditSettings, options: RunOptions, console: Console
-) -> list[CaseAudit]:
+    cases: "Sequence[Case]", settings: "AuditSettings", options: RunOptions, console: Console
+) -> "list[CaseAudit]":
     """Audit cases with a bar on a terminal, or a line for each case elsewhere. Keep their order."""
+
+    from bakeoff.engine.resources import open_resources, sandbox_of
+    from bakeoff.grading.audit import audit_cases, audit_digest
+    from bakeoff.grading.cases import toolchains_for
+    from bakeoff.grading.references import References
+
     runs = Counter[str]()
     done: list[CaseAudit] = []
     columns = TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn()
@@ -169,7 +180,11 @@ async def _audit(
     return sorted(done, key=lambda each: order.index((each.case, each.digest)))
 
 
-def _write(audit: Audit, folder: Path) -> tuple[Path, ...]:
+def _write(audit: "Audit", folder: Path) -> tuple[Path, ...]:
+    from bakeoff.report.audit import describe_audit
+    from bakeoff.report.exports.formats import audit_badge
+    from bakeoff.report.render.html.render import write_report_page
+
     folder.mkdir(parents=True, exist_ok=True)
     certificate, badge = folder / "audit.json", folder / "audit.svg"
     write_atomically(certificate, audit.model_dump_json(indent=1).encode() + b"\n", _READABLE)

@@ -3,17 +3,13 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.choices import (
-    ComparisonGate,
-    UndecidableRule,
-)
-from bakeoff.bundled.demo import demo_plan
+from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff.cli.console import err, say
-from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import (
     MARGIN,
     ROUNDS,
@@ -27,19 +23,11 @@ from bakeoff.cli.flags import (
     Sandbox,
     Trust,
 )
-from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, show_report, trusted_plan, watch
 from bakeoff.errors import UsageError
-from bakeoff.plan import Plan
-from bakeoff.report.compare.comparison import compare_sources
-from bakeoff.report.compare.description import describe_comparison
-from bakeoff.report.compare.design import describe_design
-from bakeoff.report.compare.self_check import check_runs, describe_self_check
-from bakeoff.report.leaderboard.description import describe_leaderboard
-from bakeoff.report.leaderboard.ranking import SELFCHECK, rank_results, rank_sources
-from bakeoff.report.readers import find_source, known_readers
-from bakeoff.stats.power import design_of
-from bakeoff.storage.run_folder import RunFolder, find_run, new_run_folder, run_folders
-from bakeoff.storage.store_copy import fetch_all
+
+if TYPE_CHECKING:
+    from bakeoff.plan import Plan
+    from bakeoff.storage.run_folder import RunFolder
 
 app = group_of()
 
@@ -93,6 +81,12 @@ def run_compare(
 
     Example: bakeoff compare latest --subject-a small --subject-b large
     """
+
+    from bakeoff.cli.run_plan import show_report
+    from bakeoff.report.compare.comparison import compare_sources
+    from bakeoff.report.compare.description import describe_comparison
+    from bakeoff.report.readers import find_source, known_readers
+
     readers = known_readers()
     first = find_source(wanted.results, baseline, readers)
     report = compare_sources(
@@ -120,6 +114,13 @@ def run_leaderboard(
 
     Example: bakeoff leaderboard --html leaderboard.html
     """
+
+    from bakeoff.cli.run_plan import show_report
+    from bakeoff.report.leaderboard import describe_leaderboard, rank_results, rank_sources
+    from bakeoff.report.readers import find_source, known_readers
+    from bakeoff.storage.run_folder import run_folders
+    from bakeoff.storage.store_copy import fetch_all
+
     readers = known_readers()
     if runs:
         board = rank_sources([find_source(results, name, readers) for name in runs])
@@ -135,6 +136,13 @@ def run_selfcheck(*, wanted: SelfCheckFlags, shown_as: ReportFlags) -> int:
 
     Example: bakeoff selfcheck latest --subject oracle
     """
+
+    from bakeoff.bundled.demo import demo_plan
+    from bakeoff.cli.run_plan import check_plan, show_report, trusted_plan, watch
+    from bakeoff.report.compare.self_check import check_runs, describe_self_check
+    from bakeoff.report.leaderboard import SELFCHECK
+    from bakeoff.storage.run_folder import find_run, new_run_folder
+
     options, run = wanted.options(), wanted.run
     planned = demo_plan(with_model=False)
     if run:
@@ -156,7 +164,7 @@ def run_selfcheck(*, wanted: SelfCheckFlags, shown_as: ReportFlags) -> int:
     return report.exit_code
 
 
-def _one_subject(plan: Plan, wanted: str | None) -> Plan:
+def _one_subject(plan: "Plan", wanted: str | None) -> "Plan":
     found = [spec for spec in plan.subjects if wanted in (None, spec.name)]
     if len(found) != 1:
         names = ", ".join(spec.name for spec in plan.subjects)
@@ -179,6 +187,11 @@ def run_power(
 
     Example: bakeoff power --cases 50 --rounds 3
     """
+
+    from bakeoff.cli.run_plan import show_report
+    from bakeoff.report.compare.design import describe_design
+    from bakeoff.stats.power import design_of
+
     design = design_of(cases, rounds, score=score)
     others = (design_of(2 * cases, rounds, score=score), design_of(cases, 2 * rounds, score=score))
     show_report(design.model_dump_json, describe_design(design, others), shown_as)

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from bakeoff._kernel.text import visible
 from bakeoff.storage.journal_lines import collect_damage
-from bakeoff.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -117,12 +116,6 @@ def telling_of_damage() -> Iterator[None]:
             for run, lines in damaged.items():
                 left_out = "damaged line is" if lines == 1 else "damaged lines are"
                 say(f"{lines:,} {left_out} left out; `bakeoff runs check {visible(run)}` lists them")
-
-
-def tell_of_signature(folder: RunFolder) -> None:
-    """Say that a signed run is about to be changed."""
-    if folder.signature_file.exists():
-        say(f"{visible(folder.name)} is signed, and changes now: its signature no longer holds until you sign it again")
 
 
 def _plainer(error: UnicodeError) -> tuple[str, int]:

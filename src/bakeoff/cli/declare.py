@@ -20,6 +20,9 @@ from typer.core import TyperCommand
 from bakeoff._kernel.environment import hide_our_memory
 from bakeoff.options import RunOptions
 
+PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
+"""The exit codes of commands that run something; errors of usage and configuration exit with 2."""
+
 _Function = TypeVar("_Function", bound=Callable[..., int | None])
 
 

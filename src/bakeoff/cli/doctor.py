@@ -17,7 +17,6 @@ from bakeoff.cli.console import add_row, out, print_json, table
 from bakeoff.cli.declare import command, group_of
 from bakeoff.cli.flags import AsJson, Results
 from bakeoff.errors import UsageError
-from bakeoff.sandbox import available
 
 app = group_of()
 
@@ -66,6 +65,9 @@ def show_health(*, as_json: AsJson = False, results: Results = Path("results")) 
 
 def look(results: Path) -> Iterator[DoctorFinding]:
     """Check everything that commands may need."""
+
+    from bakeoff.sandbox import available
+
     yield DoctorFinding("bakeoff", True, __version__)
     yield DoctorFinding("Python", True, platform.python_version())  # no older one than we need could run this
     yield _node()

@@ -1,22 +1,19 @@
 """Implement `bakeoff eval`: prompts × subjects × scorers, from one file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, warn
-from bakeoff.cli.declare import Flags, command, flag, group_of
-from bakeoff.cli.dry_run import print_dry_run
+from bakeoff.cli.declare import PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import EndingFlags, Jobs, NoOpen, PlanFlags, Sandbox, SelectionFlags
-from bakeoff.cli.run_plan import PASSED, carry_out, check_plan
-from bakeoff.doors.eval.find import read_suite
-from bakeoff.doors.eval.plan import EvalRequest, build_plan, settings_of
-from bakeoff.doors.eval.schema import schema_text
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
+
+if TYPE_CHECKING:
+    from bakeoff.plan import Plan
 
 app = group_of()
 
@@ -61,6 +58,13 @@ def run_eval(
 
     Example: bakeoff eval bakeoff.yaml
     """
+
+    from bakeoff.cli.dry_run import print_dry_run
+    from bakeoff.cli.run_plan import carry_out, check_plan
+    from bakeoff.doors.eval.find import read_suite
+    from bakeoff.doors.eval.plan import EvalRequest, build_plan
+    from bakeoff.doors.eval.schema import schema_text
+
     modes = {"--watch": watch, "--check": check, "--schema": schema}
     if len(chosen := [name for name, given in modes.items() if given]) > 1:
         raise UsageError(f"{chosen[0]} and {chosen[1]} do different things: use one of them")
@@ -87,7 +91,10 @@ def run_eval(
     return carry_out(checked, ending, opened=not no_open)
 
 
-def run_options(flags: EvalRunFlags, plan: Plan) -> RunOptions:
+def run_options(flags: EvalRunFlags, plan: "Plan") -> RunOptions:
     """Return the options of a run: those of the command line, and the limits of the file."""
+
+    from bakeoff.doors.eval.plan import settings_of
+
     jobs = flags.jobs or settings_of(plan).limits.jobs
     return EvalRunFlags(**{**vars(flags), "jobs": jobs}).options()

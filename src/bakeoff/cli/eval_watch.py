@@ -4,9 +4,10 @@ from itertools import islice
 
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import say, warn
+from bakeoff.cli.declare import PASSED
 from bakeoff.cli.eval import EvalRunFlags, run_options
 from bakeoff.cli.flags import EndingFlags, SelectionFlags
-from bakeoff.cli.run_plan import PASSED, CheckedPlan, check_plan, conclude, run_checked
+from bakeoff.cli.run_plan import CheckedPlan, check_plan, conclude, run_checked
 from bakeoff.cli.watching import WatchSession, open_watch
 from bakeoff.doors.eval.config import PromptSuite
 from bakeoff.doors.eval.find import find_config, read_suite

@@ -1,7 +1,7 @@
 """Implement `bakeoff export` and `bakeoff import`: runs in the formats of other tools."""
 
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 from typer import Argument
 
@@ -11,11 +11,9 @@ from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import AsJson, Results, RunName
 from bakeoff.errors import UsageError
-from bakeoff.logs.reader import Choices, ImportedRun, import_log, plan_source
-from bakeoff.report.exports.formats import export_run
-from bakeoff.report.readers import find_source
-from bakeoff.storage.journal_lines import note_damage
-from bakeoff.storage.object_store import is_store_address
+
+if TYPE_CHECKING:
+    from bakeoff.logs.reader import ImportedRun
 
 app = group_of()
 _LOG_FORMATS = ", ".join(get_args(LogFormat))
@@ -34,6 +32,11 @@ def run_export(
 
     Example: bakeoff export latest --format junit -o junit.xml
     """
+
+    from bakeoff.report.exports.formats import export_run
+    from bakeoff.report.readers import find_source
+    from bakeoff.storage.journal_lines import note_damage
+
     source = find_source(results, run)
     for file in export_run(source, format_, output, subject):
         say(f"wrote {file}")
@@ -64,6 +67,10 @@ def run_import(
 
     Example: bakeoff import logs/task.eval
     """
+
+    from bakeoff.logs.reader import Choices, import_log
+    from bakeoff.storage.object_store import is_store_address
+
     if is_store_address(str(results)):
         raise UsageError(f"--results {results}: logs are imported into a folder on this machine: name one")
     choices = Choices(format=format_, scorers=tuple(scorer or ()), threshold=threshold)
@@ -80,7 +87,9 @@ def run_import(
         say(f"next: `bakeoff runs show {name}`, `bakeoff report {name}`, `bakeoff leaderboard`")
 
 
-def _describe_import(imported: ImportedRun) -> str:
+def _describe_import(imported: "ImportedRun") -> str:
+    from bakeoff.logs.reader import plan_source
+
     plan = imported.plan
     design = " × ".join(
         count_of(count, what)

@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, CallbackParam, Context, Option
 
-from bakeoff._kernel.choices import (
-    SHARD_FORM,
-    ExecutorName,
-    ReplayMode,
-    SandboxName,
-    shard_in,
-)
+from bakeoff._kernel.choices import SHARD_FORM, ExecutorName, ReplayMode, SandboxName, shard_in
 from bakeoff._kernel.environment import JOBS_RULE
 from bakeoff.cli.declare import Flags, flag
 from bakeoff.errors import UsageError

@@ -10,13 +10,11 @@ from typing import Annotated, Literal, get_args
 
 from typer import Argument, Option
 
-from bakeoff import bundled
 from bakeoff._kernel.choices import StarterKind
+from bakeoff._kernel.files import os_errors_explained
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import command, flag, group_of
-from bakeoff.doors.components.suites import DEFAULT_FOLDER
-from bakeoff.doors.mcp.examples import find_example, write_example_files
 from bakeoff.errors import UsageError
 
 app = group_of()
@@ -47,6 +45,8 @@ def _suite() -> Mapping[str, str]:
 
 
 def _mcp() -> Mapping[str, str]:
+    from bakeoff.doors.mcp.examples import find_example
+
     return find_example("getting-started").contents
 
 
@@ -80,6 +80,9 @@ STARTERS: Mapping[StarterKind, Starter] = {
 
 def write_starter(kind: StarterKind, folder: Path, *, force: bool = False) -> list[Path]:
     """Write all files of a start, or none. Other files with these names are overwritten only with `force`."""
+
+    from bakeoff.doors.mcp.examples import write_example_files
+
     return write_example_files(STARTERS[kind].files(), folder, force=force)
 
 
@@ -125,16 +128,18 @@ def new(
 
     Example: bakeoff suite new greeting --framework react
     """
+
+    from bakeoff import bundled
+    from bakeoff.doors.components.suites import DEFAULT_FOLDER
+
     if Path(name).name != name or name.startswith(".") or not name.isprintable() or not name.strip():
         raise UsageError(f"{name!r} is no name for a suite: it becomes a folder, such as {'my-counter'!r}")
     folder = (suites or DEFAULT_FOLDER) / name
     if folder.exists():
         raise UsageError(f"{folder} exists already: choose another name, or remove it first")
     template = Path(bundled.__file__).parent / "templates" / framework
-    try:
+    with os_errors_explained(folder, "written", kind=UsageError):
         shutil.copytree(template, folder, copy_function=shutil.copyfile)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be written: {error.strerror}") from error
     words = ["bakeoff", "verify", *(["--suites", str(suites)] if suites else []), "--suite", name, "--watch"]
     for path in sorted(folder.iterdir()):
         out().print(f"wrote {visible(str(path))}")

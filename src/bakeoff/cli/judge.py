@@ -5,25 +5,18 @@ import getpass
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.flags import NoOpen, Port, ReportFlags, Results, RunName, Trust
-from bakeoff.cli.pages import open_address
-from bakeoff.cli.run_plan import show_report, trusted_plan
-from bakeoff.doors import door_of
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
-from bakeoff.protocols import ModelJudge, Scorer
-from bakeoff.report.formatting import cost
-from bakeoff.report.judges.audit import agreement_blocks, agreement_of, audit_judge, describe_judge_audit
-from bakeoff.report.judges.labelling import draw, judge_of, read_judgements
-from bakeoff.report.judges.repeat import ask_again
-from bakeoff.report.render.terminal import print_blocks
-from bakeoff.storage.labels import read_labels
-from bakeoff.storage.run_folder import find_run
+
+if TYPE_CHECKING:
+    from bakeoff.plan import Plan
+    from bakeoff.protocols import Scorer
 
 app = group_of()
 judges = group_of("Check model judges against labels of people.", "bakeoff judge audit latest")
@@ -67,8 +60,15 @@ def label_run(*, run: RunName = "latest", wanted: LabelFlags) -> None:
 
     Example: bakeoff label latest --count 50
     """
+
+    from bakeoff.cli.pages import open_address
+    from bakeoff.report.judges.audit import agreement_blocks, agreement_of
+    from bakeoff.report.judges.labelling import draw
+    from bakeoff.report.render.terminal import print_blocks
     from bakeoff.report.view import make_label_app, serve_app
     from bakeoff.report.view.label import Labelling
+    from bakeoff.storage.labels import read_labels
+    from bakeoff.storage.run_folder import find_run
 
     folder = find_run(wanted.results, run)
     plan = folder.read_plan()
@@ -112,6 +112,13 @@ def run_judge_audit(*, run: RunName = "latest", wanted: JudgeAuditFlags, shown_a
 
     Example: bakeoff judge audit latest --html judge.html
     """
+
+    from bakeoff.cli.run_plan import show_report, trusted_plan
+    from bakeoff.report.formatting import cost
+    from bakeoff.report.judges.audit import audit_judge, describe_judge_audit
+    from bakeoff.report.judges.labelling import ask_again, judge_of, read_judgements
+    from bakeoff.storage.run_folder import find_run
+
     folder = find_run(wanted.results, run)
     asks = wanted.repeat is not None  # only then the judge is built and asked
     plan = trusted_plan(folder, trust=wanted.trust or not asks, doing="bakeoff judge audit --repeat")
@@ -137,8 +144,12 @@ def run_judge_audit(*, run: RunName = "latest", wanted: JudgeAuditFlags, shown_a
     show_report(audit.model_dump_json, describe_judge_audit(audit), shown_as)
 
 
-def _judge(plan: Plan, scorer: str, times: int) -> Scorer:
+def _judge(plan: "Plan", scorer: str, times: int) -> "Scorer":
     """Build the judge of a plan. One that asks a model is told to ask it several times for each score."""
+
+    from bakeoff.doors import door_of
+    from bakeoff.protocols import ModelJudge
+
     registry = door_of(plan).registry(plan, RunOptions())
     for spec in plan.every_scorer:
         factory = registry.scorers.get(spec.kind)

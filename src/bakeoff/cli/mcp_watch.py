@@ -6,9 +6,10 @@ from pathlib import Path
 
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import err, out, say, warn
+from bakeoff.cli.declare import PASSED
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
 from bakeoff.cli.pages import open_page
-from bakeoff.cli.run_plan import PASSED, EndedRun, check_plan, watch, worst_of
+from bakeoff.cli.run_plan import EndedRun, check_plan, watch, worst_of
 from bakeoff.cli.watching import WatchSession, open_watch
 from bakeoff.doors import DoorResults, FinishedRun
 from bakeoff.doors.mcp.outcome import confusions, outcome_of
@@ -30,7 +31,8 @@ from bakeoff.engine.watch import (
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.record import Record
-from bakeoff.report.render.html import write_cycle, write_run_page
+from bakeoff.report.render.html.render import write_cycle
+from bakeoff.report.render.html.run_page import write_run_page
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.summary import tallied
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder

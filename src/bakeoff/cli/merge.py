@@ -5,33 +5,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.choices import (
-    UndecidableRule,
-)
+from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say
-from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.declare import UNDECIDED, Flags, command, flag, group_of
 from bakeoff.cli.flags import HTML, MARGIN, UNDECIDABLE, EndingFlags, Results
-from bakeoff.cli.run_plan import UNDECIDED, conclude, finish_run, worst_of
-from bakeoff.doors import door_of
-from bakeoff.engine.merging import MergedRun, merge_shards, read_shards
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Shard
-from bakeoff.report.gates import Allowance, GateState
-from bakeoff.report.output_files import refuse_unwritable
-from bakeoff.report.render.terminal import print_blocks
-from bakeoff.report.suites.blocks import summary_blocks
-from bakeoff.report.suites.eval_file import file_chunks, merge_files, read_eval_file
-from bakeoff.report.suites.files import OutcomeRedactor, write_html, write_json
-from bakeoff.report.suites.gates import SuiteGates, judge_gates
-from bakeoff.report.suites.numbers import SuiteTallies, summary_of
-from bakeoff.storage.object_store import is_store_address
-from bakeoff.storage.run_folder import RunFolder, new_run_folder
+
+if TYPE_CHECKING:
+    from bakeoff.engine.merging import MergedRun
+    from bakeoff.plan import Shard
 
 app = group_of()
 
@@ -75,11 +63,20 @@ def run_merge(
 
     Example: bakeoff merge shard-1.json shard-2.json -o evals.json
     """
+
+    from bakeoff.report.gates import Allowance, GateState
+    from bakeoff.report.output_files import refuse_unwritable
+    from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.report.suites.blocks import summary_blocks
+    from bakeoff.report.suites.eval_file import file_chunks, merge_files, read_eval_file
+    from bakeoff.report.suites.files import OutcomeRedactor, write_html, write_json
+    from bakeoff.report.suites.gates import SuiteGates, judge_gates
+    from bakeoff.report.suites.numbers import SuiteTallies, summary_of
+    from bakeoff.storage.object_store import is_store_address
+
     if address := next((file for file in files if is_store_address(str(file))), None):
         raise UsageError(f"{address}: runs are merged from folders on this machine: name those that have the copies")
     if any(file.is_dir() for file in files):
-        from bakeoff.cli.merge import merge_run_folders
-
         return merge_run_folders(files, wanted)
     output, html = wanted.output, wanted.html
     for option, target in (("--output", None if output == STDOUT else Path(output)), ("--html", html)):
@@ -91,6 +88,12 @@ def run_merge(
         given = count_of(merged.shards, "shard is", "shards are")
         raise UsageError(f"--shards {wanted.shards}: {given} here: name the file of every shard, once")
     summary = summary_of(SuiteTallies.of(merged.outcomes), complete=merged.complete, shards=merged.shards)
+    try:
+        allowed = Allowance.parse(wanted.allow_undecided)
+    except ValueError as error:
+        raise UsageError(
+            f"--allow-undecided {wanted.allow_undecided!r}: give a number such as 3, or a share such as 0.05"
+        ) from error
     asked = SuiteGates(
         wanted.min_pass_rate,
         wanted.min_score,
@@ -99,7 +102,7 @@ def run_merge(
         undecidable=wanted.undecidable,
         labelled=wanted.results if wanted.require_calibrated_judge else None,
         prefix="--",
-        allowed=_allowance(wanted.allow_undecided),
+        allowed=allowed,
     )
     gates = judge_gates(asked, merged.outcomes, summary)
     summary = replace(summary, gates=gates)
@@ -116,15 +119,15 @@ def run_merge(
     return GateState.worst(GateState.of_met(gate.met) for gate in gates).exit_code
 
 
-def _allowance(text: str) -> Allowance:
-    try:
-        return Allowance.parse(text)
-    except ValueError as error:
-        raise UsageError(f"--allow-undecided {text!r}: give a number such as 3, or a share such as 0.05") from error
-
-
 def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     """Make one run of the shards in the folder of results that `--output` names, and report it as if it had run."""
+
+    from bakeoff.cli.run_plan import conclude, finish_run, worst_of
+    from bakeoff.doors import door_of
+    from bakeoff.engine.merging import merge_shards, read_shards
+    from bakeoff.storage.object_store import is_store_address
+    from bakeoff.storage.run_folder import RunFolder, new_run_folder
+
     for option in ("html", "baseline", "min_pass_rate", "margin"):
         if getattr(wanted, option) is not None:
             raise UsageError(f"--{option.replace('_', '-')} is for files of pytest: leave it out for run folders")
@@ -134,7 +137,6 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
         if not (path / "plan.json").is_file():
             raise UsageError(f"{path} is not the folder of a run: leave it out")
     runs = read_shards([RunFolder(path) for path in folders])
-    of = runs[0].shard.of
     if wanted.shards is not None:
         refuse_other_count(wanted.shards, runs[0].shard, {run.shard.number for run in runs})
     results = Path("results") if wanted.output == "-" else Path(wanted.output)
@@ -145,26 +147,24 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     merged = merge_shards(runs, target, options.redactor())
     ended = finish_run(merged.folder, merged.plan, door_of(merged.plan), options, ending)
     code = conclude([ended], ending)
-    say(f"merged {count_of(len(runs), 'shard')} of {of}{_without_cases(runs[0].shard)}")
+    shard = runs[0].shard
+    empty = shard.of - len(shard.numbers_with_cases)
+    note = f"; {count_of(shard.cases, 'case')} left {count_of(empty, 'shard')} empty" if empty else ""
+    say(f"merged {count_of(len(runs), 'shard')} of {shard.of}{note}")
     if not merged.missing:
         return code
     say(describe_missing(merged, runs[0].shard.cases))
     return worst_of([code, UNDECIDED])
 
 
-def _without_cases(shard: Shard) -> str:
-    empty = shard.of - len(shard.numbers_with_cases)
-    return f"; {count_of(shard.cases, 'case')} left {count_of(empty, 'shard')} empty" if empty else ""
-
-
-def refuse_other_count(wanted: int, shard: Shard, given: set[int]) -> None:
+def refuse_other_count(wanted: int, shard: "Shard", given: set[int]) -> None:
     if wanted != (of := shard.of):
         raise UsageError(f"--shards {wanted}: this plan was parted into {count_of(of, 'shard')}: write --shards {of}")
     if missing := [str(number) for number in shard.numbers_with_cases if number not in given]:
         raise UsageError(f"--shards {wanted}: missing: shard {', '.join(missing)}; name the run of every shard")
 
 
-def describe_missing(merged: MergedRun, cases: int) -> str:
+def describe_missing(merged: "MergedRun", cases: int) -> str:
     """Say which shards are missing, and what that means."""
     numbers = ", ".join(map(str, merged.missing))
     what = "shard" if len(merged.missing) == 1 else "shards"

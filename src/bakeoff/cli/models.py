@@ -4,11 +4,11 @@ import asyncio
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
@@ -16,23 +16,16 @@ from rich.text import Text
 from typer import Argument, Option
 
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.cli.console import add_row, err, out, print_json, say, table
-from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.console import add_row, err, out, print_json, say, table, warn
+from bakeoff.cli.declare import INTERRUPTED, PASSED, UNDECIDED, command, flag, group_of
 from bakeoff.cli.flags import AsJson
-from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.catalogue import _OUR_NAMES, ListedModel, listed_models, priced_model
-from bakeoff.models.embedded import EmbeddedServer
-from bakeoff.models.embedded.launch import EmbeddedEndpoint
-from bakeoff.models.gateway import LOCAL, GatewayModels, kept_models, refresh_models
-from bakeoff.models.prices import (
-    GENAI,
-    Price,
-    Rates,
-    format_mtok_cost,
-)
-from bakeoff.models.providers import GATEWAY, known_providers
-from bakeoff.report.formatting import UNKNOWN
+
+if TYPE_CHECKING:
+    from bakeoff.models.catalogue import ListedModel
+    from bakeoff.models.embedded.launch import EmbeddedEndpoint
+    from bakeoff.models.gateway import GatewayModels
+    from bakeoff.models.prices import Rates
 
 app = group_of("List models, show prices, download a model.", "bakeoff models list --provider local")
 
@@ -56,6 +49,10 @@ def list_models(
 
     Example: bakeoff models list --provider local
     """
+
+    from bakeoff.models.catalogue import listed_models
+    from bakeoff.report.formatting import UNKNOWN
+
     gateway, code = _ask_gateway(refresh=refresh)
     rows = list(listed_models(gateway))
     if provider is not None:
@@ -66,37 +63,40 @@ def list_models(
         print_json([row.as_json() for row in rows])
         return code
     if rows:
-        _print_list(rows)
+        shown = table("model", "context", "in", "out", "source", right=_NUMBERS)
+        for row in rows:
+            context = f"{row.context:,}" if row.context else UNKNOWN
+            add_row(shown, row.name, context, *mtok(row.price, _KINDS[:2]), _source(row))
+        out().print(shown)
     err().print(f"{count_of(len(rows), 'model')}; prices are in USD per million tokens")
-    if not refresh and gateway is None:
-        err().print("the list lacks the gateway's models: `bakeoff models list --refresh` fetches them")
-    elif not refresh and gateway is not None:
-        err().print(f"the gateway's models are as of {gateway.date}; --refresh fetches them again")
+    if not refresh:
+        known = f"the gateway's models are as of {gateway.date}; --refresh fetches them again" if gateway else None
+        err().print(known or "the list lacks the gateway's models: `bakeoff models list --refresh` fetches them")
     return code
 
 
-def _ask_gateway(*, refresh: bool) -> tuple[GatewayModels | None, int]:
+def _ask_gateway(*, refresh: bool) -> "tuple[GatewayModels | None, int]":
     """Return the gateway's models and an exit code. If fetching them again fails, warn and use the kept list."""
+
+    from bakeoff.models.gateway import kept_models, refresh_models
+    from bakeoff.models.prices import GENAI
+
     if not refresh:
         return kept_models(), PASSED
     try:
-        return refresh_models(say=_warn), PASSED
+        return refresh_models(say=lambda problem: warn([problem])), PASSED
     except InfraError as error:
         kept = kept_models()
-        instead = (
-            f"using the gateway's list of {kept.date}"
-            if kept
-            else f"there is no kept list of the gateway's models; prices come from {GENAI}, which needs no network"
-        )
-        _warn(f"{error}\n{instead}")
+        missing = f"there is no kept list of the gateway's models; prices come from {GENAI}, which needs no network"
+        warn([str(error)])
+        say(f"using the gateway's list of {kept.date}" if kept else missing)
         return kept, UNDECIDED
 
 
-def _warn(message: str) -> None:
-    err().print(Text("warning: " + "\n".join(visible(line, 400) for line in message.splitlines())))
+def _of_provider(rows: "list[ListedModel]", typed: str) -> "list[ListedModel]":
+    from bakeoff.models.catalogue import _OUR_NAMES
+    from bakeoff.models.providers import GATEWAY, known_providers
 
-
-def _of_provider(rows: list[ListedModel], typed: str) -> list[ListedModel]:
     wanted = _OUR_NAMES.get(typed.lower(), typed.lower())
     providers = known_providers()
     if wanted not in providers:
@@ -109,16 +109,12 @@ def _of_provider(rows: list[ListedModel], typed: str) -> list[ListedModel]:
     return rows
 
 
-def _print_list(rows: list[ListedModel]) -> None:
-    shown = table("model", "context", "in", "out", "source", right=_NUMBERS)
-    for row in rows:
-        context = f"{row.context:,}" if row.context else UNKNOWN
-        add_row(shown, row.name, context, *mtok(row.price, _KINDS[:2]), _source(row))
-    out().print(shown)
-
-
-def mtok(rates: Rates | None, kinds: Iterable[str]) -> Iterator[str]:
+def mtok(rates: "Rates | None", kinds: Iterable[str]) -> Iterator[str]:
     """Yield prices per million tokens. A `+` means that long prompts cost more."""
+
+    from bakeoff.models.prices import Price, format_mtok_cost
+    from bakeoff.report.formatting import UNKNOWN
+
     costs = rates.per_mtok() if rates else {}
     more = "+" if isinstance(rates, Price) and rates.tiers else ""
     for kind in kinds:
@@ -126,7 +122,7 @@ def mtok(rates: Rates | None, kinds: Iterable[str]) -> Iterator[str]:
         yield UNKNOWN if cost is None else format_mtok_cost(cost) + more
 
 
-def _source(row: ListedModel) -> str:
+def _source(row: "ListedModel") -> str:
     source = f"{row.source} {row.date}" if row.date else row.source
     return f"{source}: {row.note}" if row.note else source
 
@@ -142,32 +138,30 @@ def show_prices(
 
     Example: bakeoff models prices anthropic/claude-sonnet-4
     """
+
+    from bakeoff.models.catalogue import listed_models, priced_model
+
     gateway, code = _ask_gateway(refresh=refresh)
     found = {name: priced_model(name, gateway) for name in names}
     rows = [row for row in found.values() if row is not None]
     if as_json:
         print_json([row.as_json() for row in rows])
     elif rows:
-        _print_prices(rows)
-    unknown = [name for name, row in found.items() if row is None]
-    if unknown:
+        shown = table("model", "in", "out", "cache read", "cache write", "source", "listed as", right=_NUMBERS)
+        for row in rows:
+            assert row.price is not None
+            add_row(shown, row.name, *mtok(row.price, _KINDS), _source(row), row.price.key)
+            for tier in row.price.tiers:
+                add_row(shown, Text(f"  prompts over {tier.above:,} tokens"), *mtok(tier, _KINDS))
+        out().print(shown)
+        err().print("USD per million tokens; where a cache price is missing, the input price applies")
+    if unknown := [name for name, row in found.items() if row is None]:
         everything = list(listed_models(gateway))
         raise UsageError("\n".join(_unknown(name, everything) for name in unknown))
     return code
 
 
-def _print_prices(rows: list[ListedModel]) -> None:
-    shown = table("model", "in", "out", "cache read", "cache write", "source", "listed as", right=_NUMBERS)
-    for row in rows:
-        assert row.price is not None
-        add_row(shown, row.name, *mtok(row.price, _KINDS), _source(row), row.price.key)
-        for tier in row.price.tiers:
-            add_row(shown, Text(f"  prompts over {tier.above:,} tokens"), *mtok(tier, _KINDS))
-    out().print(shown)
-    err().print("USD per million tokens; where a cache price is missing, the input price applies")
-
-
-def _unknown(name: str, rows: list[ListedModel]) -> str:
+def _unknown(name: str, rows: "list[ListedModel]") -> str:
     """Advise similar names, then names with a similar last part, in case the provider is wrong."""
     whole = {row.name.lower(): row.name for row in rows}
     last = {_last_part(row.model): row.name for row in reversed(rows)}
@@ -193,7 +187,9 @@ def pull_model(
 
     Example: bakeoff models pull smollm2
     """
+
     from bakeoff.models.embedded.weights import pull
+    from bakeoff.models.gateway import LOCAL
 
     try:
         with show_transfer(err()) as (progress, say):
@@ -248,32 +244,31 @@ def serve_model(
 
     Example: bakeoff models serve
     """
+
+    from bakeoff.models.embedded import EmbeddedServer
+
+    async def serve() -> int:
+        async with EmbeddedServer(model.removeprefix("local:"), say=say).open() as endpoint:
+            if command:
+                environment = {**os.environ, **variables(endpoint)}
+                return (await asyncio.to_thread(subprocess.run, command, env=environment, check=False)).returncode
+            for name, value in variables(endpoint).items():
+                out().print(f"export {name}={visible(value)}", soft_wrap=True)
+            say(f"{endpoint.model_name} is served until Ctrl-C; the lines above are for another terminal")
+            await asyncio.Event().wait()
+            return 0
+
     try:
-        return asyncio.run(_serve(model.removeprefix("local:"), command or ()))
+        return asyncio.run(serve())
     except KeyboardInterrupt:
         return INTERRUPTED if command else 0
-
-
-async def _serve(model: str, command: Sequence[str]) -> int:
-    async with EmbeddedServer(model, say=say).open() as endpoint:
-        if command:
-            return await asyncio.to_thread(run_with, endpoint, command)
-        for name, value in variables(endpoint).items():
-            out().print(f"export {name}={visible(value)}", soft_wrap=True)
-        say(f"{endpoint.model_name} is served until Ctrl-C; the lines above are for another terminal")
-        await asyncio.Event().wait()
-        return 0
-
-
-def run_with(endpoint: EmbeddedEndpoint, command: Sequence[str]) -> int:
-    """Run a command that finds the server, and return its exit code."""
-    try:
-        return subprocess.run(command, env={**os.environ, **variables(endpoint)}, check=False).returncode
     except OSError as error:
+        if not command:
+            raise
         raise UsageError(f"{command[0]!r} cannot be started: {error.strerror}") from error
 
 
-def variables(endpoint: EmbeddedEndpoint) -> dict[str, str]:
+def variables(endpoint: "EmbeddedEndpoint") -> dict[str, str]:
     """Return the variables by which clients find the server."""
     values = {"BASE_URL": endpoint.base_url, "API_KEY": endpoint.api_key}
     return {f"{prefix}_{name}": value for prefix in _PREFIXES for name, value in values.items()}

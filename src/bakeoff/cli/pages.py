@@ -12,12 +12,7 @@ from typer import Argument
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import NoOpen, Port, Results
-from bakeoff.doors import parts_of
 from bakeoff.errors import UsageError
-from bakeoff.report.readers import find_source
-from bakeoff.report.render.html.site import build_pages, write_index_of, write_page_of
-from bakeoff.storage.run_folder import LATEST
-from bakeoff.storage.store_copy import fetch_all
 
 app = group_of()
 
@@ -36,6 +31,12 @@ def report_runs(
 
     Example: bakeoff report latest -o page.html
     """
+
+    from bakeoff.doors import parts_of
+    from bakeoff.report.readers import find_source
+    from bakeoff.report.render.html.index_page import write_page_of
+    from bakeoff.storage.run_folder import LATEST
+
     sources = [find_source(results, name) for name in runs or [LATEST]]
     if output is not None and len(sources) > 1:
         raise UsageError(f"-o {output} names one file for {len(sources)} runs: leave it out, or name one run")
@@ -57,6 +58,10 @@ def index_results(
 
     Example: bakeoff index --no-open
     """
+
+    from bakeoff.report.render.html.index_page import write_index_of
+    from bakeoff.storage.store_copy import fetch_all
+
     _refuse_missing(results)
     fetch_all(results, say)
     page = write_index_of(results, output)
@@ -71,6 +76,11 @@ def build_results(*, results: Results = Path("results"), no_open: NoOpen = False
 
     Example: bakeoff build --no-open
     """
+
+    from bakeoff.doors import parts_of
+    from bakeoff.report.render.html.index_page import build_pages
+    from bakeoff.storage.store_copy import fetch_all
+
     _refuse_missing(results)
     fetch_all(results, say)
     refused = build_pages(results, parts=parts_of, say=say)
@@ -95,7 +105,10 @@ def view_results(
 
     Example: bakeoff view --port 8000
     """
+
+    from bakeoff.doors import parts_of
     from bakeoff.report.view import serve
+    from bakeoff.storage.store_copy import fetch_all
 
     fetch_all(results, say)
 

@@ -61,51 +61,29 @@ class RunProgress:
     def finished(self) -> int:
         return self.before + self.done
 
-    @property
-    def failed(self) -> int:
-        return self.verdicts[Verdict.FAIL] + self.verdicts[Verdict.TIMEOUT]
-
-    @property
-    def lost(self) -> int:
-        return sum(self.verdicts[verdict] for verdict in LOST)
-
-    @property
-    def seconds_left(self) -> float | None:
-        if not self.done:
-            return None
-        return (time.monotonic() - self.started) / self.done * (self.total - self.finished)
-
     def details(self) -> str:
-        parts = [f"{self.failed} failed"]
-        if self.lost:
-            parts.append(f"{self.lost} lost")
-        if waiting := self.waiting():
-            parts.append(waiting)
+        """Return how many trials failed, were lost or wait to try again, the cost, and the time that is left."""
+        parts = [f"{self.verdicts[Verdict.FAIL] + self.verdicts[Verdict.TIMEOUT]} failed"]
+        if lost := sum(self.verdicts[verdict] for verdict in LOST):
+            parts.append(f"{lost} lost")
+        if delays := [*self.control.delays.values()]:
+            longest = max(delays, key=lambda delay: delay.most_seconds)
+            reason = visible(longest.reason, 80)
+            parts.append(f"{len(delays)} waiting, at most {duration(longest.most_seconds)} ({reason})")
         if self.spent.cost is not None:
             parts.append(cost(self.spent.cost))
         if (decisions := self.control.decisions) is not None:
             parts.append(f"{part_of(decisions.decided, decisions.pairs, 'pair')} decided")
-        if left := self.seconds_left:
+        if self.done and self.finished < self.total:
+            left = (time.monotonic() - self.started) / self.done * (self.total - self.finished)
             parts.append(f"{'about' if decisions is None else 'at most'} {duration(left)} left")
         return ", ".join(parts)
-
-    def waiting(self) -> str:
-        """Return how many trials wait to try again, how long at most, and why."""
-        delays = [*self.control.delays.values()]
-        if not delays:
-            return ""
-        longest = max(delays, key=lambda delay: delay.most_seconds)
-        return f"{len(delays)} waiting, at most {duration(longest.most_seconds)} ({visible(longest.reason, 80)})"
 
     def about(self, subject: str) -> str:
         """Return how one subject is doing, and which cases it works on now."""
         cases = [visible(case, _NAME) for name, case in list(self.control.in_flight.values()) if name == subject]
         busy = f"; now {_few(cases)}" if cases else ""
         return f"{self.passed_by[subject]:,} passed{busy}"
-
-    def in_flight(self) -> str:
-        busy = [f"{visible(name, _NAME)} on {visible(case, _NAME)}" for name, case in self.control.in_flight.values()]
-        return _few(busy)
 
 
 def _few(names: list[str]) -> str:
@@ -133,15 +111,14 @@ async def show_progress(console: Console, progress: RunProgress) -> AsyncIterato
 class DelayNotes:
     """Print why trials wait: at the first retry of a subject's calls, and again when the reason has changed.
 
-    A subject that is refused altogether is told of once, and so is a node of a cluster that is left out.
+    `once` tells of a subject that is refused altogether, or a node of a cluster that is left out.
     """
 
     def __init__(self, console: Console, seconds: float = _SAME_SECONDS) -> None:
         self._console = console
         self._seconds = seconds
         self._told: dict[str, tuple[str, float]] = {}
-        self._refused: set[str] = set()
-        self._left_out: set[str] = set()
+        self._said: set[tuple[str, str]] = set()
 
     def __call__(self, subject: str, delay: Delay) -> None:
         reason, now = visible(delay.reason, _REASON), time.monotonic()
@@ -151,26 +128,16 @@ class DelayNotes:
         self._told[subject] = reason, now
         self._print(subject, f"{reason}; trying again, for at most {duration(delay.most_seconds)}")
 
-    def refused(self, subjects: Mapping[str, str]) -> None:
-        """Print which subjects are given up, and why."""
-        for subject in subjects.keys() - self._refused:
-            self._refused.add(subject)
-            self._print(subject, f"{visible(subjects[subject], _REASON)}; no further trial of it is started")
+    def once(self, reasons: Mapping[str, str], consequence: str) -> None:
+        """Print once for each subject or node what has happened to it, and the consequence."""
+        for name, reason in reasons.items():
+            if (name, consequence) not in self._said:
+                self._said.add((name, consequence))
+                self._print(name, f"{visible(reason, _REASON)}; {consequence}")
 
-    def left_out(self, nodes: Mapping[str, str]) -> None:
-        """Print which nodes of a cluster run no trials, and why."""
-        for node in nodes.keys() - self._left_out:
-            self._left_out.add(node)
-            self._print(node, f"{visible(nodes[node], _REASON)}; it is left out, and the run goes on without it")
-
-    def cut_off(self, subjects: Mapping[str, str]) -> None:
-        """Print why trials that were stopped had to wait before."""
-        for subject, reason in subjects.items():
-            self._print(subject, f"{visible(reason, _REASON)}; its trials were stopped without a result")
-
-    def _print(self, subject: str, text: str) -> None:
-        name = "" if text.startswith(subject) else f"{visible(subject, _NAME)}: "
-        self._console.print(f"{name}{text}", markup=False, highlight=False)
+    def _print(self, name: str, text: str) -> None:
+        line = text if text.startswith(name) else f"{visible(name, _NAME)}: {text}"
+        self._console.print(line, markup=False, highlight=False)
 
 
 class Bars(Progress):
@@ -221,7 +188,9 @@ class Lines:
         while True:
             await asyncio.sleep(max(self._seconds / 10, self._next + self._seconds - time.monotonic()))
             if time.monotonic() >= self._next + self._seconds and self._progress.control.in_flight:
-                self._print(f"; in flight: {self._progress.in_flight()}")
+                flying = self._progress.control.in_flight.values()
+                busy = [f"{visible(name, _NAME)} on {visible(case, _NAME)}" for name, case in flying]
+                self._print(f"; in flight: {_few(busy)}")
 
     def _print(self, more: str = "") -> None:
         self._next = time.monotonic() + self._seconds

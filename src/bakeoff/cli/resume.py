@@ -2,26 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
-from pydantic import ValidationError
 from rich.text import Text
 
-from bakeoff._kernel.choices import (
-    SandboxName,
-)
-from bakeoff._kernel.model import first_problem
+from bakeoff._kernel.choices import SandboxName
 from bakeoff._kernel.text import part_of, visible
-from bakeoff.cli.console import out, tell_of_signature
-from bakeoff.cli.declare import Flags, command, flag, group_of
-from bakeoff.cli.dry_run import print_dry_run
+from bakeoff.cli.console import out, say
+from bakeoff.cli.declare import PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import EndingFlags, JobFlags, Jobs, NoOpen, Results, RunName, Sandbox, Trust
-from bakeoff.cli.run_plan import PASSED, carry_out, check_plan, trusted_plan
-from bakeoff.engine.resume import read_progress, trials_left
 from bakeoff.errors import UsageError
-from bakeoff.plan import ScorerSpec
-from bakeoff.storage.made_here import why_unknown
-from bakeoff.storage.run_folder import RunFolder, find_run
+
+if TYPE_CHECKING:
+    from bakeoff.plan import ScorerSpec
+    from bakeoff.storage.run_folder import RunFolder
 
 app = group_of()
 
@@ -56,6 +50,13 @@ def resume_run(*, run: RunName = "latest", flags: ResumeFlags, no_open: NoOpen =
 
     Example: bakeoff resume latest --max-cost 5
     """
+
+    from bakeoff.cli.dry_run import print_dry_run
+    from bakeoff.cli.run_plan import carry_out, check_plan, trusted_plan
+    from bakeoff.engine.resume import read_progress, trials_left
+    from bakeoff.storage.made_here import why_unknown
+    from bakeoff.storage.run_folder import find_run
+
     folder = find_run(flags.results, run)
     options = replace(flags.options(), results=results_of(folder, flags.results))
     plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff resume")
@@ -79,6 +80,10 @@ def rescore_run(*, run: RunName = "latest", flags: RescoreFlags, ending: EndingF
 
     Example: bakeoff rescore latest --scorer exact
     """
+
+    from bakeoff.cli.run_plan import carry_out, check_plan, trusted_plan
+    from bakeoff.storage.run_folder import find_run
+
     folder = find_run(flags.results, run)
     plan = trusted_plan(folder, trust=flags.trust, doing="bakeoff rescore")
     if flags.scorers:
@@ -89,14 +94,26 @@ def rescore_run(*, run: RunName = "latest", flags: RescoreFlags, ending: EndingF
     return carry_out(checked, ending, folder=folder)
 
 
-def results_of(folder: RunFolder, given: Path) -> Path:
+def tell_of_signature(folder: "RunFolder") -> None:
+    """Say that a signed run is about to be changed."""
+    if folder.signature_file.exists():
+        say(f"{visible(folder.name)} is signed, and changes now: its signature no longer holds until you sign it again")
+
+
+def results_of(folder: "RunFolder", given: Path) -> Path:
     """Return the folder of results that a run lies in: its path or address may name another than `--results`."""
     found = folder.path.parent.parent
     return given if folder.path.parent.name != "runs" or found.resolve() == given.resolve() else found
 
 
-def _read_scorer(text: str) -> ScorerSpec:
+def _read_scorer(text: str) -> "ScorerSpec":
     """Return the scorer that `--scorer` names by its kind, or by its specification in JSON."""
+
+    from pydantic import ValidationError
+
+    from bakeoff._kernel.model import first_problem
+    from bakeoff.plan import ScorerSpec
+
     try:
         return ScorerSpec.model_validate_json(text) if text.lstrip().startswith("{") else ScorerSpec(kind=text)
     except ValidationError as error:

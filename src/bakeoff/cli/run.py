@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
@@ -13,8 +13,7 @@ from bakeoff._kernel.git import commit_of
 from bakeoff._kernel.text import visible
 from bakeoff._version import __version__
 from bakeoff.cli.console import can_ask, out, say, warn
-from bakeoff.cli.declare import Flags, command, flag, group_of
-from bakeoff.cli.dry_run import print_dry_run, print_plan
+from bakeoff.cli.declare import INTERRUPTED, PASSED, UNDECIDED, Flags, command, flag, group_of
 from bakeoff.cli.flags import (
     HIDDEN_SEED,
     HIDDEN_TESTS,
@@ -31,20 +30,12 @@ from bakeoff.cli.flags import (
     Trust,
     VerifyFlags,
 )
-from bakeoff.cli.pages import open_page
-from bakeoff.cli.run_plan import INTERRUPTED, PASSED, UNDECIDED, carry_out, check_plan, trusted_plan
-from bakeoff.cli.verify import audited
-from bakeoff.doors import parts_of
-from bakeoff.doors.components.door import gradable_suites
-from bakeoff.doors.components.pictures import take_pictures
-from bakeoff.doors.components.plan import CONTROLS, DOOR, ComponentsRequest, build_plan, case_of, servers_of
-from bakeoff.doors.components.suites import ComponentSuite, FoundSuites, bundled_folder, find_suites
-from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
-from bakeoff.report.render.html.site import write_pages_of
-from bakeoff.storage.run_folder import find_run
+
+if TYPE_CHECKING:
+    from bakeoff.doors.components.suites import ComponentSuite, FoundSuites
+    from bakeoff.plan import Plan
 
 app = group_of()
 
@@ -100,6 +91,13 @@ def run_components(
 
     Example: bakeoff run --model local:smollm2 --model oracle --suite counter
     """
+
+    from bakeoff.cli.dry_run import print_dry_run, print_plan
+    from bakeoff.cli.run_plan import carry_out, check_plan
+    from bakeoff.cli.verify import audited
+    from bakeoff.doors.components.plan import ComponentsRequest, build_plan, case_of, servers_of
+    from bakeoff.doors.components.suites import find_suites
+
     request, options = ComponentsRequest(**wanted.values()), flags.options()
     if not request.models and can_ask():
         from bakeoff.cli.wizard import ask_for_run
@@ -107,13 +105,14 @@ def run_components(
         sources = {name: context.get_parameter_source(name) for name in context.params}
         given = {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
-        def open_page(request: ComponentsRequest) -> None:
-            print_plan(out(), check_plan(selection.applied(build_plan(request, _suites_of(request))), options))
+        def show_plan(request: ComponentsRequest) -> None:
+            suites = find_suites(request.suites, request.only).suites
+            print_plan(out(), check_plan(selection.applied(build_plan(request, suites)), options))
 
-        answers = ask_for_run(request, open_page, jobs=options.jobs, given=given)
+        answers = ask_for_run(request, show_plan, jobs=options.jobs, given=given)
         if answers is None:
             return INTERRUPTED
-        request, options = answers.request, replace(options, jobs=answers.jobs)
+        request, options = answers[0], replace(options, jobs=answers[1])
     if options.max_cost is not None and not request.pricing:
         raise UsageError("--max-cost needs prices, and --no-pricing leaves them out: use only one of them")
     found = find_suites(request.suites, request.only)
@@ -137,6 +136,8 @@ def run_components(
 
 def check_prices(models: Sequence[str]) -> None:
     """Look up the price of each model before anything is paid for. Raise `UsageError` for one that makes no sense."""
+
+    from bakeoff.doors.components.plan import CONTROLS
     from bakeoff.models.gateway import PriceBook
     from bakeoff.models.providers import parse_model_name
 
@@ -147,27 +148,27 @@ def check_prices(models: Sequence[str]) -> None:
             book.price(name.provider, name.model)
 
 
-def gradable(suites: Sequence[ComponentSuite]) -> tuple[ComponentSuite, ...]:
+def gradable(suites: "Sequence[ComponentSuite]") -> "tuple[ComponentSuite, ...]":
     """Return the suites that can be graded here; warn of the others."""
+
+    from bakeoff.doors.components.door import gradable_suites
+
     fit, warnings = asyncio.run(gradable_suites(suites, say))
     warn(warnings)
     return fit
 
 
-def _with_origin(plan: Plan, found: FoundSuites) -> Plan:
+def _with_origin(plan: "Plan", found: "FoundSuites") -> "Plan":
     """Note in the plan where its suites come from, and which were left out."""
+
+    from bakeoff.doors.components.suites import bundled_folder
+
     used = {case.id for case in plan.cases}
     unfit = [f"suite {suite.name!r} cannot be graded here" for suite in found.suites if suite.name not in used]
     folder, bundled = found.folder.resolve(), found.folder == bundled_folder()
     checkout = "bundled" if bundled else visible(folder.name)
     commit = f"bakeoff {__version__}" if bundled else commit_of(folder)
     return plan.from_origin(checkout=checkout, commit=commit, left_out=(*found.warnings, *unfit))
-
-
-def _suites_of(request: ComponentsRequest) -> tuple[ComponentSuite, ...]:
-    found = find_suites(request.suites, request.only)
-    warn(found.warnings)
-    return found.suites
 
 
 @command(app, "verify")
@@ -182,7 +183,14 @@ def verify(
 
     Example: bakeoff verify --suites tests --watch
     """
-    request = ComponentsRequest(**wanted.values())
+
+    from bakeoff.cli.verify import print_checks
+    from bakeoff.doors.components.door import verify_suites
+    from bakeoff.doors.components.plan import ComponentsRequest
+    from bakeoff.doors.components.suites import find_suites
+    from bakeoff.engine.resources import sandbox_of
+
+    request, options = ComponentsRequest(**wanted.values()), flags.options()
     folder = find_suites(request.suites, request.only).folder  # a wrong name is an error at once
     checked: Sequence[ComponentSuite] = ()
     code = PASSED
@@ -193,7 +201,9 @@ def verify(
         warn(found.warnings)
         changed = [suite for suite in found.suites if suite not in checked]
         checked = found.suites
-        code = _verified(changed, flags, as_json=as_json) if changed else code
+        if changed:
+            checks = asyncio.run(verify_suites(gradable(changed), sandbox_of(options), options.jobs))
+            code = print_checks(checks, "suite", ("reference", "empty", "wrong"), as_json=as_json)
         return code or int(bool(found.left_out))
 
     if not watch:
@@ -201,15 +211,6 @@ def verify(
     from bakeoff.engine.watch import WatchLoop, source_files
 
     return WatchLoop(lambda: set(source_files(folder, "")), check_changed, say).run()
-
-
-def _verified(suites: Sequence[ComponentSuite], flags: VerifyFlags, *, as_json: bool) -> int:
-    from bakeoff.cli.verify import print_checks
-    from bakeoff.doors.components.door import verify_suites
-
-    options = flags.options()
-    checks = asyncio.run(verify_suites(gradable(suites), sandbox_of(options), options.jobs))
-    return print_checks(checks, "suite", ("reference", "empty", "wrong"), as_json=as_json)
 
 
 @command(app, "pictures")
@@ -225,6 +226,16 @@ def picture_run(
 
     Example: bakeoff pictures latest
     """
+
+    from bakeoff.cli.pages import open_page
+    from bakeoff.cli.run_plan import trusted_plan
+    from bakeoff.doors import parts_of
+    from bakeoff.doors.components.pictures import take_pictures
+    from bakeoff.doors.components.plan import DOOR
+    from bakeoff.engine.resources import sandbox_of
+    from bakeoff.report.render.html.index_page import write_pages_of
+    from bakeoff.storage.run_folder import find_run
+
     folder = find_run(results, run)
     plan = trusted_plan(folder, trust=trust, doing="bakeoff pictures")
     if plan.door != DOOR:

@@ -18,10 +18,8 @@ from rich.console import Console
 
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import can_ask, err, out, results_alone_on_stdout, say
-from bakeoff.cli.flags import (
-    EndingFlags,
-    ReportFlags,
-)
+from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, UNDECIDED
+from bakeoff.cli.flags import EndingFlags, ReportFlags
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
 from bakeoff.doors import Door, DoorResults, FinishedRun, door_of, parts_of
 from bakeoff.engine.registry import ResolvedPlan
@@ -31,7 +29,7 @@ from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.trust import what_runs
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan, SubjectSpec
+from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.answer import what_always_failed, what_was_lost_unequally
 from bakeoff.report.blocks import Report, paragraph
@@ -48,7 +46,7 @@ from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 from bakeoff.storage.store_copy import store_of
 
-PASSED, FAILED, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
+_LEFT_OUT = "it is left out, and the run goes on without it"
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
 _STATES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
 
@@ -116,11 +114,7 @@ class EndedRun:
 
 
 def run_checked(
-    checked: CheckedPlan,
-    ending: EndingFlags,
-    *,
-    folder: RunFolder | None = None,
-    runner: asyncio.Runner | None = None,
+    checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder | None = None, runner: asyncio.Runner | None = None
 ) -> EndedRun:
     """Run a plan with progress, write the files of its door, and print the summary.
 
@@ -176,13 +170,18 @@ def conclude(
     files = [path for one in runs for path in one.results.files]
     files += [*more_files, *write_ci_outputs(told, ending.outputs())]
     if ending.as_json:
-        reports = [_json(one) for one in runs]
+        reports = [
+            summary_json(one.run.plan, one.run.summary, one.tally, one.run.folder)
+            if one.results.report is None
+            else one.results.report.model_dump(mode="json", by_alias=True)
+            for one in runs
+        ]
         files += ending.write(json.dumps(reports[0] if planned == 1 else reports, indent=2, ensure_ascii=False) + "\n")
     elif ending.markdown:
         files += ending.write(harmless_in_logs(markdown_of(told)))
     if ending.prints_table or ending.markdown:
         from bakeoff.cli.pages import open_page
-        from bakeoff.report.render.html.site import write_pages_of
+        from bakeoff.report.render.html.index_page import write_pages_of
 
         pages = [path for path in files if path.suffix == ".html"]
         for one in runs:
@@ -204,12 +203,6 @@ def conclude(
 def worst_of(codes: Sequence[int]) -> int:
     """Return the exit code of several runs."""
     return next(code for code in _WORST_FIRST if code in codes)
-
-
-def _json(ended: EndedRun) -> object:
-    if ended.results.report is not None:
-        return ended.results.report.model_dump(mode="json", by_alias=True)
-    return summary_json(ended.run.plan, ended.run.summary, ended.tally, ended.run.folder)
 
 
 def print_spending(console: Console, summary: Summary, folder: RunFolder) -> None:
@@ -250,34 +243,28 @@ async def watch(
                 if (line := line_of(record)) is not None:
                     console.print(control.redact(line), markup=False, highlight=False)
                 update()
-                notes.refused(control.refused)
-                notes.left_out(control.left_out)
-    notes.left_out(control.left_out)
-    notes.cut_off(control.cut_off)
+                notes.once(control.refused, "no further trial of it is started")
+                notes.once(control.left_out, _LEFT_OUT)
+    notes.once(control.left_out, _LEFT_OUT)
+    notes.once(control.cut_off, "its trials were stopped without a result")
     if control.upload_problem is not None and options.folder is not None:
-        say(_upload_problem(control.upload_problem, options.folder, taken_over=control.taken_over))
-    for place, problem in control.left_behind.items():
-        say(f"the folder of a trial is left in {place}, which changes no result: {problem}")
+        problem, place = control.upload_problem, options.folder
+        if control.taken_over:
+            say(f"{problem}. The store has that process's trials; those that only this one has run stay in {place}")
+        else:
+            say(
+                f"the store does not have all of this run: {problem}. Nothing is lost: it is complete in {place}; "
+                f"upload it with `bakeoff runs upload {shlex.quote(str(place))}`"
+            )
+    for left, why in control.left_behind.items():
+        say(f"the folder of a trial is left in {left}, which changes no result: {why}")
     if control.sandbox and scored and checked.resolved.may_run_commands(ran):
         held = f": {control.guarantees}" if control.guarantees else ""
         console.print(f"commands ran in the {control.sandbox} sandbox{held}", highlight=False)
-    if names := [visible(spec.name) for spec in checked.plan.subjects if spec.name in ran and _is_unconfined(spec)]:
+    commands = [spec for spec in checked.plan.subjects if spec.name in ran and spec.kind == "command"]
+    if names := [visible(spec.name) for spec in commands if spec.options.get("sandbox") == "none"]:
         console.print(f"without a sandbox, as you: {', '.join(names)}", markup=False, highlight=False)
     return control.draining
-
-
-def _is_unconfined(spec: SubjectSpec) -> bool:
-    return spec.kind == "command" and spec.options.get("sandbox") == "none"
-
-
-def _upload_problem(problem: str, folder: Path, *, taken_over: bool) -> str:
-    """Return what to say about a store that does not have all of the run."""
-    if taken_over:
-        return f"{problem}. The store has that process's trials; those that only this one has run stay in {folder}"
-    return (
-        f"the store does not have all of this run: {problem}. Nothing is lost: it is complete in {folder}; "
-        f"upload it with `bakeoff runs upload {shlex.quote(str(folder))}`"
-    )
 
 
 @contextmanager
@@ -353,7 +340,7 @@ def show_report(to_json: Callable[..., str], report: Report, shown_as: ReportFla
     """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
     shown_as.check()
     if shown_as.html:
-        from bakeoff.report.render.html import write_report_page  # takes long to import
+        from bakeoff.report.render.html.render import write_report_page  # takes long to import
 
         say(f"wrote {write_report_page(shown_as.html, report)}")
     files: tuple[Path, ...] = ()

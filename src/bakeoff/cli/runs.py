@@ -2,9 +2,9 @@
 
 import heapq
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.text import Text
@@ -13,34 +13,15 @@ from bakeoff._kernel.text import count_of, part_of, shorten, visible
 from bakeoff.cli.console import add_row, out, print_json, say, table
 from bakeoff.cli.declare import command, flag, group_of
 from bakeoff.cli.flags import AsJson, Results, RunName, Yes
-from bakeoff.cli.run_plan import print_spending
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.plan import Plan, Trial
-from bakeoff.record import Record
-from bakeoff.report.blocks import Column, Quote, Table, Words, sparkline
-from bakeoff.report.formatting import as_text, cost
-from bakeoff.report.judges.calibration import Judgements, calibration_table
-from bakeoff.report.readers import Source, find_source, is_log
-from bakeoff.report.reasons import why_not_passed
-from bakeoff.report.render.html.index_page import run_overviews
-from bakeoff.report.render.terminal import print_blocks
-from bakeoff.report.run_summary import summary_blocks, summary_facts, summary_json
-from bakeoff.report.summary import CaseVerdicts, RunTally
-from bakeoff.storage import store_upload
-from bakeoff.storage.labels import read_labels
-from bakeoff.storage.repair import ASIDE, Repair, RunDamage, find_damage, repair_run
-from bakeoff.storage.run_folder import LATEST, RunFolder, find_run, place_of_runs
-from bakeoff.storage.signature import (
-    changes_since,
-    key_id,
-    make_key,
-    public_file,
-    read_private_key,
-    read_public_key,
-    read_signature,
-    sign_run,
-)
-from bakeoff.storage.store_copy import fetch_all, store_of
+
+if TYPE_CHECKING:
+    from bakeoff.plan import Plan, Trial
+    from bakeoff.record import Record
+    from bakeoff.report.readers import Source
+    from bakeoff.report.summary import CaseVerdicts
+    from bakeoff.storage.repair import Repair, RunDamage
+    from bakeoff.storage.run_folder import RunFolder
 
 app = group_of("List, show, check and delete past runs.", "bakeoff runs show latest")
 
@@ -55,6 +36,13 @@ def list_runs(*, results: Results = Path("results"), as_json: AsJson = False) ->
 
     Example: bakeoff runs list --json
     """
+
+    from bakeoff.report.blocks import Column, Quote, Table, sparkline
+    from bakeoff.report.render.html.index_page import run_overviews
+    from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.storage.run_folder import place_of_runs
+    from bakeoff.storage.store_copy import fetch_all
+
     fetch_all(results, say)
     rows = run_overviews(results)[::-1]
     if as_json:
@@ -63,30 +51,23 @@ def list_runs(*, results: Results = Path("results"), as_json: AsJson = False) ->
     if not rows:
         say(f"{place_of_runs(results)} has no runs yet; `bakeoff demo` makes one")
         return
-    columns = [
-        column for column in _COLUMNS if column.title != "history" or any(len(row["history"]) > 1 for row in rows)
-    ]
-    cells = (tuple(_cell(row, column.title) for column in columns) for row in rows)
-    print_blocks(out(), [Table(tuple(columns), tuple(cells))])
-
-
-_COLUMNS = (
-    Column("run"),
-    Column("state"),
-    Column("scored/planned", align="end", drop=1),
-    Column("subjects", align="end", drop=4),
-    Column("best score", align="end"),
-    Column("history", align="end", drop=2, optional=True),
-    Column("cost", align="end", drop=3),
-)
-_KEYS = {"scored/planned": "scored", "best score": "best"}
-
-
-def _cell(row: dict[str, Any], title: str) -> Words:
-    cell = row[_KEYS.get(title, title)]
-    if title == "state" and row.get("damaged"):
-        cell = f"{cell}, {count_of(row['damaged'], 'damaged line')}"
-    return sparkline(cell[-_SPARKS:]) if title == "history" else Quote(str(cell))
+    columns = {
+        "run": Column("run"),
+        "state": Column("state"),
+        "scored": Column("scored/planned", align="end", drop=1),
+        "subjects": Column("subjects", align="end", drop=4),
+        "best": Column("best score", align="end"),
+        "history": Column("history", align="end", drop=2, optional=True),
+        "cost": Column("cost", align="end", drop=3),
+    }
+    if all(len(row["history"]) < 2 for row in rows):
+        del columns["history"]
+    for row in rows:
+        row["history"] = sparkline(row["history"][-_SPARKS:])
+        if row.get("damaged"):
+            row["state"] = f"{row['state']}, {count_of(row['damaged'], 'damaged line')}"
+    cells = (tuple(Quote(str(row[key])) for key in columns) for row in rows)
+    print_blocks(out(), [Table(tuple(columns.values()), tuple(cells))])
 
 
 @command(app, "show")
@@ -103,6 +84,16 @@ def show_run(
 
     Example: bakeoff runs show latest
     """
+
+    from bakeoff.cli.run_plan import print_spending
+    from bakeoff.report.judges.calibration import Judgements, calibration_table
+    from bakeoff.report.readers import find_source, is_log
+    from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.report.run_summary import summary_blocks, summary_json
+    from bakeoff.report.summary import RunTally
+    from bakeoff.storage.labels import read_labels
+    from bakeoff.storage.run_folder import LATEST, find_run
+
     if case is not None:
         show_trial(find_run(results, run), case, subject, round_, as_json=as_json)
         return
@@ -130,48 +121,59 @@ def show_run(
     blocks = summary_blocks(plan, summary, tally.cells, judgements)
     print_blocks(console, [*blocks, *([corrections] if corrections else [])])
     print_spending(console, summary, folder)
-    _print_failures(_first_not_passed(plan, folder.latest_records(plan), tally.cases))
+    _print_failures(plan, folder.latest_records(plan), tally.cases)
 
 
-def _show_file(source: Source, *, as_json: bool) -> None:
-    plan, tally = source.plan, RunTally(source.plan)
-    records = list(source.records())
-    for record in records:
-        tally.add(record)
+def _show_file(source: "Source", *, as_json: bool) -> None:
+    from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.report.run_summary import summary_blocks, summary_facts
+    from bakeoff.report.summary import tallied
+
+    plan, records = source.plan, list(source.records())
+    tally = tallied(plan, records)
     summary = tally.summary()
     if as_json:
         print_json({"file": str(source.path), **summary_facts(plan, summary, tally)})
         return
     out().print(Text(f"{visible(str(source.path), 300)}: {summary.outcome}"))
     print_blocks(out(), summary_blocks(plan, summary, tally.cells))
-    _print_failures(_first_not_passed(plan, records, tally.cases))
+    _print_failures(plan, records, tally.cases)
 
 
-def _first_not_passed(plan: Plan, records: Iterable[Record], cases: CaseVerdicts) -> list[Record]:
-    """Return failed rounds of failed cases in the plan's order, and one more than is shown."""
+def _print_failures(plan: "Plan", records: "Iterable[Record]", cases: "CaseVerdicts") -> None:
+    """Print the first failed rounds of failed cases, in the plan's order."""
+
+    from bakeoff.report.reasons import why
+
     failing = (record for record in records if not record.verdict.ok and not cases.passed(record))
     places = {case.id: place for place, case in enumerate(plan.cases)}
-    return heapq.nsmallest(_SHOWN + 1, failing, key=lambda record: (record.round, places[record.case], record.subject))
-
-
-def _print_failures(records: list[Record]) -> None:
-    if not records:
+    first = heapq.nsmallest(_SHOWN + 1, failing, key=lambda record: (record.round, places[record.case], record.subject))
+    if not first:
         return
-    shown = table("verdict", "case", "subject", "round", "why_not_passed")
-    for record in records[:_SHOWN]:
-        cells = (record.verdict, record.case, record.subject, str(record.round + 1), why_not_passed(record))
+    shown = table("verdict", "case", "subject", "round", "why")
+    for record in first[:_SHOWN]:
+        cells = (
+            record.verdict,
+            record.case,
+            record.subject,
+            str(record.round + 1),
+            why(record) or "no scorer returned a number",
+        )
         add_row(shown, *(Text(visible(cell, 100)) for cell in cells))
     out().print()
     out().print(shown)
-    if len(records) > _SHOWN:
+    if len(first) > _SHOWN:
         out().print("… and more")
 
 
 _MAX_ANSWER_LENGTH = 20_000  # characters of an answer; --json prints all
 
 
-def show_trial(folder: RunFolder, case: str, subject: str | None, round_: int, *, as_json: bool) -> None:
+def show_trial(folder: "RunFolder", case: str, subject: str | None, round_: int, *, as_json: bool) -> None:
     """Print the record of a trial. Raise UsageError if the plan has no such trial, or it is not finished."""
+
+    from bakeoff.report.formatting import as_text, cost
+
     plan = folder.read_plan()
     trial = _find_trial(plan, case, subject, round_)
     record = folder.latest_record(trial)
@@ -182,18 +184,26 @@ def show_trial(folder: RunFolder, case: str, subject: str | None, round_: int, *
         print_json({"verdict": record.verdict, **record.model_dump(mode="json", exclude_defaults=True)})
         return
     out().print(Text(f"{folder.label}, {_trial_name(trial)}: {record.verdict}"))
-    for line in _trial_lines(record):
-        out().print(Text(f"  {line}"))
+    lines = []
+    for score in record.scores:
+        value = "unscored" if score.value is None else f"{score.value:g}"
+        lines.append(f"{score.name}: {value}" + (f" ({score.reason})" if score.reason else ""))
+    if record.failure is not None:
+        lines.append(f"{record.failure.type}: {record.failure.message}")
+    if record.attempt is not None:
+        lines.append(f"{record.attempt.seconds:.2f} s, {cost(record.spent.cost)}, tries: {record.tries}")
+    for line in lines:
+        out().print(Text(f"  {visible(line, 500)}"))
     if record.transcript is not None:
         for line in shorten(as_text(record.transcript.output) or "", _MAX_ANSWER_LENGTH).split("\n"):
             out().print(Text(visible(line, _MAX_ANSWER_LENGTH)))
 
 
-def _trial_name(trial: Trial) -> str:
+def _trial_name(trial: "Trial") -> str:
     return f"round {trial.round + 1} of {visible(trial.subject.name, 100)!r} on {visible(trial.case.id, 100)!r}"
 
 
-def _find_trial(plan: Plan, case: str, subject: str | None, round_: int) -> Trial:
+def _find_trial(plan: "Plan", case: str, subject: str | None, round_: int) -> "Trial":
     names = [spec.name for spec in plan.subjects]
     if subject is None and len(names) > 1:
         shown = ", ".join(visible(name, 60) for name in names[:10])
@@ -208,19 +218,6 @@ def _find_trial(plan: Plan, case: str, subject: str | None, round_: int) -> Tria
     raise UsageError(f"--case {visible(case, 60)} is not in the run, which has {len(plan.cases):,} cases")
 
 
-def _trial_lines(record: Record) -> list[str]:
-    lines = [
-        f"{score.name}: {'unscored' if score.value is None else f'{score.value:g}'}"
-        + (f" ({score.reason})" if score.reason else "")
-        for score in record.scores
-    ]
-    if record.failure is not None:
-        lines.append(f"{record.failure.type}: {record.failure.message}")
-    if record.attempt is not None:
-        lines.append(f"{record.attempt.seconds:.2f} s, {cost(record.spent.cost)}, tries: {record.tries}")
-    return [visible(line, 500) for line in lines]
-
-
 @command(app, "check")
 def check_run(
     *,
@@ -233,6 +230,12 @@ def check_run(
 
     Example: bakeoff runs check latest --repair
     """
+
+    from bakeoff.storage import store_upload
+    from bakeoff.storage.repair import find_damage, repair_run
+    from bakeoff.storage.run_folder import find_run
+    from bakeoff.storage.store_copy import store_of
+
     folder = find_run(results, run)
     repaired = repair_run(folder) if repair else None
     store = store_of(folder.path.parent.parent)
@@ -244,11 +247,23 @@ def check_run(
         return int(found.any)
     if repaired is not None:
         _print_repair(folder, repaired)
-    _print_damage(found)
+    counted = f"{count_of(found.records, 'record')}, {count_of(len(found.damaged), 'damaged line')}"
+    out().print(Text(f"{folder.label}: {counted}"))
+    journal = folder.journal_file.name
+    _print_first([f"{f'{journal}:{one.line}: ' if one.line else ''}{one.reason}" for one in found.damaged])
+    for note in _damage_notes(found):
+        out().print(Text(f"  {note}"))
     return int(found.any)
 
 
-def _damage_json(found: RunDamage, repaired: Repair | None) -> dict[str, object]:
+def _print_first(lines: Sequence[str]) -> None:
+    for line in lines[:_SHOWN]:
+        out().print(Text(f"  {visible(line)}"))
+    if len(lines) > _SHOWN:
+        out().print(f"  … and {len(lines) - _SHOWN:,} more")
+
+
+def _damage_json(found: "RunDamage", repaired: "Repair | None") -> dict[str, object]:
     data: dict[str, object] = {
         "run": found.folder.name,
         "records": found.records,
@@ -264,20 +279,7 @@ def _damage_json(found: RunDamage, repaired: Repair | None) -> dict[str, object]
     return data
 
 
-def _print_damage(found: RunDamage) -> None:
-    console, folder = out(), found.folder
-    counted = f"{count_of(found.records, 'record')}, {count_of(len(found.damaged), 'damaged line')}"
-    console.print(Text(f"{folder.label}: {counted}"))
-    for damage in found.damaged[:_SHOWN]:
-        place = f"{folder.journal_file.name}:{damage.line}: " if damage.line else ""
-        console.print(Text(f"  {place}{visible(damage.reason)}"))
-    if len(found.damaged) > _SHOWN:
-        console.print("  … and more")
-    for note in _damage_notes(found):
-        console.print(Text(f"  {note}"))
-
-
-def _damage_notes(found: RunDamage) -> list[str]:
+def _damage_notes(found: "RunDamage") -> list[str]:
     folder, notes = found.folder, []
     if found.plan:
         notes.append(visible(found.plan))
@@ -304,17 +306,15 @@ def _damage_notes(found: RunDamage) -> list[str]:
     return notes
 
 
-def _print_repair(folder: RunFolder, repaired: Repair) -> None:
+def _print_repair(folder: "RunFolder", repaired: "Repair") -> None:
+    from bakeoff.storage.repair import ASIDE
+
     console = out()
     if not repaired.changed:
         console.print("nothing had to be repaired")
         return
     console.print(f"repaired: {count_of(repaired.kept, 'line')} kept, {len(repaired.aside)} put aside in {ASIDE}")
-    for one in repaired.aside[:_SHOWN]:
-        about = f" ({visible(one.trial)})" if one.trial else ""
-        console.print(Text(f"  line {one.line}{about}: {visible(one.reason)}"))
-    if len(repaired.aside) > _SHOWN:
-        console.print("  … and more")
+    _print_first([f"line {one.line}{f' ({one.trial})' if one.trial else ''}: {one.reason}" for one in repaired.aside])
     if repaired.missing:
         console.print(f"  {count_of(repaired.missing, 'line')} cannot be found: the trials in them are lost")
     if repaired.plan_accepted:
@@ -335,6 +335,10 @@ def run_sign(
 
     Example: bakeoff runs sign latest --key me.pem --new-key
     """
+
+    from bakeoff.storage.run_folder import find_run
+    from bakeoff.storage.signature import make_key, public_file, read_private_key, sign_run
+
     folder = find_run(results, run)
     if new_key:
         private = make_key(key)
@@ -342,8 +346,7 @@ def run_sign(
     else:
         private = read_private_key(key)
     signed = sign_run(folder, private)
-    where = folder.signature_file.name
-    files = count_of(len(signed.files), "file")
+    files, where = count_of(len(signed.files), "file"), folder.signature_file.name
     out().print(Text(f"signed {folder.label}: {files} with key {signed.key_id} in {where}"))
 
 
@@ -359,6 +362,10 @@ def run_verify(
 
     Example: bakeoff runs verify latest --key me.pem.pub
     """
+
+    from bakeoff.storage.run_folder import find_run
+    from bakeoff.storage.signature import changes_since, key_id, read_public_key, read_signature
+
     folder = find_run(results, run)
     signed = read_signature(folder)
     if signed is None:
@@ -371,17 +378,15 @@ def run_verify(
     if as_json:
         print_json({"run": folder.name, "key": signed.key_id, "trusted": trusted, "problems": problems})
         return int(bool(problems))
-    console = out()
-    for problem in problems[:_SHOWN]:
-        console.print(Text(f"  {visible(problem)}"))
-    if len(problems) > _SHOWN:
-        console.print(f"  … and {len(problems) - _SHOWN:,} more")
+    _print_first(problems)
     if problems:
-        console.print(Text(f"{folder.label}: this is not the run that was signed, or not by that key"))
+        found = "this is not the run that was signed, or not by that key"
     elif trusted:
-        console.print(Text(f"{folder.label}: signed with {key}, and nothing has changed since"))
+        found = f"signed with {key}, and nothing has changed since"
     else:
-        console.print(Text(f"{folder.label}: nothing has changed since key {signed.key_id} signed it"))
+        found = f"nothing has changed since key {signed.key_id} signed it"
+    out().print(Text(f"{folder.label}: {found}"))
+    if not problems and not trusted:
         say("anyone can sign with a key of their own: name the key that you trust with --key, to know who signed it")
     return int(bool(problems))
 
@@ -392,6 +397,11 @@ def upload_run(*, run: RunName = "latest", results: Results = Path("results")) -
 
     Example: bakeoff runs upload latest --results s3://bucket/results
     """
+
+    from bakeoff.storage import store_upload
+    from bakeoff.storage.run_folder import RunFolder, find_run
+    from bakeoff.storage.store_copy import store_of
+
     local = Path(run)
     folder = RunFolder(local.resolve()) if (local / "plan.json").is_file() else find_run(results, run)
     store = store_of(folder.path.parent.parent)
@@ -412,6 +422,10 @@ def delete_run(
 
     Example: bakeoff runs delete 2026-11-16T09-30-00-demo --yes
     """
+
+    from bakeoff.storage.run_folder import find_run
+    from bakeoff.storage.store_copy import store_of
+
     folder = find_run(results, run)
     if not yes:
         if not sys.stdin.isatty():
@@ -419,8 +433,5 @@ def delete_run(
         typer.confirm(f"Delete {folder.path} and everything in it?", abort=True)
     store = store_of(folder.path.parent.parent)
     folder.delete()
-    say(
-        f"deleted {folder.name}"
-        if store is None
-        else f"deleted the copy of {folder.name}; {store.address} still has it"
-    )
+    deleted = folder.name if store is None else f"the copy of {folder.name}; {store.address} still has it"
+    say(f"deleted {deleted}")

@@ -1,36 +1,30 @@
 """Ask a person at a terminal what to do, and for a run which models, servers and tools to use.
 
+The answers for a run are kept, without secrets, and offered the next time in the same project.
 Importing this module takes a moment, so commands import it only when they are about to ask.
 """
 
+import os
 import shlex
 import shutil
 import threading
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
-from itertools import count
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import ConfigDict, Field, PositiveInt, ValidationError
+from pydantic.types import StringConstraints
 from rich.text import Text
 
 from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.files import open_file, write_atomically
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import visible
-from bakeoff.cli.answers import LastAnswers, recall, remember
 from bakeoff.cli.console import add_row, out, say, table
 from bakeoff.cli.crash import shown
 from bakeoff.cli.models import mtok
-from bakeoff.cli.prompts import (
-    Option,
-    advice,
-    confirm,
-    is_repeating,
-    select,
-    select_several,
-    show_answer,
-    type_in,
-    with_going_back,
-)
+from bakeoff.cli.prompts import confirm, select, select_several, type_in
 from bakeoff.doors.components.plan import JOINED, ComponentsRequest, command_line
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.models.embedded.weights import KNOWN, check_name, is_here
@@ -39,81 +33,154 @@ from bakeoff.models.prices import Price, models_of_genai
 from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
 from bakeoff.report.formatting import percent
 from bakeoff.report.render.html.index_page import read_entry
+from bakeoff.storage.redaction import Redactor, known_secrets, secrets_in
 from bakeoff.storage.run_folder import run_folders
 
-_MAX_JOBS = 256
 CANCELLED = "cancelled; nothing was run"
+_MAX_JOBS = 256
+_CONTROLS = {"oracle": "control: submits the reference", "nop": "control: does nothing"}
+_OTHER = "another"  # no model has a name without a provider
+_WAIT_SECONDS = 4.0
+_NARROW = 90  # a terminal with fewer columns shows no cache prices
+_NO_SERVER, _HTTP, _STDIO = "none", "http", "stdio"
+_RECENT = 3
+_MAX_BYTES = 64 * 1024
+# The answers are shown on the screen, and anybody may have edited the file: no control characters.
+_Shown = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
+Words = list[str]
 
-ShowPlan = Callable[[ComponentsRequest], None]
+
+class LastAnswers(FrozenModel):
+    """The answers for the last run; None or empty where there are none."""
+
+    model_config = ConfigDict(extra="ignore")  # a newer version may have written more
+
+    models: tuple[_Shown, ...] = Field(default=(), max_length=100)
+    pricing: bool | None = None
+    mcp: tuple[_Shown, ...] = Field(default=(), max_length=20)
+    test_tool: bool | None = None
+    jobs: PositiveInt | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """Hold the selection of what to run, and how many trials run at the same time."""
+def answers_file() -> Path:
+    """Return the path of the file of this project, in the user's configuration folder. It need not exist."""
+    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    # The XDG specification says to ignore relative paths.
+    folder = (base if base.is_absolute() else Path.home() / ".config") / "bakeoff"
+    return folder / f"answers-{fingerprint(str(Path.cwd()))[:16]}.json"
 
-    request: ComponentsRequest
-    jobs: int
+
+def recall() -> LastAnswers:
+    """Return the last answers. A file that cannot be read counts as none; the next answers replace it."""
+    path = answers_file()
+    try:
+        with open_file(path) as file:
+            return LastAnswers.model_validate_json(file.read(_MAX_BYTES))
+    except FileNotFoundError:
+        return LastAnswers()
+    except (OSError, ValidationError):
+        say(f"{path} cannot be read: the last answers are ignored")
+        return LastAnswers()
+
+
+def remember(request: ComponentsRequest, jobs: int) -> None:
+    """Keep the answers without their secrets: an MCP entry with a secret in a command is left out."""
+    remembered = LastAnswers(
+        models=request.models,
+        pricing=request.pricing,
+        mcp=tuple(filter(None, map(_without_secrets, request.mcp))),
+        test_tool=request.test_tool,
+        jobs=jobs,
+    )
+    try:
+        write_atomically(answers_file(), remembered.model_dump_json(indent=2).encode())
+    except OSError as error:
+        say(f"the answers cannot be saved in {answers_file().parent}: {error.strerror or error}")
+
+
+def _without_secrets(entry: str) -> str | None:
+    """Return servers without the secrets in their URLs, or None if one has a secret in its command."""
+    from bakeoff.mcp.servers import parse_mcp_option, shown_url  # takes a second to load
+
+    kept: list[str] = []
+    known = Redactor(known_secrets())
+    for text in (each.strip() for each in entry.split(JOINED.strip())):
+        try:
+            spec = parse_mcp_option(text)
+        except UsageError:
+            return None
+        if spec is None or text in (_HTTP, _STDIO):
+            kept.append(text)
+            continue
+        if spec.url is not None:
+            kept.append(f"{_HTTP}:{shown_url(spec.url)}")
+            continue
+        words = [spec.command or "", *spec.args]
+        named = dict(_named_values(words))
+        addresses = [word for word in words if "://" in word]
+        if known.finds(shlex.join(words).encode()) or secrets_in(named) or "bearer" in text.lower():
+            return None
+        if any(shown_url(address) != address for address in addresses):
+            return None
+        kept.append(text)
+    return JOINED.join(kept)
+
+
+def _named_values(words: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of words that look like `NAME=value`, `--name=value` or `--name value`."""
+    for word, following in pairwise([*words, ""]):
+        name, equals, value = word.partition("=")
+        if equals or word.startswith("-"):
+            yield name.lstrip("-"), value if equals else following
 
 
 def ask_for_run(
-    defaults: ComponentsRequest, show_plan: ShowPlan, *, jobs: int = 8, given: Collection[str] = ()
-) -> Answers | None:
-    """Ask what a run needs to know. Return None if the person leaves, or does not want to start.
+    defaults: ComponentsRequest,
+    show_plan: Callable[[ComponentsRequest], None],
+    *,
+    jobs: int = 8,
+    given: Collection[str] = (),
+) -> tuple[ComponentsRequest, int] | None:
+    """Ask what to run, and how many trials at the same time.
 
-    `given` names what the command line has said already: fields of the request, or `jobs`.
-    `show_plan` shows what would be run, and raises if that is impossible.
+    Return None if the person leaves, or does not want to start; what was answered is offered the next time.
+
+    Args:
+        defaults: What to offer where there is no earlier answer.
+        show_plan: Shows what would be run, and raises if that is impossible.
+        jobs: The number of trials to offer.
+        given: What the command line has said already: fields of the request, or `jobs`.
     """
-    try:
-        answers = _ask_run(defaults, show_plan, jobs, given)
-    except KeyboardInterrupt:
-        answers = None
-    if answers is None:
-        say(CANCELLED)
-    return answers
-
-
-def _ask_run(defaults: ComponentsRequest, show_plan: ShowPlan, jobs: int, given: Collection[str]) -> Answers | None:
-    last = recall(say)
+    last = recall()
     gateway = None if {"models", "pricing"} <= set(given) else find_gateway_models()
-
-    def ask() -> Answers | None:
-        request = _ask_request(_with_last_answers(defaults, last, given), given, gateway)
-        wanted = jobs
-        if "jobs" not in given:
-            wanted = int(type_in("Trials at the same time", str(min(last.jobs or jobs, _MAX_JOBS)), _number_problem))
-        out().print()
-        show_plan(request)
-        words = shown(shlex.join(command_line(request, jobs=wanted)))
-        # One long line, so that it can be copied.
-        out().print(Text("the same without questions:"), Text(f"  {words}", style="cyan"), sep="\n", soft_wrap=True)
-        remember(request, wanted, say)  # also if the answer is no: the person may want to change a single answer
-        return Answers(request, wanted) if confirm("Start?", default=True) else None
-
-    return with_going_back(ask)
-
-
-def _with_last_answers(defaults: ComponentsRequest, last: LastAnswers, given: Collection[str]) -> ComponentsRequest:
-    answered = {
-        name: value
-        for name in ("models", "pricing", "mcp", "test_tool")
-        if name not in given and (value := getattr(last, name)) not in (None, ())
-    }
-    return defaults.model_copy(update=answered)
-
-
-def _ask_request(
-    offered: ComponentsRequest, given: Collection[str], gateway: GatewayModels | None
-) -> ComponentsRequest:
-    models = offered.models if "models" in given else ask_models(gateway, offered.models)
-    questions: dict[str, Callable[[], Any]] = {
-        "pricing": lambda: ask_pricing(models, gateway, default=offered.pricing),
-        "mcp": lambda: ask_mcp(offered.mcp),
-        "test_tool": lambda: confirm(
-            "May models run the tests before they submit (TestComponent)?", default=offered.test_tool
+    questions: dict[str, Callable[[ComponentsRequest], Any]] = {
+        "models": lambda request: ask_models(gateway, request.models),
+        "pricing": lambda request: ask_pricing(request.models, gateway, default=request.pricing),
+        "mcp": lambda request: ask_mcp(request.mcp),
+        "test_tool": lambda request: confirm(
+            "May models run the tests before they submit (TestComponent)?", default=request.test_tool
         ),
     }
-    answers = {name: ask() for name, ask in questions.items() if name not in given}
-    return offered.model_copy(update={"models": models, **answers})
+    asked = [name for name in questions if name not in given]
+    answered = {name: getattr(last, name) for name in asked if getattr(last, name) not in (None, ())}
+    request = defaults.model_copy(update=answered)
+    try:
+        for name in asked:
+            request = request.model_copy(update={name: questions[name](request)})
+        if "jobs" not in given:
+            jobs = int(type_in("Trials at the same time", str(min(last.jobs or jobs, _MAX_JOBS)), _number_problem))
+        out().print()
+        show_plan(request)
+        words = shown(shlex.join(command_line(request, jobs=jobs)))
+        # One long line, so that it can be copied.
+        out().print(Text("the same without questions:"), Text(f"  {words}", style="cyan"), sep="\n", soft_wrap=True)
+        wanted = confirm("Start?", default=True)
+    except KeyboardInterrupt:
+        wanted = False
+    remember(request, jobs)
+    if not wanted:
+        say(CANCELLED)
+    return (request, jobs) if wanted else None
 
 
 def _number_problem(text: str) -> str | None:
@@ -121,33 +188,16 @@ def _number_problem(text: str) -> str | None:
     return None if fits else f"type a number from 1 to {_MAX_JOBS}"
 
 
-_CONTROLS = {"oracle": "control: submits the reference", "nop": "control: does nothing"}
-
-_OTHER = "\0other"  # no model can have this name
-_WAIT_SECONDS = 4.0
-_NARROW = 90  # a terminal with fewer columns shows no cache prices
-
-_NO_SERVER, _HTTP, _STDIO = "none", "http", "stdio"
-_APART, _TOGETHER = "apart", "together"
-
-
 def ask_models(gateway: GatewayModels | None, before: tuple[str, ...]) -> tuple[str, ...]:
-    """Ask for models and controls, and return their names, at least one."""
-    options = {option.value: option for option in _options(gateway)}
-    typed = {
-        name: Option(name, f"{name}{_key_note(name)}")
-        for name in before
-        if name not in options and _model_problem(name) is None
-    }
-    other = Option(_OTHER, "another: type its name …")
-    # Those that are selected already come first.
-    offered = sorted([*typed.values(), *options.values()], key=lambda option: option.value not in before)
-    chosen = select_several("Models", [*offered, other], before)
+    """Ask for models and controls, and return their names, at least one. Those in `before` are selected already."""
+    known = dict(_options(gateway))
+    typed = {name: f"{name}{_key_note(name)}" for name in before if name not in known and _model_problem(name) is None}
+    options = {**typed, **known}
+    first = {name: options[name] for name in options if name in before}
+    chosen = select_several("Models", {**first, **options, _OTHER: "another: type its name …"}, before)
     names = [name for name in chosen if name != _OTHER]
-    show_answer("Models", ", ".join([*names, *(["another"] if _OTHER in chosen else [])]))
     if _OTHER in chosen:
-        if not is_repeating():
-            _say("type provider:model, or maker/model for the gateway; separate several by commas")
+        _say("type provider:model, or maker/model for the gateway; separate several by commas")
         names += _split(type_in("Names", "", _model_problems))
     return tuple(dict.fromkeys(names))
 
@@ -155,57 +205,46 @@ def ask_models(gateway: GatewayModels | None, before: tuple[str, ...]) -> tuple[
 def find_gateway_models() -> GatewayModels | None:
     """Return the gateway's models. Fetch them if there is a key and the kept list is old, but wait only briefly."""
     kept = kept_models()
-    has_key = known_providers()[GATEWAY].key(read_environment())
-    if not has_key:
+    if not known_providers()[GATEWAY].key(read_environment()):
         if kept is None:
             _say("the AI gateway's models are not listed: AI_GATEWAY_API_KEY is not set")
         return kept
     if kept is not None and kept.is_fresh:
         return kept
     _say("fetching the AI gateway's models …")
-    fetch = _Fetch()
-    fetch.join(_WAIT_SECONDS)
-    if fetch.models is not None:
-        return fetch.models
-    instead = f"using the list of {kept.date}" if kept else "its models are not listed, but you can type their names"
-    _say(f"{fetch.problem or 'the gateway takes too long'}; {instead}")
-    return kept
+    found: list[GatewayModels] = []
+    problems: list[str] = []
 
-
-class _Fetch(threading.Thread):
-    """A request to the gateway that may be abandoned."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.models: GatewayModels | None = None
-        self.problem = ""
-        self.start()
-
-    def run(self) -> None:
+    def fetch() -> None:
         try:
-            self.models = refresh_models()
+            found.append(refresh_models())
         except BakeoffError as error:
-            self.problem = str(error)
+            problems.append(str(error))
+
+    thread = threading.Thread(target=fetch, daemon=True)  # it may be abandoned
+    thread.start()
+    thread.join(_WAIT_SECONDS)
+    if found:
+        return found[0]
+    instead = f"using the list of {kept.date}" if kept else "its models are not listed, but you can type their names"
+    _say(f"{problems[0] if problems else 'the gateway takes too long'}; {instead}")
+    return kept
 
 
 def _say(message: str) -> None:
     out().print(Text(visible(message, 300), style="italic"))
 
 
-def _options(gateway: GatewayModels | None) -> Iterator[Option]:
+def _options(gateway: GatewayModels | None) -> Iterator[tuple[str, str]]:
+    """Yield controls, local models, the gateway's, and those of providers whose keys are set, with their texts."""
     for name, note in _CONTROLS.items():
-        yield Option(name, f"{name}  ({note})")
+        yield name, f"{name}  ({note})"
     for name, weights in KNOWN.items():
         note = "runs on this machine" if is_here(name) else f"{weights.bytes / 1e6:.0f} MB, downloaded on first use"
-        yield Option(f"{LOCAL}:{name}", f"{LOCAL}:{name}  ({note})")
+        yield f"{LOCAL}:{name}", f"{LOCAL}:{name}  ({note})"
     for model in gateway.models if gateway else ():
         if model.kind in (None, "language") and _model_problem(model.id) is None:
             yield _priced_option(ModelName(GATEWAY, model.id), gateway)
-    yield from _options_with_keys()
-
-
-def _options_with_keys() -> Iterator[Option]:
-    """Yield the models of providers whose API keys are set, as far as a price list has them."""
     environment = read_environment()
     usable = {
         provider.prices: provider.name
@@ -217,10 +256,10 @@ def _options_with_keys() -> Iterator[Option]:
             yield _priced_option(ModelName(usable[known.provider], known.model), None)
 
 
-def _priced_option(name: ModelName, gateway: GatewayModels | None) -> Option:
+def _priced_option(name: ModelName, gateway: GatewayModels | None) -> tuple[str, str]:
     price, _ = _price_of(name, gateway)
     rates = "  ({} in, {} out)".format(*mtok(price, ("input", "output"))) if price else ""
-    return Option(str(name), f"{visible(str(name))}{rates}{_key_note(str(name))}")
+    return str(name), f"{visible(str(name))}{rates}{_key_note(str(name))}"
 
 
 def _key_note(model: str) -> str:
@@ -251,10 +290,15 @@ def _model_problem(text: str) -> str | None:
         if name.provider == LOCAL:
             check_name(name.model)
     except UsageError as error:
-        return f"{visible(text, 30)}: {advice(error)}"
+        return f"{visible(text, 30)}: {_advice(error)}"
     if name.provider not in known_providers():
         return f"there is no provider {visible(name.provider, 30)}"
     return None if text.isprintable() else "a name cannot have control characters"
+
+
+def _advice(error: UsageError) -> str:
+    """Return the advice at the end of an error message: a prompt has room for one line."""
+    return visible(str(error).rpartition(": ")[2])
 
 
 def _is_control(name: str) -> bool:
@@ -275,8 +319,7 @@ def ask_pricing(models: tuple[str, ...], gateway: GatewayModels | None, *, defau
         price, problem = _price_of(parse_model_name(name), gateway)
         source = f"{price.source} {price.date or ''}".strip() if price else problem or "unknown price: no costs"
         add_row(prices, name, *mtok(price, kinds.values()), source)
-    if not is_repeating():
-        out().print(prices)
+    out().print(prices)
     return confirm("Compute costs at these prices?", default=default)
 
 
@@ -292,37 +335,38 @@ def ask_mcp(before: tuple[str, ...]) -> tuple[str, ...]:
     """Ask for MCP servers. Each entry of the result is `none`, a server, or several joined by ` + `."""
     texts = (text.strip() for entry in before for text in entry.split(JOINED.strip()))
     offered = [text for text in dict.fromkeys(texts) if text != _NO_SERVER and _server_problem(text) is None]
-    servers = _ask_servers(offered)
+    servers: list[str] = []
+    while (server := _ask_server(offered, len(servers))) is not None:
+        servers.append(server)
     if not servers:
         return (_NO_SERVER,)
-    entries = _ask_grouping(servers, together=any(JOINED in entry for entry in before))
+    entries = tuple(dict.fromkeys(servers))
+    if len(entries) > 1:
+        groups = {"apart": "one at a time: which is better?", "together": "all at once: models get the tools of all"}
+        joined = any(JOINED in entry for entry in before)
+        if select("Several servers", groups, default="together" if joined else "apart") == "together":
+            entries = (JOINED.join(entries),)
     # Yes, unless the last answer was no.
     without = confirm("Also without MCP, to see the difference?", default=_NO_SERVER in before or not offered)
     return (_NO_SERVER, *entries) if without else entries
 
 
-def _ask_servers(offered: list[str]) -> list[str]:
-    servers: list[str] = []
-    for number in count():
-        before = offered[number] if number < len(offered) else _NO_SERVER
-        yes = "yes, " if number else ""
-        options = [
-            Option(_NO_SERVER, "no" if number else "none, built-in tools only"),
-            Option(_HTTP, f"{yes}over HTTP"),
-            Option(_STDIO, f"{yes}over stdio"),
-        ]
-        kind = select("Another server" if number else "MCP server", options, default=before.partition(":")[0])
-        if kind == _NO_SERVER:
-            return list(dict.fromkeys(servers))
-        servers.append(_ask_server(kind, before))
-    raise AssertionError("counting has no end")
-
-
-def _ask_server(kind: str, before: str) -> str:
+def _ask_server(offered: list[str], number: int) -> str | None:
+    """Ask for one more server, with the one that was used before as the default. None stands for no more."""
     from bakeoff.mcp.servers import DEFAULT_COMMAND, DEFAULT_URL
 
-    question, usual = ("URL", DEFAULT_URL) if kind == _HTTP else ("Command", DEFAULT_COMMAND)
+    before = offered[number] if number < len(offered) else _NO_SERVER
     kind_before, _, rest = before.partition(":")
+    yes = "yes, " if number else ""
+    options = {
+        _NO_SERVER: "no" if number else "none, built-in tools only",
+        _HTTP: f"{yes}over HTTP",
+        _STDIO: f"{yes}over stdio",
+    }
+    kind = select("Another server" if number else "MCP server", options, default=kind_before)
+    if kind == _NO_SERVER:
+        return None
+    question, usual = ("URL", DEFAULT_URL) if kind == _HTTP else ("Command", DEFAULT_COMMAND)
     default = rest if kind_before == kind and rest else usual
     typed = type_in(question, default, lambda text: _server_problem(f"{kind}:{text}" if text else kind))
     return kind if typed in ("", usual) else f"{kind}:{typed}"
@@ -339,38 +383,13 @@ def _server_problem(text: str) -> str | None:
     try:
         parse_mcp_option(text)
     except UsageError as error:
-        return advice(error)
+        return _advice(error)
     return None
-
-
-def _ask_grouping(servers: list[str], *, together: bool) -> tuple[str, ...]:
-    if len(servers) == 1:
-        return tuple(servers)
-    options = [
-        Option(_APART, "one at a time: which is better?"),
-        Option(_TOGETHER, "all at once: models get the tools of all"),
-    ]
-    chosen = select("Several servers", options, default=_TOGETHER if together else _APART)
-    return tuple(servers) if chosen == _APART else (JOINED.join(servers),)
-
-
-_RECENT = 3
-Words = list[str]
 
 
 def choose_aim(results: Path) -> Words | None:
     """Ask what to find out, and return the words to type after `bakeoff`. None stands for a person who leaves."""
     _print_recent(results)
-    try:
-        words = with_going_back(lambda: _ask_aim(results))
-    except KeyboardInterrupt:
-        say(CANCELLED)
-        return None
-    out().print(Text(f"{shown(shlex.join(['bakeoff', *words]))}\n", style="cyan"), soft_wrap=True)
-    return words
-
-
-def _ask_aim(results: Path) -> Words:
     aims: dict[str, Callable[[], Words]] = {
         "Which model answers my prompts best?": lambda: _or_start("eval", "bakeoff.yaml", "eval"),
         "Which model writes components that pass their tests?": lambda: ["run"],
@@ -384,9 +403,13 @@ def _ask_aim(results: Path) -> Words:
     if run_folders(results):
         aims["Look at past runs in the browser"] = lambda: ["view"]
     aims["Something else: all commands"] = lambda: ["--help"]
-    names = list(aims)
-    chosen = select("What do you want to find out?", [Option(str(n), name) for n, name in enumerate(names)], keep=False)
-    return aims[names[int(chosen)]]()
+    try:
+        words = aims[select("What do you want to find out?", {name: name for name in aims}, keep=False)]()
+    except KeyboardInterrupt:
+        say(CANCELLED)
+        return None
+    out().print(Text(f"{shown(shlex.join(['bakeoff', *words]))}\n", style="cyan"), soft_wrap=True)
+    return words
 
 
 def _or_start(kind: str, file: str, *words: str) -> Words:
@@ -397,11 +420,11 @@ def _or_start(kind: str, file: str, *words: str) -> Words:
 def _ask_agent() -> Words:
     from bakeoff.doors.agents.agents import known_agents
 
-    here = [name for name, agent in known_agents().items() if shutil.which(agent.command[0])]
+    here = {name: name for name, agent in known_agents().items() if shutil.which(agent.command[0])}
     if not here:
         say("no known agent is installed (`bakeoff agents list` says how): here is one of your own")
         return ["init", "agents"]
-    return ["agents", "run", "--agent", select("Agent", [Option(name, name) for name in here]), "--agent", "nop"]
+    return ["agents", "run", "--agent", select("Agent", here), "--agent", "nop"]
 
 
 def _print_recent(results: Path) -> None:
@@ -416,9 +439,8 @@ def _print_recent(results: Path) -> None:
         except BakeoffError:
             add_row(rows, folder.name, "cannot be read", "")
             continue
-        best = max(
-            (one for one in entry.summary.judged if one.score is not None), key=lambda one: one.score or 0, default=None
-        )
-        add_row(rows, folder.name, entry.state, f"{best.subject} {percent(best.score)}" if best else "")
+        scores = {one.subject: one.score for one in entry.summary.judged if one.score is not None}
+        best = max(scores, key=lambda subject: scores[subject], default=None)
+        add_row(rows, folder.name, entry.state, f"{best} {percent(scores[best])}" if best else "")
     out().print(rows)
     out().print()

@@ -1,42 +1,25 @@
 """Implement `bakeoff mcp compare` and `tune`: compare versions of servers, and descriptions of a tool."""
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
 from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.text import count_of
-from bakeoff.cli.console import err, say
-from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.console import err, say, warn
+from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import CONFIG, ExitZero, PlanFlags, ReportFlags, Results
-from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, check_plan, show_report, watch
-from bakeoff.doors.mcp.model_writing import proposed_descriptions
-from bakeoff.doors.mcp.plan import EvaluationRequest
-from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
-from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
 from bakeoff.errors import UsageError
-from bakeoff.mcp.arguments import find_tool
-from bakeoff.mcp.description_patch import description_patch
-from bakeoff.plan import Plan
-from bakeoff.record import Record
-from bakeoff.report.compare.tool_tuning import (
-    PRESENT,
-    ToolsVersion,
-    TuneReport,
-    best_version,
-    confirm,
-    describe_tuning,
-    split_cases,
-    version_plan,
-    versions_of,
-)
-from bakeoff.report.compare.tool_versions import describe_versions
-from bakeoff.report.output_files import refuse_unwritable
-from bakeoff.report.readers import find_source
-from bakeoff.storage.run_folder import RunFolder, new_run_folder
+
+if TYPE_CHECKING:
+    from bakeoff.doors.mcp.suites import SelectedSuite
+    from bakeoff.plan import Plan
+    from bakeoff.report.compare.tool_versions import ToolsVersion, TuneReport
+    from bakeoff.storage.run_folder import RunFolder
 
 app = group_of()
 
@@ -72,6 +55,12 @@ def compare(
 
     Example: bakeoff mcp compare --markdown
     """
+
+    from bakeoff.cli.run_plan import show_report
+    from bakeoff.doors.mcp.runs import compare_servers, last_two_runs
+    from bakeoff.report.compare.tool_versions import describe_versions
+    from bakeoff.report.readers import find_source
+
     if baseline is None:
         first, second = last_two_runs(results)
     elif candidate is None:
@@ -81,10 +70,6 @@ def compare(
     report = compare_servers(first, second)
     show_report(report.model_dump_json, describe_versions(report), shown_as)
     return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
-
-
-class _TuneStopped(Exception):
-    """Somebody pressed Ctrl-C."""
 
 
 @command(app, "tune")
@@ -101,13 +86,20 @@ def tune(
 
     Example: bakeoff mcp tune get_weather --description "Return the weather of a city." --propose 3
     """
+
+    from bakeoff.cli.run_plan import show_report
+    from bakeoff.doors.mcp.model_writing import proposed_descriptions
+    from bakeoff.mcp.arguments import find_tool
+    from bakeoff.mcp.description_patch import description_patch
+    from bakeoff.report.compare.tool_versions import PRESENT, describe_tuning, split_cases, version_plan, versions_of
+    from bakeoff.report.output_files import refuse_unwritable
+
     if wanted.patch is not None:
         refuse_unwritable("--patch", wanted.patch)
     selected = _suite(wanted, flags)
     plan, settings = selected.plan, selected.door.settings_of(selected.plan)
     found = find_tool(settings.tools, tool)
-    label = found.label
-    split = split_cases(plan, label, wanted.hold_out)
+    training_cases, held_out_cases = split_cases(plan, found.label, wanted.hold_out)
     texts = [*(wanted.descriptions or ()), *_from_file(wanted.versions)]
     if wanted.propose:
         model = wanted.proposer or plan.subjects[0].name
@@ -115,20 +107,12 @@ def tune(
             proposed_descriptions(found, settings.tools, model, wanted.propose, selected.door.environment_of(plan))
         )
         texts += proposed
-        for problem in problems:
-            say(f"warning: {problem}")
+        warn(problems)
     versions = versions_of(found, texts)
-    try:
-        report = _tuned(
-            selected,
-            label,
-            versions,
-            [
-                version_plan(plan, found, versions, split.training, "training"),
-                version_plan(plan, found, versions, split.held_out, "held out"),
-            ],
-        )
-    except _TuneStopped:
+    training = version_plan(plan, found, versions, training_cases, "training")
+    held_out = version_plan(plan, found, versions, held_out_cases, "held out")
+    report = _tuned(selected, found.label, versions, training, held_out)
+    if report is None:
         return INTERRUPTED
     patch = None
     if report.confirmed:
@@ -142,7 +126,10 @@ def tune(
     return PASSED if report.confirmed or report.winner == PRESENT else FAILED
 
 
-def _suite(wanted: TuneFlags, flags: PlanFlags) -> SelectedSuite:
+def _suite(wanted: TuneFlags, flags: PlanFlags) -> "SelectedSuite":
+    from bakeoff.doors.mcp.plan import EvaluationRequest
+    from bakeoff.doors.mcp.suites import prepare, read_suites
+
     request = EvaluationRequest(path=wanted.path, rounds=wanted.rounds, models=[wanted.model] if wanted.model else [])
     suites = read_suites(request, flags.options()).suites
     if len(suites) > 1:
@@ -165,37 +152,42 @@ def _from_file(file: Path | None) -> list[str]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(f"--versions {file} cannot be read: {reason}") from error
-    parts: list[list[str]] = [[]]
-    for line in text.splitlines():
-        if line.strip() == "---":
-            parts.append([])
-        else:
-            parts[-1].append(line)
-    return ["\n".join(part).strip() for part in parts]
+    return [part.strip() for part in re.split(r"(?m)^[ \t]*---[ \t]*$", text)]
 
 
-def _tuned(selected: SelectedSuite, label: str, versions: tuple[ToolsVersion, ...], plans: list[Plan]) -> TuneReport:
-    training, held_out = plans
+def _tuned(
+    selected: "SelectedSuite", label: str, versions: "tuple[ToolsVersion, ...]", training: "Plan", held_out: "Plan"
+) -> "TuneReport | None":
+    """Find the best description with some cases, and confirm it with others. None if somebody pressed Ctrl-C."""
+
+    from bakeoff.report.compare.tool_versions import PRESENT, TuneReport, best_version, confirm
+
     say(f"{count_of(len(versions), 'description')} on {count_of(len(training.cases), 'case')}, until one is ahead")
-    first, records = _run(selected, training)
-    ranked = best_version(training, versions, records)
-    winner = ranked[0].name
-    report = TuneReport(
-        tool=label, model=selected.plan.subjects[0].name, versions=ranked, winner=winner, training=first.name
-    )
+    first = _run(selected, training)
+    if first is None:
+        return None
+    ranked = best_version(training, versions, list(first.latest_records(training)))
+    winner, model = ranked[0].name, selected.plan.subjects[0].name
+    report = TuneReport(tool=label, model=model, versions=ranked, winner=winner, training=first.name)
     if winner == PRESENT:
         return report
     say(f"{winner} against the present description on {len(held_out.cases)} other cases")
     pair = tuple(spec for spec in held_out.subjects if spec.name in (PRESENT, winner))
-    second, records = _run(selected, held_out.with_changes(subjects=pair))
-    compared, ruling = confirm(records, winner)
+    final = held_out.with_changes(subjects=pair)
+    second = _run(selected, final)
+    if second is None:
+        return None
+    compared, ruling = confirm(list(second.latest_records(final)), winner)
     return report.model_copy(update={"held_out": second.name, "comparison": compared, "ruling": ruling})
 
 
-def _run(selected: SelectedSuite, plan: Plan) -> tuple[RunFolder, list[Record]]:
+def _run(selected: "SelectedSuite", plan: "Plan") -> "RunFolder | None":
+    from bakeoff.cli.run_plan import check_plan, watch
+    from bakeoff.storage.run_folder import new_run_folder
+
     checked = check_plan(plan, selected.options, selected.door)
     folder = new_run_folder(checked.options.results, plan.name)
     if asyncio.run(watch(checked, replace(checked.options, folder=folder.path), err())):
         say(f"stopped; finished trials are kept in {folder.path}")
-        raise _TuneStopped
-    return folder, list(folder.latest_records(plan))
+        return None
+    return folder

@@ -5,23 +5,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.cli.console import out, print_json, say
-from bakeoff.cli.declare import Flags, command, flag, group_of
-from bakeoff.cli.dry_run import plan_json, print_plan
+from bakeoff.cli.console import out, print_json, say, warn
+from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, UNDECIDED, Flags, command, flag, group_of
 from bakeoff.cli.flags import HEADERS, MIN_COVERAGE, EndingFlags, NoOpen, PlanFlags, SelectionFlags
-from bakeoff.cli.run_plan import FAILED, INTERRUPTED, PASSED, UNDECIDED, EndedRun, check_plan, conclude, run_checked
-from bakeoff.doors.mcp.plan import EvaluationRequest
-from bakeoff.doors.mcp.results.files import McpResults, write_combined
-from bakeoff.doors.mcp.suites import SelectedSuite, prepare, read_suites
 from bakeoff.errors import BakeoffError, InfraError, PlanError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.report.formatting import percent
-from bakeoff.report.output_files import refuse_unwritable
+
+if TYPE_CHECKING:
+    from bakeoff.cli.run_plan import EndedRun
+    from bakeoff.doors.mcp.suites import SelectedSuite
 
 app = group_of()
 
@@ -29,20 +26,17 @@ _WRONG_CONFIGURATION = 2
 _STATES = {None: "not run", PASSED: "passed", FAILED: "failed", UNDECIDED: "undecided", INTERRUPTED: "interrupted"}
 
 
-SuitesPath = Annotated[
-    Path | None,
-    Argument(
-        metavar="PATH",
-        help="A YAML file, a folder of them, or a part of the names of suites below the current folder. "
-        "Default: all suites below the current folder, or else the nearest configuration above.",
-    ),
-]
-
-
 class EvaluationFlags(Flags):
     """Choose a part of a configuration. The fields are those of `EvaluationRequest`."""
 
-    path: SuitesPath = None
+    path: Annotated[
+        Path | None,
+        Argument(
+            metavar="PATH",
+            help="A YAML file, a folder of them, or a part of the names of suites below the current folder. "
+            "Default: all suites below the current folder, or else the nearest configuration above.",
+        ),
+    ] = None
     prompts: list[str] | None = flag(None, "Only cases with this text in the prompt.", "--prompt", metavar="TEXT")
     models: list[str] | None = flag(None, "Only this model of modelsToTest.", "--model")
     cases: list[str] | None = flag(None, "Only cases with this name, number or tag.", "--case")
@@ -77,6 +71,13 @@ def evaluate(
 
     Example: bakeoff mcp evaluate mcp-testing-framework.yaml --watch
     """
+
+    from bakeoff.cli.run_plan import conclude
+    from bakeoff.doors.mcp.plan import EvaluationRequest
+    from bakeoff.doors.mcp.results.files import McpResults, write_combined
+    from bakeoff.doors.mcp.suites import read_suites
+    from bakeoff.report.output_files import refuse_unwritable
+
     request, options = EvaluationRequest(**wanted.values()), flags.options()
     if request.report.exists() and not request.report.is_dir():
         raise UsageError(f"--report {request.report} is a file: name a folder")
@@ -108,7 +109,7 @@ def evaluate(
     return _WRONG_CONFIGURATION if wrong and code != INTERRUPTED else code
 
 
-def _parted(suites: Sequence[SelectedSuite], selection: SelectionFlags) -> list[SelectedSuite]:
+def _parted(suites: "Sequence[SelectedSuite]", selection: SelectionFlags) -> "list[SelectedSuite]":
     """Return the suites with the cases that were asked for, without those that have no case in the shard."""
     largest = max((len(selected.plan.cases) for selected in suites), default=0)
     kept: list[SelectedSuite] = []
@@ -122,14 +123,29 @@ def _parted(suites: Sequence[SelectedSuite], selection: SelectionFlags) -> list[
 
 
 def _run_each(
-    suites: Sequence[SelectedSuite], wrong: dict[Path, str], ending: EndingFlags, *, alone: bool
-) -> dict[Path, EndedRun]:
-    """Run the suites one after the other, until someone stops it. Tables of several stand below their files."""
+    suites: "Sequence[SelectedSuite]", wrong: dict[Path, str], ending: EndingFlags, *, alone: bool
+) -> "dict[Path, EndedRun]":
+    """Run the suites one after the other, until someone stops it. Tables of several stand below their files.
+
+    A suite whose servers fail is left out. One whose expected calls are impossible is added to `wrong`.
+    """
+
+    from bakeoff.cli.run_plan import check_plan, run_checked
+    from bakeoff.doors.mcp.suites import prepare
+
     ended: dict[Path, EndedRun] = {}
     for selected in suites:
-        with _prepared(selected, wrong, alone=alone) as (prepared, runner):
-            if prepared is None:
+        with asyncio.Runner() as runner, _servers(runner) as stack:
+            try:
+                prepared = runner.run(prepare(selected, stack))
+            except BakeoffError as error:
+                if alone:
+                    raise
+                _tell(str(error))
+                if not isinstance(error, InfraError):
+                    wrong[selected.suite.file] = str(error)
                 continue
+            warn(prepared.door.settings_of(prepared.plan).warnings)
             checked = check_plan(prepared.plan, prepared.options, prepared.door)
             if ending.prints_table and not alone:
                 out().print(f"\n{visible(str(selected.suite.file))}")
@@ -140,39 +156,16 @@ def _run_each(
 
 
 @contextmanager
-def _prepared(
-    selected: SelectedSuite, wrong: dict[Path, str], *, alone: bool
-) -> Iterator[tuple[SelectedSuite | None, asyncio.Runner]]:
-    """Yield a suite with the tools of its servers, and the event loop in which these run. Print its warnings.
-
-    None stands for a suite whose servers fail. One whose expected calls are impossible is added to `wrong`.
-    """
+def _servers(runner: asyncio.Runner) -> Iterator[AsyncExitStack]:
+    """Yield a stack for servers that run in an event loop, and close them there."""
     stack = AsyncExitStack()
-    with asyncio.Runner() as runner:
-        try:
-            yield _ask_servers(selected, wrong, runner, stack, alone=alone), runner
-        finally:
-            runner.run(stack.aclose())
-
-
-def _ask_servers(
-    selected: SelectedSuite, wrong: dict[Path, str], runner: asyncio.Runner, stack: AsyncExitStack, *, alone: bool
-) -> SelectedSuite | None:
     try:
-        prepared = runner.run(prepare(selected, stack))
-    except BakeoffError as error:
-        if alone:
-            raise
-        _tell(str(error))
-        if not isinstance(error, InfraError):
-            wrong[selected.suite.file] = str(error)
-        return None
-    for warning in prepared.door.settings_of(prepared.plan).warnings:
-        say(f"warning: {warning}")
-    return prepared
+        yield stack
+    finally:
+        runner.run(stack.aclose())
 
 
-def _print_states(files: Iterable[Path], ended: Mapping[Path, EndedRun], ending: EndingFlags) -> None:
+def _print_states(files: Iterable[Path], ended: "Mapping[Path, EndedRun]", ending: EndingFlags) -> None:
     """Print what became of each suite, after the tables of all."""
     honest = EndingFlags(fail_under=ending.fail_under)  # a suite that failed is called so, also with --exit-zero
     codes = {file: ended[file].exit_code(honest) if file in ended else None for file in sorted(files)}
@@ -187,28 +180,25 @@ def _tell(problem: str) -> None:
         say(f"error: {line}")
 
 
-def _print_plans(suites: Sequence[SelectedSuite], options: RunOptions, *, as_json: bool) -> None:
+def _print_plans(suites: "Sequence[SelectedSuite]", options: RunOptions, *, as_json: bool) -> None:
     """Print what a run would do; as JSON a list if there are several suites, as without --dry-run."""
+
+    from bakeoff.cli.dry_run import plan_json, print_plan
+    from bakeoff.cli.run_plan import check_plan
+    from bakeoff.report.formatting import percent
+
     if not as_json:
         for selected in suites:
-            _print_rules(selected)
+            config, file = selected.suite.config, visible(str(selected.suite.file))
+            share = percent(config.threshold)
+            rule = "all cells must pass" if config.suiteRule == "all" else f"{share} of cells must pass"
+            out().print(f"{file}: a cell passes at {share} of its rounds; {rule}")
+            out().print(f"mode {config.mode}, servers: {visible(', '.join(one.name for one in config.mcpServers))}")
             print_plan(out(), check_plan(selected.plan, options))
         out().print("nothing was run")
         return
-    plans = [
-        {
-            **plan_json(check_plan(selected.plan, options)),
-            "file": str(selected.suite.file),
-            "mode": selected.suite.config.mode,
-        }
-        for selected in suites
-    ]
+    plans = []
+    for selected in suites:
+        more = {"file": str(selected.suite.file), "mode": selected.suite.config.mode}
+        plans.append({**plan_json(check_plan(selected.plan, options)), **more})
     print_json(plans[0] if len(plans) == 1 else plans)
-
-
-def _print_rules(selected: SelectedSuite) -> None:
-    config = selected.suite.config
-    rule = "all cells must pass" if config.suiteRule == "all" else f"{percent(config.threshold)} of cells must pass"
-    file = visible(str(selected.suite.file))
-    out().print(f"{file}: a cell passes at {percent(config.threshold)} of its rounds; {rule}")
-    out().print(f"mode {config.mode}, servers: {visible(', '.join(server.name for server in config.mcpServers))}")

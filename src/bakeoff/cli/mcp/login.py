@@ -1,18 +1,19 @@
 """Implement `bakeoff mcp login` and `logout`."""
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import out, say
-from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.declare import FAILED, PASSED, command, flag, group_of
 from bakeoff.cli.flags import NoOpen, Port
 from bakeoff.cli.mcp.servers import ServerOptions, one_suite
-from bakeoff.cli.run_plan import FAILED, PASSED
 from bakeoff.errors import UsageError
-from bakeoff.mcp import ServerSpec
+
+if TYPE_CHECKING:
+    from bakeoff.mcp import ServerSpec
 
 app = group_of()
 ServerName = Annotated[
@@ -72,7 +73,7 @@ def logout(*, server: ServerName = None, servers: ServerOptions) -> int:
     return PASSED
 
 
-def _one(server: str | None, servers: ServerOptions) -> ServerSpec:
+def _one(server: str | None, servers: ServerOptions) -> "ServerSpec":
     """Return the one server at a URL that is meant."""
     if server is not None:
         servers = ServerOptions(**{**vars(servers), "only": [server]})

@@ -1,4 +1,4 @@
-"""Implement `bakeoff mcp list`, `call`, `snapshot` and `diff`, and find the servers that commands are about."""
+"""Implement `bakeoff mcp list`, `call`, `snapshot`, `serve` and `diff`, and find the servers that these are about."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from typer import Argument
 
@@ -14,12 +14,8 @@ from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, quoted, visible
 from bakeoff._kernel.yaml import gathered
 from bakeoff.cli.console import can_ask, out, print_json, say
-from bakeoff.cli.declare import Flags, command, flag, group_of
+from bakeoff.cli.declare import FAILED, PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import CONFIG, HEADERS, AsJson, Yes
-from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp.config import McpSuite, read_suite, suite_environment
-from bakeoff.doors.mcp.servers import hidden_headers, servers_of, suite_with_headers, with_headers
-from bakeoff.doors.mcp.suites import find_configs
 from bakeoff.errors import UsageError
 from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolCallResult, parse_mcp_option
 from bakeoff.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
@@ -27,7 +23,7 @@ from bakeoff.mcp.changes import changes
 from bakeoff.mcp.client_files import client_specs, is_client_file
 from bakeoff.mcp.offers import PROMPT, READ
 from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names, with_variables
-from bakeoff.mcp.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot
+from bakeoff.mcp.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot, serve_snapshot
 from bakeoff.mcp.tools import is_destructive
 from bakeoff.report.exports.sarif import changes_as_sarif
 from bakeoff.report.formatting import shown
@@ -36,17 +32,13 @@ from bakeoff.report.tools import change_blocks, changes_as_json, fails, listing_
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.redaction import Redactor, known_secrets
 
+if TYPE_CHECKING:
+    from bakeoff.doors.mcp.config import McpSuite
+    from bakeoff.mcp import ServerSpec, ServerTool, ToolCallResult
+    from bakeoff.mcp.snapshot import Snapshot
+
 app = group_of()
 FailOnChange: TypeAlias = Literal["breaking", "risky", "cosmetic", "never"]
-
-
-ConfigPath = Annotated[
-    Path | None,
-    Argument(
-        metavar="PATH",
-        help="A YAML file, or a folder of them. Default: the nearest configuration here or in a folder above.",
-    ),
-]
 
 
 class DirectFlags(Flags):
@@ -64,7 +56,13 @@ class DirectFlags(Flags):
 class ServerFlags(DirectFlags):
     """Choose servers, with the configuration as the argument."""
 
-    path: ConfigPath = None
+    path: Annotated[
+        Path | None,
+        Argument(
+            metavar="PATH",
+            help="A YAML file, or a folder of them. Default: the nearest configuration here or in a folder above.",
+        ),
+    ] = None
 
 
 class ServerOptions(DirectFlags):
@@ -73,8 +71,12 @@ class ServerOptions(DirectFlags):
     path: Path | None = CONFIG
 
 
-def direct_servers(servers: DirectFlags) -> list[ServerSpec]:
+def direct_servers(servers: DirectFlags) -> "list[ServerSpec]":
     """Return the servers that are named directly, ready to start."""
+
+    from bakeoff.doors.mcp.config import suite_environment
+    from bakeoff.doors.mcp.servers import hidden_headers, with_headers
+
     found = [_parse("--command", "stdio", command) for command in servers.commands or ()]
     found += [_parse("--url", "http", url) for url in servers.urls or ()]
     if found and (servers.path is not None or servers.only):
@@ -96,16 +98,26 @@ def direct_servers(servers: DirectFlags) -> list[ServerSpec]:
 
 def names_client_file(servers: DirectFlags) -> bool:
     """Return True if the path is the file of a client, such as .mcp.json, and no configuration."""
+
     return servers.path is not None and is_client_file(servers.path)
 
 
-def read_suites_of(servers: DirectFlags) -> list[McpSuite]:
+def read_suites_of(servers: DirectFlags) -> "list[McpSuite]":
     """Return the suites of the configuration, with the headers that were given."""
+
+    from bakeoff.doors.mcp.config import read_suite
+    from bakeoff.doors.mcp.servers import suite_with_headers
+    from bakeoff.doors.mcp.suites import find_configs
+
     return [suite_with_headers(read_suite(file), servers.headers or ()) for file in find_configs(servers.path)]
 
 
-def one_suite(servers: DirectFlags) -> tuple[Sequence[ServerSpec], McpSuite | None, Mapping[str, str]]:
+def one_suite(servers: DirectFlags) -> "tuple[Sequence[ServerSpec], McpSuite | None, Mapping[str, str]]":
     """Return the servers ready to start, the suite that has them, and the variables."""
+
+    from bakeoff.doors.mcp.config import suite_environment
+    from bakeoff.doors.mcp.servers import hidden_headers, servers_of
+
     if direct := direct_servers(servers):
         _, secrets = hidden_headers(servers.headers or ())
         return with_unique_names(direct), None, {**suite_environment(Path()), **secrets}
@@ -116,7 +128,8 @@ def one_suite(servers: DirectFlags) -> tuple[Sequence[ServerSpec], McpSuite | No
     return servers_of(suite, servers.only or ()), suite, suite.environment
 
 
-def _parse(option: str, kind: str, text: str) -> ServerSpec:
+def _parse(option: str, kind: str, text: str) -> "ServerSpec":
+
     kind, text = (kind, text) if not text.startswith(f"{UNSANDBOXED}:") else (UNSANDBOXED, text.partition(":")[2])
     try:
         spec = parse_mcp_option(f"{kind}:{text}") if text.strip() else None
@@ -138,6 +151,7 @@ def list_offers(
 
     Example: bakeoff mcp list --command "python server.py"
     """
+
     if server is not None:
         servers = ServerOptions(**{**vars(servers), "only": [server, *(servers.only or ())]})
     specs, _, _ = one_suite(servers)
@@ -149,16 +163,19 @@ def list_offers(
     return PASSED
 
 
-async def take_snapshot(specs: Sequence[ServerSpec]) -> Snapshot:
+async def take_snapshot(specs: "Sequence[ServerSpec]") -> "Snapshot":
     """Ask servers for everything that they offer. What the configuration exposes as tools is listed as what it is.
 
     Secrets that servers repeat in their texts are redacted, because a snapshot is meant to be committed.
     """
+
+    from bakeoff.mcp.snapshot import Snapshot
+
     async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
         return redactor_of(specs).model(Snapshot.of(await hub.offers(), await hub.tools()))
 
 
-def redactor_of(specs: Sequence[ServerSpec]) -> Redactor:
+def redactor_of(specs: "Sequence[ServerSpec]") -> Redactor:
     """Return what takes out the secrets of servers and of the environment. From now on, they are not printed either."""
     own = {f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
     printed_secrets().learn(own)
@@ -183,43 +200,40 @@ def call(
 
     Example: bakeoff mcp call get_weather city=Paris --command "python server.py"
     """
+
+    from bakeoff.mcp import McpHub, ToolCallResult
+
     if args is not None and words:
         raise UsageError(f"--args has all arguments: leave out {visible(words[0], 80)}, or --args")
     specs = one_suite(servers)[0]
     if tool.rpartition("/")[2].startswith((READ, PROMPT)):
         specs = [spec.model_copy(update={"expose": ("resources", "prompts")}) for spec in specs]
-    result = asyncio.run(_call(specs, tool, words or [], args, seconds=timeout, check=check, yes=yes))
+
+    async def ask() -> ToolCallResult:
+        async with McpHub(specs).open() as hub:
+            found = find_tool(await hub.tools(), tool)
+            if args is None:
+                arguments = parse_arguments(words or [], found)
+            else:
+                arguments = parse_json_arguments(sys.stdin.read() if args == "-" else args)
+            if check:
+                gathered([*argument_problems(arguments, found)])
+            if is_destructive(found) and not yes:
+                await _ask(found)
+            return redactor_of(specs).model(await hub.call(found.server, found.name, arguments, seconds=timeout))
+
+    result = asyncio.run(ask())
     if as_json:
         print_json(result.model_dump(mode="json"))
     else:
-        _print(result)
+        if result.is_error:
+            say(f"{quoted(result.tool, 80)} reported an error:")
+        for text in _texts(result):
+            out().print(shown(text), soft_wrap=True)
     return FAILED if result.is_error else PASSED
 
 
-async def _call(
-    specs: Sequence[ServerSpec],
-    wanted: str,
-    words: Sequence[str],
-    args: str | None,
-    *,
-    seconds: float,
-    check: bool,
-    yes: bool,
-) -> ToolCallResult:
-    async with McpHub(specs).open() as hub:
-        tool = find_tool(await hub.tools(), wanted)
-        if args is None:
-            arguments = parse_arguments(words, tool)
-        else:
-            arguments = parse_json_arguments(sys.stdin.read() if args == "-" else args)
-        if check:
-            gathered([*argument_problems(arguments, tool)])
-        if is_destructive(tool) and not yes:
-            await _ask(tool)
-        return redactor_of(specs).model(await hub.call(tool.server, tool.name, arguments, seconds=seconds))
-
-
-async def _ask(tool: ServerTool) -> None:
+async def _ask(tool: "ServerTool") -> None:
     """Ask before a tool is called that may destroy something. Raise `UsageError` unless the answer is yes."""
     marked = f"{quoted(tool.name, 80)} is marked as destructive by its server"
     if not can_ask():
@@ -241,14 +255,7 @@ async def _ask(tool: ServerTool) -> None:
         raise UsageError("nothing was called")
 
 
-def _print(result: ToolCallResult) -> None:
-    if result.is_error:
-        say(f"{quoted(result.tool, 80)} reported an error:")
-    for text in _texts(result):
-        out().print(shown(text), soft_wrap=True)
-
-
-def _texts(result: ToolCallResult) -> Iterator[str]:
+def _texts(result: "ToolCallResult") -> Iterator[str]:
     """Yield the parts of a result for people: texts as they are, other parts by their kind and size."""
     for part in result.content:
         if not isinstance(part, dict):
@@ -310,6 +317,22 @@ def snapshot(
     return PASSED
 
 
+@command(app, "serve")
+def serve(
+    *,
+    file: Annotated[Path, Argument(metavar="SNAPSHOT", help="What servers offer, as `snapshot` writes it.")],
+    name: Annotated[
+        str | None, Argument(metavar="SERVER", help="The server of the snapshot. Default: the only one.")
+    ] = None,
+) -> int:
+    """Serve the tools of a snapshot over stdio, without doing anything when they are called.
+
+    Example: bakeoff mcp serve mcp-snapshot.json
+    """
+    serve_snapshot(file, name)
+    return PASSED
+
+
 @command(app, "diff")
 def diff(
     *,
@@ -329,6 +352,10 @@ def diff(
 
     Example: bakeoff mcp diff mcp-snapshot.json --fail-on risky
     """
+
+    from bakeoff.mcp.snapshot import Snapshot
+    from bakeoff.report.render.terminal import print_blocks
+
     old = read_snapshot(before or _beside_configuration(servers))
     if servers.only:
         kept = {name: server for name, server in old.snapshot.servers.items() if name in servers.only}
@@ -349,7 +376,9 @@ def diff(
 
 def _beside_configuration(servers: DirectFlags) -> Path:
     """Return the usual place: beside the configuration, or here if servers are named directly."""
+
+    from bakeoff.doors.mcp.suites import find_configs
+
     if servers.commands or servers.urls or names_client_file(servers):
         return Path(SNAPSHOT_NAME)
-    config = find_configs(servers.path)[0]
-    return config.parent / SNAPSHOT_NAME
+    return find_configs(servers.path)[0].parent / SNAPSHOT_NAME

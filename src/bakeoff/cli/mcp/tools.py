@@ -8,17 +8,15 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import JsonValue
 from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, say
-from bakeoff.cli.declare import command, flag, group_of
+from bakeoff.cli.declare import FAILED, PASSED, command, flag, group_of
 from bakeoff.cli.flags import MIN_COVERAGE, AsJson
-from bakeoff.cli.init import print_start
 from bakeoff.cli.mcp.servers import (
     ServerFlags,
     direct_servers,
@@ -27,22 +25,16 @@ from bakeoff.cli.mcp.servers import (
     read_suites_of,
     redactor_of,
 )
-from bakeoff.cli.run_plan import FAILED, PASSED
-from bakeoff.doors.mcp.config import check_config, read_suite, suite_environment
-from bakeoff.doors.mcp.coverage import Coverage, coverage_of
-from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
-from bakeoff.doors.mcp.generate.drafts import DraftRequest, Frame, added_to, cases_text, draft_cases, whole_config
-from bakeoff.doors.mcp.generate.surroundings import Surroundings
-from bakeoff.doors.mcp.model_writing import reworded
-from bakeoff.doors.mcp.results.sections import uncovered_blocks
-from bakeoff.doors.mcp.servers import lint_suite, servers_of, written_servers
 from bakeoff.errors import UsageError
-from bakeoff.mcp import McpHub, ServerSpec, ServerTool
-from bakeoff.mcp.lint.checks import LintResult, lint_servers
-from bakeoff.report.exports.sarif import as_sarif, rules_of
-from bakeoff.report.render.terminal import print_blocks
-from bakeoff.report.tools import lint_blocks
 from bakeoff.storage.redaction import SHORTEST, known_secrets
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from bakeoff.doors.mcp.coverage import Coverage
+    from bakeoff.doors.mcp.generate.drafts import Frame
+    from bakeoff.mcp import ServerSpec, ServerTool
+    from bakeoff.mcp.lint.checks import LintResult
 
 app = group_of()
 FailOn: TypeAlias = Literal["error", "warning", "never"]
@@ -63,6 +55,9 @@ def lint(
 
     Example: bakeoff mcp lint --command "python server.py" --fail-on warning
     """
+
+    from bakeoff.report.exports.sarif import as_sarif
+
     linted = asyncio.run(_lint(servers))
     if sarif is not None:
         write_atomically(sarif, _json(as_sarif(linted)).encode(), _FOR_EVERYONE)
@@ -74,20 +69,28 @@ def lint(
     return FAILED if any(one.report.fails(fail_on) for one in linted) else PASSED
 
 
-async def _lint(servers: ServerFlags) -> list[LintResult]:
+async def _lint(servers: ServerFlags) -> "list[LintResult]":
+    from bakeoff.doors.mcp.servers import lint_suite
+    from bakeoff.mcp.lint.checks import LintResult, lint_servers
+
     if direct := direct_servers(servers):
         return [LintResult(await lint_servers(direct))]
     return [await lint_suite(suite, servers.only or ()) for suite in read_suites_of(servers)]
 
 
-def _print(linted: Sequence[LintResult], *, notes: bool) -> None:
+def _print(linted: "Sequence[LintResult]", *, notes: bool) -> None:
+    from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.report.tools import lint_blocks
+
     for one in linted:
         if len(linted) > 1:
             out().print(f"\n{visible(str(one.file))}", style="bold")
         print_blocks(out(), list(lint_blocks(one.report, notes=notes)))
 
 
-def _as_json(linted: LintResult) -> dict[str, Any]:
+def _as_json(linted: "LintResult") -> dict[str, Any]:
+    from bakeoff.report.exports.sarif import rules_of
+
     report = linted.report
     findings = [{**finding.model_dump(), "level": finding.level} for finding in report.findings]
     return {
@@ -111,6 +114,12 @@ def coverage(
 
     Example: bakeoff mcp coverage --min-coverage 0.8
     """
+
+    from bakeoff.doors.mcp.coverage import coverage_of
+    from bakeoff.doors.mcp.results.sections import uncovered_blocks
+    from bakeoff.doors.mcp.servers import servers_of
+    from bakeoff.report.render.terminal import print_blocks
+
     if direct_servers(servers):
         raise UsageError("coverage compares cases with tools: name a configuration instead of a server")
     found: dict[str, Coverage] = {}
@@ -134,6 +143,9 @@ def print_schema() -> int:
 
     Example: bakeoff mcp schema > mcp-testing-framework.schema.json
     """
+
+    from bakeoff.doors.mcp.examples import published_schema
+
     out().print(published_schema(), end="", soft_wrap=True)
     return PASSED
 
@@ -157,6 +169,8 @@ def init(
 
     Example: bakeoff mcp init my-evals --example several-servers
     """
+
+    from bakeoff.cli.init import print_start
     from bakeoff.doors.mcp.examples import find_example, write_example
 
     print_start(write_example(example, directory, force=force), directory, find_example(example).then)
@@ -179,6 +193,12 @@ def generate(
 
     Example: bakeoff mcp generate --command "python server.py" -o mcp-testing-framework.yaml
     """
+
+    from bakeoff.doors.mcp.config import suite_environment
+    from bakeoff.doors.mcp.generate.drafts import DraftRequest, Frame, added_to, cases_text, draft_cases, whole_config
+    from bakeoff.doors.mcp.generate.surroundings import Surroundings
+    from bakeoff.doors.mcp.model_writing import reworded
+
     if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
         # The configuration to add to also names the servers.
         servers = ServerFlags(path=output, only=servers.only, headers=servers.headers)
@@ -211,23 +231,30 @@ def generate(
     return PASSED
 
 
-def _frame(servers: ServerFlags, specs: Sequence[ServerSpec], model: str, folder: Path) -> Frame:
+def _frame(servers: ServerFlags, specs: "Sequence[ServerSpec]", model: str, folder: Path) -> "Frame":
     """Return the rest of a new configuration in a folder. The file of a client is imported: it may hold secrets."""
+
+    from bakeoff.doors.mcp.generate.drafts import Frame
+    from bakeoff.doors.mcp.servers import hidden_headers, with_headers
+
     if servers.path is not None and names_client_file(servers):
         imported: dict[str, JsonValue] = {"import": os.path.relpath(servers.path.resolve(), folder.resolve())}
         if servers.only:
             imported["only"] = [*servers.only]
         return Frame([model], [imported])
-    return Frame.given(written_servers(specs, servers.headers or ()), [model])
+    return Frame.given(with_headers(specs, hidden_headers(servers.headers or ())[0]), [model])
 
 
-async def _tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:
+async def _tools(specs: "Sequence[ServerSpec]") -> "tuple[ServerTool, ...]":
     """Return the tools of servers, without the keys that their texts repeat."""
+
+    from bakeoff.mcp import McpHub
+
     async with McpHub(specs).open() as hub:
         return tuple(map(redactor_of(specs).model, await hub.tools()))
 
 
-def _with_variables(text: str, specs: Sequence[ServerSpec]) -> tuple[str, dict[str, str]]:
+def _with_variables(text: str, specs: "Sequence[ServerSpec]") -> tuple[str, dict[str, str]]:
     """Return a new configuration with variables in place of keys, and these variables: the file may be committed."""
     own = {f"{spec.name}_{name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
     keys = {value: re.sub(r"\W", "_", name).upper() for name, value in own.items() if len(value) >= SHORTEST}
@@ -254,6 +281,9 @@ class _Target:
     @classmethod
     def of(cls, file: Path | None) -> "_Target":
         """Read the file, if there is one."""
+
+        from bakeoff.doors.mcp.config import read_suite
+
         if file is None or not file.exists():
             return cls(file)
         suite = read_suite(file)
@@ -263,6 +293,10 @@ class _Target:
 
     def write(self, text: str, environment: Mapping[str, str], like: Path | None = None) -> None:
         """Write the text if it is a valid configuration, with the permissions of `like`."""
+
+        from bakeoff.doors.mcp.config import check_config
+        from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
+
         assert self.file is not None
         self.file.parent.mkdir(parents=True, exist_ok=True)  # a path of an import begins there
         check_config(text, self.file, environment)
