@@ -18,6 +18,7 @@ from bakeoff._kernel.environment import cache_folder
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.gateway import (
     BASE_URL,
+    GatewayModel,
     GatewayModels,
     PriceBook,
     fetch_models,
@@ -365,7 +366,7 @@ def test_a_senseless_proxy_is_an_error_and_not_a_crash(server: Server, monkeypat
 
 def test_the_day_of_a_list_is_in_utc() -> None:
     late = datetime.fromisoformat("2026-11-01T23:30:00-05:00")
-    assert GatewayModels(base=BASE_URL, fetched=late, models=()).date == date(2026, 11, 2)
+    assert GatewayModels(base=BASE_URL, fetched=late, models=(GatewayModel(id="one"),)).date == date(2026, 11, 2)
 
 
 @pytest.mark.parametrize(

@@ -57,18 +57,18 @@ async def test_no_more_than_allowed_are_in_flight() -> None:
     done = await asyncio.gather(*(limiter.run(crowd, clock()) for _ in range(20)))
     assert done == ["done"] * 20
     assert crowd.most == 3
-    assert limiter.in_flight == 0
+    assert limiter.slots.in_flight == 0
 
 
 @in_virtual_time
 async def test_too_much_halves_what_is_allowed_and_success_brings_it_back_slowly() -> None:
     limiter = RateLimiter(max_in_flight=16, policy=QUICK)
     await limiter.run(failing(ProviderBusy("slow down", overloaded=True)), clock())
-    assert limiter.limit == 8
+    assert limiter.slots.limit == 8
     grown = []
     for _ in range(200):
         await limiter.run(Crowd(), clock())
-        grown.append(limiter.limit)
+        grown.append(limiter.slots.limit)
     assert grown[5] == 8
     assert grown[20] in (9, 10)
     assert grown[-1] == 16
@@ -79,7 +79,7 @@ async def test_too_much_halves_what_is_allowed_and_success_brings_it_back_slowly
 async def test_a_broken_connection_is_no_word_about_how_much_is_too_much() -> None:
     limiter = RateLimiter(max_in_flight=16, policy=QUICK)
     await limiter.run(failing(ProviderBusy("connection reset")), clock())
-    assert limiter.limit == 16
+    assert limiter.slots.limit == 16
 
 
 @in_virtual_time
@@ -95,14 +95,14 @@ async def test_calls_that_fail_together_halve_it_once() -> None:
             tries += 1
             if tries == 1:
                 await everyone.wait()
-                assert limiter.limit >= 8
+                assert limiter.slots.limit >= 8
                 raise ProviderBusy("slow down", overloaded=True)
             return "done"
 
         return call
 
     await asyncio.gather(*(limiter.run(refused_at_once(), clock()) for _ in range(16)))
-    assert 8 <= limiter.limit <= 10
+    assert 8 <= limiter.slots.limit <= 10
 
 
 @in_virtual_time
@@ -112,8 +112,8 @@ async def test_a_call_that_queued_through_a_cut_counts_from_when_it_was_let_in()
     for _ in range(3):
         crowd = [limiter.run(failing(ProviderBusy("slow down", overloaded=True)), clock()) for _ in range(6)]
         await asyncio.gather(*crowd)
-    assert limiter.limit in (1, 2)
-    assert limiter.in_flight == 0
+    assert limiter.slots.limit in (1, 2)
+    assert limiter.slots.in_flight == 0
 
 
 @in_virtual_time
@@ -121,7 +121,7 @@ async def test_it_never_closes_altogether() -> None:
     limiter = RateLimiter(max_in_flight=4, policy=QUICK)
     with pytest.raises(ZeroDivisionError):
         await limiter.run(failing(*[ProviderBusy("slow down", overloaded=True)] * 12, ZeroDivisionError()), clock())
-    assert limiter.limit == 1
+    assert limiter.slots.limit == 1
     assert await limiter.run(Crowd(), clock()) == "done"
 
 
@@ -217,7 +217,7 @@ async def test_an_error_of_another_kind_passes_and_frees_its_place() -> None:
     limiter = RateLimiter(max_in_flight=1, policy=QUICK)
     with pytest.raises(ZeroDivisionError):
         await limiter.run(failing(ZeroDivisionError()), clock())
-    assert limiter.in_flight == 0
+    assert limiter.slots.in_flight == 0
     assert await limiter.run(Crowd(), clock()) == "done"
 
 
@@ -248,7 +248,7 @@ async def test_who_gives_up_waiting_takes_no_place_along() -> None:
     hold.set()
     assert await first == "done"
     assert await asyncio.gather(*waiting[3:]) == ["done"] * 2
-    assert limiter.in_flight == 0
+    assert limiter.slots.in_flight == 0
 
 
 @in_virtual_time
@@ -268,7 +268,7 @@ async def test_who_is_cancelled_in_the_moment_of_being_let_in_passes_the_place_o
     await first
     waiting[0].cancel()
     assert await asyncio.wait_for(waiting[1], 5) == "done"
-    assert limiter.in_flight == 0
+    assert limiter.slots.in_flight == 0
 
 
 @settings(max_examples=40, deadline=None)
@@ -279,7 +279,7 @@ def test_whatever_happens_no_place_is_lost_and_none_is_made_up(seed: int, most: 
         limiter = RateLimiter(most, RetryPolicy(first_seconds=0.0005, longest_seconds=0.001, total_seconds=60))
 
         async def call() -> str:
-            assert 1 <= limiter.in_flight <= most
+            assert 1 <= limiter.slots.in_flight <= most
             await asyncio.sleep(chance.choice([0, 0, 0.0005]))
             fate = chance.random()
             if fate < 0.3:
@@ -295,7 +295,7 @@ def test_whatever_happens_no_place_is_lost_and_none_is_made_up(seed: int, most: 
                 task.cancel()
         ends = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 20)
         assert all(end == "done" or isinstance(end, InfraError | asyncio.CancelledError) for end in ends)
-        assert limiter.in_flight == 0
+        assert limiter.slots.in_flight == 0
         assert await asyncio.wait_for(limiter.run(Crowd(), clock()), 5) == "done"
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:

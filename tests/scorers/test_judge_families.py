@@ -26,7 +26,7 @@ from bakeoff.scorers import (
     Rubric,
     select_best,
 )
-from bakeoff.scorers.fixed_questions import average_precision
+from bakeoff.scorers.questions import average_precision
 from bakeoff.sdk_results import recognise
 
 from .injections import answers

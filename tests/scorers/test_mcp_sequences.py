@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bakeoff.scorers.mcp.calls import Call, CallRules, CaseExpectation, ExpectedMcpCall
-from bakeoff.scorers.mcp.comparison import call_differences
+from bakeoff.scorers.mcp.execution import call_differences
 
 ANY, ALLOW = {"order": "any"}, {"extraCalls": "allow"}
 

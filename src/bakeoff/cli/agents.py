@@ -111,8 +111,7 @@ def run_agents(
     Example: bakeoff agents run --agent claude --agent oracle --exercise 5 --max-cost 2
     """
 
-    from bakeoff.cli.dry_run import print_dry_run
-    from bakeoff.cli.run_plan import carry_out, check_plan
+    from bakeoff.cli.run_plan import carry_out, check_plan, print_dry_run
     from bakeoff.cli.verify import audited
     from bakeoff.doors.agents.exercises import find_exercises
     from bakeoff.doors.agents.plan import ExercisesRequest, build_plan, case_of
@@ -142,7 +141,7 @@ def run_agents(
 def gradable(exercises: "Sequence[Exercise]", request: "ExercisesRequest") -> "tuple[Exercise, ...]":
     """Return the exercises whose tests can run here; warn of the others."""
 
-    from bakeoff.doors.agents.verify import gradable_exercises
+    from bakeoff.doors.agents.door import gradable_exercises
 
     fit, warnings = asyncio.run(gradable_exercises(exercises, request.test_command, say))
     warn(warnings)
@@ -184,9 +183,9 @@ def verify(*, wanted: ExerciseFlags, flags: VerifyFlags, as_json: AsJson = False
     """
 
     from bakeoff.cli.verify import print_checks
+    from bakeoff.doors.agents.door import verify_exercises
     from bakeoff.doors.agents.exercises import find_exercises
     from bakeoff.doors.agents.plan import ExercisesRequest
-    from bakeoff.doors.agents.verify import verify_exercises
     from bakeoff.engine.resources import sandbox_of
 
     request = ExercisesRequest(**wanted.values())

@@ -22,7 +22,7 @@ from bakeoff.options import RunOptions
 
 if TYPE_CHECKING:
     from bakeoff.doors.components import suites as suite_files
-    from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit
+    from bakeoff.grading.audit import AuditSettings, CaseAudit
     from bakeoff.plan import Case
 
 app = group_of()
@@ -70,6 +70,8 @@ def run_audit(
 
     from bakeoff.grading.audit import Audit, AuditSettings
     from bakeoff.report.audit import describe_audit
+    from bakeoff.report.exports.formats import audit_badge
+    from bakeoff.report.render.html.render import write_report_page
     from bakeoff.report.render.markdown import to_markdown
     from bakeoff.report.render.terminal import print_blocks
 
@@ -80,14 +82,19 @@ def run_audit(
     made = datetime.now(UTC).isoformat(timespec="seconds")
     done = asyncio.run(_audit(cases, settings, flags.options(), err()))
     audit = Audit(made=made, settings=settings, cases=tuple(done))
-    files = _write(audit, wanted.output)
+    folder, described = wanted.output, describe_audit(audit)
+    folder.mkdir(parents=True, exist_ok=True)
+    certificate, badge = folder / "audit.json", folder / "audit.svg"
+    write_atomically(certificate, audit.model_dump_json(indent=1).encode() + b"\n", _READABLE)
+    write_atomically(badge, audit_badge(audit).encode(), _READABLE)
+    page = write_report_page(folder / "audit.html", described)
     if as_json:
         out().file.write(audit.model_dump_json(indent=2) + "\n")
     elif markdown:
-        out().file.write(to_markdown(describe_audit(audit)))
+        out().file.write(to_markdown(described))
     else:
-        print_blocks(out(), describe_audit(audit))
-    for path in files:
+        print_blocks(out(), described)
+    for path in (certificate, page, badge):
         say(f"wrote {path}")
     if any(case.audited for case in audit.excluded):
         return FAILED
@@ -178,15 +185,3 @@ async def _audit(
                     say(f"{len(done)}/{len(cases)} {found.case}: {state}, {found.seconds:.0f} s")
     order = [(case.id, audit_digest(case)) for case in cases]
     return sorted(done, key=lambda each: order.index((each.case, each.digest)))
-
-
-def _write(audit: "Audit", folder: Path) -> tuple[Path, ...]:
-    from bakeoff.report.audit import describe_audit
-    from bakeoff.report.exports.formats import audit_badge
-    from bakeoff.report.render.html.render import write_report_page
-
-    folder.mkdir(parents=True, exist_ok=True)
-    certificate, badge = folder / "audit.json", folder / "audit.svg"
-    write_atomically(certificate, audit.model_dump_json(indent=1).encode() + b"\n", _READABLE)
-    write_atomically(badge, audit_badge(audit).encode(), _READABLE)
-    return certificate, write_report_page(folder / "audit.html", describe_audit(audit)), badge

@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from bakeoff._kernel.text import visible
-from bakeoff.storage.journal_lines import collect_damage
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -109,6 +108,8 @@ class _Notices(io.RawIOBase):
 @contextmanager
 def telling_of_damage() -> Iterator[None]:
     """Say at the end of a command which runs it read had damaged lines, whatever the command was about."""
+    from bakeoff.storage.journal_lines import collect_damage  # loads pydantic, which --help does not need
+
     with collect_damage() as damaged:
         try:
             yield

@@ -205,8 +205,7 @@ def _run_questions(flags: RunFlags, outputs: OutputFlags) -> int:
     """Run six questions and four small programs: one run, in seconds."""
 
     from bakeoff.bundled.demo import demo_plan
-    from bakeoff.cli.dry_run import print_dry_run
-    from bakeoff.cli.run_plan import check_plan, conclude, run_checked
+    from bakeoff.cli.run_plan import check_plan, conclude, print_dry_run, run_checked
 
     ending = EndingFlags(**outputs.values())
     checked = check_plan(demo_plan(with_model=importlib.util.find_spec("xllamacpp") is not None), flags.options())

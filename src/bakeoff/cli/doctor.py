@@ -74,7 +74,15 @@ def look(results: Path) -> Iterator[DoctorFinding]:
     yield _browser()
     yield from (DoctorFinding(f"sandbox: {kind.name}", kind.ok, kind.detail, kind.way_out) for kind in available())
     yield _disk(results)
-    yield from _extras()
+    for extra, module, use in (
+        ("local", "xllamacpp", "run a model on this machine, without a key"),
+        ("ray", "ray", "spread a run over several machines"),
+        ("otel", "opentelemetry.sdk", "send traces"),
+    ):
+        parent = module.partition(".")[0]
+        here = importlib.util.find_spec(parent) is not None and importlib.util.find_spec(module) is not None
+        advice = "" if here else f"pip install 'bakeoff[{extra}]' to {use}"
+        yield DoctorFinding(f"extra: {extra}", here, "installed" if here else "not installed", advice)
     yield _keys()
     yield from _agents()
 
@@ -124,18 +132,6 @@ def _disk(results: Path) -> DoctorFinding:
     return DoctorFinding(
         "disk", free >= _ENOUGH_DISK, f"{free / 1024**3:.1f} GiB free", "" if free >= _ENOUGH_DISK else advice
     )
-
-
-def _extras() -> Iterator[DoctorFinding]:
-    for extra, module, use in (
-        ("local", "xllamacpp", "run a model on this machine, without a key"),
-        ("ray", "ray", "spread a run over several machines"),
-        ("otel", "opentelemetry.sdk", "send traces"),
-    ):
-        parent = module.partition(".")[0]
-        here = importlib.util.find_spec(parent) is not None and importlib.util.find_spec(module) is not None
-        advice = "" if here else f"pip install 'bakeoff[{extra}]' to {use}"
-        yield DoctorFinding(f"extra: {extra}", here, "installed" if here else "not installed", advice)
 
 
 def _keys() -> DoctorFinding:

@@ -59,8 +59,7 @@ def run_eval(
     Example: bakeoff eval bakeoff.yaml
     """
 
-    from bakeoff.cli.dry_run import print_dry_run
-    from bakeoff.cli.run_plan import carry_out, check_plan
+    from bakeoff.cli.run_plan import carry_out, check_plan, print_dry_run
     from bakeoff.doors.eval.find import read_suite
     from bakeoff.doors.eval.plan import EvalRequest, build_plan
     from bakeoff.doors.eval.schema import schema_text

@@ -92,8 +92,7 @@ def run_components(
     Example: bakeoff run --model local:smollm2 --model oracle --suite counter
     """
 
-    from bakeoff.cli.dry_run import print_dry_run, print_plan
-    from bakeoff.cli.run_plan import carry_out, check_plan
+    from bakeoff.cli.run_plan import carry_out, check_plan, print_dry_run, print_plan
     from bakeoff.cli.verify import audited
     from bakeoff.doors.components.plan import ComponentsRequest, build_plan, case_of, servers_of
     from bakeoff.doors.components.suites import find_suites
@@ -125,7 +124,7 @@ def run_components(
         print_dry_run(check_plan(plan, options), ending)
         return PASSED
     plan = selection.applied(_with_origin(build_plan(request, gradable(suites)), found))
-    from bakeoff.doors.components.tools import check_servers
+    from bakeoff.doors.components.scoring import check_servers
 
     checked = check_plan(plan, options)
     asyncio.run(check_servers(plan, servers_of(request)))

@@ -1,6 +1,7 @@
 """Run a plan for a person or a script: check it, run it with progress, report the results, return the exit code.
 
-All commands that run trials go through these steps: `check_plan`, `run_checked`, `conclude`.
+All commands that run trials go through these steps: `check_plan`, `run_checked`, `conclude`. For `--dry-run`,
+`print_dry_run` shows what would run, what it is likely to use, and how small a difference it can find.
 """
 
 import asyncio
@@ -13,13 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
-from bakeoff._kernel.text import visible
-from bakeoff.cli.console import can_ask, err, out, results_alone_on_stdout, say
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.cli.console import add_row, can_ask, err, out, print_json, results_alone_on_stdout, say, table
 from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, UNDECIDED
-from bakeoff.cli.flags import EndingFlags, ReportFlags
+from bakeoff.cli.flags import EndingFlags, OutputFlags, ReportFlags
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
 from bakeoff.doors import Door, DoorResults, FinishedRun, door_of, parts_of
 from bakeoff.engine.registry import ResolvedPlan
@@ -28,11 +31,13 @@ from bakeoff.engine.run import run
 from bakeoff.engine.run_control import RunControl
 from bakeoff.engine.trust import what_runs
 from bakeoff.errors import UsageError
+from bakeoff.models.estimate import estimate_run
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record
 from bakeoff.report.answer import what_always_failed, what_was_lost_unequally
 from bakeoff.report.blocks import Report, paragraph
+from bakeoff.report.compare.design import verdict_on
 from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.exports.ci import CiRun, harmless_in_logs, harmless_json, markdown_of, write_ci_outputs
 from bakeoff.report.formatting import cost
@@ -41,6 +46,7 @@ from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_json
 from bakeoff.report.summary import RunTally, Summary, tallied
+from bakeoff.stats.power import design_of
 from bakeoff.storage.made_here import why_unknown
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
@@ -355,3 +361,68 @@ def show_report(to_json: Callable[..., str], report: Report, shown_as: ReportFla
         with console.capture() as printed:  # a page has everything else
             print_blocks(console, replace(report, sections=()) if shown_as.html else report)
         console.file.write(harmless_in_logs(printed.get()))
+
+
+_CASES_SHOWN = 20
+
+
+def print_dry_run(checked: CheckedPlan, ending: OutputFlags, **more: Any) -> None:
+    """Print what a run would do, and that nothing was run; with `--json`, as JSON with `more` about the run."""
+    if ending.as_json:
+        print_json({**plan_json(checked), **more})
+        return
+    print_plan(out(), checked)
+    out().print("nothing was run")
+
+
+def plan_json(checked: CheckedPlan) -> dict[str, Any]:
+    """Return what a run of this plan would do, for programs."""
+    plan = checked.plan
+    return {
+        "plan": plan.name,
+        "trials": plan.size,
+        "cases": [{"id": case.id, "tags": case.tags} for case in plan.cases],
+        "subjects": [{"name": spec.name, "kind": spec.kind} for spec in plan.subjects],
+        "rounds": plan.rounds,
+        "threshold": plan.threshold,
+        "scorers": list(dict.fromkeys(scorer.kind for scorer in plan.every_scorer)),
+        "estimates": [
+            {"subject": one.subject, **one.usage.model_dump(), "basis": one.basis}
+            for one in estimate_run(plan, checked.options.results)
+        ],
+        "power": verdict_on(design_of(len(plan.cases), plan.rounds)),
+        "ran": False,
+    }
+
+
+def print_plan(console: Console, checked: CheckedPlan) -> None:
+    """Print what a run of this plan would do."""
+    plan = checked.plan
+    console.print(
+        f"plan {visible(plan.name)}: {count_of(plan.size, 'trial')} = {count_of(len(plan.cases), 'case')} × "
+        f"{count_of(len(plan.subjects), 'subject')} × {count_of(plan.rounds, 'round')}"
+    )
+    if plan.shard is not None:
+        console.print(f"shard {plan.shard} of a plan with {count_of(plan.shard.cases, 'case')}")
+    if plan.until_decided is not None:
+        margin = plan.until_decided.margin
+        within = "" if margin is None else f", equivalent within ±{100 * margin:g} points"
+        console.print(
+            f"until decided: subjects are compared in pairs after every case{within}; this is the most it runs"
+        )
+    threshold = "none, scores are only recorded" if plan.threshold is None else f"{plan.threshold:g}"
+    console.print(f"pass threshold: {threshold}")
+    console.print(f"scorers: {', '.join(dict.fromkeys(scorer.kind for scorer in plan.every_scorer))}")
+    console.print(f"subjects: {', '.join(visible(subject.name) for subject in plan.subjects)}")
+    cases = table("case", "files", "hidden", "prompt")
+    for case in plan.cases[:_CASES_SHOWN]:
+        add_row(cases, case.id, str(len(case.files)), str(len(case.hidden)), Text(visible(case.prompt, 70)))
+    console.print(cases)
+    if len(plan.cases) > _CASES_SHOWN:
+        console.print(f"… and {len(plan.cases) - _CASES_SHOWN:,} more cases")
+    if estimates := estimate_run(plan, checked.options.results):
+        console.print("estimated use of the whole run:")
+    for estimate in estimates:
+        used = f"{estimate.usage.input:,} tokens in, {estimate.usage.output:,} out, {cost(estimate.usage.cost)}"
+        console.print(Text(f"  {visible(estimate.subject)}: {used} (assuming {estimate.basis})"))
+    console.print(verdict_on(design_of(len(plan.cases), plan.rounds)))

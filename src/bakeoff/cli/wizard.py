@@ -251,9 +251,9 @@ def _options(gateway: GatewayModels | None) -> Iterator[tuple[str, str]]:
         for provider in reversed(known_providers().values())
         if provider.prices and provider.key(environment)
     }
-    for known in models_of_genai():
-        if known.provider in usable:
-            yield _priced_option(ModelName(usable[known.provider], known.model), None)
+    for provider, known, _ in models_of_genai():
+        if provider in usable:
+            yield _priced_option(ModelName(usable[provider], known.id), None)
 
 
 def _priced_option(name: ModelName, gateway: GatewayModels | None) -> tuple[str, str]:

@@ -2,8 +2,8 @@
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -16,6 +16,7 @@ from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.clients import Endpoint, build_model, client_problem, http_client
+from bakeoff.models.embedded.weights import check_name
 from bakeoff.models.gateway import PriceBook, gateway_base, kept_models, refresh_models
 from bakeoff.models.in_process import read_script, scripted_model, simple_model
 from bakeoff.models.prices import Price
@@ -28,8 +29,15 @@ def what_is_missing(name: ModelName, provider: Provider, environment: Mapping[st
 
     The reason may be a missing key, address or weights file, or a name that the provider does not know.
     """
-    problem = _key_problem(provider, environment) or _address_problem(provider, environment)
-    problem = problem or _file_problem(name.model, provider) or _unknown_model(name, provider, environment)
+    try:
+        if provider.wire == "embedded":
+            check_name(name.model)
+        elif provider.wire == "scripted":
+            read_script(name.model)
+        problem = _key_problem(provider, environment) or _address_problem(provider, environment)
+        problem = problem or _unknown_model(name, provider, environment)
+    except UsageError as error:
+        problem = str(error)
     return [f"model {str(name)!r}: {problem}"] if problem else []
 
 
@@ -59,19 +67,6 @@ def _address_problem(provider: Provider, environment: Mapping[str, str]) -> str 
     return client_problem(url) if host else f"its address {url!r} names no host"
 
 
-def _file_problem(model: str, provider: Provider) -> str | None:
-    try:
-        if provider.wire == "embedded":
-            from bakeoff.models.embedded.weights import check_name
-
-            check_name(model)
-        elif provider.wire == "scripted":
-            read_script(model)
-    except UsageError as error:
-        return str(error)
-    return None
-
-
 def _unknown_model(name: ModelName, provider: Provider, environment: Mapping[str, str]) -> str | None:
     """Look the model up in the gateway's list. Fetch a new list if the stored one lacks the model."""
     if name.provider != GATEWAY or provider.wire == "custom":
@@ -82,8 +77,6 @@ def _unknown_model(name: ModelName, provider: Provider, environment: Mapping[str
         if kept is not None and kept.find(name.model):
             return None
         known = [model.id for model in refresh_models(base).models]
-    except UsageError as error:
-        return str(error)
     except InfraError:
         return None  # unknown without the list
     if name.model in known:
@@ -147,16 +140,6 @@ class OpenProvider:
         return await self._prices.lookup(self._price_name, name, clock)
 
 
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Silence warnings of pydantic-ai: the record notes invalid counts, and old models are chosen on purpose."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UsageExtractionFailedWarning)
-        warnings.filterwarnings("ignore", "The model .* is deprecated", DeprecationWarning)
-        warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
-        yield
-
-
 @dataclass(frozen=True)  # no slots: cached properties are read in every call
 class ProviderAccess:
     """The resource of a provider. Subjects with the same `key` share it.
@@ -201,14 +184,17 @@ class ProviderAccess:
         """Open the provider's client or server, and close it afterwards."""
         match self.provider.wire:
             case "embedded":
-                # Each process has a server of its own.
-                async with self._open_embedded(RateLimiter(self.most_in_flight, self.retry_policy)) as opened:
+                async with self._open_embedded() as opened:
                     yield opened
             case "scripted" | "custom":
                 yield OpenProvider(self.provider, self._limiter(), self._in_process_model)
             case _:
                 endpoint = Endpoint(self.provider.url(self.environment), self.provider.key(self.environment))
-                with _without_warnings():
+                with warnings.catch_warnings():
+                    # The record notes invalid counts, and old models are chosen on purpose.
+                    warnings.simplefilter("ignore", UsageExtractionFailedWarning)
+                    warnings.filterwarnings("ignore", "The model .* is deprecated", DeprecationWarning)
+                    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
                     async with http_client(endpoint.base_url, self.idle_seconds) as client:
                         build = self._builder(endpoint, client)
                         yield OpenProvider(self.provider, self._limiter(), build, first_alone=self.first_alone)
@@ -218,14 +204,14 @@ class ProviderAccess:
         return RateLimiter(self.most_in_flight, self.retry_policy, slots_of(name, self.most_in_flight))
 
     @asynccontextmanager
-    async def _open_embedded(self, limiter: RateLimiter) -> AsyncIterator[OpenProvider]:
+    async def _open_embedded(self) -> AsyncIterator[OpenProvider]:
         from bakeoff.models.embedded.server import EmbeddedServer
 
         embedded = EmbeddedServer(self.name.model)
+        limiter = RateLimiter(self.most_in_flight, self.retry_policy)  # each process has a server of its own
         async with embedded.open() as server, http_client(server.base_url, self.idle_seconds) as client:
-            opened = OpenProvider(
-                self.provider, limiter, self._builder(Endpoint(server.base_url, server.api_key), client)
-            )
+            build = self._builder(Endpoint(server.base_url, server.api_key), client)
+            opened = OpenProvider(self.provider, limiter, build)
 
             async def revive() -> None:
                 again = await embedded.ensure_alive()  # its port may have changed
@@ -238,13 +224,10 @@ class ProviderAccess:
         return lambda model: build_model(self.provider, model, endpoint, client)
 
     def _in_process_model(self, model: str) -> Model:
-        provider = self.provider
-        if provider.wire == "scripted":
+        provider, environment = self.provider, self.environment
+        if provider.factory is None:
             return scripted_model(model)
-        assert provider.factory is not None, "a custom provider has a factory"
-        settings = ProviderSettings(
-            model, provider.key(self.environment), provider.url(self.environment), provider.options
-        )
+        settings = ProviderSettings(model, provider.key(environment), provider.url(environment), provider.options)
         made = made_by(provider.factory, settings)
         if isinstance(made, Model):
             return made

@@ -155,13 +155,20 @@ class Caller:
         price = None
         if self.priced:
             price = self.price or await provider.price(self.name.model, self.task.clock)
+        asked = {name: self.settings.get(name) for name in ("temperature", "max_tokens", "seed")}
+        attributes: Attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": OPENTELEMETRY_NAMES.get(self.name.provider, self.name.provider),
+            "gen_ai.request.model": self.name.model,
+            **{f"gen_ai.request.{name}": value for name, value in asked.items() if isinstance(value, int | float)},
+        }
 
         async def call() -> tuple[ModelResponse, float]:
             try:
                 model = provider.model(self.name.model)  # for each try: a restarted server may have another address
             except UsageError as error:  # from a user's provider, which is only made when it is needed
                 raise InfraError(str(error), permanent=True) from error
-            with self.tracing.span(f"chat {self.name.model}", self._request_attributes(), "CLIENT") as span:
+            with self.tracing.span(f"chat {self.name.model}", attributes, "CLIENT") as span:
                 async with provider.in_order(self.name.model, self.task.clock):
                     started = perf_counter()
                     response = await self._call(model, messages, parameters)
@@ -184,21 +191,22 @@ class Caller:
         tracing: Tracing = self.task.resources.get(TRACING, OFF)
         return tracing
 
-    def _request_attributes(self) -> Attributes:
-        asked = {name: self.settings.get(name) for name in ("temperature", "max_tokens", "seed")}
-        return {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": OPENTELEMETRY_NAMES.get(self.name.provider, self.name.provider),
-            "gen_ai.request.model": self.name.model,
-            **{f"gen_ai.request.{name}": value for name, value in asked.items() if isinstance(value, int | float)},
-        }
-
     async def _call(
         self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
     ) -> ModelResponse:
         name, provider = str(self.name), self.provider
         try:
-            response = await self._request(model, messages, parameters)
+            if self.stream:
+                async with model_request_stream(
+                    model, messages, model_settings=self.settings, model_request_parameters=parameters
+                ) as stream:
+                    async for _ in stream:  # the client's idle limit applies between events
+                        pass
+                    response = stream.get()
+            else:
+                response = await model_request(
+                    model, messages, model_settings=self.settings, model_request_parameters=parameters
+                )
         except (ai.AgentRunError, ai.UserError) as error:
             refused = refusal(error)
             if refused is None:
@@ -207,26 +215,13 @@ class Caller:
                     way_out = "raise the time limit, or run fewer at a time"
                     problem = InfraError(f"{name}: this machine took too long for an answer: {way_out}", permanent=True)
                 raise problem from error
-            refused_part = TextPart(refused)
-            return ModelResponse(parts=[refused_part], finish_reason="content_filter", metadata=_REFUSED_BY_PROVIDER)
+            parts = [TextPart(refused)]
+            return ModelResponse(parts=parts, finish_reason="content_filter", metadata=_REFUSED_BY_PROVIDER)
         # SDKs may stream unasked, and take a stream that broke off for a complete answer.
         complete = response.finish_reason is not None or (response.provider_details or {}).get("finish_reason")
         if self.remote and not complete:
             raise ProviderBusy(f"{name}: the stream ended before the answer did")
         return sendable(response)
-
-    async def _request(
-        self, model: Model, messages: list[ModelMessage], parameters: ModelRequestParameters
-    ) -> ModelResponse:
-        settings = self.settings
-        if not self.stream:
-            return await model_request(model, messages, model_settings=settings, model_request_parameters=parameters)
-        async with model_request_stream(
-            model, messages, model_settings=settings, model_request_parameters=parameters
-        ) as stream:
-            async for _ in stream:  # the client's idle limit applies between events
-                pass
-            return stream.get()
 
 
 def _response_attributes(response: ModelResponse) -> Attributes:
@@ -276,10 +271,7 @@ def _sendable_arguments(part: "ToolCallPart[Any]") -> str | dict[str, Any] | Non
 
 
 def trial_error(
-    error: ai.AgentRunError | ai.UserError,
-    model: str,
-    keys: Sequence[str] = (),
-    messages: Sequence[ModelMessage] = (),
+    error: ai.AgentRunError | ai.UserError, model: str, keys: Sequence[str] = (), messages: Sequence[ModelMessage] = ()
 ) -> TrialError | ProviderBusy:
     """Return what a provider's error means for the trial. `keys` are the variables that may hold its key.
 
@@ -287,9 +279,8 @@ def trial_error(
     written into it, and an answer that takes too long are the subject's failure. Everything else is the provider's
     failure or ours: a quota, a wrong key, an unknown model, an unreadable answer.
     """
-    message = f"{model}: {error}"
-    if isinstance(error, ai.ModelConnectionError):
-        message = f"{model}: {_connection_problem(error)}"
+    told = _connection_problem(error) if isinstance(error, ai.ModelConnectionError) else error
+    message = f"{model}: {told}"
     if isinstance(error, ai.ModelRequestTimeout):
         return SubjectTimeout(message)
     if isinstance(error, ai.ModelContextWindowExceededError) or _is_too_large(error, messages):
@@ -304,10 +295,11 @@ def trial_error(
         return InfraError(message, permanent=True)
     if isinstance(error, _MAY_PASS):
         seconds = getattr(error, "retry_after", None)
-        retry_after = None if seconds is None else float(seconds)
-        refused = isinstance(error, ai.ModelHTTPError)
         return ProviderBusy(
-            message, retry_after=retry_after, overloaded=isinstance(error, _OVERLOADED), refused=refused
+            message,
+            retry_after=None if seconds is None else float(seconds),
+            overloaded=isinstance(error, _OVERLOADED),
+            refused=isinstance(error, ai.ModelHTTPError),
         )
     if isinstance(error, ai.ModelHTTPError) and error.status_code < 500 and error.status_code not in _MAY_PASS_STATUS:
         return InfraError(message, permanent=True)

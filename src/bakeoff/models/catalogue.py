@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bakeoff.errors import UsageError
+from bakeoff.models.embedded.weights import KNOWN, check_name, is_here
 from bakeoff.models.gateway import LOCAL, GatewayModels, known_price
-from bakeoff.models.prices import (
-    GENAI,
-    Price,
-    genai_date,
-    genai_provider_of,
-    models_of_genai,
-)
+from bakeoff.models.prices import GENAI, Price, genai_date, genai_provider_of, models_of_genai
 from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
 
 _OUR_NAMES = {"x-ai": "xai"}  # providers that have another name in genai-prices
@@ -53,21 +48,15 @@ class ListedModel:
 
 def listed_models(gateway: GatewayModels | None) -> Iterator[ListedModel]:
     """Yield all models that runs can use: embedded ones, those of the gateway, and those that genai-prices knows."""
-    yield from _local_rows()
-    yield from _gateway_rows(gateway)
-    providers = known_providers()
-    for known in models_of_genai():
-        provider = _OUR_NAMES.get(known.provider, known.provider)
-        if provider in providers:  # otherwise no run could use it
-            yield ListedModel(provider, known.model, GENAI, known.context, known.price, genai_date())
-
-
-def _local_rows() -> Iterator[ListedModel]:
-    from bakeoff.models.embedded.weights import KNOWN, is_here
-
     for name, weights in KNOWN.items():
         note = "" if is_here(name) else f"`bakeoff models pull {name}` downloads its {weights.bytes / 1e6:.0f} MB"
         yield ListedModel(LOCAL, name, LOCAL, weights.context, known_price(None, LOCAL, name), note=note)
+    yield from _gateway_rows(gateway)
+    providers = known_providers()
+    for theirs, model, price in models_of_genai():
+        provider = _OUR_NAMES.get(theirs, theirs)
+        if provider in providers:  # otherwise no run could use it
+            yield ListedModel(provider, model.id, GENAI, model.context_window, price, genai_date())
 
 
 def _gateway_rows(gateway: GatewayModels | None) -> Iterator[ListedModel]:
@@ -86,8 +75,6 @@ def priced_model(name: str, gateway: GatewayModels | None) -> ListedModel | None
     """Return the price that a run would use, as far as it is known without the network."""
     chosen = _meant(name)
     if chosen is not None and chosen.provider == LOCAL:
-        from bakeoff.models.embedded.weights import check_name
-
         check_name(chosen.model)
     price = known_price(gateway, chosen.provider, chosen.model) if chosen else None
     if chosen is None or price is None:

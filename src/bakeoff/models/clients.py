@@ -4,28 +4,24 @@ import ipaddress
 import json
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.request import getproxies
 
 import httpx2
+from openai import AsyncOpenAI
 from openai.types import CompletionUsage, chat
 from openai.types.chat import ChatCompletionChunk
 from pydantic import ValidationError
 from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.models import Model
-from pydantic_ai.models.openai import OpenAIChatModel, OpenAIStreamedResponse
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel, OpenAIStreamedResponse
 from pydantic_ai.profiles.openai import OpenAIModelProfile
-from pydantic_ai.providers import Provider as Dialect
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.usage import RequestUsage
 
 from bakeoff.errors import UsageError
 from bakeoff.models.providers import GATEWAY, Provider
 from bakeoff.replay.http import RECORDED_ELSEWHERE
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
 
 _CONNECT_SECONDS = 15.0
 _NO_KEY = "none"  # the SDKs require a value, and local servers ignore it
@@ -85,13 +81,30 @@ def is_loopback(url: str | None) -> bool:
 
 def build_model(provider: Provider, model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:
     """Return the model. The SDKs' own retries are off, because the rate limiter retries."""
+    url, key = endpoint
     match provider.wire:
         case "anthropic":
-            return _anthropic(model, endpoint, client)
+            from anthropic import AsyncAnthropic
+            from pydantic_ai.models.anthropic import AnthropicModel
+            from pydantic_ai.providers.anthropic import AnthropicProvider
+
+            sdk = AsyncAnthropic(base_url=url, api_key=key, http_client=client, max_retries=0)
+            return AnthropicModel(model, provider=AnthropicProvider(anthropic_client=sdk))
         case "google":
-            return _google(model, endpoint, client)
+            from google.genai.types import HttpRetryOptions
+            from pydantic_ai.models.google import GoogleModel
+            from pydantic_ai.providers.google import GoogleProvider
+
+            once = HttpRetryOptions(attempts=1)
+            google = GoogleProvider(api_key=key or _NO_KEY, base_url=url, http_client=client, retry_options=once)
+            return GoogleModel(model, provider=google)
         case _:
-            return _openai(provider, model, endpoint, client)
+            # pydantic-ai knows how some providers differ from OpenAI.
+            dialect: Any = infer_provider_class(_DIALECTS.get(provider.name, "openai"))
+            openai = AsyncOpenAI(base_url=url, api_key=key or _NO_KEY, http_client=client, max_retries=0)
+            if provider.wire == "responses":
+                return OpenAIResponsesModel(model, provider=dialect(openai_client=openai))
+            return ChatModel(model, provider=dialect(openai_client=openai), profile=REQUIRE_FINISH_REASON)
 
 
 _MODULES = {"anthropic": "pydantic_ai.models.anthropic", "google": "pydantic_ai.models.google"}
@@ -101,45 +114,6 @@ def preload(provider: Provider) -> None:
     """Import the SDK of a provider, which takes seconds, before anyone waits for an answer."""
     if provider.wire not in ("scripted", "custom"):
         import_module(_MODULES.get(provider.wire, "bakeoff.models.clients"))
-
-
-def _openai(provider: Provider, model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:
-    from openai import AsyncOpenAI
-    from pydantic_ai.models.openai import OpenAIResponsesModel
-
-    from bakeoff.models.clients import REQUIRE_FINISH_REASON, ChatModel
-
-    key = endpoint.api_key or _NO_KEY
-    sdk = AsyncOpenAI(base_url=endpoint.base_url, api_key=key, http_client=client, max_retries=0)
-    if provider.wire == "responses":
-        return OpenAIResponsesModel(model, provider=_dialect("openai", sdk))
-    return ChatModel(model, provider=_dialect(provider.name, sdk), profile=REQUIRE_FINISH_REASON)
-
-
-def _dialect(name: str, sdk: "AsyncOpenAI") -> "Dialect[AsyncOpenAI]":
-    """Return what pydantic-ai knows about how this provider differs from OpenAI."""
-    make: Any = infer_provider_class(_DIALECTS.get(name, "openai"))
-    dialect: Dialect[AsyncOpenAI] = make(openai_client=sdk)
-    return dialect
-
-
-def _anthropic(model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:
-    from anthropic import AsyncAnthropic
-    from pydantic_ai.models.anthropic import AnthropicModel
-    from pydantic_ai.providers.anthropic import AnthropicProvider
-
-    sdk = AsyncAnthropic(base_url=endpoint.base_url, api_key=endpoint.api_key, http_client=client, max_retries=0)
-    return AnthropicModel(model, provider=AnthropicProvider(anthropic_client=sdk))
-
-
-def _google(model: str, endpoint: Endpoint, client: httpx2.AsyncClient) -> Model:
-    from google.genai.types import HttpRetryOptions
-    from pydantic_ai.models.google import GoogleModel
-    from pydantic_ai.providers.google import GoogleProvider
-
-    key, once = endpoint.api_key or _NO_KEY, HttpRetryOptions(attempts=1)
-    dialect = GoogleProvider(api_key=key, base_url=endpoint.base_url, http_client=client, retry_options=once)
-    return GoogleModel(model, provider=dialect)
 
 
 REQUIRE_FINISH_REASON = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)

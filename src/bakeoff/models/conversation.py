@@ -1,7 +1,7 @@
 """The tool loop: call the model, run the tools that it calls, send it the results, and repeat."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter, time
 from typing import Any
 
@@ -62,14 +62,6 @@ class Conversation:
         metadata = {name: value for name, value in facts.items() if value}
         return Transcript(output=output, steps=tuple(self.steps), usage=self.usage, metadata=metadata)
 
-    def add_answer(self, answer: Answer) -> None:
-        """Add an answer of the model."""
-        self.messages.append(answer.response)
-        self.price = answer.price
-        self.replayed = self.replayed or answer.replayed
-        self.recorded = self.recorded or answer.recorded
-        self.unmeasured += not answer.measured
-
 
 def begin(system: str | None, prompt: str) -> Conversation:
     """Return a conversation that begins with a system prompt, if any, and a user prompt."""
@@ -86,17 +78,33 @@ async def converse(
     output_schema: dict[str, Any] | None = None,
 ) -> Conversation:
     """Continue until the model calls no tool, calls one that ends the attempt, or has used up its steps."""
-    parameters = _parameters(tools, output_schema)
+    definitions = [
+        ToolDefinition(name=tool.name, parameters_json_schema=dict(tool.parameters), description=tool.description)
+        for tool in tools
+    ]
+    parameters = ModelRequestParameters(function_tools=definitions)
+    if output_schema is not None:
+        wanted = OutputObjectDefinition(json_schema=output_schema, name="answer")
+        parameters = replace(parameters, output_mode="native", output_object=wanted)
     by_name = {tool.name: tool for tool in tools}
     for _ in range(max_steps):
         answer = await caller.ask(talk.messages, parameters)
-        talk.add_answer(answer)
+        talk.messages.append(answer.response)
+        talk.price = answer.price
+        talk.replayed |= answer.replayed
+        talk.recorded |= answer.recorded
+        talk.unmeasured += not answer.measured
         calls = [part for part in answer.response.parts if isinstance(part, ToolCallPart)]
         done, over = await _run_tools(calls, by_name, caller.tracing)
         talk.steps.append(_step(answer, done))
         if over or not calls:
             return talk
-        talk.messages.append(ModelRequest(parts=[_result(part, call) for part, call in zip(calls, done, strict=True)]))
+        contents = [call.result if call.error is None else {"error": call.error} for call in done]
+        returned = [
+            ToolReturnPart(tool_name=part.tool_name, content=content, tool_call_id=part.tool_call_id)
+            for part, content in zip(calls, contents, strict=True)
+        ]
+        talk.messages.append(ModelRequest(parts=returned))
     talk.out_of_steps = True
     return talk
 
@@ -111,21 +119,18 @@ async def _run_tools(
     done: list[ToolCall] = []
     over = False
     for part in calls:
-        with tracing.span(f"execute_tool {part.tool_name}", _attributes(part)) as span:
+        attributes: Attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": part.tool_name,
+            "gen_ai.tool.call.id": part.tool_call_id,
+            "gen_ai.tool.type": "function",
+        }
+        with tracing.span(f"execute_tool {part.tool_name}", attributes) as span:
             done.append(await use_tool(part, None if over else tools.get(part.tool_name), over=over, known=tools))
             if done[-1].error is not None:
                 span.failed("ToolError")
         over = over or (part.tool_name in tools and tools[part.tool_name].ends and done[-1].error is None)
     return done, over
-
-
-def _attributes(part: ToolCallPart) -> Attributes:
-    return {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": part.tool_name,
-        "gen_ai.tool.call.id": part.tool_call_id,
-        "gen_ai.tool.type": "function",
-    }
 
 
 async def use_tool(part: ToolCallPart, tool: Tool | None, *, over: bool, known: dict[str, Tool]) -> ToolCall:
@@ -160,11 +165,6 @@ def _given(part: ToolCallPart) -> JsonValue:
         return part.args_as_json_str()
 
 
-def _result(part: ToolCallPart, call: ToolCall) -> ToolReturnPart:
-    content = {"error": call.error} if call.error is not None else call.result
-    return ToolReturnPart(tool_name=part.tool_name, content=content, tool_call_id=part.tool_call_id)
-
-
 def _step(answer: Answer, calls: list[ToolCall]) -> Step:
     response = answer.response
     remaining = iter(calls)
@@ -181,14 +181,3 @@ def _step(answer: Answer, calls: list[ToolCall]) -> Step:
     if refused and not any(isinstance(part, Text) for part in parts):
         parts.append(Text(text=str(refused)))  # some providers do not send it as text
     return Step(parts=tuple(parts), usage=answer.usage, finish_reason=response.finish_reason, seconds=answer.seconds)
-
-
-def _parameters(tools: Sequence[Tool], output_schema: dict[str, Any] | None) -> ModelRequestParameters:
-    definitions = [
-        ToolDefinition(name=tool.name, parameters_json_schema=dict(tool.parameters), description=tool.description)
-        for tool in tools
-    ]
-    if output_schema is None:
-        return ModelRequestParameters(function_tools=definitions)
-    wanted = OutputObjectDefinition(json_schema=output_schema, name="answer")
-    return ModelRequestParameters(function_tools=definitions, output_mode="native", output_object=wanted)

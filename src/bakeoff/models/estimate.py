@@ -46,6 +46,7 @@ def estimate_plan(plan: Plan, price_of: PriceOf, history: Mapping[str, Usage] | 
 
 
 def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | None) -> CostEstimate:
+    """Estimate one subject, by the mean usage of its earlier trials if there are any."""
     trials = plan.rounds * len(plan.cases)
     model, given = str(spec.options["model"]), spec.options.get("price")
     own = PriceOptions.model_validate(given).price(model) if isinstance(given, dict) else None
@@ -55,24 +56,18 @@ def _estimate(plan: Plan, spec: SubjectSpec, price_of: PriceOf, past: Usage | No
         usage = Usage(**{name: count * trials for name, count in counts.items()})
         basis = "the mean of earlier trials"
     else:
-        usage, basis = _guess(plan, spec)
+        steps = _at_most(spec.options.get("max_steps"), AGENT_STEPS) if spec.kind == "agent" else 1
+        answer = _at_most(spec.options.get("max_tokens"), OUTPUT_TOKENS)
+        system = len(str(spec.options.get("system") or ""))
+        prompts = sum((system + len(case.prompt)) // CHARS_PER_TOKEN + 1 for case in plan.cases)
+        # Step k repeats the prompt and the k-1 answers before it.
+        repeated = answer * steps * (steps - 1) // 2 * len(plan.cases)
+        sent = plan.rounds * (prompts * steps + repeated)
+        usage = Usage(requests=trials * steps, input=sent, output=trials * steps * answer)
+        told = f"{CHARS_PER_TOKEN} characters a token, {answer} tokens an answer"
+        basis = f"{told}, {steps} step{'s' * (steps > 1)}"
     usage = usage.model_copy(update={"cost": cost_of(usage, price)})
     return CostEstimate(subject=spec.name, trials=trials, usage=usage, basis=basis)
-
-
-def _guess(plan: Plan, spec: SubjectSpec) -> tuple[Usage, str]:
-    steps = _at_most(spec.options.get("max_steps"), AGENT_STEPS) if spec.kind == "agent" else 1
-    answer = _at_most(spec.options.get("max_tokens"), OUTPUT_TOKENS)
-    system = len(str(spec.options.get("system") or ""))
-    prompts = sum((system + len(case.prompt)) // CHARS_PER_TOKEN + 1 for case in plan.cases)
-    # Step k repeats the prompt and the k-1 answers before it.
-    repeated = answer * steps * (steps - 1) // 2 * len(plan.cases)
-    usage = Usage(
-        requests=plan.rounds * len(plan.cases) * steps,
-        input=plan.rounds * (prompts * steps + repeated),
-        output=plan.rounds * len(plan.cases) * steps * answer,
-    )
-    return usage, f"{CHARS_PER_TOKEN} characters a token, {answer} tokens an answer, {steps} step{'s' * (steps > 1)}"
 
 
 def _at_most(limit: object, guess: int) -> int:
@@ -141,13 +136,14 @@ class CacheSimulation(FrozenModel):
         """Return the `cacheSimulation` of a result file, which is empty if costs are unknown."""
         if self.simulated_cost is None:
             return {}
-        tokens = {"cacheHits": self.hits, "cacheWriteTokens": self.writes, "outputTokens": self.output}
         written = Decimal(str(self.simulated_output_cost or 0.0))
         return {
             "simulatedCostWithCache": self.simulated_cost,
             "simulatedInputCost": float(Decimal(str(self.simulated_cost)) - written),
             "simulatedOutputCost": float(written),
-            **tokens,
+            "cacheHits": self.hits,
+            "cacheWriteTokens": self.writes,
+            "outputTokens": self.output,
         }
 
 

@@ -5,8 +5,8 @@ The list is public, so no key is sent.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -37,6 +37,9 @@ TOTAL_SECONDS = 30.0
 Say = Callable[[str], None]
 
 
+def _say_nothing(_: str) -> None: ...
+
+
 class GatewayModel(FrozenModel):
     """One model, with the field names of the REST API or of the AI SDK.
 
@@ -53,20 +56,15 @@ class GatewayModel(FrozenModel):
     pricing: JsonValue = None
 
 
-class _GatewayAnswer(FrozenModel):
-    model_config = ConfigDict(extra="ignore")
-
-    models: tuple[GatewayModel, ...] = Field(min_length=1, validation_alias=AliasChoices("data", "models"))
-
-
 class GatewayModels(FrozenModel):
     """The list at one time."""
 
-    model_config = ConfigDict(ser_json_inf_nan="strings")  # a price of NaN must stay an invalid price
+    # A price of NaN must stay an invalid price.
+    model_config = ConfigDict(extra="ignore", ser_json_inf_nan="strings")
 
-    base: str
-    fetched: AwareDatetime
-    models: tuple[GatewayModel, ...]
+    base: str = ""
+    fetched: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
+    models: tuple[GatewayModel, ...] = Field(min_length=1, validation_alias=AliasChoices("data", "models"))
 
     @property
     def date(self) -> date:
@@ -105,7 +103,7 @@ def gateway_base(environment: Mapping[str, str] | None = None) -> str:
     return base
 
 
-def gateway_models(base: str | None = None, say: Say | None = None) -> GatewayModels:
+def gateway_models(base: str | None = None, say: Say = _say_nothing) -> GatewayModels:
     """Return the stored list if it is fresh, else a new one, else (without network) the stored one of any age."""
     base = base or gateway_base()
     kept = kept_models(base)
@@ -116,78 +114,58 @@ def gateway_models(base: str | None = None, say: Say | None = None) -> GatewayMo
     except InfraError as error:
         if kept is None:
             raise
-        _tell(say, f"{error}\nusing the gateway's models and prices of {kept.date}")
+        say(f"{error}\nusing the gateway's models and prices of {kept.date}")
         return kept
 
 
-def refresh_models(base: str | None = None, say: Say | None = None) -> GatewayModels:
+def refresh_models(base: str | None = None, say: Say = _say_nothing) -> GatewayModels:
     """Fetch the list and store it. The stored list stays unchanged if the answer is unusable."""
     base = base or gateway_base()
     models = fetch_models(base)
     try:
         write_atomically(_file(base), models.model_dump_json().encode())
     except OSError as error:
-        _tell(say, f"the gateway's list of models cannot be stored in {_file(base).parent}: {error.strerror or error}")
+        say(f"the gateway's list of models cannot be stored in {_file(base).parent}: {error.strerror or error}")
     return models
 
 
 def kept_models(base: str | None = None) -> GatewayModels | None:
     """Return the stored list. Return None if there is none or it is damaged: the next fetch replaces it."""
-    base = base or gateway_base()
-    try:
-        return GatewayModels.model_validate_json(read_file(_file(base)))
-    except (OSError, ValidationError):
-        return None
+    with suppress(OSError, ValidationError):
+        return GatewayModels.model_validate_json(read_file(_file(base or gateway_base())))
+    return None
 
 
 def _file(base: str) -> Path:
     return cache_folder() / "gateway" / f"models-{fingerprint(base)[:12]}.json"
 
 
-def _tell(say: Say | None, message: str) -> None:
-    if say is not None:
-        say(message)
-
-
 def fetch_models(base: str, seconds: float = TOTAL_SECONDS) -> GatewayModels:
     """Fetch the list. Raise InfraError if the answer is not a list of models."""
     url = f"{base}/v1/models"
-    body = _download(url, seconds)
-    try:
-        answer = _GatewayAnswer.model_validate_json(body)
-    except ValidationError as error:
-        raise InfraError(f"{url} did not answer with a list of models: {first_problem(error)}") from error
-    return GatewayModels(base=base, fetched=datetime.now(UTC), models=answer.models)
-
-
-def _download(url: str, seconds: float) -> bytes:
-    give_up = time.monotonic() + seconds
-    body = bytearray()
-    with _answer(url) as response:
-        if response.status_code != 200:
-            raise InfraError(f"{url} answered {response.status_code} {response.reason_phrase!r:.60}")
-        for chunk in response.iter_bytes():
-            body += chunk
-            if len(body) > _MAX_BYTES:
-                raise InfraError(f"{url} answered with more than {_MAX_BYTES // 1024**2} MiB")
-            # The client limits each read only; a server that sends byte by byte would never exceed that.
-            if time.monotonic() > give_up:
-                raise InfraError(f"{url} did not finish its answer in {seconds:g} seconds")
-    return bytes(body)
-
-
-@contextmanager
-def _answer(url: str) -> Iterator[httpx2.Response]:
     try:
         client = httpx2.Client(timeout=_READ_SECONDS, headers={"User-Agent": f"bakeoff/{__version__}"})
     except (ValueError, ImportError, OSError, httpx2.InvalidURL) as error:
         raise UsageError(f"the proxy or certificate settings of the environment cannot be used: {error}") from error
-    with client:
-        try:
-            with client.stream("GET", url) as response:
-                yield response
-        except (httpx2.HTTPError, UnicodeError, OverflowError) as error:  # the last two: an impossible host or port
-            raise InfraError(f"{url} cannot be read: {type(error).__name__}: {error}") from error
+    give_up = time.monotonic() + seconds
+    body = bytearray()
+    try:
+        with client, client.stream("GET", url) as response:
+            if response.status_code != 200:
+                raise InfraError(f"{url} answered {response.status_code} {response.reason_phrase!r:.60}")
+            for chunk in response.iter_bytes():
+                body += chunk
+                if len(body) > _MAX_BYTES:
+                    raise InfraError(f"{url} answered with more than {_MAX_BYTES // 1024**2} MiB")
+                # The client limits each read only; a server that sends byte by byte would never exceed that.
+                if time.monotonic() > give_up:
+                    raise InfraError(f"{url} did not finish its answer in {seconds:g} seconds")
+        now = {"base": base, "fetched": datetime.now(UTC)}
+        return GatewayModels.model_validate_json(bytes(body)).model_copy(update=now)
+    except (httpx2.HTTPError, UnicodeError, OverflowError) as error:  # the last two: an impossible host or port
+        raise InfraError(f"{url} cannot be read: {type(error).__name__}: {error}") from error
+    except ValidationError as error:
+        raise InfraError(f"{url} did not answer with a list of models: {first_problem(error)}") from error
 
 
 class PriceBook:
@@ -196,9 +174,8 @@ class PriceBook:
     `price` may wait for the network: on an event loop, use `lookup`.
     """
 
-    def __init__(self, *, base: str | None = None, say: Say | None = None) -> None:
-        self._base = base
-        self._say = say
+    def __init__(self, *, base: str | None = None, say: Say = _say_nothing) -> None:
+        self._base, self._say = base, say
         self._known: dict[tuple[str, str], Price | None] = {}
         self._lock = asyncio.Lock()  # all trials ask for a price at the same time
 
@@ -207,7 +184,7 @@ class PriceBook:
         try:
             return gateway_models(self._base, self._say)
         except InfraError as error:
-            _tell(self._say, f"{error}\nusing the prices of {GENAI} instead")
+            self._say(f"{error}\nusing the prices of {GENAI} instead")
             return None
 
     async def lookup(self, provider: str, model: str, clock: Clock) -> Price | None:

@@ -101,13 +101,6 @@ class ModelScript(FrozenModel):
 
     replies: tuple[InProcessReply, ...]
 
-    def reply(self, prompt: str, step: int) -> InProcessReply:
-        """Return the first reply that fits. Raise InfraError if there is none."""
-        for reply in self.replies:
-            if reply.to in prompt and reply.step in (None, step):
-                return reply
-        raise InfraError(f"the script has no reply at step {step} to {prompt[:80]!r}", permanent=True)
-
 
 def scripted_model(script: str) -> Model:
     """Return a model that replies as a JSON file says, or always with the same text.
@@ -118,7 +111,11 @@ def scripted_model(script: str) -> Model:
 
     async def answer(messages: list[ModelMessage]) -> ModelResponse:
         step = sum(isinstance(message, ModelResponse) for message in messages)
-        reply = replies.reply(_text(messages, UserPromptPart), step)
+        prompt = _text(messages, UserPromptPart)
+        fitting = (each for each in replies.replies if each.to in prompt and each.step in (None, step))
+        reply = next(fitting, None)
+        if reply is None:
+            raise InfraError(f"the script has no reply at step {step} to {prompt[:80]!r}", permanent=True)
         await asyncio.sleep(reply.seconds)
         return _response(reply, step)
 

@@ -3,7 +3,6 @@
 import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,16 +33,6 @@ class Rates(FrozenModel):
     output: PerToken
     cache_read: PerToken | None = None
     cache_write: PerToken | None = None
-
-    @property
-    def read(self) -> Decimal:
-        """Return the price of a token read from the cache."""
-        return self.input if self.cache_read is None else self.cache_read
-
-    @property
-    def write(self) -> Decimal:
-        """Return the price of a token written to the cache."""
-        return self.input if self.cache_write is None else self.cache_write
 
     def per_mtok(self) -> dict[str, float]:
         """Return USD per million tokens, with the field names of a result file. Unknown prices are left out."""
@@ -132,17 +121,9 @@ def split_costs(requests: Iterable[Usage], price: Price | None) -> Costs | None:
         for kind, (count, rate) in enumerate(_billed(usage, price)):
             tokens[kind] += count
             costs[kind] += count * rate
-    return Costs(
-        input_cost=float(costs[0]),
-        output_cost=float(costs[1]),
-        cache_read_cost=float(costs[2]),
-        cache_write_cost=float(costs[3]),
-        total_cost=float(sum(costs)),
-        input_tokens=tokens[0],
-        output_tokens=tokens[1],
-        cached_input_tokens=tokens[2],
-        cache_write_tokens=tokens[3],
-    )
+    paid = dict(zip(("input_cost", "output_cost", "cache_read_cost", "cache_write_cost"), costs, strict=True))
+    used = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_tokens")
+    return Costs.model_validate({**paid, "total_cost": sum(costs), **dict(zip(used, tokens, strict=True))})
 
 
 def _billed(usage: Usage, price: Price) -> tuple[tuple[int, Decimal], ...]:
@@ -153,8 +134,8 @@ def _billed(usage: Usage, price: Price) -> tuple[tuple[int, Decimal], ...]:
     return (
         (fresh, rates.input),
         (usage.output, rates.output),
-        (usage.cache_read, rates.read),
-        (usage.cache_write, rates.write),
+        (usage.cache_read, rates.input if rates.cache_read is None else rates.cache_read),
+        (usage.cache_write, rates.input if rates.cache_write is None else rates.cache_write),
     )
 
 
@@ -268,10 +249,8 @@ def price_from_genai(provider: str, model: str, when: datetime.datetime | None =
     known = _genai()
     name = _GENAI_NAMES.get(provider.lower(), provider.lower())
     offered = next((one for one in known.providers if one.id == name), None)
-    if offered is None:
-        return None
-    found = offered.find_model(model, all_providers=known.providers)
-    if found is None:
+    found = offered.find_model(model, all_providers=known.providers) if offered else None
+    if offered is None or found is None:
         return None
     return _genai_price(f"{offered.id}/{found.id}", found.get_prices(when or datetime.datetime.now(datetime.UTC)))
 
@@ -284,23 +263,12 @@ def genai_provider_of(model: str) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class KnownModel:
-    """A model in the list of genai-prices."""
-
-    provider: str
-    model: str
-    context: int | None
-    price: Price | None
-
-
-def models_of_genai(when: datetime.datetime | None = None) -> Iterator[KnownModel]:
-    """Yield all models that genai-prices knows, with their prices at that time (default: now)."""
-    moment = when or datetime.datetime.now(datetime.UTC)
+def models_of_genai() -> "Iterator[tuple[str, ModelInfo, Price | None]]":
+    """Yield the provider, the model and its current price for all models that genai-prices knows."""
+    now = datetime.datetime.now(datetime.UTC)
     for provider in _genai().providers:
         for model in provider.models:
-            price = _genai_price(f"{provider.id}/{model.id}", model.get_prices(moment))
-            yield KnownModel(provider.id, model.id, model.context_window, price)
+            yield provider.id, model, _genai_price(f"{provider.id}/{model.id}", model.get_prices(now))
 
 
 @cache
@@ -318,16 +286,11 @@ def genai_date() -> datetime.date | None:
 
     Only OpenRouter's prices count: theirs are dated when they are seen, while makers announce prices in advance.
     """
-    models = (model for provider in _genai().providers if provider.id == "openrouter" for model in provider.models)
-    return max((day for model in models for day in _start_dates(model)), default=None)
-
-
-def _start_dates(model: "ModelInfo") -> Iterator[datetime.date]:
     from genai_prices.types import StartDateConstraint
 
-    for price in model.prices if isinstance(model.prices, list) else ():
-        if isinstance(price.constraint, StartDateConstraint):
-            yield price.constraint.start_date
+    models = (model for provider in _genai().providers if provider.id == "openrouter" for model in provider.models)
+    limits = (price.constraint for model in models if isinstance(model.prices, list) for price in model.prices)
+    return max((limit.start_date for limit in limits if isinstance(limit, StartDateConstraint)), default=None)
 
 
 def _genai_price(key: str, prices: "ModelPrice") -> Price | None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template, TemplateError, TemplateSyntaxError, UndefinedError
@@ -11,6 +10,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.nodes import Name
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from bakeoff._kernel.text import near_names
 from bakeoff.errors import UsageError
 
 MAX_PROMPT_LENGTH = 10_000_000  # characters
@@ -31,8 +31,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
-def _environment() -> Environment:
-    return _Environment(undefined=StrictUndefined, autoescape=False)
+_ENVIRONMENT: Environment = _Environment(undefined=StrictUndefined, autoescape=False)
 
 
 class TemplateProblem(UsageError):
@@ -56,7 +55,7 @@ class PromptTemplate:
         if not any(mark in text for mark in _MARKS):
             return cls(text.removesuffix("\n"), None)
         try:
-            return cls(text, _environment().from_string(text))
+            return cls(text, _ENVIRONMENT.from_string(text))
         except TemplateSyntaxError as error:
             raise TemplateProblem(f"this is not a Jinja template: {error.message}", error.lineno) from error
 
@@ -64,7 +63,7 @@ class PromptTemplate:
         """Return the prompt for these values. Raise `TemplateProblem` if one is missing."""
         if self.compiled is None:
             return self.text
-        if "self" in values and any(name.name == "self" for name in _environment().parse(self.text).find_all(Name)):
+        if "self" in values and any(name.name == "self" for name in _ENVIRONMENT.parse(self.text).find_all(Name)):
             raise TemplateProblem("`self` has a meaning of its own in Jinja: give the variable another name")
         parts, length = [], 0
         try:
@@ -84,6 +83,4 @@ def _missing(message: str, values: Mapping[str, Any]) -> str:
     found = _UNDEFINED.search(message)
     if found is None:
         return f"the template cannot be filled: {message}"
-    near = get_close_matches(found[1], values, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, values)) or 'none'}"
-    return f"the template uses the variable {found[1]!r}, which is not set: {hint}"
+    return f"the template uses the variable {found[1]!r}, which is not set{near_names(found[1], values)}"

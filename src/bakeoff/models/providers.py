@@ -222,7 +222,11 @@ def register_provider(name: str, factory: Factory) -> Callable[[], None]:
 
 def known_providers(added: Mapping[str, Provider] | None = None) -> dict[str, Provider]:
     """Return all providers by name: built in, from installed packages, registered, and added. Later ones win."""
-    return {**BUILT_IN, **_from_entry_points(), **_registered, **(added or {})}
+    points = () if os.environ.get("BAKEOFF_NO_PLUGINS") else entry_points(group="bakeoff.providers")
+    installed = {
+        (name := point.name.lower()): Provider(name, "custom", factory=_loaded_when_called(point)) for point in points
+    }
+    return {**BUILT_IN, **installed, **_registered, **(added or {})}
 
 
 def known_model_name(text: str, providers: Mapping[str, Provider]) -> ModelName:
@@ -233,15 +237,6 @@ def known_model_name(text: str, providers: Mapping[str, Provider]) -> ModelName:
         hint = f"did you mean {near[0]}:{name.model}?" if near else f"there are {', '.join(sorted(providers))}"
         raise UsageError(f"model {text!r}: unknown provider {name.provider!r}; {hint}")
     return name
-
-
-def _from_entry_points() -> dict[str, Provider]:
-    if os.environ.get("BAKEOFF_NO_PLUGINS"):
-        return {}
-    return {
-        (name := point.name.lower()): Provider(name, "custom", factory=_loaded_when_called(point))
-        for point in entry_points(group="bakeoff.providers")
-    }
 
 
 @cache

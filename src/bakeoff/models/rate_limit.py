@@ -39,7 +39,6 @@ class ProviderBusy(Exception):
         self.retry_after = retry_after
         self.most_tries = most_tries  # for a reason that seldom passes; None: as many as the policy allows
         self.overloaded = overloaded  # the provider asks for fewer calls; a dropped connection does not
-        self.lost_seconds = 0.0  # until the call failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,11 @@ class RetryPolicy:
     longest_seconds: float = 30.0
     total_seconds: float = 300.0  # for waits and failed tries of one call together
     max_retries: int | None = None  # None: as many as fit into the total
+
+    @property
+    def most_tries(self) -> int | None:
+        """Return how often a call is tried in all, or None without a limit."""
+        return None if self.max_retries is None else self.max_retries + 1
 
 
 Outcome = Literal["answered", "overloaded", "failed"]
@@ -146,20 +150,10 @@ class RateLimiter:
         slots: CallSlots | None = None,
     ) -> None:
         self.revive: Callable[[], Awaitable[object]] | None = None
-        self._slots = slots or CallSlots(max_in_flight)
+        self.slots = slots or CallSlots(max_in_flight)
         self._policy = policy or RetryPolicy()
         self._gave_up = False  # on the last call that ended
         self._answered: deque[tuple[float, int]] = deque(maxlen=_MAX_REMEMBERED)  # when, and the size of the request
-
-    @property
-    def limit(self) -> int:
-        """Return how many calls may be in flight now."""
-        return self._slots.limit
-
-    @property
-    def in_flight(self) -> int:
-        """Return how many calls are in flight now."""
-        return self._slots.in_flight
 
     async def run(self, call: Callable[[], Awaitable[Result]], clock: Clock, size: int = 0) -> Result:
         """Return the call's result, after as many tries as the policy allows.
@@ -170,21 +164,31 @@ class RateLimiter:
         """
         policy = self._policy
         lost, tries, refused = 0.0, 0, 0
-        began = asyncio.get_running_loop().time()
+        now = asyncio.get_running_loop().time
+        began, seconds = now(), 0.0
         # Trials of a provider that is gone must not all wait for the whole time, one after another.
         patience = policy.total_seconds * (_LESS_PATIENCE if self._gave_up else 1.0)
         while True:
             tries += 1
             try:
-                result = await self._try(call, clock)
-                self._answered.append((asyncio.get_running_loop().time(), size))
+                async with self.slots.slot(clock):
+                    started = now()
+                    try:
+                        result = await call()
+                    finally:
+                        seconds = now() - started
+                self._gave_up = False
+                self._answered.append((now(), size))
                 return result
             except ProviderBusy as busy:
-                clock.excuse(busy.lost_seconds)
+                clock.excuse(seconds)
                 refused += busy.refused
-                wait = self._wait_seconds(busy, tries)
-                lost += busy.lost_seconds + wait
-                if _is_last(tries, policy, busy):
+                doubled = policy.first_seconds * 2.0 ** min(tries - 1, 60)
+                jitter = random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+                wait = max(min(policy.longest_seconds, doubled) * jitter, busy.retry_after or 0.0)
+                lost += seconds + wait
+                most = [limit for limit in (busy.most_tries, policy.most_tries) if limit is not None]
+                if most and tries >= min(most):
                     raise InfraError(f"{busy} (given up after {_times(tries)})", permanent=True) from busy
                 if lost > patience:
                     if refused == tries >= _MIN_TRIES and (others := self._smaller_answered_since(began, size)):
@@ -210,27 +214,6 @@ class RateLimiter:
         """Return how many calls were answered since then, if they are enough and all much smaller; otherwise 0."""
         sizes = [each for when, each in self._answered if when > moment]
         return len(sizes) if len(sizes) >= _MIN_ANSWERED and max(sizes) * _TIMES_LARGER < size else 0
-
-    async def _try(self, call: Callable[[], Awaitable[Result]], clock: Clock) -> Result:
-        async with self._slots.slot(clock):
-            started = asyncio.get_running_loop().time()
-            try:
-                result = await call()
-            except ProviderBusy as busy:
-                busy.lost_seconds = asyncio.get_running_loop().time() - started
-                raise
-            self._gave_up = False
-            return result
-
-    def _wait_seconds(self, busy: ProviderBusy, tries: int) -> float:
-        doubled = self._policy.first_seconds * 2.0 ** min(tries - 1, 60)
-        jittered: float = min(self._policy.longest_seconds, doubled) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
-        return max(jittered, busy.retry_after or 0.0)
-
-
-def _is_last(tries: int, policy: RetryPolicy, busy: ProviderBusy) -> bool:
-    by_policy = policy.max_retries is not None and tries > policy.max_retries
-    return by_policy or (busy.most_tries is not None and tries >= busy.most_tries)
 
 
 def _times(tries: int) -> str:

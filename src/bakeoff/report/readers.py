@@ -5,13 +5,13 @@ A package adds a reader under the entry point group `bakeoff.readers`: a class t
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from pydantic import ValidationError
 
@@ -103,6 +103,30 @@ class Source:
         with _sentences(self.path):
             records = self.reader.read(self.path)
             yield from records if isinstance(self.reader, _OWN) else _checked(self.path, plan, records)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsInMemory:
+    """Read records that were computed rather than stored, such as those of one subject of a run.
+
+    `records` is called for each reading. The path of the source only names it.
+    """
+
+    description: Description
+    records: Callable[[], Iterator[Record]]
+    what: ClassVar[str] = "records of a run"
+
+    def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the signatures of a reader
+        return True
+
+    def describe(self, path: Path) -> Description:  # noqa: ARG002
+        return self.description
+
+    def circumstances(self, path: Path) -> Circumstances:  # noqa: ARG002
+        return Circumstances()
+
+    def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
+        return self.records()
 
 
 def _checked(path: Path, plan: Plan, records: Iterator[Record]) -> Iterator[Record]:

@@ -11,23 +11,20 @@ from bakeoff.scorers.registry import scorer_kinds
 
 if TYPE_CHECKING:
     from bakeoff.scorers.adapters import *  # noqa: F403
-    from bakeoff.scorers.asking import *  # noqa: F403
     from bakeoff.scorers.checks import *  # noqa: F403
     from bakeoff.scorers.command import *  # noqa: F403
-    from bakeoff.scorers.fixed_questions import *  # noqa: F403
-    from bakeoff.scorers.json_match import *  # noqa: F403
     from bakeoff.scorers.judge import *  # noqa: F403
     from bakeoff.scorers.measures import *  # noqa: F403
-    from bakeoff.scorers.rubric import *  # noqa: F403
+    from bakeoff.scorers.questions import *  # noqa: F403
     from bakeoff.scorers.semantic import *  # noqa: F403
     from bakeoff.scorers.text import *  # noqa: F403
     from bakeoff.scorers.tool_calls import *  # noqa: F403
     from bakeoff.scorers.values import *  # noqa: F403
 
 _HELPERS = {
-    "ask_judge": "asking",
+    "ask_judge": "judge",
     "Check": "checks",
-    "Criterion": "rubric",
+    "Criterion": "questions",
     "function_scorer": "adapters",
     "Fuzzy": "values",
     "select_best": "judge",

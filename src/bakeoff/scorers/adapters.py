@@ -23,7 +23,7 @@ from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import ScorerSpec, describe, read_options
 from bakeoff.protocols import Needs, Scored, ScoreInput
-from bakeoff.record import Score, ToolCall, Usage
+from bakeoff.record import Score, Usage
 from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.registry import scorer
 
@@ -199,15 +199,17 @@ def _test_case(given: ScoreInput) -> Any:
         input=_text(given.input),
         actual_output=_text(given.output),
         expected_output=None if given.expected is None else _text(given.expected),
-        tools_called=[_called(package.ToolCall, made) for made in given.tool_calls],
+        tools_called=[
+            package.ToolCall(
+                name=made.name,
+                input_parameters=made.arguments if isinstance(made.arguments, dict) else None,
+                output=made.result if made.error is None else made.error,
+            )
+            for made in given.tool_calls
+        ],
         expected_tools=[_tool(package.ToolCall, tool) for tool in expected] if isinstance(expected, Sequence) else None,
         **{name: rest[name] for name in ("context", "retrieval_context", "metadata") if name in rest},
     )
-
-
-def _called(made_as: Any, made: ToolCall) -> Any:
-    arguments = made.arguments if isinstance(made.arguments, dict) else None
-    return made_as(name=made.name, input_parameters=arguments, output=made.result if made.error is None else made.error)
 
 
 def _tool(made_as: Any, wanted: Any) -> Any:
@@ -230,7 +232,8 @@ class AutoevalsScorer:
 
     async def __call__(self, given: ScoreInput) -> Scored:
         arguments = {"input": given.input, **_rest(given)}
-        if _only_sync(self.scorer):
+        asked = getattr(type(self.scorer), "_run_eval_async", None)
+        if getattr(asked, "__module__", "") == "autoevals.score":  # the method of the base class blocks the loop
             found = await call(lambda: self.scorer.eval(given.output, given.expected, **arguments))
         else:
             found = await self.scorer.eval_async(given.output, given.expected, **arguments)
@@ -244,12 +247,6 @@ class AutoevalsScorer:
             reason=str(metadata.get("rationale") or ""),
             metadata=metadata,
         )
-
-
-def _only_sync(scorer: Any) -> bool:
-    """Return whether the async method is the base class's, which blocks the loop."""
-    asked = getattr(type(scorer), "_run_eval_async", None)
-    return getattr(asked, "__module__", "") == "autoevals.score"
 
 
 def _rest(given: ScoreInput) -> dict[str, Any]:
@@ -296,14 +293,14 @@ class Function(ConfigurableScorer):
 
     async def __call__(self, given: ScoreInput) -> Scored:
         # In a task of its own: a function may cancel its task, and this one has a trial to finish.
-        return await asyncio.create_task(self._scored(given))
+        async def scored() -> Scored:
+            try:
+                found: Scored = await call(self.function, given)
+            except SystemExit as error:
+                raise GraderError(f"called sys.exit({error.code!r})") from error
+            return found
 
-    async def _scored(self, given: ScoreInput) -> Scored:
-        try:
-            scored: Scored = await call(self.function, given)
-        except SystemExit as error:
-            raise GraderError(f"called sys.exit({error.code!r})") from error
-        return scored
+        return await asyncio.create_task(scored())
 
 
 def function_scorer(function: Callable[[ScoreInput], Scored | Awaitable[Scored]]) -> ScorerSpec:

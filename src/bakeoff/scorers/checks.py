@@ -1,10 +1,9 @@
 """Check an output by conditions that hold or do not hold: `checks`, with a weight for each."""
 
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Self
 
 from pydantic import Field, JsonValue, NonNegativeFloat, model_validator
 from pydantic_core import from_json
@@ -15,41 +14,12 @@ from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer
 from bakeoff.scorers.registry import scorer
-from bakeoff.scorers.text import as_text, is_found
+from bakeoff.scorers.text import as_text, is_found, json_in
 
 _SECONDS = 10.0  # for one search for a pattern
-_MAX_STARTS = 1000  # places of an output at which JSON is looked for
 _MAX_STEPS = 2_000_000  # of counting edits: a second
 _NOT = "not-"
 
-Condition: TypeAlias = Literal[
-    "equals",
-    "contains",
-    "icontains",
-    "contains-any",
-    "contains-all",
-    "icontains-any",
-    "icontains-all",
-    "starts-with",
-    "ends-with",
-    "regex",
-    "is-json",
-    "contains-json",
-    "levenshtein",
-    "max-words",
-    "not-equals",
-    "not-contains",
-    "not-icontains",
-    "not-contains-any",
-    "not-contains-all",
-    "not-icontains-any",
-    "not-icontains-all",
-    "not-starts-with",
-    "not-ends-with",
-    "not-regex",
-    "not-is-json",
-    "not-contains-json",
-]
 _WITHOUT_VALUE = ("is-json", "contains-json")
 _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 
@@ -57,7 +27,7 @@ _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
 class Check(FrozenModel):
     """One condition. `{contains: Paris}` is short for `{type: contains, value: Paris}`."""
 
-    type: Condition
+    type: str
     value: JsonValue = Field(default=None, description="a text, a list of texts, a number, or a JSON Schema")
     weight: NonNegativeFloat = 1.0
     threshold: NonNegativeFloat = Field(default=5, description="for `levenshtein`: the most edits")
@@ -77,6 +47,8 @@ class Check(FrozenModel):
     @model_validator(mode="after")
     def _check_value(self) -> Self:
         kind = self.type.removeprefix(_NOT)
+        if self.type not in CONDITIONS:
+            raise ValueError(f"{self.type!r} is no condition: write one of {', '.join(CONDITIONS)}")
         if kind in _WITHOUT_VALUE:
             _refuse_wrong_schema(self.value)
         elif kind == "max-words":
@@ -112,7 +84,10 @@ def _refuse_wrong_texts(name: str, kind: str, value: JsonValue) -> None:
     if kind != "equals" and "" in map(as_text, value if isinstance(value, list) else [value]):
         raise ValueError("an empty text is in every output: write what to look for")
     if kind == "regex":
-        _refuse_wrong_pattern(as_text(value))
+        try:
+            re.compile(as_text(value))
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"{value!r} is not a regular expression: {error}") from error
 
 
 def _refuse_wrong_schema(schema: JsonValue) -> None:
@@ -126,13 +101,6 @@ def _refuse_wrong_schema(schema: JsonValue) -> None:
             validator_for(schema).check_schema(schema)
         except SchemaError as error:
             raise ValueError(f"this is not a JSON Schema: {error.message}") from error
-
-
-def _refuse_wrong_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
 
 
 def _texts(check: Check) -> list[str]:
@@ -183,24 +151,12 @@ def _is_json(output: str, check: Check) -> str | None:
 
 def _contains_json(output: str, check: Check) -> str | None:
     problem = "contains no JSON object or list"
-    for found in _json_in(output):
+    for found in json_in(output):
         misfit = _misfit(found, check.value)
         if misfit is None:
             return None
         problem = misfit
     return problem
-
-
-def _json_in(output: str) -> Iterator[Any]:
-    """Yield the JSON objects and lists in a text, the outermost only."""
-    decoder, end = json.JSONDecoder(), 0
-    for start, _ in zip((found.start() for found in re.finditer(r"[\[{]", output)), range(_MAX_STARTS), strict=False):
-        if start >= end:
-            try:
-                value, end = decoder.raw_decode(output, start)
-            except (ValueError, RecursionError):
-                continue
-            yield value
 
 
 def _misfit(value: Any, schema: JsonValue) -> str | None:
@@ -261,6 +217,10 @@ _CONDITIONS: Mapping[str, Callable[[str, Check], str | None]] = {
     "levenshtein": _levenshtein,
     "max-words": _max_words,
 }
+_NOT_NEGATED = ("levenshtein", "max-words")
+_KINDS = ("regex", *_CONDITIONS)
+CONDITIONS = (*_KINDS, *(f"{_NOT}{kind}" for kind in _KINDS if kind not in _NOT_NEGATED))
+"""The types of a `Check`."""
 
 
 def _shown(value: object) -> str:
@@ -277,6 +237,7 @@ class Checks(ConfigurableScorer):
     name: str = "checks"
 
     async def __call__(self, given: ScoreInput) -> Score:
+        """Score an output. The reason names each condition that does not hold; a weight of 0 only reports."""
         output = as_text(given.output)
         problems = [await check.problem(output) for check in self.checks]
         total = sum(check.weight for check in self.checks)

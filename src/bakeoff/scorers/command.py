@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
-from xml.etree import ElementTree
 
 from pydantic import Field, JsonValue, PositiveFloat
 
@@ -95,15 +94,12 @@ class Command(ConfigurableScorer):
 
 def read_junit(text: str) -> list[tuple[str, str]]:
     """Return the name of each test and whether it `passed`, `failed` or was `skipped`."""
-    tests = testcases_in(text)
-    return [("::".join(filter(None, (test.get("classname"), test.get("name")))), _outcome(test)) for test in tests]
-
-
-def _outcome(test: "ElementTree.Element") -> str:
-    children = {child.tag for child in test}
-    if children & {"failure", "error"}:
-        return "failed"
-    return "skipped" if "skipped" in children else "passed"
+    found: list[tuple[str, str]] = []
+    for test in testcases_in(text):
+        children = {child.tag for child in test}
+        outcome = "failed" if children & {"failure", "error"} else "skipped" if "skipped" in children else "passed"
+        found.append(("::".join(filter(None, (test.get("classname"), test.get("name")))), outcome))
+    return found
 
 
 def _last_line(done: Completed) -> str:

@@ -1,25 +1,34 @@
-"""Ask a model to judge an answer: `judge`, `factuality`, `refusal`, `preference` and `select_best`."""
+"""Ask a model to judge an answer: `judge`, `factuality`, `refusal`, `preference`, `select_best` and `ask_judge`."""
 
+import asyncio
+import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
-from pydantic import JsonValue
+from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError
 
+from bakeoff._kernel.text import expectation
+from bakeoff._kernel.threads import call
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import Case
-from bakeoff.protocols import ScoreInput
+from bakeoff.protocols import SCORING, ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ComparingScorer
-from bakeoff.scorers.material import Shown, only_in_row, question_and_answer
-from bakeoff.scorers.model_judge import JudgeVerdict, ModelScorer, unreadable
+from bakeoff.scorers.model_judge import (
+    JudgeVerdict,
+    ModelScorer,
+    Shown,
+    numbered,
+    object_schema,
+    only_in_row,
+    question_and_answer,
+    unreadable,
+)
 from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.text import as_text
-
-if TYPE_CHECKING:
-    from bakeoff.scorers.judging import Question
-
 
 LETTERS = "ABCDEFGHIJ"
 
@@ -63,35 +72,28 @@ class _ChoosingJudge(ModelScorer):
             choices: the statements, each with its score from 0 to 1; at most ten.
             texts: what the judge is shown, by the names that it sees.
         """
-        from bakeoff.scorers.judging import choice_question
+        from bakeoff.scorers.judging import UnreadableVerdict, choice_question, read_choice
 
         by_letter = dict(zip(LETTERS, choices.items(), strict=False))
         choices_by_letter = {letter: text for letter, (text, _) in by_letter.items()}
         values = {letter: value for letter, (_, value) in by_letter.items()}
         question = choice_question(criteria, choices_by_letter, self.longest, self.prompt)
-        said = await self.answers(given, question, texts)
-        scored = self.score(verdicts := [_read(each, values) for each in said], only_in_row(given, texts))
-        return _with_letters(scored, verdicts)
-
-
-def _read(said: str, values: Mapping[str, float]) -> JudgeVerdict:
-    from bakeoff.scorers.judging import UnreadableVerdict, read_choice
-
-    try:
-        letter, rationale = read_choice(said, values)
-    except UnreadableVerdict:
-        return unreadable(said)
-    return JudgeVerdict(said, values[letter], f"{letter}: {rationale}", rationale, {"choice": letter})
-
-
-def _with_letters(scored: Score, verdicts: list[JudgeVerdict]) -> Score:
-    """Return the score with the choices of all repeats."""
-    letters = [verdict.facts["choice"] for verdict in verdicts if "choice" in verdict.facts]
-    if len(verdicts) == 1 or not letters:
-        return scored
-    metadata: dict[str, JsonValue] = {name: value for name, value in scored.metadata.items() if name != "choice"}
-    reason = f"{', '.join(map(str, letters))}: {metadata['rationale']}"
-    return scored.model_copy(update={"reason": reason, "metadata": {**metadata, "choices": letters}})
+        verdicts: list[JudgeVerdict] = []
+        letters: list[JsonValue] = []
+        for said in await self.answers(given, question, texts):
+            try:
+                letter, rationale = read_choice(said, values)
+            except UnreadableVerdict:
+                verdicts.append(unreadable(said))
+                continue
+            letters.append(letter)
+            verdicts.append(JudgeVerdict(said, values[letter], f"{letter}: {rationale}", rationale, {"choice": letter}))
+        scored = self.score(verdicts, only_in_row(given, texts))
+        if len(verdicts) == 1 or not letters:
+            return scored
+        metadata: dict[str, JsonValue] = {name: value for name, value in scored.metadata.items() if name != "choice"}
+        reason = f"{', '.join(map(str, letters))}: {metadata['rationale']}"
+        return scored.model_copy(update={"reason": reason, "metadata": {**metadata, "choices": letters}})
 
 
 @scorer("judge", main="criteria")
@@ -161,11 +163,9 @@ class Refusal(_ChoosingJudge):
 
 Choice: TypeAlias = Literal["first", "second", "tie"]
 
-_FIELDS: dict[str, Any] = {
-    "rationale": {"type": "string"},
-    "better": {"type": "string", "enum": ["first", "second", "tie"]},
-}
-SCHEMA = {"type": "object", "properties": _FIELDS, "required": [*_FIELDS], "additionalProperties": False}
+SCHEMA = object_schema(
+    {"rationale": {"type": "string"}, "better": {"type": "string", "enum": ["first", "second", "tie"]}}
+)
 
 PROMPT = """\
 You are a careful and impartial judge of two answers to the same question.
@@ -212,17 +212,14 @@ class Preference(ModelScorer):
 
     async def compared(self, given: ScoreInput, question: str, one: str, other: str) -> list[JudgeVerdict]:
         """Return a verdict for each repeat, which has asked in both orders."""
-        asked = self._question()
+        from bakeoff.scorers.judging import Question
+
+        prompt = (self.prompt or PROMPT).replace("{criteria}", self.criteria)
+        asked = Question(prompt, SCHEMA, longest=self.longest, about="two answers")
         about = {"question": question} if question else {}
         straight = await self.answers(given, asked, {**about, "first answer": one, "second answer": other})
         swapped = await self.answers(given, asked, {**about, "first answer": other, "second answer": one})
         return [_combined(here, there) for here, there in zip(straight, swapped, strict=True)]
-
-    def _question(self) -> "Question":
-        from bakeoff.scorers.judging import Question
-
-        prompt = (self.prompt or PROMPT).replace("{criteria}", self.criteria)
-        return Question(prompt, SCHEMA, longest=self.longest, about="two answers")
 
 
 def _combined(straight: str, swapped: str) -> JudgeVerdict:
@@ -258,7 +255,7 @@ async def select_best(
         question: what was asked.
         settings: as of `Preference`.
     """
-    from bakeoff.scorers.asking import current_input
+    from bakeoff.scorers.judge import current_input
 
     if len(answers) < 2:
         raise UsageError(f"select_best: {len(answers)} answers: give at least 2")
@@ -272,3 +269,105 @@ async def select_best(
             points[other].append(1 - value)
     shares = {name: sum(won) / len(won) if won else None for name, won in points.items()}
     return dict(sorted(shares.items(), key=lambda item: -1.0 if item[1] is None else item[1], reverse=True))
+
+
+Answer = TypeVar("Answer")
+_WRAPPED = "answer"  # the field of an answer that is not an object
+
+
+class JudgeSettings(TypedDict, total=False):
+    """The settings of a judge that is asked, as of `Judge`."""
+
+    model: str | None
+    temperature: float | None
+    max_tokens: int | None
+    longest: int
+    same_model: bool
+
+
+@overload
+async def ask_judge(
+    prompt: str, schema: type[Answer], *, texts: Mapping[str, Any] | None = None, **settings: Unpack[JudgeSettings]
+) -> Answer: ...
+
+
+@overload
+async def ask_judge(
+    prompt: str, schema: Any, *, texts: Mapping[str, Any] | None = None, **settings: Unpack[JudgeSettings]
+) -> Any: ...
+
+
+async def ask_judge(
+    prompt: str, schema: Any, *, texts: Mapping[str, Any] | None = None, **settings: Unpack[JudgeSettings]
+) -> Any:
+    """Ask a judge a question of your own, and return its answer.
+
+    In a scorer, the call counts against the budget of the run, and is recorded and replayed with it. An answer that
+    does not fit the schema raises GraderError: it is the judge's fault, and never the answer's.
+
+    Args:
+        prompt: what you ask. It must hold nothing that a model or a user wrote.
+        schema: the type of the answer, such as `bool`, a dataclass or a pydantic model; or a JSON schema.
+        texts: the texts to judge, by names that the prompt may use. They stand between marks that their authors cannot
+            know. A list is shown as numbered texts.
+        settings: model, temperature, max_tokens, longest and same_model, as of `Judge`.
+    """
+    if not prompt.strip():
+        raise UsageError("ask_judge: the prompt is empty: say what the judge is asked")
+    if texts is not None and not isinstance(texts, Mapping):
+        raise UsageError(f"ask_judge: texts are {texts!r:.80}: give each a name, as in texts={{'answer': …}}")
+    judge = ModelScorer(name="ask_judge", **settings)
+    given = current_input()
+    if "bakeoff.scorers.judging" not in sys.modules:  # importing it takes seconds, which belong to no case
+        with given.asking.clock.paused() if given.asking else nullcontext():
+            await call(judge.preload)
+    from bakeoff.scorers.judging import Question, read_answer
+
+    wanted, adapter, wrapped = _read_schema(schema)
+    question = Question(prompt, wanted, longest=judge.longest)
+    shown: dict[str, str] = {}
+    for name, text in (texts or {}).items():
+        if isinstance(text, list | tuple):
+            shown |= numbered(name, map(as_text, text)) or {name: "(none)"}
+        else:
+            shown[name] = as_text(text)
+    [said] = await judge.answers(given, question, shown)
+    answer: Any = read_answer(said, wanted)
+    found = answer[_WRAPPED] if wrapped else answer
+    try:
+        return adapter.validate_python(found) if adapter else found
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise GraderError(f"the judge's answer {found!r:.200} does not fit {schema!r}: {expectation(first)}") from error
+
+
+def current_input() -> ScoreInput:
+    """Return the input that is scored now; outside of a scorer, an empty one."""
+    scoring = SCORING.get()
+    if scoring is None:
+        return ScoreInput.of()
+    given, loop = scoring
+    if asyncio.get_running_loop() is not loop:
+        raise GraderError("ask_judge was called on a loop of its own: make the scorer `async def` and await it there")
+    return given
+
+
+def _read_schema(schema: Any) -> "tuple[dict[str, Any], TypeAdapter[Any] | None, bool]":
+    """Return the schema of an object, what reads the answer, and whether the answer is one field of the object."""
+    from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
+    from jsonschema.validators import validator_for  # type: ignore[import-untyped]
+
+    try:
+        adapter = None if isinstance(schema, Mapping) else TypeAdapter[Any](schema)
+        wanted = dict(schema) if adapter is None else adapter.json_schema()
+        validator_for(wanted).check_schema(wanted)
+    except (PydanticUserError, SchemaError) as error:
+        why = str(error).splitlines()[0]
+        raise UsageError(
+            f"ask_judge: {schema!r:.80} does not say what the answer is: give a type or a JSON schema: {why}"
+        ) from error
+    if wanted.get("type") == "object":
+        return wanted, adapter, False
+    definitions = wanted.pop("$defs", None)
+    outer = object_schema({_WRAPPED: wanted})
+    return ({**outer, "$defs": definitions} if definitions else outer), adapter, True

@@ -23,7 +23,8 @@ from bakeoff.models.clients import preload as preload_sdk
 from bakeoff.models.providers import known_model_name, known_providers
 from bakeoff.protocols import ON_DEMAND, ScoreInput, Task
 from bakeoff.replay.store import recordings_of
-from bakeoff.scorers.json_match import read_json
+from bakeoff.scorers.model_judge import object_schema
+from bakeoff.scorers.values import read_json
 
 _PROFILED = {"anthropic": "anthropic", "openrouter": "openrouter", "gateway": "vercel"}
 """Providers of models with and without schemas, with their names in pydantic-ai."""
@@ -81,7 +82,7 @@ def choice_question(criteria: str, choices: Mapping[str, str], longest: int, pro
     # The criteria come last, so that they are left alone if they mention the choices.
     asked = (prompt or _CHOOSE).replace("{choices}", listed).replace("{criteria}", criteria)
     fields = {"rationale": {"type": "string"}, "choice": {"type": "string", "enum": list(choices)}}
-    schema = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+    schema = object_schema(fields)
     reply = f"Reply with a JSON object that has {_CHOICE.format(letters=', '.join(choices))}"
     return Question(asked, schema, reply, about="answer", longest=longest)
 
@@ -125,12 +126,28 @@ def preload(access: ProviderAccess) -> None:
 
 async def ask(judge: Asker, given: ScoreInput, question: Question, texts: Mapping[str, str]) -> list[str]:
     """Return what the judge said, as often as it repeats, asked one after the other."""
+    access, task = judge.access, given.asking or _outside_a_run(given)
     answers: list[str] = []
     async with _opened(judge, given) as provider:
         for repeat in range(judge.repeats):
-            caller = _caller(judge, given, provider, repeat)
+            settings = ModelSettings()
+            if judge.temperature is not None:
+                settings["temperature"] = judge.temperature
+            if most := judge.max_tokens or (_EMBEDDED_TOKENS if access.provider.wire == "embedded" else None):
+                settings["max_tokens"] = most
+            if access.provider.wire != "anthropic":  # has no seed
+                settings["seed"] = repeat
+            caller = Caller(
+                access.name,
+                provider,
+                replace(task, subject=f"{task.subject}, judged by {judge.name}"),
+                settings,
+                remote=access.provider.wire not in ("scripted", "custom"),
+                endpoint=access.endpoint,
+                recordings=recordings_of(given.resources),
+            )
             try:
-                answer = await caller.ask(question.messages(texts, repeat), parameters_for(judge.access, question))
+                answer = await caller.ask(question.messages(texts, repeat), parameters_for(access, question))
             except (SubjectError, SubjectTimeout) as error:  # an error of the judge, not of the subject
                 raise GraderError(f"the judge cannot answer: {error}") from error
             answers.append("".join(part.content for part in answer.response.parts if isinstance(part, TextPart)))
@@ -152,15 +169,6 @@ async def _opened(judge: Asker, given: ScoreInput) -> AsyncIterator[OpenProvider
             yield provider
 
 
-def _caller(judge: Asker, given: ScoreInput, provider: OpenProvider | None, repeat: int) -> Caller:
-    task = given.asking or _outside_a_run(given)
-    task = replace(task, subject=f"{task.subject}, judged by {judge.name}")
-    access, recordings = judge.access, recordings_of(given.resources)
-    remote = access.provider.wire not in ("scripted", "custom")
-    settings = _settings(judge, repeat)
-    return Caller(access.name, provider, task, settings, remote=remote, endpoint=access.endpoint, recordings=recordings)
-
-
 def _outside_a_run(given: ScoreInput) -> Task:
     """Return a task without a budget and without a clock."""
     limits = given.case.limits
@@ -177,18 +185,6 @@ def _outside_a_run(given: ScoreInput) -> Task:
         resources=given.resources,
         clock=Clock(limits.score_seconds),
     )
-
-
-def _settings(judge: Asker, repeat: int) -> ModelSettings:
-    settings = ModelSettings()
-    wire = judge.access.provider.wire
-    if judge.temperature is not None:
-        settings["temperature"] = judge.temperature
-    if most := judge.max_tokens or (_EMBEDDED_TOKENS if wire == "embedded" else None):
-        settings["max_tokens"] = most
-    if wire != "anthropic":  # has no seed
-        settings["seed"] = repeat
-    return settings
 
 
 def parameters_for(access: ProviderAccess, question: Question) -> ModelRequestParameters:
@@ -290,6 +286,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def code_of(*parts: object) -> str:
+    """Return the code of the marks around these texts: 24 characters that only their content decides."""
     return fingerprint(*parts)[:24]
 
 

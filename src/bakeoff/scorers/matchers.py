@@ -123,13 +123,6 @@ def parameter_problems(expected: Mapping[str, JsonValue]) -> list[tuple[Key, str
     return [problem for name, value in expected.items() for problem in matcher_problems(value, (name,))]
 
 
-async def parameter_differences(
-    expected: Mapping[str, JsonValue], actual: Mapping[str, JsonValue], *, extra_allowed: bool = False
-) -> list[str]:
-    """Return a sentence for each place where the parameters of a call differ from the expected ones."""
-    return await _object_differences(expected, actual, extra_allowed=extra_allowed)
-
-
 async def value_differences(
     expected: JsonValue, actual: JsonValue, place: str = "", *, ignore_case: bool = False, literal: bool = False
 ) -> list[str]:
@@ -140,7 +133,7 @@ async def value_differences(
     if not literal and is_matcher(expected):
         return await _by_matcher(Matcher.model_validate(expected), actual, place, ignore_case=ignore_case)
     if isinstance(expected, dict) and isinstance(actual, dict):
-        return await _object_differences(expected, actual, place, ignore_case=ignore_case, literal=literal)
+        return await parameter_differences(expected, actual, place, ignore_case=ignore_case, literal=literal)
     if isinstance(expected, list) and isinstance(actual, list):
         if len(expected) != len(actual):
             return [_at(place, f"has {len(actual)} items, expected {len(expected)}")]
@@ -155,7 +148,7 @@ async def value_differences(
     return [] if same else [_at(place, f"is {_shown(actual)}, expected {_shown(expected)}")]
 
 
-async def _object_differences(
+async def parameter_differences(
     expected: Mapping[str, JsonValue],
     actual: Mapping[str, JsonValue],
     place: str = "",
@@ -164,6 +157,10 @@ async def _object_differences(
     literal: bool = False,
     extra_allowed: bool = False,
 ) -> list[str]:
+    """Return a sentence for each place where an object, such as the parameters of a call, differs from the expected.
+
+    The object itself is never a matcher: its names belong to the tool. The arguments are those of `value_differences`.
+    """
     found: list[str] = []
     around = f"{place}." if place else ""
     for name, wanted in expected.items():

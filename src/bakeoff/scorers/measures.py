@@ -113,18 +113,13 @@ class Spans(ConfigurableScorer):
             )
         too_many = self.max_spans is not None and count > self.max_spans
         problems = [f"{count} spans, at most {self.max_spans} allowed"] if too_many else []
-        counted = (_count_problem(spans, name, wanted) for name, wanted in (self.calls_of or {}).items())
-        problems += filter(None, counted)
+        for pattern, wanted in (self.calls_of or {}).items():
+            least, most = (wanted, wanted) if isinstance(wanted, int) else wanted
+            made = sum(fnmatchcase(span.name, pattern) for span in spans)
+            if not least <= made <= most:
+                problems.append(f"{made} spans {pattern!r}, not {least if least == most else f'{least} to {most}'}")
         failed = [f"{span.name} ({span.error})" for span in spans if span.error is not None]
         problems += [f"failed: {a_few(failed)}"] if failed and self.no_error_spans else []
         reason = "; ".join(problems) or f"{count} spans"
         told: dict[str, JsonValue] = {"rationale": reason, "spans": count}
         return Score(name=self.name, value=float(not problems), reason=reason, metadata=told)
-
-
-def _count_problem(spans: tuple[Span, ...], pattern: str, wanted: int | tuple[int, int]) -> str | None:
-    least, most = (wanted, wanted) if isinstance(wanted, int) else wanted
-    made = sum(fnmatchcase(span.name, pattern) for span in spans)
-    if least <= made <= most:
-        return None
-    return f"{made} spans {pattern!r}, not {least if least == most else f'{least} to {most}'}"

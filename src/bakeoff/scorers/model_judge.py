@@ -1,10 +1,10 @@
-"""Share among all scorers that ask a model: the model, its settings, and how verdicts become a score."""
+"""Share among all scorers that ask a model: what it is shown, its settings, and how verdicts become a score."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import JsonValue, NonNegativeFloat, PositiveInt
 
@@ -12,13 +12,130 @@ from bakeoff._kernel.environment import read_environment
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import Needs, ScoreInput
-from bakeoff.record import SHOWN, Score
+from bakeoff.record import SHOWN, Score, Text, ToolCall
 from bakeoff.scorers.configurable import ConfigurableScorer
-from bakeoff.scorers.material import only_in_row
+from bakeoff.scorers.text import as_text
 
 if TYPE_CHECKING:
     from bakeoff.models.access import ProviderAccess
     from bakeoff.scorers.judging import Question
+
+
+Shown: TypeAlias = Literal["context", "tool_calls", "transcript"]
+
+CONTEXT = "context"
+MESSAGES = "messages"
+_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
+_KNOWN = ("user", "assistant", "system", "tool")
+_TEXT_OF = ("text", "content", "page_content")  # of a passage that is an object
+
+
+class Turn(NamedTuple):
+    """One message of a conversation."""
+
+    role: str
+    text: str
+
+
+def material(given: ScoreInput, wanted: Iterable[Shown]) -> dict[str, str]:
+    """Return the texts of the wanted kinds, by the names under which a judge sees them."""
+    found: dict[str, str] = {}
+    for kind in wanted:
+        if kind == "context":
+            found |= numbered("passage", context_of(given)) or {"passages": "(none)"}
+        elif kind == "tool_calls":
+            calls = map(_call_text, given.tool_calls)
+            found["tool calls"] = "\n".join(calls) or "(no tool was called)"
+        else:
+            found |= _transcript(given)
+    return found
+
+
+def question_and_answer(given: ScoreInput, wanted: Iterable[Shown] = ()) -> dict[str, str]:
+    """Return the question, the expected answer if there is one, the texts of the wanted kinds, and the answer."""
+    reference = {"reference": as_text(given.expected)} if given.expected is not None else {}
+    shown = material(given, wanted)
+    return {"question": as_text(given.input), **reference, **shown, "answer": as_text(given.output)}
+
+
+def context_of(given: ScoreInput) -> list[str]:
+    """Return the retrieved passages: the `context` in the result's metadata, or else that of the row."""
+    found: Any = given.transcript.metadata.get(CONTEXT, given.row.get(CONTEXT))
+    if found is None:
+        raise GraderError(
+            f"case {given.case.id!r} has no context: return TaskResult(result=…, metadata={{'context': [passages]}}), "
+            "or give the row a `context`"
+        )
+    passages: list[str] = []
+    for each in found if isinstance(found, list | tuple) else [found]:
+        if isinstance(each, Mapping):
+            each = next((each[name] for name in _TEXT_OF if isinstance(each.get(name), str)), each)
+        passages.append(as_text(each))
+    return passages
+
+
+def only_in_row(given: ScoreInput, texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the shown passages and turns that no record holds, because they stand in a row of Python."""
+    held = given.transcript.metadata
+    missing = (*(() if CONTEXT in held else ("passage ",)), *(() if MESSAGES in held else ("turn ",)))
+    return {name: text for name, text in texts.items() if name.startswith(missing)}
+
+
+def numbered(name: str, texts: Iterable[str]) -> dict[str, str]:
+    """Return texts under numbered names. Each has marks of its own, so that no text can pretend to be the next."""
+    return {f"{name} {number}": text for number, text in enumerate(texts, 1)}
+
+
+def turns_of(given: ScoreInput) -> list[Turn]:
+    """Return the conversation: `messages` of the result or the row, or an input of messages with the answer to it."""
+    found = given.transcript.metadata.get(MESSAGES, given.row.get(MESSAGES, given.input))
+    if not _is_conversation(found):
+        raise GraderError(
+            f"case {given.case.id!r} has no conversation: return its messages, or give the row `messages` or an "
+            "`input` of messages, which are objects with `role` and `content`"
+        )
+    from bakeoff.sdk_results.plain_data import text_in
+
+    turns: list[Turn] = []
+    for message in found:
+        text = text_in(content := message.get("content"))
+        turns.append(Turn(_role(message), as_text(content) if text is None else text))
+    said = as_text(given.output)
+    return [*turns, Turn("assistant", said)] if turns[-1].role != "assistant" and said else turns
+
+
+def shown_turns(turns: Iterable[Turn]) -> dict[str, str]:
+    """Return the turns by the names under which a judge sees them."""
+    return {f"turn {number} of the {turn.role}": turn.text for number, turn in enumerate(turns, 1)}
+
+
+def _is_conversation(found: Any) -> bool:
+    return isinstance(found, list | tuple) and bool(found) and all(_role(each) in _KNOWN for each in found)
+
+
+def _role(message: Any) -> str:
+    said = message.get("role") or message.get("type") if isinstance(message, Mapping) else None
+    return _ROLES.get(str(said), str(said))
+
+
+def _transcript(given: ScoreInput) -> dict[str, str]:
+    conversation = given.transcript.metadata.get(MESSAGES, given.row.get(MESSAGES))
+    if _is_conversation(conversation):
+        return shown_turns(turns_of(given))
+    lines: list[str] = []
+    for number, step in enumerate(given.transcript.steps, 1):
+        for part in step.parts:
+            if isinstance(part, ToolCall):
+                lines.append(f"[{number}] called {_call_text(part)}")
+            elif isinstance(part, Text):  # what a model thought is not what it said
+                lines.append(f"[{number}] said {part.text}")
+    return {"transcript": "\n".join(lines) or "(nothing but the answer)"}
+
+
+def _call_text(call: ToolCall) -> str:
+    told = f"error: {call.error}" if call.error else as_text(call.result)
+    return f"{call.name}({as_text(call.arguments)}) → {told}"
+
 
 VARIABLE = "BAKEOFF_JUDGE"
 """The variable that names the default judge."""
@@ -167,24 +284,20 @@ class AskingScorer(ModelScorer, ABC):
         return None
 
     async def __call__(self, given: ScoreInput) -> Score:
-        from bakeoff.scorers.judging import Question
+        from bakeoff.scorers.judging import Question, UnreadableVerdict, read_answer
 
         if why := self.unscored(given):
             return Score(name=self.name, reason=why)
         texts = self.texts(given)
         schema = self.schema(texts)
         question = Question(self.instructions(), schema, longest=self.longest)
-        said = await self.answers(given, question, texts)
-        return self.score([self._read(each, schema, texts) for each in said], only_in_row(given, texts))
-
-    def _read(self, said: str, schema: Mapping[str, Any], texts: Mapping[str, str]) -> JudgeVerdict:
-        from bakeoff.scorers.judging import UnreadableVerdict, read_answer
-
-        try:
-            answer = read_answer(said, schema)
-        except UnreadableVerdict:
-            return unreadable(said)
-        return replace(self.verdict(answer, texts), said=said)
+        verdicts: list[JudgeVerdict] = []
+        for said in await self.answers(given, question, texts):
+            try:
+                verdicts.append(replace(self.verdict(read_answer(said, schema), texts), said=said))
+            except UnreadableVerdict:
+                verdicts.append(unreadable(said))
+        return self.score(verdicts, only_in_row(given, texts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,8 +308,8 @@ class ListingScorer(AskingScorer):
 
     def schema(self, texts: Mapping[str, str]) -> dict[str, Any]:  # noqa: ARG002 - the same for all
         items, item, holds = self.ITEMS
-        entry = _closed({item: {"type": "string"}, holds: {"type": "boolean"}})
-        return _closed({items: {"type": "array", "items": entry}})
+        entry = object_schema({item: {"type": "string"}, holds: {"type": "boolean"}})
+        return object_schema({items: {"type": "array", "items": entry}})
 
     def verdict(self, answer: Any, texts: Mapping[str, str]) -> JudgeVerdict:  # noqa: ARG002
         items, item, holds = self.ITEMS
@@ -211,7 +324,7 @@ class ListingScorer(AskingScorer):
 
 def flags(names: Mapping[str, str]) -> dict[str, Any]:
     """Return the schema of a rationale and one boolean for each name."""
-    return _closed({"rationale": {"type": "string"}, **{_key(name): {"type": "boolean"} for name in names}})
+    return object_schema({"rationale": {"type": "string"}, **{_key(name): {"type": "boolean"} for name in names}})
 
 
 def flagged(answer: Any, names: Mapping[str, str]) -> list[bool]:
@@ -223,5 +336,6 @@ def _key(name: str) -> str:
     return name.replace(" ", "_")
 
 
-def _closed(fields: Mapping[str, Any]) -> dict[str, Any]:
+def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object that has exactly these fields, given by their schemas."""
     return {"type": "object", "properties": dict(fields), "required": [*fields], "additionalProperties": False}

@@ -79,17 +79,16 @@ class Semantic(ComparingScorer):
         if not all(text.strip() for text in texts):
             same = texts[0].strip() == texts[1].strip()
             return Score(name=self.name, value=float(same), reason="" if same else "one of the texts is empty")
-        cosine = cosine_of(*_checked(await self._embedded(texts), self.name))
+        if self.embed is not None:
+            vectors: Any = await call(self.embed, texts)
+        elif self.model is not None:
+            vectors = await _asked(self.access, texts)
+        else:
+            vectors = await call(lambda: self._transformer.encode(texts))
+        cosine = cosine_of(*_checked(vectors, self.name))
         reason = f"the cosine similarity is {cosine:.3f}"
         metadata: dict[str, JsonValue] = {"rationale": reason, "cosine": cosine}
         return Score(name=self.name, value=min(1.0, max(0.0, cosine)), reason=reason, metadata=metadata)
-
-    async def _embedded(self, texts: list[str]) -> Any:
-        if self.embed is not None:
-            return await call(self.embed, texts)
-        if self.model is not None:
-            return await _asked(self.access, texts)
-        return await call(lambda: self._transformer.encode(texts))
 
     @cached_property
     def _transformer(self) -> Any:

@@ -5,9 +5,12 @@ meanwhile and cannot be stopped. Such patterns are searched with the `regex` lib
 """
 
 import asyncio
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import PositiveFloat
@@ -22,6 +25,7 @@ from bakeoff.scorers.configurable import ComparingScorer, ConfigurableScorer, ch
 from bakeoff.scorers.registry import scorer
 
 _REPETITIONS = frozenset("*+{")
+_MAX_STARTS = 2_000  # places of a text at which JSON may begin
 _FLAGS = ("IGNORECASE", "MULTILINE", "DOTALL", "VERBOSE", "ASCII")
 # `regex` reads `{e}` as "allow errors"; `re` takes every brace that is no repetition literally.
 _BRACE = re.compile(r"\\N\{[^}]*\}|\\.|\{(?!\d+(?:,\d*)?\}|,\d*\})", re.DOTALL)
@@ -58,6 +62,25 @@ def _compiled(pattern: re.Pattern[str]) -> Any:
         raise GraderError(
             f"pattern {pattern.pattern!r} cannot be searched for: {error}; write it differently"
         ) from error
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def json_in(text: str) -> Iterator[Any]:
+    """Yield every complete JSON object or list between other words, but not the values inside one."""
+    end = 0
+    for found in islice(re.finditer(r"[\[{]", text), _MAX_STARTS):
+        if found.start() >= end:
+            try:
+                value, end = DECODER.raw_decode(text, found.start())
+            except (ValueError, RecursionError):
+                continue
+            yield value
 
 
 def as_text(output: Any) -> str:

@@ -13,7 +13,6 @@ from bakeoff.errors import GraderError
 from bakeoff.protocols import ScoreInput
 from bakeoff.record import Score, ToolCall, Transcript
 from bakeoff.scorers.configurable import NAMED_FUNCTION, ConfigurableScorer
-from bakeoff.scorers.json_match import share
 from bakeoff.scorers.registry import scorer
 from bakeoff.scorers.values import (
     Tolerances,
@@ -23,6 +22,7 @@ from bakeoff.scorers.values import (
     most_pairs,
     most_pairs_in_order,
     plain,
+    share,
     shown,
 )
 
@@ -160,28 +160,27 @@ def _difference(comparison: ValueComparison, wanted: ExpectedCall, made: ToolCal
 
 
 async def _table_by_matchers(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], case: str) -> CallTable:
-    from bakeoff.scorers.matchers import parameter_problems
+    from bakeoff.scorers.matchers import parameter_differences, parameter_problems, value_differences
 
     for wanted in expected:
         if isinstance(wanted.arguments, dict) and (problems := parameter_problems(wanted.arguments)):
             place, what = problems[0]
             raise GraderError(f"case {case!r}: {wanted.name}.{'.'.join(map(str, place))}: {what}")
-    return [[await _difference_by_matchers(wanted, made) for made in calls] for wanted in expected]
-
-
-async def _difference_by_matchers(wanted: ExpectedCall, made: ToolCall) -> str | None:
-    from bakeoff.scorers.matchers import parameter_differences, value_differences
-
-    if made.name != wanted.name:
-        return f"{made.name} is another tool"
-    arguments: Any = {} if made.arguments is None else made.arguments
-    if wanted.arguments is None:
-        return None
-    if isinstance(wanted.arguments, dict) and isinstance(arguments, dict):
-        found = await parameter_differences(wanted.arguments, arguments)
-    else:
-        found = await value_differences(wanted.arguments, arguments, literal=True)
-    return "; ".join(found) or None
+    table: list[list[str | None]] = []
+    for wanted in expected:
+        table.append([])
+        for made in calls:
+            arguments: Any = {} if made.arguments is None else made.arguments
+            if made.name != wanted.name:
+                found = [f"{made.name} is another tool"]
+            elif wanted.arguments is None:
+                found = []
+            elif isinstance(wanted.arguments, dict) and isinstance(arguments, dict):
+                found = await parameter_differences(wanted.arguments, arguments)
+            else:
+                found = await value_differences(wanted.arguments, arguments, literal=True)
+            table[-1].append("; ".join(found) or None)
+    return table
 
 
 def _names(calls: Sequence[ToolCall]) -> str:
@@ -220,14 +219,22 @@ class Trajectory(ConfigurableScorer):
 
     async def __call__(self, given: ScoreInput) -> Score:
         limits = list(self._limits(given.transcript))
-        checks_calls = self.match is not None and _expects_calls(given)
+        wanted_by(given)  # refuses rows with a misspelled field
+        expected = given.row.get(ROW_FIELD) if given.row else given.case.expected
+        checks_calls = self.match is not None and expected is not None
         if not checks_calls and not limits and not self.forbidden:
             raise GraderError(
                 f"case {given.case.id!r}: there is nothing to check: give the row `{ROW_FIELD}`, or the scorer "
                 "`forbidden` or a limit"
             )
-        problems = await self._sequence_problems(given) if checks_calls else []
-        problems += self._forbidden_calls(given)
+        problems: list[str] = []
+        if checks_calls:
+            scored = await self._calls()(given)
+            fine = scored.metadata["extra"] == 0 if self.match == "subset" else scored.value == 1.0
+            problems = [] if fine else [scored.reason]
+        names = dict.fromkeys(call.name for call in given.tool_calls)
+        called = [name for name in names if any(fnmatchcase(name, pattern) for pattern in self.forbidden)]
+        problems += [f"forbidden: {a_few(called)}"] if called else []
         over = ((what, used, most) for what, used, most in limits if used is not None and used > most)
         problems += [f"{used:.6g} {what}, at most {most:.6g} allowed" for what, used, most in over]
         unknown = [what for what, used, _ in limits if used is None]
@@ -239,16 +246,6 @@ class Trajectory(ConfigurableScorer):
     def _calls(self) -> ToolCalls:
         return ToolCalls(params=self.params, fuzzy=self.fuzzy, name=self.name, **_OPTIONS[self.match or "any_order"])
 
-    async def _sequence_problems(self, given: ScoreInput) -> list[str]:
-        scored = await self._calls()(given)
-        fine = scored.metadata["extra"] == 0 if self.match == "subset" else scored.value == 1.0
-        return [] if fine else [scored.reason]
-
-    def _forbidden_calls(self, given: ScoreInput) -> list[str]:
-        names = [call.name for call in given.tool_calls]
-        called = [name for name in names if any(fnmatchcase(name, pattern) for pattern in self.forbidden)]
-        return [f"forbidden: {a_few(list(dict.fromkeys(called)))}"] if called else []
-
     def _limits(self, transcript: Transcript) -> Iterator[tuple[str, float | None, float]]:
         """Yield each limit that is set: its name, what was used if that is known, and how much is allowed."""
         usage = transcript.usage
@@ -259,11 +256,6 @@ class Trajectory(ConfigurableScorer):
             ("USD", usage.cost, self.max_usd),
         )
         yield from ((what, amount, most) for what, amount, most in used if most is not None)
-
-
-def _expects_calls(given: ScoreInput) -> bool:
-    wanted_by(given)  # refuses rows with a misspelled field
-    return (given.row.get(ROW_FIELD) if given.row else given.case.expected) is not None
 
 
 def steps_of(transcript: Transcript) -> int | None:

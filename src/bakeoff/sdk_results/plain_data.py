@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from enum import Enum
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field, JsonValue, model_validator
@@ -58,36 +59,32 @@ def _own(value: Any, name: str) -> Any:
 
 
 def plain_data(value: Any) -> Any:
-    """Return the value with models and dataclasses converted to dicts, at every depth."""
-    return _Walk().data(value)
+    """Return the value with models and dataclasses converted to dicts, at every depth.
 
+    What is nested too deeply, or beyond the limit of values, becomes `…`.
+    """
+    left = count(_MOST, -1)
 
-class _Walk:
-    def __init__(self) -> None:
-        self._left = _MOST
-
-    def data(self, value: Any, depth: int = 0) -> Any:
-        self._left -= 1
+    def data(value: Any, depth: int) -> Any:
+        if isinstance(value, Enum):
+            value = value.value
+        exhausted = next(left) <= 0
         if value is None or isinstance(value, bool | int | float):
             return value
-        if isinstance(value, Enum):
-            return self.data(value.value, depth)
         if isinstance(value, str):
             return str(value)
-        if depth > _DEEPEST or self._left < 0:
+        if depth > _DEEPEST or exhausted:
             return "…"
         if isinstance(value, bytes):
             return base64.b64encode(value).decode()
-        return self._inside(value, depth + 1)
-
-    def _inside(self, value: Any, depth: int) -> Any:
-        if isinstance(value, dict):
-            return {str(name): self.data(item, depth) for name, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.data(item, depth) for item in value]
-        if fields := fields_of(value):
-            return {name: self.data(item, depth) for name, item in fields.items()}
+            return [data(item, depth + 1) for item in value]
+        fields = value if isinstance(value, dict) else fields_of(value)
+        if fields or isinstance(value, dict):
+            return {str(name): data(item, depth + 1) for name, item in fields.items()}
         return value.isoformat() if isinstance(value, date | datetime) else f"<{type(value).__name__}>"
+
+    return data(value, 0)
 
 
 def dicts(value: Any) -> Iterator[dict[str, Any]]:
@@ -129,15 +126,14 @@ def text_in(content: Any) -> str | None:
     if isinstance(content, str):
         return content
     parts = [content] if isinstance(content, dict) else content if isinstance(content, list) else []
-    texts = [text for part in parts if (text := _part_text(part)) is not None]
+    spoken = [
+        part.get("text") if isinstance(part, dict) else part
+        for part in parts
+        if not isinstance(part, dict)
+        or (part.get("type", "text") in ("text", "output_text") and not part.get("thought"))
+    ]
+    texts = [text for text in spoken if isinstance(text, str)]
     return "".join(texts) if texts else None
-
-
-def _part_text(part: Any) -> str | None:
-    if isinstance(part, str):
-        return part
-    spoken = isinstance(part, dict) and part.get("type", "text") in ("text", "output_text") and not part.get("thought")
-    return part["text"] if spoken and isinstance(part.get("text"), str) else None
 
 
 _OPTIONAL = ("tool_calls", "usage", "metadata")

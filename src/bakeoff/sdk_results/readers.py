@@ -245,19 +245,14 @@ def _read_item(item: dict[str, Any], builder: ResultBuilder, texts: list[str]) -
 
 def is_items(value: Any) -> bool:
     """Return whether the value is a list of items of OpenAI's responses, such as `to_input_list()` of a run."""
-    if not isinstance(value, list | tuple) or not value or not all(map(_is_item, value)):
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(item, dict) for item in value):
         return False
-    return any(str(item.get("type")).endswith(_OF_CALLS) for item in value) and any(map(_is_of_the_model, value))
-
-
-def _is_item(value: Any) -> bool:
-    if not isinstance(value, dict):
+    kinds = [str(item.get("type")) for item in value]
+    known = (kind.endswith((*_OF_CALLS, *_OTHER_ITEMS)) for kind in kinds)
+    if not all(is_message(item) or known_kind for item, known_kind in zip(value, known, strict=True)):
         return False
-    return is_message(value) or str(value.get("type")).endswith((*_OF_CALLS, *_OTHER_ITEMS))
-
-
-def _is_of_the_model(item: dict[str, Any]) -> bool:
-    return _role(item) == "assistant" or item.get("role") == "assistant" or str(item.get("type")).endswith("_call")
+    by_model = any("assistant" in (_role(item), item.get("role")) for item in value)
+    return any(kind.endswith(_OF_CALLS) for kind in kinds) and (by_model or any(k.endswith("_call") for k in kinds))
 
 
 def read_items(items: Sequence[dict[str, Any]], builder: ResultBuilder) -> None:
@@ -297,7 +292,11 @@ def read_google(data: dict[str, Any], builder: ResultBuilder) -> None:
     spoken = as_dict(candidate.get("content"))
     for content in [*history, spoken]:
         for part in dicts(content.get("parts")):
-            _read_google_part(part, builder)
+            if call := first(part, "function_call", "functionCall"):
+                builder.add_call(inside(call, "name"), inside(call, "args") or {}, inside(call, "id"))
+            if back := as_dict(first(part, "function_response", "functionResponse")):
+                found = back.get("response")
+                builder.add_result(found, id_=back.get("id"), name=back.get("name"), error=inside(found, "error"))
     builder.answer = first(data, "parsed") or text_in(spoken.get("parts"))
     counts = as_dict(first(data, "usage_metadata", "usageMetadata"))  # in snake case in the Python SDK
     camel_case = {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): count for name, count in counts.items()}
@@ -306,29 +305,17 @@ def read_google(data: dict[str, Any], builder: ResultBuilder) -> None:
     builder.note(model=model, finish_reason=finish)
 
 
-def _read_google_part(part: dict[str, Any], builder: ResultBuilder) -> None:
-    if call := first(part, "function_call", "functionCall"):
-        builder.add_call(inside(call, "name"), inside(call, "args") or {}, inside(call, "id"))
-    if back := as_dict(first(part, "function_response", "functionResponse")):
-        response = back.get("response")
-        error = inside(response, "error")
-        builder.add_result(response, id_=back.get("id"), name=back.get("name"), error=error)
-
-
 def is_vercel(data: dict[str, Any]) -> bool:
     """Return whether the data is the JSON of a result of `generateText`, `streamText` or `generateObject`."""
     if not ({"text", "object", "steps", "output"} & data.keys()):
         return False
     steps, called = data.get("steps"), data.get("toolCalls")
-    has_steps = isinstance(steps, list) and bool(steps) and all(_is_step(step) for step in steps)
+    # Other steps, such as those of a recipe, have a text too.
+    signs = {"toolCalls", "finishReason", "usage", "stepType"}
+    has_steps = isinstance(steps, list) and bool(steps) and all(signs & as_dict(step).keys() for step in steps)
     has_calls = isinstance(called, list) and "text" in data and all(_call_name(call) for call in called)
     counted = any(usage_of_sdk(data.get(name), VERCEL).requests for name in ("usage", "totalUsage"))
     return has_steps or has_calls or (counted and "finishReason" in data)
-
-
-def _is_step(step: Any) -> bool:
-    """Return whether a step is one of the SDK: other steps, such as those of a recipe, have a text too."""
-    return isinstance(step, dict) and bool({"toolCalls", "finishReason", "usage", "stepType"} & step.keys())
 
 
 def _call_name(call: Any) -> Any:
@@ -375,7 +362,14 @@ def read_pydantic_ai(value: Any, builder: ResultBuilder) -> None:
     messages = [as_dict(plain_data(message)) for message in value.new_messages()]
     answers = [message for message in messages if message.get("kind") == "response"]
     for part in (part for message in messages for part in dicts(message.get("parts"))):
-        _read_pydantic_part(part, builder)
+        kind, id_, content = str(part.get("part_kind")), part.get("tool_call_id"), part.get("content")
+        if kind in ("tool-call", "builtin-tool-call"):
+            builder.add_call(part.get("tool_name"), part.get("args") or {}, id_)
+        elif kind in ("tool-return", "builtin-tool-return"):
+            failed = part.get("outcome", "success") != "success"
+            builder.add_result(content, id_=id_, error=content if failed else None)
+        elif kind == "retry-prompt" and part.get("tool_name"):
+            builder.add_result(None, id_=id_, error=content)
     output_tool = fields_of(value).get("_output_tool_name")
     # The call with which it gave its answer is no call of a tool.
     builder.calls = [call for call in builder.calls if call["name"] != output_tool]
@@ -383,17 +377,6 @@ def read_pydantic_ai(value: Any, builder: ResultBuilder) -> None:
     for answer in answers:
         builder.usage += usage_of_sdk(answer.get("usage"), PYDANTIC_AI)
     builder.note(model=answers[-1].get("model_name") if answers else None)
-
-
-def _read_pydantic_part(part: dict[str, Any], builder: ResultBuilder) -> None:
-    kind, id_ = str(part.get("part_kind")), part.get("tool_call_id")
-    if kind in ("tool-call", "builtin-tool-call"):
-        builder.add_call(part.get("tool_name"), part.get("args") or {}, id_)
-    elif kind in ("tool-return", "builtin-tool-return"):
-        failed = part.get("outcome", "success") != "success"
-        builder.add_result(part.get("content"), id_=id_, error=part.get("content") if failed else None)
-    elif kind == "retry-prompt" and part.get("tool_name"):
-        builder.add_result(None, id_=id_, error=part.get("content"))
 
 
 def read_langgraph_state(data: dict[str, Any], builder: ResultBuilder) -> None:

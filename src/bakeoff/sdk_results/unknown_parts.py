@@ -56,7 +56,14 @@ _END: Any = object()
 
 def _problem(one: Any) -> str | None:
     if is_a(one, dict):
-        return _problem_of_keys(one)
+        texts: dict[str, Any] = {}
+        for key in one:
+            if key is not None and not is_a(key, *_SIMPLE, tuple):
+                return f"a key of {type(key).__module__}.{type(key).__qualname__}"
+            first = texts.setdefault(str(key), key)
+            if first is not key:
+                return f"the keys {visible(repr(first), 60)} and {visible(repr(key), 60)}, which are one in JSON,"
+        return None
     simple = one is None or is_a(one, *_SIMPLE, list, tuple, set, frozenset, BaseModel)
     if simple or dataclasses.is_dataclass(type(one)):
         return None
@@ -65,17 +72,6 @@ def _problem(one: Any) -> str | None:
         return "a coroutine that was not awaited"
     kind = type(one)
     return f"an object of {kind.__module__}.{kind.__qualname__}"
-
-
-def _problem_of_keys(one: dict[Any, Any]) -> str | None:
-    texts: dict[str, Any] = {}
-    for key in one:
-        if key is not None and not is_a(key, *_SIMPLE, tuple):
-            return f"a key of {type(key).__module__}.{type(key).__qualname__}"
-        first = texts.setdefault(str(key), key)
-        if first is not key:
-            return f"the keys {visible(repr(first), 60)} and {visible(repr(key), 60)}, which are one in JSON,"
-    return None
 
 
 def _inside(place: str, one: Any) -> Iterator[tuple[str, Any]] | None:
@@ -93,10 +89,10 @@ _INSTALLED = ("site-packages", "dist-packages")  # names of folders
 
 def foreign_class(value: Any) -> type | None:
     """Return the class of the first model or dataclass in a value that an installed package defines, or None."""
-    left = _MAX_FOREIGN
     waiting = [(value, 0)]
-    while waiting and left > 0:
-        left -= 1
+    for _ in range(_MAX_FOREIGN):
+        if not waiting:
+            break
         one, depth = waiting.pop()
         kind = type(one)
         own = dataclasses.is_dataclass(kind) or is_a(one, BaseModel)
@@ -115,10 +111,6 @@ def _is_foreign(module: str) -> bool:
     file = getattr(sys.modules.get(module), "__file__", None)
     if package == "bakeoff" or not file or not any(name in Path(file).parts for name in _INSTALLED):
         return False
-    return not any(map(_is_local, metadata.packages_distributions().get(package, ())))
-
-
-def _is_local(distribution: str) -> bool:
-    """Tell whether a distribution was installed from a folder, as projects install themselves."""
-    origin = metadata.distribution(distribution).read_text("direct_url.json")
-    return origin is not None and "dir_info" in json.loads(origin)
+    distributions = metadata.packages_distributions().get(package, ())
+    origins = [metadata.distribution(name).read_text("direct_url.json") for name in distributions]
+    return not any(origin is not None and "dir_info" in json.loads(origin) for origin in origins)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from bakeoff.doors.agents.door import gradable_exercises
 from bakeoff.doors.agents.exercises import find_exercises
 from bakeoff.doors.agents.plan import ExercisesRequest, case_of
-from bakeoff.doors.agents.verify import gradable_exercises
 from bakeoff.errors import UsageError
 from bakeoff.plan import HIDDEN
 from bakeoff.sandbox import choose_sandbox

@@ -7,9 +7,9 @@ import pytest
 
 from bakeoff._kernel.json import CleanJson
 from bakeoff.doors.components.plan import ComponentsRequest, case_of, command_line
-from bakeoff.doors.components.results.steps import TEST_COMPONENT
+from bakeoff.doors.components.results.model import TEST_COMPONENT
+from bakeoff.doors.components.scoring import component_tools
 from bakeoff.doors.components.suites import discover
-from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.grading.cases import graded_case, toolchains_for
 from bakeoff.grading.grades import grade_answer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.components.results.model import ComponentsResult, StepResult
+from bakeoff.doors.components.results.model import ComponentsResult, StepResult, read_step
 from bakeoff.doors.components.results.read import (
     ResultFileReader,
     parse_result,
@@ -14,7 +14,6 @@ from bakeoff.doors.components.results.read import (
     read_result,
     records_of,
 )
-from bakeoff.doors.components.results.steps import read_step
 from bakeoff.errors import RunFolderError
 from bakeoff.record import Part, Reasoning, Record, Text, ToolCall
 from bakeoff.report.compare.comparison import compare_sources

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from bakeoff.doors.components.results.model import percentage
+from bakeoff.doors.components.results.model import percentage, write_step
 from bakeoff.doors.components.results.read import plan_of, read_result, records_of
-from bakeoff.doors.components.results.steps import write_step
 from bakeoff.doors.components.results.write import result_files, result_of
 from bakeoff.errors import UsageError
 from bakeoff.models.prices import Price

@@ -7,7 +7,7 @@ import pytest
 
 from bakeoff.doors.components.results.model import Verification
 from bakeoff.doors.components.scoring import missing_submission, verification_of
-from bakeoff.doors.components.tools import test_report as report_of
+from bakeoff.doors.components.scoring import test_report as report_of
 from bakeoff.grading.cases import GradedCase
 from bakeoff.grading.grades import Grade, compare_runs
 from bakeoff.grading.references import ReferenceRun, reference_problem

@@ -155,7 +155,7 @@ def test_a_suite_file_chooses_the_framework_and_the_browser(tmp_path: Path) -> N
             "suite.toml:2: framework: 'angular': has to be 'svelte', 'react', 'vue' or 'typescript'",
         ),
         ("runner = 'pytest'\nbrowser = true", "`framework` and `browser` are for runner 'vitest' only"),
-        ("runer = 'pytest'", "suite.toml:2: unknown key 'runer'; did you mean 'runner'?"),
+        ("runer = 'pytest'", "suite.toml:2: unknown key 'runer': did you mean 'runner'"),
         ("runner = 'mocha'", "suite.toml:2: runner: 'mocha': has to be 'vitest', 'pytest' or 'junit'"),
         ("component = '../Component.svelte'", "suite.toml:2: component: '../Component.svelte' does not stay inside"),
         ("runner = 'junit'", "`command` is required for runner 'junit'"),

@@ -6,11 +6,14 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
+from pydantic import BaseModel
 
+from bakeoff.doors.eval.config import CaseEntry, EvalConfig, LimitsConfig, PromptEntry, SubjectEntry
 from bakeoff.doors.eval.find import read_suite
 from bakeoff.doors.eval.plan import build_plan
-from bakeoff.doors.eval.schema import SCHEMA_NAME, config_schema, first_files, reference_tables
+from bakeoff.doors.eval.schema import SCHEMA_NAME, config_schema, first_files
 from bakeoff.errors import UsageError
+from bakeoff.scorers.registry import scorer_kinds
 
 from ...warm_bakeoff import Bakeoff
 from .broken import BROKEN, GOOD
@@ -88,7 +91,7 @@ def test_a_problem_that_many_cases_have_is_told_once(here: Path):
     (here / "bakeoff.yaml").write_text(GOOD.replace(case, case * 5).replace("{{ input }}", "{{ place }}"))
     with pytest.raises(UsageError) as error:
         build_plan(read_suite(None))
-    assert str(error.value).endswith("there are 'input' (for 5 cases, first at bakeoff.yaml:4)")
+    assert str(error.value).endswith("there are input (for 5 cases, first at bakeoff.yaml:4)")
 
 
 def test_a_judge_without_a_model_is_a_warning(here: Path, bakeoff: Bakeoff):
@@ -172,6 +175,32 @@ def test_the_schema_refuses_what_the_reader_refuses(wrong: dict[str, object]):
 def test_init_writes_a_file_that_works(here: Path, bakeoff: Bakeoff):
     assert bakeoff("init", "eval").returncode == 0
     assert bakeoff("eval", "--check").stdout.startswith("bakeoff.yaml is fine: 5 cases × 4 subjects")
+
+
+def reference_tables() -> str:
+    """Return the tables of the reference page: every key with its default and its meaning."""
+    sections: dict[str, type[BaseModel]] = {
+        "Keys of the file": EvalConfig,
+        "A prompt": PromptEntry,
+        "A subject": SubjectEntry,
+        "A case, or a source of cases": CaseEntry,
+        "`limits`": LimitsConfig,
+    }
+    tables = [f"## {title}\n\n{_table(model)}" for title, model in sections.items()]
+    short = "".join(f"| `{known.kind}` | `{known.main}` |\n" for known in scorer_kinds().values() if known.main)
+    kinds = ", ".join(f"`{kind}`" for kind in scorer_kinds())
+    scorers = f"Kinds: {kinds}.\n\n| `- kind: value` | stands for the option |\n|---|---|\n{short}"
+    return "\n".join((*tables, f"## A scorer\n\n{scorers}"))
+
+
+def _table(model: type[BaseModel]) -> str:
+    lines = ["| key | default | |", "|---|---|---|"]
+    for name, info in model.model_fields.items():
+        default = info.get_default(call_default_factory=True)
+        plain = default is not None and isinstance(default, str | int | float)
+        shown = f"`{json.dumps(default)}`".replace('"', "") if plain else "–"
+        lines.append(f"| `{name}` | {shown} | {(info.description or '').replace('|', chr(92) + '|')} |")
+    return "\n".join(lines) + "\n"
 
 
 def test_the_reference_page_has_every_key_as_the_code_has_it():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bakeoff.scorers.mcp.calls import CallRules, CaseExpectation, ExecutedCall
-from bakeoff.scorers.mcp.comparison import result_differences
+from bakeoff.scorers.mcp.execution import result_differences
 
 from .conftest import SERVERS, Evaluate, details
 

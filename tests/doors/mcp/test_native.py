@@ -1,8 +1,6 @@
 """Function calling over the wires that providers speak, and agents that use tools for real."""
 
-import asyncio
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +8,7 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.mcp.config import read_suite
-from bakeoff.doors.mcp.plan import EvaluationRequest, build_plan, settings_of
-from bakeoff.doors.mcp.subjects import changed_names, changed_schemas
+from bakeoff.doors.mcp.subjects import changed_names
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.tools import offered_names
 
@@ -168,33 +165,6 @@ def test_names_that_every_provider_accepts_are_kept_and_others_are_told() -> Non
         f"'a / files.read' is offered as 'files_read', {accepted}",
         f"'b / {'x' * 70}' is offered as '{'x' * 64}', {accepted}",
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "lost"),
-    [("openai", None), ("anthropic", None), ("google", "exclusiveMaximum, format: its provider does not accept that")],
-)
-def test_what_a_schema_loses_on_its_way_to_a_provider_is_told(
-    wire: Callable[[str], str], write_suite: Callable[..., Path], name: str, lost: str | None
-) -> None:
-    schema: dict[str, Any] = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "properties": {
-            "format": {"type": "string", "title": "Format", "format": "date"},
-            "count": {"type": "integer", "exclusiveMaximum": 9, "default": {"pattern": 1}},
-            "kind": {"const": "a"},
-        },
-    }
-    model = wire(name)
-    suite = read_suite(write_suite(mode="native", modelsToTest=[model]))
-    plan = build_plan(suite, EvaluationRequest())
-    tools = [ServerTool(server="s", name="t", input_schema=schema), *named(("s", "u"))]
-
-    async def told() -> list[str]:
-        return [text async for text in changed_schemas(plan, settings_of(plan), dict(os.environ), tools)]
-
-    assert asyncio.run(told()) == ([f"{model} sees the schemas of 1 tool without {lost}"] if lost else [])
 
 
 def test_a_model_on_this_machine_has_more_time_unless_the_file_sets_it(write_suite: Callable[..., Path]) -> None:

@@ -250,10 +250,10 @@ def pytest_unconfigure():
         "bakeoff.doors",
         "bakeoff.doors.pytest",
         "bakeoff.doors.pytest.gather",
+        "bakeoff.doors.pytest.hooks",
         "bakeoff.doors.pytest.options",
         "bakeoff.doors.pytest.plugin",
         "bakeoff.doors.pytest.report_texts",
-        "bakeoff.doors.pytest.reports",
         "bakeoff.errors",
     ]
     assert not (project.path / "results").exists()

@@ -183,8 +183,7 @@ def _tell(problem: str) -> None:
 def _print_plans(suites: "Sequence[SelectedSuite]", options: RunOptions, *, as_json: bool) -> None:
     """Print what a run would do; as JSON a list if there are several suites, as without --dry-run."""
 
-    from bakeoff.cli.dry_run import plan_json, print_plan
-    from bakeoff.cli.run_plan import check_plan
+    from bakeoff.cli.run_plan import check_plan, plan_json, print_plan
     from bakeoff.report.formatting import percent
 
     if not as_json:

@@ -12,25 +12,10 @@ from typer import Argument
 
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, quoted, visible
-from bakeoff._kernel.yaml import gathered
 from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.declare import FAILED, PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import CONFIG, HEADERS, AsJson, Yes
 from bakeoff.errors import UsageError
-from bakeoff.mcp import McpHub, ServerSpec, ServerTool, ToolCallResult, parse_mcp_option
-from bakeoff.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
-from bakeoff.mcp.changes import changes
-from bakeoff.mcp.client_files import client_specs, is_client_file
-from bakeoff.mcp.offers import PROMPT, READ
-from bakeoff.mcp.servers import UNSANDBOXED, with_unique_names, with_variables
-from bakeoff.mcp.snapshot import SNAPSHOT_NAME, Snapshot, read_snapshot, serve_snapshot
-from bakeoff.mcp.tools import is_destructive
-from bakeoff.report.exports.sarif import changes_as_sarif
-from bakeoff.report.formatting import shown
-from bakeoff.report.render.terminal import print_blocks
-from bakeoff.report.tools import change_blocks, changes_as_json, fails, listing_blocks
-from bakeoff.storage.redacted_stream import printed_secrets
-from bakeoff.storage.redaction import Redactor, known_secrets
 
 if TYPE_CHECKING:
     from bakeoff.doors.mcp.config import McpSuite
@@ -76,6 +61,8 @@ def direct_servers(servers: DirectFlags) -> "list[ServerSpec]":
 
     from bakeoff.doors.mcp.config import suite_environment
     from bakeoff.doors.mcp.servers import hidden_headers, with_headers
+    from bakeoff.mcp.client_files import client_specs
+    from bakeoff.mcp.servers import with_variables
 
     found = [_parse("--command", "stdio", command) for command in servers.commands or ()]
     found += [_parse("--url", "http", url) for url in servers.urls or ()]
@@ -99,6 +86,8 @@ def direct_servers(servers: DirectFlags) -> "list[ServerSpec]":
 def names_client_file(servers: DirectFlags) -> bool:
     """Return True if the path is the file of a client, such as .mcp.json, and no configuration."""
 
+    from bakeoff.mcp.client_files import is_client_file
+
     return servers.path is not None and is_client_file(servers.path)
 
 
@@ -117,6 +106,7 @@ def one_suite(servers: DirectFlags) -> "tuple[Sequence[ServerSpec], McpSuite | N
 
     from bakeoff.doors.mcp.config import suite_environment
     from bakeoff.doors.mcp.servers import hidden_headers, servers_of
+    from bakeoff.mcp.servers import with_unique_names
 
     if direct := direct_servers(servers):
         _, secrets = hidden_headers(servers.headers or ())
@@ -129,6 +119,8 @@ def one_suite(servers: DirectFlags) -> "tuple[Sequence[ServerSpec], McpSuite | N
 
 
 def _parse(option: str, kind: str, text: str) -> "ServerSpec":
+    from bakeoff.mcp import parse_mcp_option
+    from bakeoff.mcp.servers import UNSANDBOXED
 
     kind, text = (kind, text) if not text.startswith(f"{UNSANDBOXED}:") else (UNSANDBOXED, text.partition(":")[2])
     try:
@@ -152,6 +144,9 @@ def list_offers(
     Example: bakeoff mcp list --command "python server.py"
     """
 
+    from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.report.tools import listing_blocks
+
     if server is not None:
         servers = ServerOptions(**{**vars(servers), "only": [server, *(servers.only or ())]})
     specs, _, _ = one_suite(servers)
@@ -169,17 +164,12 @@ async def take_snapshot(specs: "Sequence[ServerSpec]") -> "Snapshot":
     Secrets that servers repeat in their texts are redacted, because a snapshot is meant to be committed.
     """
 
+    from bakeoff.doors.mcp.servers import redactor_of
+    from bakeoff.mcp import McpHub
     from bakeoff.mcp.snapshot import Snapshot
 
     async with McpHub([spec.model_copy(update={"expose": ()}) for spec in specs]).open() as hub:
         return redactor_of(specs).model(Snapshot.of(await hub.offers(), await hub.tools()))
-
-
-def redactor_of(specs: "Sequence[ServerSpec]") -> Redactor:
-    """Return what takes out the secrets of servers and of the environment. From now on, they are not printed either."""
-    own = {f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
-    printed_secrets().learn(own)
-    return Redactor({**known_secrets(), **own})
 
 
 @command(app, "call")
@@ -201,7 +191,13 @@ def call(
     Example: bakeoff mcp call get_weather city=Paris --command "python server.py"
     """
 
+    from bakeoff._kernel.yaml import gathered
+    from bakeoff.doors.mcp.servers import redactor_of
     from bakeoff.mcp import McpHub, ToolCallResult
+    from bakeoff.mcp.arguments import argument_problems, find_tool, parse_arguments, parse_json_arguments
+    from bakeoff.mcp.offers import PROMPT, READ
+    from bakeoff.mcp.tools import is_destructive
+    from bakeoff.report.formatting import shown
 
     if args is not None and words:
         raise UsageError(f"--args has all arguments: leave out {visible(words[0], 80)}, or --args")
@@ -329,6 +325,8 @@ def serve(
 
     Example: bakeoff mcp serve mcp-snapshot.json
     """
+    from bakeoff.mcp.snapshot import serve_snapshot
+
     serve_snapshot(file, name)
     return PASSED
 
@@ -353,8 +351,11 @@ def diff(
     Example: bakeoff mcp diff mcp-snapshot.json --fail-on risky
     """
 
-    from bakeoff.mcp.snapshot import Snapshot
+    from bakeoff.mcp.changes import changes
+    from bakeoff.mcp.snapshot import Snapshot, read_snapshot
+    from bakeoff.report.exports.sarif import changes_as_sarif
     from bakeoff.report.render.terminal import print_blocks
+    from bakeoff.report.tools import change_blocks, changes_as_json, fails
 
     old = read_snapshot(before or _beside_configuration(servers))
     if servers.only:
@@ -378,6 +379,7 @@ def _beside_configuration(servers: DirectFlags) -> Path:
     """Return the usual place: beside the configuration, or here if servers are named directly."""
 
     from bakeoff.doors.mcp.suites import find_configs
+    from bakeoff.mcp.snapshot import SNAPSHOT_NAME
 
     if servers.commands or servers.urls or names_client_file(servers):
         return Path(SNAPSHOT_NAME)

@@ -3,10 +3,7 @@
 import asyncio
 import json
 import os
-import re
-import stat
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -17,23 +14,13 @@ from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import FAILED, PASSED, command, flag, group_of
 from bakeoff.cli.flags import MIN_COVERAGE, AsJson
-from bakeoff.cli.mcp.servers import (
-    ServerFlags,
-    direct_servers,
-    names_client_file,
-    one_suite,
-    read_suites_of,
-    redactor_of,
-)
+from bakeoff.cli.mcp.servers import ServerFlags, direct_servers, names_client_file, one_suite, read_suites_of
 from bakeoff.errors import UsageError
-from bakeoff.storage.redaction import SHORTEST, known_secrets
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from bakeoff.doors.mcp.coverage import Coverage
-    from bakeoff.doors.mcp.generate.drafts import Frame
-    from bakeoff.mcp import ServerSpec, ServerTool
     from bakeoff.mcp.lint.checks import LintResult
 
 app = group_of()
@@ -117,14 +104,14 @@ def coverage(
 
     from bakeoff.doors.mcp.coverage import coverage_of
     from bakeoff.doors.mcp.results.sections import uncovered_blocks
-    from bakeoff.doors.mcp.servers import servers_of
+    from bakeoff.doors.mcp.servers import redacted_tools, servers_of
     from bakeoff.report.render.terminal import print_blocks
 
     if direct_servers(servers):
         raise UsageError("coverage compares cases with tools: name a configuration instead of a server")
     found: dict[str, Coverage] = {}
     for suite in read_suites_of(servers):
-        tools = asyncio.run(_tools(servers_of(suite, servers.only or ())))
+        tools = asyncio.run(redacted_tools(servers_of(suite, servers.only or ())))
         minimum = suite.config.minCoverage if min_coverage is None else min_coverage
         found[str(suite.file)] = coverage_of(suite.config.testCases, tools, minimum)
     if as_json:
@@ -197,14 +184,16 @@ def generate(
     from bakeoff.doors.mcp.config import suite_environment
     from bakeoff.doors.mcp.generate.drafts import DraftRequest, Frame, added_to, cases_text, draft_cases, whole_config
     from bakeoff.doors.mcp.generate.surroundings import Surroundings
+    from bakeoff.doors.mcp.generate.target import DraftTarget, keys_as_variables
     from bakeoff.doors.mcp.model_writing import reworded
+    from bakeoff.doors.mcp.servers import hidden_headers, redacted_tools, with_headers
 
     if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
         # The configuration to add to also names the servers.
         servers = ServerFlags(path=output, only=servers.only, headers=servers.headers)
-    target = _Target.of(output)
+    target = DraftTarget.of(output)
     specs, suite, environment = one_suite(servers)
-    tools = asyncio.run(_tools(specs))
+    tools = asyncio.run(redacted_tools(specs))
     around = {spec.name: Surroundings.of(spec, Path()) for spec in specs}
     drafts, problems = draft_cases(tools, DraftRequest(per_tool, pairs, negatives), taken=target.names, around=around)
     if model is not None:
@@ -215,95 +204,22 @@ def generate(
         say(f"note: {problem}")
     if not drafts:
         raise UsageError("nothing to add: the configuration has all these cases already")
-    frame = _frame(servers, specs, model or "local:smollm2", Path() if output is None else output.parent)
+    frame = Frame.given(with_headers(specs, hidden_headers(servers.headers or ())[0]), [model or "local:smollm2"])
+    if servers.path is not None and names_client_file(servers):  # it is imported: it may hold secrets
+        folder = Path() if output is None else output.parent
+        only: dict[str, JsonValue] = {"only": [*servers.only]} if servers.only else {}
+        imported = {"import": os.path.relpath(servers.path.resolve(), folder.resolve()), **only}
+        frame = Frame([model or "local:smollm2"], [imported])
     if output is None:
-        whole = _with_variables(whole_config(drafts, frame), specs)[0] if suite is None else None
+        whole = keys_as_variables(whole_config(drafts, frame), specs, say)[0] if suite is None else None
         out().print(whole or cases_text(drafts), end="", soft_wrap=True)
     elif target.text is not None:
-        target.write(added_to(target.text, drafts, output), suite_environment(output.parent), like=output)
+        target.write(added_to(target.text, drafts, output), suite_environment(output.parent), say, like=output)
     else:
         used = frame if suite is None else Frame.of_file(suite.file, output.parent)
-        text, variables = _with_variables(whole_config(drafts, used), specs)
-        target.write(text, {**environment, **variables}, like=suite.file if suite else None)
+        text, variables = keys_as_variables(whole_config(drafts, used), specs, say)
+        target.write(text, {**environment, **variables}, say, like=suite.file if suite else None)
     say(f"{count_of(len(drafts), 'case')} for {count_of(len(tools), 'tool')}: review each before you rely on it")
     if any(draft.destructive for draft in drafts):
         say("note: cases of destructive tools have `executeTools: false`, so that nothing is destroyed by accident")
     return PASSED
-
-
-def _frame(servers: ServerFlags, specs: "Sequence[ServerSpec]", model: str, folder: Path) -> "Frame":
-    """Return the rest of a new configuration in a folder. The file of a client is imported: it may hold secrets."""
-
-    from bakeoff.doors.mcp.generate.drafts import Frame
-    from bakeoff.doors.mcp.servers import hidden_headers, with_headers
-
-    if servers.path is not None and names_client_file(servers):
-        imported: dict[str, JsonValue] = {"import": os.path.relpath(servers.path.resolve(), folder.resolve())}
-        if servers.only:
-            imported["only"] = [*servers.only]
-        return Frame([model], [imported])
-    return Frame.given(with_headers(specs, hidden_headers(servers.headers or ())[0]), [model])
-
-
-async def _tools(specs: "Sequence[ServerSpec]") -> "tuple[ServerTool, ...]":
-    """Return the tools of servers, without the keys that their texts repeat."""
-
-    from bakeoff.mcp import McpHub
-
-    async with McpHub(specs).open() as hub:
-        return tuple(map(redactor_of(specs).model, await hub.tools()))
-
-
-def _with_variables(text: str, specs: "Sequence[ServerSpec]") -> tuple[str, dict[str, str]]:
-    """Return a new configuration with variables in place of keys, and these variables: the file may be committed."""
-    own = {f"{spec.name}_{name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
-    keys = {value: re.sub(r"\W", "_", name).upper() for name, value in own.items() if len(value) >= SHORTEST}
-    keys |= {value: name for name, value in known_secrets().items() if name.isidentifier() and len(value) >= SHORTEST}
-    found: dict[str, str] = {}
-    for value in sorted(keys, key=len, reverse=True):
-        if value in text:
-            text = text.replace(value, f"${{{keys[value]}}}")
-            found[keys[value]] = value
-            if keys[value] not in os.environ:
-                say(f"note: set {keys[value]}, in the environment or in .env: a configuration holds no keys")
-    return redactor_of(specs).text(text), found
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """The file that cases are written to, and the cases it has already."""
-
-    file: Path | None
-    text: str | None = None
-    names: tuple[str, ...] = ()
-    prompts: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, file: Path | None) -> "_Target":
-        """Read the file, if there is one."""
-
-        from bakeoff.doors.mcp.config import read_suite
-
-        if file is None or not file.exists():
-            return cls(file)
-        suite = read_suite(file)
-        cases = suite.config.testCases
-        names = tuple(case.name for case in cases if case.name)
-        return cls(file, file.read_bytes().decode(), names, frozenset(case.prompt for case in cases))
-
-    def write(self, text: str, environment: Mapping[str, str], like: Path | None = None) -> None:
-        """Write the text if it is a valid configuration, with the permissions of `like`."""
-
-        from bakeoff.doors.mcp.config import check_config
-        from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
-
-        assert self.file is not None
-        self.file.parent.mkdir(parents=True, exist_ok=True)  # a path of an import begins there
-        check_config(text, self.file, environment)
-        mode = _FOR_EVERYONE if like is None else stat.S_IMODE(like.stat().st_mode)
-        write_atomically(self.file, text.encode(), mode)
-        say(f"{'added to' if self.text is not None else 'wrote'} {self.file}")
-        schema = self.file.with_name(SCHEMA_NAME)
-        if self.text is None and not schema.exists():  # the first line of the new file names it
-            write_atomically(schema, published_schema().encode(), _FOR_EVERYONE)
-            say(f"wrote {schema}")

@@ -1,32 +1,42 @@
-"""The agents door: its subjects and scorers, its page, the progress it shows, and its result files."""
+"""The agents door: its subjects and scorers, its page, the progress it shows, its result files, and `verify`."""
 
 import asyncio
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import visible
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors import Door, DoorResults, FinishedRun, RunState
-from bakeoff.doors.agents.attacks import ExerciseCheat
-from bakeoff.doors.agents.plan import TEST_ONLY
+from bakeoff.doors.agents.exercises import Exercise
+from bakeoff.doors.agents.plan import TEST_ONLY, ExercisesRequest, case_of
 from bakeoff.doors.agents.scoring import EXERCISE, score_exercise, tries_section, try_tools
 from bakeoff.doors.case_section import cases_section, named
 from bakeoff.engine.registry import Registry, default_registry, no_tools
-from bakeoff.engine.resources import sandbox_of
-from bakeoff.errors import InfraError
-from bakeoff.grading.cases import build_test_scorer, graded_case, toolchains_for
+from bakeoff.engine.resources import open_resources, sandbox_of
+from bakeoff.errors import InfraError, UsageError
+from bakeoff.grading.attacks import SAMPLE, Attack, attack_names, attack_on
+from bakeoff.grading.audit import VerificationCheck, WrongAnswer, verify_cases
+from bakeoff.grading.cases import GradedCase, build_test_scorer, graded_case, toolchains_for
 from bakeoff.grading.references import References
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, Plan
-from bakeoff.report.blocks import Column, Datum, Section, Value, columns
+from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
+from bakeoff.protocols import Needs, Sandbox, Task
+from bakeoff.record import Transcript
+from bakeoff.report.blocks import Column, Datum, DoorParts, Section, Value, columns
+from bakeoff.subjects.agent_launch import AgentLaunch, carry_out
+from bakeoff.subjects.agent_run import with_run
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
 from bakeoff.subjects.folder_changes import Tree, patch_of, read_tree
 from bakeoff.toolchains.commands import packages_of
+from bakeoff.toolchains.install import Say, install_jest, pytest_folders
+from bakeoff.toolchains.tracks import Track, graded_track, missing_programs, own_command
 
 if TYPE_CHECKING:
-    from bakeoff.report.blocks import DoorParts
     from bakeoff.report.render.html.run_data import RunData
 
 
@@ -60,14 +70,11 @@ class AgentsDoor(Door):
             .with_subject("cheat", ExerciseCheat.from_spec)
         )
 
-    def page_parts(self, run: "RunData") -> "DoorParts":
+    def page_parts(self, run: "RunData") -> DoorParts:
         """Add the tries and the table of exercises."""
-        from bakeoff.doors.agents.door import exercises_sections
-        from bakeoff.report.blocks import DoorParts
-
         records = run.folder.latest_records(run.plan) if run.folder is not None else ()
-        tries = tries_section(run.plan, records)
-        return DoorParts(after=(*((tries,) if tries else ()), *exercises_sections(run)))
+        sections = (tries_section(run.plan, records), exercises_section(run))
+        return DoorParts(after=tuple(section for section in sections if section))
 
     def finish(self, run: FinishedRun) -> DoorResults:
         """Write one result file for each agent, and a copy of the last as `latest.json`."""
@@ -83,15 +90,12 @@ class AgentsDoor(Door):
             path.unlink(missing_ok=True)
         tries = tries_section(run.plan, run.records())
         paths = tuple(run.options.results / name for name in files)
-        return DoorResults(paths, _state_of_tests(run), more=(tries,) if tries else ())
-
-
-def _state_of_tests(run: FinishedRun) -> RunState | None:
-    """Return what `--test-only` found: its subject does nothing, like a control, and yet is what the run is about."""
-    if [spec.name for spec in run.plan.subjects] != [TEST_ONLY]:
-        return None
-    failed = any(subject.failed for subject in run.summary.subjects)
-    return "failed" if failed else "passed" if run.summary.complete else "undecided"
+        state: RunState | None = None
+        # The subject of `--test-only` does nothing, like a control, and yet is what the run is about.
+        if [spec.name for spec in run.plan.subjects] == [TEST_ONLY]:
+            failed = any(subject.failed for subject in run.summary.subjects)
+            state = "failed" if failed else "passed" if run.summary.complete else "undecided"
+        return DoorResults(paths, state, more=(tries,) if tries else ())
 
 
 _SECONDS = 1.0
@@ -129,8 +133,8 @@ def format_diff(name: str, patch: str) -> str:
     return "".join(f"{visible(line.expandtabs(4), 300)}\n" for line in shown)
 
 
-def exercises_sections(run: "RunData") -> tuple[Section, ...]:
-    """Return the table of exercises, with their instructions."""
+def exercises_section(run: "RunData") -> Section | None:
+    """Return the table of exercises, with their instructions; None if the run describes none."""
 
     def cells(case: Case) -> tuple[Value, ...]:
         tried = [by_case[case.id] for by_case in run.cells.values() if case.id in by_case]
@@ -142,5 +146,96 @@ def exercises_sections(run: "RunData") -> tuple[Section, ...]:
         *columns("Track", "Solution", "Tests"),
         Column("Solved by", align="end", help="agents that solved it in every round, of those that were scored"),
     )
-    section = cases_section(run, "exercises", titles, cells, prompt="instructions")
-    return (section,) if section else ()
+    return cases_section(run, "exercises", titles, cells, prompt="instructions")
+
+
+_UNFIT = "it did nothing: the attack is one on another language"
+
+
+class ExerciseCheatOptions(FrozenModel):
+    attack: str | None = None
+    attacks: dict[str, str] = {}  # by case
+
+
+@dataclass(frozen=True, slots=True)
+class BoundExerciseCheat:
+    """One attack on one exercise, or none if it does not fit the language."""
+
+    attack: Attack | None
+    case: GradedCase
+    needs: Needs = Needs(workspace=True)  # noqa: RUF009 - frozen
+
+    async def attempt(self, task: Task) -> Transcript:
+        script = self.attack.script(self.case) if self.attack else "true"
+        run = await carry_out(task, AgentLaunch(("/bin/sh", "-c", script)))
+        described = run.model_copy(update={"attack": self.attack.what if self.attack else _UNFIT})
+        return with_run(Transcript(output=run.stdout), described)
+
+
+@dataclass(frozen=True, slots=True)
+class ExerciseCheat:
+    """A control that is bound to the case. Its attacks use nothing of the case that an agent does not see."""
+
+    options: ExerciseCheatOptions
+
+    @classmethod
+    def from_spec(cls, spec: SubjectSpec) -> "ExerciseCheat":
+        options = read_options(spec, ExerciseCheatOptions)
+        for name in filter(None, [options.attack, *options.attacks.values()]):
+            if name not in attack_names():
+                raise UsageError(f"{describe(spec)}: no attack {name!r}; there are {', '.join(attack_names())}")
+        return cls(options)
+
+    def bind(self, case: Case) -> BoundExerciseCheat:
+        graded = graded_case(case)
+        name = self.options.attacks.get(case.id) or self.options.attack or SAMPLE[0]
+        return BoundExerciseCheat(attack_on(graded, name), graded)
+
+
+_STUB = WrongAnswer("stub", {}, "the stub that agents start from passes already: its tests measure nothing")
+
+
+async def gradable_exercises(
+    exercises: Sequence[Exercise], command: str | None, say: Say
+) -> tuple[tuple[Exercise, ...], tuple[str, ...]]:
+    """Return the exercises whose tests can run here, and a sentence about each track whose tests cannot."""
+    problems: dict[str, str | None] = {}
+    for track in dict.fromkeys(exercise.track for exercise in exercises):
+        problems[track.slug] = await _problem(track, command, say)
+    fit = tuple(exercise for exercise in exercises if problems[exercise.track.slug] is None)
+    warnings = []
+    for slug, why in problems.items():
+        left_out = [exercise.name for exercise in exercises if exercise.track.slug == slug]
+        if why is not None:
+            are = count_of(len(left_out), f"{slug} exercise is", f"{slug} exercises are")
+            warnings.append(f"{are} left out ({', '.join(left_out)}): {why}")
+    if not fit:
+        raise UsageError("\n".join(warnings))
+    return fit, tuple(warnings)
+
+
+async def _problem(track: Track, command: str | None, say: Say) -> str | None:
+    """Return why a track's tests cannot run, or None once all is installed. The first time may take a while."""
+    command = command or own_command(track)
+    if command and (missing := missing_programs(track)):
+        return f"{', '.join(f'`{name}`' for name in missing)} is not installed: {track.get}"
+    try:
+        runner = graded_track(track.slug, command).runner
+        if command is None and runner == "jest":
+            await install_jest(say)
+        elif command is None and runner == "pytest":
+            pytest_folders()
+    except (InfraError, UsageError, OSError) as error:
+        return str(error)
+    return None
+
+
+async def verify_exercises(
+    exercises: Sequence[Exercise], request: ExercisesRequest, sandbox: Callable[[], Sandbox], jobs: int
+) -> list[VerificationCheck]:
+    """Check exercises, several at a time."""
+    cases = [case_of(exercise, request) for exercise in exercises]
+    async with open_resources(
+        [References("bakeoff agents verify --exercise"), *toolchains_for(cases, sandbox, jobs)]
+    ) as resources:
+        return await verify_cases([(case, [_STUB]) for case in cases], resources, jobs, reference="example")

@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -13,6 +13,7 @@ from bakeoff import bundled
 from bakeoff._kernel.files import read_file
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.model import first_problem
+from bakeoff._kernel.text import near_names
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.subjects.folder_changes import PASSED_OVER, read_matching
 from bakeoff.toolchains.tracks import (
@@ -45,29 +46,19 @@ UNDECLARED = ("*", *(f"{folder}/**" for folder in (*SOURCE_FOLDERS, *TEST_FOLDER
 """Patterns of the files that may be solution or tests where an exercise does not declare them."""
 
 
-def shown_files(files: Mapping[str, str], declared: Collection[str]) -> dict[str, str]:
-    """Return the files that a subject sees. `declared` are solution, test and editor files."""
-    return {
-        name: text
-        for name, text in files.items()
-        if name in DOCS or (name in declared and not is_private(name)) or is_configuration(name) or name in SUPPORT
-    }
+def is_shown(name: str, declared: Collection[str]) -> bool:
+    """Tell whether a subject sees a file. `declared` are solution, test and editor files.
+
+    Files that configure a tool count in the root of an exercise only.
+    """
+    configures = "/" not in name and matches(name, CONFIGURATION)
+    return name in DOCS or (name in declared and not is_private(name)) or configures or name in SUPPORT
 
 
 def is_private(name: str) -> bool:
     """Tell whether a file lies where a track or a tool keeps its own things, whatever the exercise declares."""
     folders = PurePosixPath(name).parts[:-1]
     return any(part.startswith(".") or part in PASSED_OVER for part in folders)
-
-
-def is_configuration(name: str) -> bool:
-    """Return whether a file configures a tool. Only files in the root of an exercise do."""
-    return "/" not in name and matches(name, CONFIGURATION)
-
-
-def undeclared_tests(files: Collection[str]) -> list[str]:
-    """Return the files with names of tests, for an exercise that declares none."""
-    return [name for name in _in_folders(files, (*SOURCE_FOLDERS, *TEST_FOLDERS)) if is_test_name(name)]
 
 
 def undeclared_solution(files: Collection[str], tests: Collection[str], track: Track) -> list[str]:
@@ -218,14 +209,10 @@ def _is_exercise(folder: Path) -> bool:
 
 def _track_config(track: Path | None) -> dict[str, object]:
     """Read the track's own `config.json`. An unreadable one only means that the track's order is unknown."""
-    if track is None:
-        return {}
-    path = track / "config.json"
-    try:
-        found = parse_json(read_file(path, _MAX_CONFIG_SIZE).decode("utf-8-sig"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    with suppress(OSError, ValueError):
+        found = track and parse_json(read_file(track / "config.json", _MAX_CONFIG_SIZE).decode("utf-8-sig"))
+        return found if isinstance(found, dict) else {}
+    return {}
 
 
 def _slug(track: Path | None) -> str | None:
@@ -264,9 +251,7 @@ def _chosen(
         return [*usual, *(entry for entry in known if entry not in usual)], most
     for name in asked:
         if name not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(names)[:30])}"
-            raise UsageError(f"--exercise {name!r} does not exist: {hint}")
+            raise UsageError(f"--exercise {name!r} does not exist{near_names(name, sorted(names))}")
     return [entry for name in dict.fromkeys(asked) for entry in known if name in entry.names], None
 
 
@@ -296,13 +281,20 @@ def _read_exercise(entry: _TrackEntry) -> Exercise:
     """Read one exercise. Raise an error that says what is missing."""
     if not entry.name.isprintable():
         raise _UnusableExercise(f"its name {entry.name!r} has characters that cannot be printed")
-    config = _config(entry.folder)
-    examples = {*_plain(config.files.example), *_plain(config.files.exemplar)}
-    editor = set(_plain(config.files.editor))
-    files = {name: text for name, text in _read_shown(entry.folder, config.files).items() if name not in examples}
+    folder, config = entry.folder, _config(entry.folder)
+    declared = config.files
+    examples = {*_plain(declared.example), *_plain(declared.exemplar)}
+    editor = set(_plain(declared.editor))
+    # Only what may be shown is read: a track can hold any number of files.
+    undeclared = () if declared.solution and declared.test else UNDECLARED
+    named = [*_plain(declared.solution), *_plain(declared.test), *editor]
+    read = [(*CONFIGURATION, *undeclared), (*named, *DOCS, *SUPPORT)]
+    files = {name: text for part in read for name, text in read_matching(folder, part).files.items()}
+    files = {name: text for name, text in files.items() if name not in examples}
     track = track_of(entry.slug, files)
-    tests = _declared(config.files.test, files, "test") or undeclared_tests(files)
-    solution = _declared(config.files.solution, files, "solution") or undeclared_solution(files, tests, track)
+    tests = _declared(declared.test, files, "test")
+    tests = tests or [name for name in _in_folders(files, (*SOURCE_FOLDERS, *TEST_FOLDERS)) if is_test_name(name)]
+    solution = _declared(declared.solution, files, "solution") or undeclared_solution(files, tests, track)
     if not tests:
         raise _UnusableExercise(
             f"it has no tests: {_CONFIG} names none, and no file has the name of a test (such as *.test.*)"
@@ -313,32 +305,24 @@ def _read_exercise(entry: _TrackEntry) -> Exercise:
         )
     if both := set(tests) & set(solution):
         raise _UnusableExercise(f"{_CONFIG} has {sorted(both)[0]!r} both as a test and as a solution")
+    # As the site shows them: introduction first, and after each part what the track appends.
+    texts = [files[name].strip() for name in _TEXTS if name in files]
+    if not any(texts):
+        raise _UnusableExercise("it has no instructions: .docs/instructions.md is missing or empty")
+    script = read_matching(folder, [_RUNNER]).files if _RUNNER in files.get("package.json", "") else {}
     return Exercise(
         name=entry.name,
-        folder=entry.folder,
+        folder=folder,
         track=track,
-        instructions=_instructions(files),
-        files=shown_files(files, {*tests, *solution, *editor}),
+        instructions="\n\n".join(text for text in texts if text),
+        files={name: text for name, text in files.items() if is_shown(name, {*tests, *solution, *editor})},
         solution=tuple(solution),
         tests=tuple(tests),
-        example=_example(read_matching(entry.folder, (".meta/**", *examples)).files, config.files, solution),
+        example=_example(read_matching(folder, (".meta/**", *examples)).files, declared, solution),
         notes=_notes(entry.root),
-        runner_files=_runner_files(entry.folder, config, files),
+        # What the published TypeScript track's test script reads in `.meta`: its flags, and nothing else of it.
+        runner_files={**script, **({_CONFIG: json.dumps({"custom": config.custom})} if config.custom else {})},
     )
-
-
-def _runner_files(folder: Path, config: _ExerciseConfig, files: Mapping[str, str]) -> dict[str, str]:
-    """Return what the published TypeScript track's test script reads in `.meta`: its flags, and nothing else of it."""
-    script = read_matching(folder, [_RUNNER]).files if _RUNNER in files.get("package.json", "") else {}
-    return {**script, **({_CONFIG: json.dumps({"custom": config.custom})} if config.custom else {})}
-
-
-def _read_shown(folder: Path, declared: _Files) -> dict[str, str]:
-    """Read the files that may be shown, and no others: a track can hold any number of them."""
-    named = [*_plain(declared.solution), *_plain(declared.test), *_plain(declared.editor)]
-    undeclared = () if declared.solution and declared.test else UNDECLARED
-    rest = read_matching(folder, (*CONFIGURATION, *undeclared)).files
-    return {**rest, **read_matching(folder, (*named, *DOCS, *SUPPORT)).files}
 
 
 def _plain(names: Iterable[str]) -> list[str]:
@@ -360,23 +344,10 @@ def _config(folder: Path) -> _ExerciseConfig:
 def _declared(names: Iterable[str], files: Mapping[str, str], what: str) -> list[str]:
     found = _plain(names)
     for name in found:
-        if is_private(name):
-            raise _UnusableExercise(
-                f"{_CONFIG} names {name!r} as a {what} file, which lies where tracks keep solutions"
-            )
-        if name not in files:
-            raise _UnusableExercise(
-                f"{_CONFIG} names {name!r} as a {what} file, which is missing or not a plain text file"
-            )
+        if is_private(name) or name not in files:
+            why = "lies where tracks keep solutions" if is_private(name) else "is missing or not a plain text file"
+            raise _UnusableExercise(f"{_CONFIG} names {name!r} as a {what} file, which {why}")
     return found
-
-
-def _instructions(files: Mapping[str, str]) -> str:
-    """Join the instructions as the site shows them: introduction first, and after each part what the track appends."""
-    texts = [files[name].strip() for name in _TEXTS if name in files]
-    if not any(texts):
-        raise _UnusableExercise("it has no instructions: .docs/instructions.md is missing or empty")
-    return "\n\n".join(text for text in texts if text)
 
 
 def _example(files: Mapping[str, str], declared: _Files, solution: Sequence[str]) -> dict[str, str]:

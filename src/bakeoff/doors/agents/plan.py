@@ -65,14 +65,12 @@ class ExercisesRequest(FrozenModel):
 
     def settings(self) -> dict[str, JsonValue]:
         """Return what a plan keeps of the request besides its cases and subjects."""
-        hidden: list[JsonValue] = [str(_checkout(self.exercises.resolve()))] if self.exercises else []
-        return {"show_progress": self.show_progress, ORIGIN: self._origin(), **({HIDDEN: hidden} if hidden else {})}
-
-    def _origin(self) -> dict[str, JsonValue]:
+        settings: dict[str, JsonValue] = {"show_progress": self.show_progress}
         if self.exercises is None:
-            return {"checkout": "bundled", "commit": f"bakeoff {__version__}"}
+            return {**settings, ORIGIN: {"checkout": "bundled", "commit": f"bakeoff {__version__}"}}
         checkout = _checkout(self.exercises.resolve())
-        return {"checkout": visible(checkout.name), "commit": commit_of(checkout)}
+        origin = {"checkout": visible(checkout.name), "commit": commit_of(checkout)}
+        return {**settings, ORIGIN: {**origin}, HIDDEN: [str(checkout)]}
 
 
 def _checkout(folder: Path) -> Path:
@@ -258,7 +256,10 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
     wanted = [*dict.fromkeys(name.strip() for name in request.agents)]
     _check_known([name for name in wanted if name not in CONTROLS and not name.startswith("cheat:")], agents)
     for given in wanted:
-        controls = _control(given, exercises, request)
+        kind, _, attack = given.partition(":")
+        controls = _cheats(attack, exercises, request) if kind == "cheat" else []
+        if given in CONTROLS and not controls:
+            controls = [SubjectSpec(kind=given, name=given)]
         for spec in controls or _axes(given, request, agents):
             taken.add(name := free_name(spec.name, taken))
             named = spec.model_copy(update={"name": name})
@@ -279,13 +280,6 @@ def _check_known(wanted: Sequence[str], agents: Mapping[str, AgentDefinition]) -
         f"{names} {'is' if len(unknown) == 1 else 'are'} not known: {meant} {', '.join(known)}; "
         "describe your own in YAML and add --agent-file"
     )
-
-
-def _control(name: str, exercises: Sequence[Exercise], request: ExercisesRequest) -> list[SubjectSpec]:
-    kind, _, attack = name.partition(":")
-    if kind == "cheat":
-        return _cheats(attack, exercises, request)
-    return [SubjectSpec(kind=name, name=name)] if name in CONTROLS else []
 
 
 def _cheats(attack: str, exercises: Sequence[Exercise], request: ExercisesRequest) -> list[SubjectSpec]:

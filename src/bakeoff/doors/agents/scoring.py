@@ -1,6 +1,5 @@
 """Score attempts at exercises: the scorer `exercise`, the class of a failure, and the tool for further tries."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -170,15 +169,14 @@ def _agent_error(agent: AgentRun) -> str | None:
 
 def _why_failed(grade: Grade) -> str:
     """Return what failed: the run as a whole, or else the types, or else the first test."""
-    failure = grade.problem or (_first_failure(grade.run, grade.failed) if grade.failed or not grade.error else None)
+    failure = grade.problem
+    if not failure and (grade.failed or not grade.error):
+        tests = grade.run.tests
+        told = [
+            f"{test.name}: {test.message}" for test in tests if test.name in grade.failed and test.state == "failed"
+        ]
+        failure = (told or [f"not passed: {', '.join(list(grade.failed)[:5])}" if tests else "no test ran"])[0]
     return "\n".join(filter(None, (grade.error, failure)))
-
-
-def _first_failure(run: TestRun, failed: Counter[str]) -> str:
-    for test in run.tests:
-        if test.name in failed and test.state == "failed":
-            return f"{test.name}: {test.message}"
-    return "no test ran" if not run.tests else f"not passed: {', '.join(list(failed)[:5])}"
 
 
 _MAX_FAILURES = 20

@@ -1,19 +1,17 @@
 """The components door, for the commands that serve all doors."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from bakeoff._kernel.files import write_atomically
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.components.plan import IN_TURN, PICTURES, case_of
-from bakeoff.doors.components.scoring import SUITE, score_component
+from bakeoff.doors.components.scoring import SUITE, component_tools, score_component
 from bakeoff.doors.components.suites import ComponentSuite
-from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.registry import Registry, default_registry
 from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.errors import InfraError, RunFolderError, UsageError
@@ -26,7 +24,7 @@ from bakeoff.plan import Case, Plan
 from bakeoff.protocols import Sandbox
 from bakeoff.record import BROKEN, Record
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.subjects.controls import Attack, Submission
+from bakeoff.subjects.controls import Submission
 from bakeoff.toolchains.install import Say, install_vitest
 from bakeoff.toolchains.vitest import find_chromium
 from bakeoff.verdict import Verdict
@@ -34,7 +32,7 @@ from bakeoff.verdict import Verdict
 if TYPE_CHECKING:
     from bakeoff.doors.components.results.model import ComponentsResult
     from bakeoff.report.blocks import DoorParts
-    from bakeoff.report.readers import Circumstances, Description
+    from bakeoff.report.readers import RecordsInMemory
     from bakeoff.report.render.html.run_data import RunData
 
 
@@ -44,11 +42,6 @@ def _hostile(name: str, case: Case) -> Submission:
     attack = solution_in_turn(graded) if name == IN_TURN else attack_on(graded, name)
     files = attack.files(graded) if isinstance(attack, HostileSolution) else {}
     return Submission(files=files or dict.fromkeys(case.collect, ""))
-
-
-def _cheats() -> Mapping[str, Attack]:
-    solutions = [attack.name for attack in all_attacks() if isinstance(attack, HostileSolution)]
-    return {name: partial(_hostile, name) for name in (*solutions, "patch-expect", IN_TURN)}
 
 
 class ComponentsDoor(Door):
@@ -62,7 +55,9 @@ class ComponentsDoor(Door):
         toolchains = toolchains_for(plan.cases, sandbox_of(options), options.jobs)
         resources = (References("bakeoff verify --suite"), *toolchains)
         scorer = partial(build_test_scorer, score=score_component, resources=resources)
-        return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(_cheats())
+        solutions = [attack.name for attack in all_attacks() if isinstance(attack, HostileSolution)]
+        cheats = {name: partial(_hostile, name) for name in (*solutions, "patch-expect", IN_TURN)}
+        return default_registry().with_scorer(SUITE, scorer).with_tools(tools).with_attacks(cheats)
 
     def page_parts(self, run: "RunData") -> "DoorParts":
         """Add the table of suites, the comparison of MCP servers, and the totals of an imported file."""
@@ -73,7 +68,6 @@ class ComponentsDoor(Door):
 
     def line_of(self, record: Record) -> str:
         """Return the verdict on a suite with its tests and cost."""
-        from bakeoff._kernel.text import visible
         from bakeoff.report.formatting import cost
 
         mark = "✓" if record.verdict is Verdict.PASS else "✗" if record.verdict.counts else "–"
@@ -108,44 +102,23 @@ class ComponentsDoor(Door):
         for name, result in result_files(run.plan, records, _sizes(records), origin):
             path = _free_path(run.options.results, name, folder.label, written)
             write_atomically(path, result.to_json())
-            part = _RecordsOfFile(run.plan, records, result)
+            part = _records_of_file(path.name, run.plan, records, result)
             page = write_source_page(Source(path, part), path.with_suffix(".html"), parts=self.page_parts)
             written += (path, page)
         return DoorResults(tuple(written))
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordsOfFile:
+def _records_of_file(name: str, plan: Plan, records: Sequence[Record], result: "ComponentsResult") -> "RecordsInMemory":
     """Give the page of a result file the records of its subject and round, as a run of their own."""
+    from bakeoff.report.readers import Description, RecordsInMemory
 
-    plan: Plan
-    records: Sequence[Record]
-    result: "ComponentsResult"
-    what: ClassVar[str] = "records of a run"
-
-    def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the signature of a reader
-        return True
-
-    def describe(self, path: Path) -> "Description":
-        from bakeoff.report.readers import Description
-
-        subjects = tuple(spec for spec in self.plan.subjects if self._is_of_file(spec.name))
-        alone = {"subjects": subjects, "rounds": 1, "until_decided": None}  # two subjects would be compared
-        return Description(name=path.name, plan=self.plan.model_copy(update=alone))
-
-    def circumstances(self, path: Path) -> "Circumstances":  # noqa: ARG002
-        from bakeoff.report.readers import Circumstances
-
-        return Circumstances()
-
-    def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
-        for record in self.records:
-            if self._is_of_file(record.subject, record.round):
-                yield record.model_copy(update={"round": 0})
-
-    def _is_of_file(self, subject: str, round_: int | None = None) -> bool:
-        of = self.result.bakeoff
-        return of is not None and subject == of.subject and round_ in (None, of.round - 1)
+    added = result.bakeoff
+    assert added is not None, "files that we write say which subject and round they are of"
+    subjects = tuple(spec for spec in plan.subjects if spec.name == added.subject)
+    alone = {"subjects": subjects, "rounds": 1, "until_decided": None}  # two subjects would be compared
+    own = [record for record in records if (record.subject, record.round) == (added.subject, added.round - 1)]
+    described = Description(name=name, plan=plan.model_copy(update=alone))
+    return RecordsInMemory(described, lambda: (record.model_copy(update={"round": 0}) for record in own))
 
 
 def _free_path(results: Path, name: str, run: str, written: Collection[Path]) -> Path:
@@ -191,19 +164,15 @@ async def verify_suites(
 ) -> list[VerificationCheck]:
     """Check suites, several at a time."""
     cases = [case_of(suite) for suite in suites]
+    wrong: list[list[WrongAnswer]] = []
+    for suite in suites:
+        file, why = suite.component_file, "the wrong answer passes: no test finds what is wrong with it"
+        wrong.append([WrongAnswer("empty", {file: ""}, "an empty answer passes: its tests measure nothing")])
+        wrong[-1] += [WrongAnswer("wrong", {file: suite.wrong}, why)] if suite.wrong is not None else []
     async with open_resources(
         [References("bakeoff verify --suite"), *toolchains_for(cases, sandbox, jobs)]
     ) as resources:
-        return await verify_cases(
-            list(zip(cases, map(list, map(_wrong_answers, suites)), strict=True)), resources, jobs
-        )
-
-
-def _wrong_answers(suite: ComponentSuite) -> Iterator[WrongAnswer]:
-    file = suite.component_file
-    yield WrongAnswer("empty", {file: ""}, "an empty answer passes: its tests measure nothing")
-    if suite.wrong is not None:
-        yield WrongAnswer("wrong", {file: suite.wrong}, "the wrong answer passes: no test finds what is wrong with it")
+        return await verify_cases([*zip(cases, wrong, strict=True)], resources, jobs)
 
 
 async def gradable_suites(

@@ -62,11 +62,14 @@ def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list
     words = ["bakeoff", "run"]
     if request.suites is not None:
         words += ["--suites", str(request.suites)]
-    words += _repeated("--suite", request.only)
-    words += _repeated("--model", request.models)
-    if request.mcp != usual.mcp:
-        words += _repeated("--mcp", request.mcp)
-    words += _repeated("--with", request.treatments)
+    mcp = () if request.mcp == usual.mcp else request.mcp
+    for flag, values in (
+        ("--suite", request.only),
+        ("--model", request.models),
+        ("--mcp", mcp),
+        ("--with", request.treatments),
+    ):
+        words += [word for value in values for word in (flag, value)]
     words += [] if request.test_tool else ["--no-test-tool"]
     words += [] if request.pricing else ["--no-pricing"]
     words += ["--hide-tests"] if request.hide_tests else []
@@ -76,10 +79,6 @@ def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list
         if value != getattr(usual, flag):
             words += [f"--{flag.replace('_', '-')}", str(value)]
     return words if jobs is None else [*words, "--jobs", str(jobs)]
-
-
-def _repeated(flag: str, values: tuple[str, ...]) -> list[str]:
-    return [word for value in values for word in (flag, value)]
 
 
 DOOR = "components"

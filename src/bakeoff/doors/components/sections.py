@@ -4,13 +4,12 @@ Every run page already has the cost with its cache simulation, the matrix of sui
 result file also shows the totals that the file states. They are never recomputed.
 """
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.text import visible
 from bakeoff.doors.case_section import NAME, cases_section, named
 from bakeoff.doors.components.plan import JOINED
-from bakeoff.doors.components.results.steps import RecordedSubject
+from bakeoff.doors.components.results.model import RecordedSubject
 from bakeoff.doors.result_files import RECORDED
 from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import Case, SubjectSpec, read_options
@@ -24,17 +23,11 @@ if TYPE_CHECKING:
 
 def components_sections(run: "RunData") -> tuple[Section, ...]:
     """Return the sections that this door adds to the page of a run or a result file."""
-    made = (file_section(run), _servers_section(run), _suites_section(run))
+    titles = columns("Component", "Runner", "Tests", "Validator")
+    described = any(case.tags for case in run.plan.cases)
+    suites = cases_section(run, "suites", titles, _suite_cells, prompt="prompt", described=described)
+    made = (file_section(run), _servers_section(run), suites)
     return tuple(section for section in made if section is not None)
-
-
-def mcp_pairs(subjects: Sequence[SubjectSpec]) -> Iterator[tuple[SubjectSpec, SubjectSpec]]:
-    """Return each model without a server, paired with the same model with servers."""
-    agents = [spec for spec in subjects if spec.kind == "agent"]
-    alone = {_without_servers(spec): spec for spec in agents if not spec.options.get("mcp")}
-    for spec in agents:
-        if spec.options.get("mcp") and (baseline := alone.get(_without_servers(spec))):
-            yield baseline, spec
 
 
 def _without_servers(spec: SubjectSpec) -> str:
@@ -43,7 +36,10 @@ def _without_servers(spec: SubjectSpec) -> str:
 
 
 def _servers_section(run: "RunData") -> Section | None:
-    pairs = list(mcp_pairs(run.plan.subjects))
+    agents = [spec for spec in run.plan.subjects if spec.kind == "agent"]
+    alone = {_without_servers(spec): spec for spec in agents if not spec.options.get("mcp")}
+    found = [(alone.get(_without_servers(spec)), spec) for spec in agents if spec.options.get("mcp")]
+    pairs = [(without, spec) for without, spec in found if without is not None]
     if not pairs:
         return None
     titles = (
@@ -80,17 +76,6 @@ def _servers_row(run: "RunData", without: SubjectSpec, with_: SubjectSpec) -> tu
     )
 
 
-def _suites_section(run: "RunData") -> Section | None:
-    return cases_section(
-        run,
-        "suites",
-        columns("Component", "Runner", "Tests", "Validator"),
-        _suite_cells,
-        prompt="prompt",
-        described=any(case.tags for case in run.plan.cases),
-    )
-
-
 def _suite_cells(case: Case) -> tuple[Value, ...]:
     tests, validator = (case.grading.tests, case.grading.validator) if case.grading else ((), None)
     return tuple(named(", ".join(case.reference), case.tags.get("runner", ""), ", ".join(tests), validator or ""))
@@ -114,30 +99,19 @@ def file_section(run: "RunData") -> Section | None:
 
 def _row(subject: RecordedSubject) -> tuple[Value, ...]:
     units, spent, cached = subject.unit_test_totals, subject.total_cost, subject.cache_simulation
+    how = f" ({subject.mcp_transport_type})" if subject.mcp_transport_type else ""
+    server, price = f"{subject.mcp_server_url or 'enabled'}{how}", subject.pricing
+    rates = (price.input_cost_per_m_tok, price.output_cost_per_m_tok, price.cache_read_cost_per_m_tok) if price else ()
     saving = spent.total_cost - cached.simulated_cost_with_cache if spent and cached else None
     return (
         Datum(text=visible(subject.model, NAME), tone="strong"),
-        _servers(subject),
+        Datum(text=visible(server, NAME), tone="pass") if subject.mcp_enabled else Datum(text="none", tone="muted"),
         f"{units.passed:,} / {units.total:,}" if units else UNKNOWN,
         Datum(text=f"{units.share:g}", sort=units.share) if units else None,
         Datum(text=format_cost(spent.total_cost), sort=spent.total_cost) if spent else None,
-        _rates(subject),
+        " / ".join(UNKNOWN if rate is None else format_mtok_cost(rate) for rate in rates) if price else UNKNOWN,
         Datum(text=format_cost(cached.simulated_cost_with_cache)) if cached else None,
         UNKNOWN if saving is None else f"{'−' if saving < 0 else ''}{format_cost(abs(saving))}",
         cached.cache_hits if cached else None,
         cached.cache_write_tokens if cached else None,
     )
-
-
-def _servers(subject: RecordedSubject) -> Datum:
-    if not subject.mcp_enabled:
-        return Datum(text="none", tone="muted")
-    how = f" ({subject.mcp_transport_type})" if subject.mcp_transport_type else ""
-    return Datum(text=visible(f"{subject.mcp_server_url or 'enabled'}{how}", NAME), tone="pass")
-
-
-def _rates(subject: RecordedSubject) -> str:
-    if (price := subject.pricing) is None:
-        return UNKNOWN
-    rates = (price.input_cost_per_m_tok, price.output_cost_per_m_tok, price.cache_read_cost_per_m_tok)
-    return " / ".join(UNKNOWN if rate is None else format_mtok_cost(rate) for rate in rates)

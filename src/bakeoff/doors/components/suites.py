@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +16,7 @@ from pydantic import Field, JsonValue, PositiveFloat, ValidationError, model_val
 from bakeoff import bundled
 from bakeoff._kernel.files import os_errors_explained, read_text
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.text import in_our_words
+from bakeoff._kernel.text import in_our_words, near_names
 from bakeoff.errors import UsageError
 from bakeoff.plan import Files, Framework, RelativePath, TakenPath
 
@@ -151,28 +150,16 @@ def _expected_reference(directory: Path) -> str:
 
 def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
     keys = list(Layout.model_fields)
+    lines = text.splitlines()
     for item in error.errors(include_url=False):
         key = str(item["loc"][0]) if item["loc"] else ""
-        place = f"{path}:{_line_of(key, text)}" if key else str(path)
+        assigned = re.compile(rf"""\s*\[*\s*["']?{re.escape(key)}["']?\s*[=.\]]""")
+        line = next((number for number, line in enumerate(lines, 1) if assigned.match(line)), 1)
+        place = f"{path}:{line}" if key else str(path)
         if item["type"] == "extra_forbidden":
-            near = get_close_matches(key, keys, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(keys)}"
-            yield f"{place}: unknown key {key!r}; {hint}"
+            yield f"{place}: unknown key {key!r}{near_names(key, keys)}"
         else:
             yield f"{place}: {key + ': ' if key else ''}{in_our_words(item)}"
-
-
-def _line_of(key: str, text: str) -> int:
-    pattern = re.compile(rf"""\s*\[*\s*["']?{re.escape(key)}["']?\s*[=.\]]""")
-    return next((number for number, line in enumerate(text.splitlines(), 1) if pattern.match(line)), 1)
-
-
-def is_file(path: Path) -> bool:
-    """Return whether there is such a file. There is none with a name that is too long to have one."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def present_of(directory: Path, names: tuple[str, ...]) -> str | None:
@@ -287,9 +274,7 @@ def _chosen(found: FoundSuites, only: tuple[str, ...]) -> FoundSuites:
         if name in left_out:
             raise UsageError(f"suite {name!r} in {found.folder} cannot be used: {left_out[name]}")
         if name not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
-            raise UsageError(f"no suite {name!r} in {found.folder}: {hint}")
+            raise UsageError(f"no suite {name!r} in {found.folder}{near_names(name, names)}")
     return FoundSuites(found.folder, tuple(suite for suite in found.suites if suite.name in only))
 
 
@@ -322,7 +307,7 @@ def _read(name: str, directory: Path) -> ComponentSuite:
     test_file = layout.test or present_of(directory, TESTS)
     wanted = [layout.prompt, layout.reference, test_file or TESTS[0], *layout.files]
     wanted += [layout.validator] if layout.validator else []
-    missing = [file for file in wanted if not is_file(directory / file)]
+    missing = [file for file in wanted if not os.path.isfile(directory / file)]  # noqa: PTH113 - false for a name that is too long
     if missing or test_file is None:
         raise Unusable(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing in {directory}")
     validator_file = layout.validator or present_of(directory, _VALIDATORS)

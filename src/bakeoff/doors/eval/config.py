@@ -3,17 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import (
-    Field,
-    JsonValue,
-    PositiveFloat,
-    PositiveInt,
-    Strict,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, JsonValue, PositiveFloat, PositiveInt, Strict, field_validator, model_validator
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import shown
@@ -22,12 +14,14 @@ from bakeoff.models.prices import PriceOptions
 from bakeoff.models.prompt_templates import PromptTemplate
 from bakeoff.plan import ScorerSpec, SubjectSpec
 from bakeoff.protocols import Scorer
+from bakeoff.scorers.entries import ScorerEntry
 
 CONFIG_NAME = "bakeoff.yaml"
 EMBEDDED = "local:smollm2"
 """The model that is asked if a file names none. It runs on this machine and needs no key."""
 
 CONTROLS = ("oracle", "nop")
+KINDS = ("model", "command", "function", "control", "scripted")
 FILE = "file:"
 
 Whole = Annotated[int, Strict()]
@@ -63,16 +57,24 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, list) or value is None else [value]
 
 
-def _require_one(model: FrozenModel, *names: str) -> None:
-    given = [name for name in names if getattr(model, name) is not None]
-    if len(given) == 1:
-        return
-    some = ", ".join(f"`{name}`" for name in names[:-1]) + f" or `{names[-1]}`"
-    raise ValueError(f"has {' and '.join(given)}: keep one" if given else f"needs {some}")
+class _OneOf(FrozenModel):
+    """An object that has exactly one of some keys."""
+
+    one_of: ClassVar[tuple[str, ...]]
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        given = [name for name in self.one_of if getattr(self, name) is not None]
+        if len(given) != 1:
+            some = ", ".join(f"`{name}`" for name in self.one_of[:-1]) + f" or `{self.one_of[-1]}`"
+            raise ValueError(f"has {' and '.join(given)}: keep one" if given else f"needs {some}")
+        return self
 
 
-class PromptEntry(FrozenModel):
+class PromptEntry(_OneOf):
     """A prompt: a text or a file, both of which may be Jinja templates. A text alone is short for `{text: …}`."""
+
+    one_of = ("text", "file")
 
     name: Label | None = Field(default=None, description="shown in tables; the file's name, or a number, if absent")
     text: Text | None = Field(default=None, description="the prompt; `{{ name }}` stands for a value of the case")
@@ -88,14 +90,11 @@ class PromptEntry(FrozenModel):
         path = path_in(value)
         return {"text": value} if path is None else {"file": path}
 
-    @model_validator(mode="after")
-    def _check_one(self) -> Self:
-        _require_one(self, "text", "file")
-        return self
 
-
-class SubjectEntry(FrozenModel):
+class SubjectEntry(_OneOf):
     """Name a subject: a model, a command, a function, a script or a control. A text alone is a model or a control."""
+
+    one_of = KINDS
 
     name: Label | None = Field(default=None, description="shown in tables; the model, command or function if absent")
     model: Text | None = Field(default=None, description="`provider:model`, such as `local:smollm2`")
@@ -137,13 +136,7 @@ class SubjectEntry(FrozenModel):
             return value
         return {"control": value} if value in CONTROLS else {"model": value}
 
-    @model_validator(mode="after")
-    def _check_kind(self) -> Self:
-        _require_one(self, *KINDS)
-        return self
 
-
-KINDS = ("model", "command", "function", "control", "scripted")
 OF_KINDS = {
     "model": (
         *("system", "temperature", "max_tokens", "seed", "send_seed", "timeout", "stream", "output_schema"),
@@ -152,27 +145,6 @@ OF_KINDS = {
     "command": ("input", "env", "sandbox"),
 }
 """The keys of a subject that only one kind has."""
-
-
-class ScorerEntry(FrozenModel):
-    """A scorer. `contains` is short for `{contains: {}}`: a kind, and its options."""
-
-    kind: Text
-    name: Label | None = Field(default=None, description="tells two of one kind apart")
-    options: JsonValue = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand_short_form(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return {"kind": value}
-        if not isinstance(value, dict):
-            return value
-        kinds = [name for name in value if name != "name"]
-        if len(kinds) != 1:
-            told = f"has {', '.join(map(str, kinds))}" if kinds else "has no kind"
-            raise ValueError(f"a scorer is one kind with its options, and this {told}: write `- contains: {{…}}`")
-        return {"kind": kinds[0], "options": value[kinds[0]], **{k: v for k, v in value.items() if k == "name"}}
 
 
 class CaseEntry(FrozenModel):

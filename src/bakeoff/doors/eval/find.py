@@ -45,16 +45,13 @@ def find_config(path: Path | None) -> Path:
                 f"{path} does not exist: name a file such as {CONFIG_NAME}, or write one with `bakeoff init eval`"
             )
         return path
-    found = next((folder / name for name in NAMES if _is_one(folder / name)), None)
+    there = (folder / name for name in NAMES if (folder / name).is_file())
+    found = next((file for file in there if file.name != PYPROJECT or has_table(file)), None)
     if found is None:
         raise UsageError(
             f"there is no {CONFIG_NAME} in {folder.resolve()}: name a file, or write one with `bakeoff init eval`"
         )
     return found
-
-
-def _is_one(file: Path) -> bool:
-    return file.is_file() and (file.name != PYPROJECT or has_table(file))
 
 
 _TABLE = ("tool", "bakeoff")

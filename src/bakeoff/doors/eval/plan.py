@@ -65,9 +65,11 @@ def build_plan(suite: PromptSuite, request: EvalRequest | None = None) -> Plan:
     filled = _FilledCase(suite, request)
     cases = tuple(filled.cases())
     problems = filled.problems
-    gathered(problems[:_MAX_PROBLEMS] + _more(problems))
+    more = len(problems) - _MAX_PROBLEMS
+    gathered(problems[:_MAX_PROBLEMS] + ([f"… and {more:,} more"] if more > 0 else []))
     if not cases:
         raise UsageError(f"no case of {suite.file} has a name or tag {' or '.join(map(repr, request.cases))}")
+    commands = any(spec.kind == "command" for spec in suite.subjects)
     settings = EvalPlanSettings(
         file=str(suite.file),
         limits=suite.limits,
@@ -75,7 +77,8 @@ def build_plan(suite: PromptSuite, request: EvalRequest | None = None) -> Plan:
         names=filled.names if filled.several else {},
         places=filled.places,
         warnings=suite.warnings,
-        hidden=tuple(_hidden_from_commands(suite)),
+        # Programs such as uv need a pyproject.toml, so that it stays visible.
+        hidden=tuple(str(path) for path in suite.sources if commands and path.name != "pyproject.toml"),
     )
     return Plan(
         name=printable(suite.name, 80) or "eval",
@@ -90,21 +93,10 @@ def build_plan(suite: PromptSuite, request: EvalRequest | None = None) -> Plan:
     )
 
 
-def _hidden_from_commands(suite: PromptSuite) -> Iterator[str]:
-    """Yield the files that hold cases. Programs such as uv need a pyproject.toml, so that it stays visible."""
-    if any(spec.kind == "command" for spec in suite.subjects):
-        yield from (str(path) for path in suite.sources if path.name != "pyproject.toml")
-
-
 def _refuse_unknown(option: str, wanted: Sequence[str], known: Sequence[str]) -> None:
     for name in wanted:
         if name not in known:
             raise UsageError(f"{option} {name!r}: there are {', '.join(known)}")
-
-
-def _more(problems: list[str]) -> list[str]:
-    more = len(problems) - _MAX_PROBLEMS
-    return [f"… and {more:,} more"] if more > 0 else []
 
 
 class _FilledCase:
@@ -153,14 +145,16 @@ class _FilledCase:
             if not text.strip():
                 raise TemplateProblem("the prompt is empty")
         except TemplateProblem as problem:
-            self._unfilled.setdefault(f"{prompt.where}: {problem}", []).append(_place(given.where))
+            place = given.where.rsplit(": ", 1)[0] if given.where.count(":") > 1 else given.where
+            self._unfilled.setdefault(f"{prompt.where}: {problem}", []).append(place)
             return None
         if self._alone:
             unnamed = _UNNAMED.fullmatch(prompt.name)
             name = free_name(printable(text if unnamed else prompt.name, _MAX_ID_LENGTH), self.names)
         case_id = f"{name} · {prompt.name}" if self.several else name
         self.names[case_id] = name
-        self.places[case_id] = _file_and_line(given.where)
+        file, line, *_ = (*given.where.split(":"), "1")
+        self.places[case_id] = (file, int(line) if line.isdecimal() else 1)
         case = Case(
             id=case_id,
             prompt=text,
@@ -195,13 +189,3 @@ def _described(given: PromptCase) -> str:
     if given.input is not None:
         return given.input if isinstance(given.input, str) else json.dumps(given.input, ensure_ascii=False)
     return ", ".join(each if isinstance(each, str) else json.dumps(each) for each in given.variables.values())
-
-
-def _place(where: str) -> str:
-    return where.rsplit(": ", 1)[0] if where.count(":") > 1 else where
-
-
-def _file_and_line(where: str) -> tuple[str, int]:
-    file, _, rest = where.partition(":")
-    line = rest.partition(":")[0]
-    return file, int(line) if line.isdecimal() else 1

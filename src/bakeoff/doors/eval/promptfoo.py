@@ -4,14 +4,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml import Key, PlacedYaml, gathered, parse_yaml
 from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, path_in, printable
-from bakeoff.doors.eval.promptfoo_parts import Assertions, csv_assertion, number_in, provider_subject
-from bakeoff.doors.eval.sources import DataRow, find_files, read_text, rows_of_file
+from bakeoff.doors.eval.promptfoo_parts import Assertions, csv_assertion, provider_subject
+from bakeoff.doors.eval.sources import DataRow, find_files, number_in, read_text, rows_of_file
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.plan import SubjectSpec
@@ -58,6 +59,15 @@ class Notes:
     def warn(self, key: Key, what: str) -> None:
         """Note something that is left out."""
         self.warnings.append(self.placed.problem(key, what))
+
+    def object(self, key: Key, value: Any, known: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return an object, or an empty one after noting what is there instead. Keys not in `known` are named."""
+        if value and not isinstance(value, dict):
+            self.problem(key, "has to be an object, with names and values")
+        found: dict[str, Any] = value if isinstance(value, dict) else {}
+        if known:
+            self.unused(key, found, known)
+        return found
 
     def unused(self, key: Key, value: Any, known: tuple[str, ...]) -> None:
         """Name the keys of an object that are not understood."""
@@ -111,11 +121,8 @@ class _PromptfooReader:
         )
 
     def _options(self) -> tuple[int, LimitsConfig]:
-        options: Any = self.config.get("evaluateOptions") or {}
-        self.notes.unused(("evaluateOptions",), options, ("repeat", "maxConcurrency", "showProgressBar", "cache"))
-        if not isinstance(options, dict):
-            self.notes.problem(("evaluateOptions",), "has to be an object, with keys and values")
-            return 1, LimitsConfig()
+        known = ("repeat", "maxConcurrency", "showProgressBar", "cache")
+        options = self.notes.object(("evaluateOptions",), self.config.get("evaluateOptions"), known)
         numbers: dict[str, int | None] = {}
         for name in ("repeat", "maxConcurrency"):
             given = options.get(name)
@@ -207,24 +214,18 @@ class _PromptfooReader:
             yield from self._test({}, self.placed, ("tests",), usual)
 
     def _default_test(self) -> Usual:
-        usual = self.config.get("defaultTest") or {}
+        usual = self.config.get("defaultTest")
         if isinstance(usual, str):
             self.notes.warn(("defaultTest",), "is a file, which is not understood, and not used")
-            usual = {}
-        if not isinstance(usual, dict):
-            self.notes.problem(("defaultTest",), "has to be an object, with keys and values")
             return Usual()
-        self.notes.unused(("defaultTest",), usual, _OF_A_TEST)
-        self.notes.unused(("defaultTest", "options"), usual.get("options"), ("provider",))
-        return self._more_usual(usual, ("defaultTest",), Usual())
+        return self._more_usual(self.notes.object(("defaultTest",), usual), ("defaultTest",), Usual())
 
     def _more_usual(self, test: dict[str, Any], key: Key, usual: Usual) -> Usual:
         """Return what all tests have, with what a default test or a part of a scenario adds to it."""
-        parts = {name: test.get(name) or {} for name in ("vars", "options", "metadata")}
-        for name, value in parts.items():
-            if not isinstance(value, dict):
-                self.notes.problem((*key, name), "has to be an object, with names and values")
-                parts[name] = {}
+        self.notes.unused(key, test, _OF_A_TEST)
+        self.notes.unused((*key, "options"), test.get("options"), ("provider",))
+        names = ("vars", "options", "metadata")
+        parts = {name: self.notes.object((*key, name), test.get(name)) for name in names}
         asserted = test.get("assert") or []
         if not isinstance(asserted, list):
             self.notes.problem((*key, "assert"), "has to be a list")
@@ -249,8 +250,6 @@ class _PromptfooReader:
             if not isinstance(data, dict):
                 self.notes.problem(place, "has to be an object, with `vars` or `assert`")
                 continue
-            self.notes.unused(place, data, _OF_A_TEST)
-            self.notes.unused((*place, "options"), data.get("options"), ("provider",))
             base = self._more_usual(data, place, usual)
             for at, test in enumerate(tests):
                 yield from self._test(test, self.placed, (*key, "tests", at), base)
@@ -287,17 +286,11 @@ class _PromptfooReader:
             return
         notes.unused(key, test, _OF_A_TEST)
         notes.unused((*key, "options"), test.get("options"), ("provider",))
-        own = test.get("vars") or {}
-        if not isinstance(own, dict):
-            notes.problem((*key, "vars"), "has to be an object, with names and values")
-            return
-        given = {**usual.vars, **own}
+        given = {**usual.vars, **notes.object((*key, "vars"), test.get("vars"))}
         values = {name: self._value(value, notes, (*key, "vars", name)) for name, value in given.items()}
         lists = {name: value for name, value in values.items() if isinstance(value, list)}
         place = where or placed.problem(key, "").removesuffix(": ")
-        combinations = 1
-        for each in lists.values():
-            combinations *= len(each)
+        combinations = prod(map(len, lists.values()))
         if combinations > _MAX_COMBINATIONS:
             notes.problem(
                 (*key, "vars"), f"its lists have {combinations:,} combinations: at most {_MAX_COMBINATIONS:,}"
@@ -310,13 +303,7 @@ class _PromptfooReader:
                 yield case if combinations == 1 else _unnamed(case)
 
     def _case(
-        self,
-        test: dict[str, Any],
-        variables: dict[str, Any],
-        notes: Notes,
-        key: Key,
-        usual: Usual,
-        where: str,
+        self, test: dict[str, Any], variables: dict[str, Any], notes: Notes, key: Key, usual: Usual, where: str
     ) -> PromptCase | None:
         own = test.get("assert") or []
         if not isinstance(own, list):
@@ -328,7 +315,8 @@ class _PromptfooReader:
         if threshold is not None and (not isinstance(threshold, int | float) or not 0 <= threshold <= 1):
             notes.problem((*key, "threshold"), f"{threshold!r}: has to be a number from 0 to 1")
             threshold = None
-        judge = _options(test).get("provider") or usual.judge
+        options = test.get("options")
+        judge = (options.get("provider") if isinstance(options, dict) else None) or usual.judge
         scorers = self.assertions.scorers(asserted, variables, judge, where, mean=threshold is not None)
         if scorers is None:
             return None
@@ -356,11 +344,6 @@ class _PromptfooReader:
         except UsageError as error:
             notes.problem(key, str(error))
             return ""
-
-
-def _options(test: Mapping[str, Any]) -> Mapping[str, Any]:
-    options = test.get("options")
-    return options if isinstance(options, dict) else {}
 
 
 def _is_plain(value: Any) -> bool:

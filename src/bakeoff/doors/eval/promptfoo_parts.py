@@ -4,19 +4,21 @@ Those that run code or have no equal here are named.
 """
 
 import re
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.yaml import Key
 from bakeoff.doors.eval.config import printable
+from bakeoff.doors.eval.sources import number_in
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_providers, parse_model_name
 from bakeoff.plan import ScorerSpec, SubjectSpec, check_options
 from bakeoff.protocols import Scorer
-from bakeoff.scorers.checks import Check, Condition
+from bakeoff.scorers.checks import CONDITIONS as CHECKS
+from bakeoff.scorers.checks import Check
 from bakeoff.scorers.judge import USUAL_CHOICES
 from bakeoff.scorers.registry import scorer_kinds
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from bakeoff.doors.eval.promptfoo import Notes
 
 
-CONDITIONS = frozenset(get_args(Condition)) - {"max-words", "ends-with", "not-ends-with"}
+CONDITIONS = frozenset(CHECKS) - {"max-words", "ends-with", "not-ends-with"}
 """The types that `checks` has, too, with the same meaning."""
 
 _LISTS = ("contains-any", "contains-all", "icontains-any", "icontains-all")
@@ -49,14 +51,6 @@ def csv_assertion(text: str) -> dict[str, Any]:
     if kind in _MEASURES:
         return {"type": kind, "threshold": number_in(value)}
     return {"type": kind, "value": value, **limit}
-
-
-def number_in(text: str) -> float | str:
-    """Return the number that a cell holds, or its text, which is then refused at its place."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 class Assertions:
@@ -253,13 +247,10 @@ def provider_subject(item: Any, key: Key, notes: "Notes") -> SubjectSpec | None:
 
 
 def _model(model: str, label: str, config: Any, key: Key, notes: "Notes") -> SubjectSpec | None:
-    options: dict[str, Any] = {"model": model}
     settings = config if isinstance(config, dict) else {}
     notes.unused((*key, "config"), settings, tuple(_SETTINGS))
-    for theirs, ours in _SETTINGS.items():
-        value = settings.get(theirs)
-        if value is not None:
-            options[ours] = value
+    given = {ours: settings.get(theirs) for theirs, ours in _SETTINGS.items() if settings.get(theirs) is not None}
+    options: dict[str, Any] = {"model": model, **given}
     if (base := options.pop("base_url", None)) is not None:
         options["providers"] = {parse_model_name(model).provider: {"base_url": base}}
     from bakeoff.subjects.model import ModelOptions  # imports SDKs that take a second to load

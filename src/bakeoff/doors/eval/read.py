@@ -2,8 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from bakeoff._kernel.files import with_home
-from bakeoff._kernel.text import free_name
+from bakeoff._kernel.text import free_name, near_names
 from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml, gathered
 from bakeoff.doors.eval.config import (
     EXAMPLES,
@@ -32,13 +31,15 @@ from bakeoff.doors.eval.sources import (
     dataset_rows,
     find_files,
     function_rows,
+    number_in,
     read_text,
     rows_of_file,
 )
-from bakeoff.doors.eval.subjects import ScorerReader, subject_specs
+from bakeoff.doors.eval.subjects import subject_specs
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.models.providers import known_model_name, known_providers
+from bakeoff.scorers.entries import ScorerReader
 
 _OF_A_ROW = (*OF_A_CASE, "tags")
 _SINGLE_BRACES = re.compile(r"(?<!\{)\{ ?(\w+) ?\}(?!\})")
@@ -154,7 +155,11 @@ class _SuiteReader:
         """Yield the name, text and place of each prompt that an entry stands for."""
         if entry.text is not None:
             place = self.placed.known((*key, "text"))
-            if self._looks_like_a_file(entry.text):
+            if entry.text.endswith(_PROMPT_SUFFIXES) and len(entry.text.split()) == 1 and len(entry.text) < 200:
+                is_file = any(file.is_file() for file in find_files(entry.text, self.folder))
+            else:
+                is_file = False
+            if is_file:
                 self._problem(place, f"{entry.text!r} is a file here: write `file:{entry.text}`")
             yield entry.name, entry.text, self.placed.problem(place, "").removesuffix(": ")
             return
@@ -171,14 +176,6 @@ class _SuiteReader:
                 continue
             name = entry.name if len(files) == 1 else f"{entry.name} {file.stem}" if entry.name else None
             yield name or file.stem, text, f"{file}:1"
-
-    def _looks_like_a_file(self, text: str) -> bool:
-        one_word = len(text) < 200 and not any(char.isspace() for char in text)
-        return (
-            one_word
-            and text.endswith(_PROMPT_SUFFIXES)
-            and any(file.is_file() for file in find_files(text, self.folder))
-        )
 
     # --- cases ------------------------------------------------------------------------------------------------------
 
@@ -228,8 +225,7 @@ class _SuiteReader:
         if entry.function is not None:
             yield from function_rows(entry.function, "cases")
         elif entry.dataset is not None:
-            folder = self.folder / with_home(entry.dataset)
-            yield from dataset_rows(folder, entry.split)
+            yield from dataset_rows(self.folder / with_home(entry.dataset), entry.split)
         else:
             files = find_files(entry.file or "", self.folder)
             if not files:
@@ -243,8 +239,7 @@ class _SuiteReader:
             if name in entry.vars:
                 self._problem((*key, "vars", name), f"is a key of the case itself: write `{name}` beside `vars`")
         own = None if entry.scorers is None else self.scorers.read(entry.scorers, self.placed, (*key, "scorers"))
-        where = self.placed.problem(key, "").removesuffix(": ")
-        return _case(entry, where, own)
+        return _case(entry, self.placed.problem(key, "").removesuffix(": "), own)
 
     def _of_row(self, row: DataRow, source: CaseEntry) -> PromptCase:
         """Return the case of a row: known columns are keys of a case, all others are variables."""
@@ -253,7 +248,7 @@ class _SuiteReader:
         if isinstance(tags := known.get("tags"), str):
             known["tags"] = [tag.strip() for tag in tags.split(",") if tag.strip()]
         if isinstance(threshold := known.get("threshold"), str):
-            known["threshold"] = _number(threshold)
+            known["threshold"] = number_in(threshold)
         if isinstance(known.get("name"), int | float):
             known["name"] = str(known["name"])
         nested = known.get("vars") or {}
@@ -261,7 +256,10 @@ class _SuiteReader:
             known["vars"] = {**more, **nested}
         placed = DataRow(row.where, known).placed
         try:
-            entry = _case_entry(known, placed)
+            try:
+                entry = CaseEntry.model_validate(known)
+            except ValidationError:  # only now, because places cost time
+                entry = placed().read(CaseEntry, EXAMPLES)
         except ConfigError as error:
             self.problems.append(error.problems[0])
             return PromptCase(row.where)
@@ -279,20 +277,6 @@ def _single_braces(prompts: Sequence[SuitePrompt], cases: Sequence[PromptCase]) 
         for name in dict.fromkeys(_SINGLE_BRACES.findall(prompt.template.text)):
             if name in values:
                 yield f"{prompt.where}: `{{{name}}}` is not filled: write `{{{{ {name} }}}}`"
-
-
-def _case_entry(known: dict[str, Any], placed: Callable[[], PlacedYaml]) -> CaseEntry:
-    try:
-        return CaseEntry.model_validate(known)
-    except ValidationError:  # only now, because places cost time
-        return placed().read(CaseEntry, EXAMPLES)
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _tags(entry: CaseEntry) -> dict[str, str]:
@@ -320,9 +304,8 @@ def _renamed(row: DataRow, columns: Mapping[str, str]) -> DataRow:
     """Return a row whose columns have the names that a configuration gives them."""
     for name, column in columns.items():
         if column not in row.values:
-            near = get_close_matches(column, row.values, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(row.values)}"
-            raise UsageError(f"columns.{name}: {row.where} has no column {column!r}: {hint}")
+            hint = near_names(column, row.values)
+            raise UsageError(f"columns.{name}: {row.where} has no column {column!r}{hint}")
     taken = set(columns.values())
     values: dict[str, JsonValue] = {name: value for name, value in row.values.items() if name not in taken}
     return DataRow(row.where, {**values, **{name: row.values[column] for name, column in columns.items()}})

@@ -1,4 +1,4 @@
-"""Write the JSON Schema of `bakeoff.yaml`, its reference page, and a first configuration."""
+"""Write the JSON Schema of `bakeoff.yaml`, and a first configuration."""
 
 import json
 from functools import cache
@@ -13,12 +13,11 @@ from bakeoff.doors.eval.config import (
     CONTROLS,
     CaseEntry,
     EvalConfig,
-    LimitsConfig,
     PromptEntry,
-    ScorerEntry,
     SubjectEntry,
 )
-from bakeoff.scorers.registry import ScorerKind, scorer_kinds
+from bakeoff.scorers.entries import ScorerEntry
+from bakeoff.scorers.registry import scorer_kinds
 
 SCHEMA_NAME = "bakeoff.schema.json"
 _ENTRIES: dict[str, type[BaseModel]] = {
@@ -40,25 +39,20 @@ def config_schema() -> dict[str, Any]:
     schema = EvalConfig.model_json_schema()
     shapes = schema["$defs"]
     shapes["ScorerEntry"] = _scorer_shape()
-    one_of = {
-        "PromptEntry": [{"required": ["text"]}, {"required": ["file"]}],
-        "SubjectEntry": [{"required": [k]} for k in ("model", "command", "function", "control", "scripted")],
+    for model in (PromptEntry, SubjectEntry):
+        shapes[model.__name__]["oneOf"] = [{"required": [name]} for name in model.one_of]
+    texts: dict[str, Any] = {
+        "prompts": {"type": "string", "minLength": 1},
+        "subjects": {"anyOf": [{"enum": list(CONTROLS)}, {"type": "string", "pattern": "[:/]"}]},
+        "cases": {"type": "string", "description": "an input, or `file:cases.csv`"},
     }
-    for name, choices in one_of.items():
-        shapes[name]["oneOf"] = choices
-    texts = {"PromptEntry": {"type": "string", "minLength": 1}, "SubjectEntry": _subject_text(), "CaseEntry": _TEXT}
-    for key, entry in _ENTRIES.items():
-        ref = {"$ref": f"#/$defs/{entry.__name__}"}
-        item = {"anyOf": [texts[entry.__name__], ref]} if entry.__name__ in texts else ref
-        described = {"description": schema["properties"][key]["description"]}
+    entries: list[tuple[Any, str, type[BaseModel]]] = [(schema["properties"], *entry) for entry in _ENTRIES.items()]
+    entries.append((shapes["CaseEntry"]["properties"], "scorers", ScorerEntry))
+    for properties, key, shape in entries:
+        ref = {"$ref": f"#/$defs/{shape.__name__}"}
+        item = {"anyOf": [texts[key], ref]} if key in texts else ref
         several = {"type": "array", "items": item, "minItems": 1}
-        schema["properties"][key] = {**described, "anyOf": [item, several]}
-    own = shapes["CaseEntry"]["properties"]["scorers"]
-    scorer = {"$ref": "#/$defs/ScorerEntry"}
-    shapes["CaseEntry"]["properties"]["scorers"] = {
-        "description": own["description"],
-        "anyOf": [scorer, {"type": "array", "items": scorer, "minItems": 1}],
-    }
+        properties[key] = {"description": properties[key]["description"], "anyOf": [item, several]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
@@ -67,29 +61,22 @@ def config_schema() -> dict[str, Any]:
     }
 
 
-_TEXT = {"type": "string", "description": "an input, or `file:cases.csv`"}
-
-
-def _subject_text() -> dict[str, Any]:
-    return {"anyOf": [{"enum": list(CONTROLS)}, {"type": "string", "pattern": "[:/]"}]}
-
-
 def _scorer_shape() -> dict[str, Any]:
     """Return the shapes of a scorer: a kind, or a kind with its options."""
     properties: dict[str, Any] = {"name": {"type": "string", "description": "tells two of one kind apart"}}
     kinds = scorer_kinds()
-    properties |= {kind: _options_shape(known) for kind, known in kinds.items()}
+    for kind, known in kinds.items():
+        fields = _field_shapes(known.load().options_model())
+        options: dict[str, Any] = {"type": "object"}
+        if fields:
+            options |= {"properties": fields, "additionalProperties": False}
+        properties[kind] = {"anyOf": [options, {"type": "null"}]}
+        if known.main:
+            alone = f"alone: `{known.main}`"
+            properties[kind] = {"anyOf": [options, {"not": {"type": "object"}}], "description": alone}
     one = [{"required": [kind]} for kind in kinds]
     whole = {"type": "object", "properties": properties, "additionalProperties": False, "oneOf": one}
     return {"title": "Scorer", "anyOf": [{"enum": list(kinds)}, whole]}
-
-
-def _options_shape(known: ScorerKind) -> dict[str, Any]:
-    fields = _field_shapes(known.load().options_model())
-    options = {"type": "object", "properties": fields, "additionalProperties": False} if fields else {"type": "object"}
-    if known.main:
-        return {"anyOf": [options, {"not": {"type": "object"}}], "description": f"alone: `{known.main}`"}
-    return {"anyOf": [options, {"type": "null"}]}
 
 
 def _field_shapes(model: type[BaseModel]) -> dict[str, Any]:
@@ -99,32 +86,6 @@ def _field_shapes(model: type[BaseModel]) -> dict[str, Any]:
     except PydanticInvalidForJsonSchema:
         return {name: {} for name in model.model_fields}
     return {name: {} if "$ref" in json.dumps(shape) else shape for name, shape in shapes.items()}
-
-
-def reference_tables() -> str:
-    """Return the tables of the reference page: every key with its default and its meaning."""
-    sections: dict[str, type[BaseModel]] = {
-        "Keys of the file": EvalConfig,
-        "A prompt": PromptEntry,
-        "A subject": SubjectEntry,
-        "A case, or a source of cases": CaseEntry,
-        "`limits`": LimitsConfig,
-    }
-    tables = [f"## {title}\n\n{_table(model)}" for title, model in sections.items()]
-    short = "".join(f"| `{known.kind}` | `{known.main}` |\n" for known in scorer_kinds().values() if known.main)
-    kinds = ", ".join(f"`{kind}`" for kind in scorer_kinds())
-    scorers = f"Kinds: {kinds}.\n\n| `- kind: value` | stands for the option |\n|---|---|\n{short}"
-    return "\n".join((*tables, f"## A scorer\n\n{scorers}"))
-
-
-def _table(model: type[BaseModel]) -> str:
-    lines = ["| key | default | |", "|---|---|---|"]
-    for name, info in model.model_fields.items():
-        default = info.get_default(call_default_factory=True)
-        plain = default is not None and isinstance(default, str | int | float)
-        shown = f"`{json.dumps(default)}`".replace('"', "") if plain else "–"
-        lines.append(f"| `{name}` | {shown} | {(info.description or '').replace('|', chr(92) + '|')} |")
-    return "\n".join(lines) + "\n"
 
 
 def first_files() -> dict[str, str]:

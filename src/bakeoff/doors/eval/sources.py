@@ -5,13 +5,13 @@ model.
 """
 
 import csv
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from glob import glob
 from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_jsonable_python
 
@@ -21,12 +21,8 @@ from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml, parse_yaml
 from bakeoff.errors import UsageError
 
-if TYPE_CHECKING:
-    import pyarrow
-
 MAX_FILE_SIZE = 256 * 1024 * 1024
 MAX_CASES = 1_000_000
-_ARROW_HINT = "needs pyarrow, which is not installed: run `pip install 'bakeoff[parquet]'`"
 
 
 class DataRow(NamedTuple):
@@ -66,15 +62,15 @@ def find_files(pattern: str, folder: Path) -> list[Path]:
 
 def rows_of_file(file: Path) -> Iterator[DataRow]:
     """Yield the rows of a file. Raise `UsageError` for one that cannot be read."""
-    readers = {
+    readers: dict[str, Callable[[Path], Iterator[DataRow]]] = {
         ".csv": _csv_rows,
-        ".tsv": _tsv_rows,
+        ".tsv": partial(_csv_rows, delimiter="\t"),
         ".jsonl": _json_lines,
         ".ndjson": _json_lines,
         ".json": _json_rows,
         ".yaml": _yaml_rows,
         ".yml": _yaml_rows,
-        ".parquet": _parquet_rows,
+        ".parquet": _arrow_rows,
     }
     reader = readers.get(file.suffix.lower())
     if reader is None:
@@ -85,6 +81,14 @@ def rows_of_file(file: Path) -> Iterator[DataRow]:
 def read_text(file: Path) -> str:
     """Return the text of a file that a configuration names. Raise `UsageError` if it cannot be read."""
     return files.read_text(file, MAX_FILE_SIZE)
+
+
+def number_in(text: str) -> float | str:
+    """Return the number that a cell holds, or its text, which is then refused at its place."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _csv_rows(file: Path, delimiter: str = ",") -> Iterator[DataRow]:
@@ -107,10 +111,6 @@ def _csv_rows(file: Path, delimiter: str = ",") -> Iterator[DataRow]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise UsageError(f"{file}:{reader.line_num}: this is not CSV: {error}") from error
-
-
-def _tsv_rows(file: Path) -> Iterator[DataRow]:
-    return _csv_rows(file, "\t")
 
 
 def _json_lines(file: Path) -> Iterator[DataRow]:
@@ -148,24 +148,23 @@ def _row(where: str, value: Any) -> DataRow:
     return DataRow(where, value)
 
 
-def _parquet_rows(file: Path) -> Iterator[DataRow]:
+def _arrow_rows(file: Path) -> Iterator[DataRow]:
+    """Yield the rows of a Parquet file, or of any other file as those of an Arrow stream."""
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
-        raise UsageError(f"{file} {_ARROW_HINT}") from error
+        hint = "needs pyarrow, which is not installed: run `pip install 'bakeoff[parquet]'`"
+        raise UsageError(f"{file} {hint}") from error
+    kind = "Parquet" if file.suffix.lower() == ".parquet" else "Arrow"
     try:
-        yield from _arrow_rows(file, parquet.ParquetFile(file).iter_batches())
+        with pyarrow.memory_map(str(file)) as source:
+            stream = kind == "Arrow"
+            batches = pyarrow.ipc.open_stream(source) if stream else parquet.ParquetFile(source).iter_batches()
+            for number, values in enumerate((row for batch in batches for row in batch.to_pylist()), 1):
+                yield DataRow(f"{file}: row {number}", _plain(values))
     except (OSError, pyarrow.ArrowException) as error:
-        raise UsageError(f"{file} cannot be read as Parquet: {_first_line(error)}") from error
-
-
-def _arrow_rows(file: Path, batches: "Iterable[pyarrow.RecordBatch]") -> Iterator[DataRow]:
-    number = 0
-    for batch in batches:
-        for values in batch.to_pylist():
-            number += 1
-            yield DataRow(f"{file}: row {number}", _plain(values))
+        raise UsageError(f"{file} cannot be read as {kind}: {_first_line(error)}") from error
 
 
 def _plain(values: Any) -> Any:
@@ -183,7 +182,7 @@ def dataset_rows(folder: Path, split: str | None) -> Iterator[DataRow]:
     if (folder / "state.json").is_file():
         files = [each.get("filename") for each in _load(folder / "state.json").get("_data_files") or [] if each]
         for name in _names(files):
-            yield from _arrow_file(folder / name)
+            yield from _arrow_rows(folder / name)
         return
     found = sorted(folder.rglob("*.parquet"))
     if not found:
@@ -192,7 +191,7 @@ def dataset_rows(folder: Path, split: str | None) -> Iterator[DataRow]:
     wanted = _chosen(folder, splits, split)
     for file in found:
         if _split_of(file) == wanted:
-            yield from _parquet_rows(file)
+            yield from _arrow_rows(file)
 
 
 def _names(given: Any) -> list[str]:
@@ -217,25 +216,10 @@ def _chosen(folder: Path, splits: list[str], split: str | None) -> str:
 
 
 def _load(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(read_text(file))
-    except ValueError as error:
-        raise UsageError(f"{file} is not JSON: {error}") from error
+    found = _parsed(read_text(file), str(file))
     if not isinstance(found, dict):
         raise UsageError(f"{file} is not an object")
     return found
-
-
-def _arrow_file(file: Path) -> Iterator[DataRow]:
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise UsageError(f"{file} {_ARROW_HINT}") from error
-    try:
-        with pyarrow.memory_map(str(file)) as source:
-            yield from _arrow_rows(file, pyarrow.ipc.open_stream(source))
-    except (OSError, pyarrow.ArrowException) as error:
-        raise UsageError(f"{file} cannot be read as Arrow: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:

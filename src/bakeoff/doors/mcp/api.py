@@ -37,10 +37,12 @@ class McpProgress:
 
     @property
     def model(self) -> str:
+        """Return the model that was asked in this round, as `modelsToTest` names it."""
         return self.record.subject
 
     @property
     def passed(self) -> bool:
+        """Return True if the round passed. A round that was lost to an infra problem did not."""
         return self.record.verdict.value == "pass"
 
 

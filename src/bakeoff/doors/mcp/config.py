@@ -188,6 +188,7 @@ class RunSettings(FrozenModel):
     )
 
     def run_settings(self) -> dict[str, Any]:
+        """Return these keys with their values, to build a configuration or the settings of a plan from."""
         return {name: getattr(self, name) for name in RunSettings.model_fields}
 
 
@@ -222,6 +223,7 @@ class SuiteConfig(RunSettings):
 
     @property
     def threshold(self) -> float:
+        """Return the share of rounds that must pass for a case to pass."""
         return 1.0 if self.passThreshold is None else self.passThreshold
 
     def executes(self, case: McpCase) -> bool:
@@ -251,6 +253,7 @@ class McpSuite:
 
     @property
     def folder(self) -> Path:
+        """Return the folder that relative paths and modules of the configuration belong to."""
         return self.file.parent
 
     @property

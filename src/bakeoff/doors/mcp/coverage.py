@@ -49,6 +49,7 @@ class Coverage(FrozenModel):
 
     @property
     def passed(self) -> bool:
+        """Return True if the share reaches the minimum, or if there is none."""
         return self.minimum is None or self.share >= self.minimum - 1e-9
 
     @property

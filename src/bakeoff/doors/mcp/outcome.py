@@ -34,10 +34,12 @@ class CellOutcome:
 
     @property
     def passed(self) -> int:
+        """Return the number of rounds that passed."""
         return sum(record.verdict is Verdict.PASS for record in self.records)
 
     @property
     def scored(self) -> int:
+        """Return the number of rounds that count, which excludes those that infra or budget ended."""
         return sum(record.verdict.counts for record in self.records)
 
     @property
@@ -61,10 +63,12 @@ class CallOutcome:
 
     @property
     def passed(self) -> int:
+        """Return the number of cells that passed."""
         return sum(cell.state == "passed" for cell in self.cells)
 
     @property
     def failed(self) -> int:
+        """Return the number of cells that failed. The others are undecided, because rounds were lost."""
         return sum(cell.state == "failed" for cell in self.cells)
 
     @property
@@ -125,6 +129,7 @@ class Confusion:
     rounds: Mapping[str, int]
 
     def wanted(self) -> list[str]:
+        """Return the wanted tools in the order of the plan, which are the rows of the matrix."""
         return list(dict.fromkeys(wanted for wanted, _ in self.counts))
 
     def called(self) -> list[str]:

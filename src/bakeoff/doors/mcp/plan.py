@@ -85,10 +85,12 @@ class McpPlanSettings(RunSettings):
 
     @property
     def folder(self) -> Path:
+        """Return the folder of the configuration, in which its servers run and its modules are imported."""
         return Path(self.file).parent
 
     @cached_property
     def tools_hash(self) -> str:
+        """Return the hash of everything that the servers say about their tools; models see all of it."""
         return fingerprint([tool.model_dump(mode="json") for tool in self.tools])
 
     @property
@@ -99,6 +101,7 @@ class McpPlanSettings(RunSettings):
 
 
 def scorer_options(plan: Plan) -> ScorerOptions:
+    """Return the options of the scorer of calls; the defaults if a plan of another door has none."""
     return next((read_options(spec, ScorerOptions) for spec in plan.scorers if spec.kind == SCORER), ScorerOptions())
 
 
@@ -275,6 +278,7 @@ def _provider_options(model: str, providers: Mapping[str, ProviderConfig]) -> di
 
 
 def mode_of(plan: Plan) -> Mode:
+    """Return the mode in which all models of a plan are asked, from the kind of its first subject."""
     mode = plan.subjects[0].kind.removeprefix(KIND)
     return "native" if mode == "native" else "agent" if mode == "agent" else "json"
 

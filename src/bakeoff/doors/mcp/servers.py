@@ -12,11 +12,12 @@ from bakeoff._kernel.files import with_home
 from bakeoff._kernel.text import expectation
 from bakeoff.doors.mcp.config import McpSuite, ProviderConfig, SuiteConfig
 from bakeoff.errors import UsageError
-from bakeoff.mcp import McpHub, ServerSpec
+from bakeoff.mcp import McpHub, ServerSpec, ServerTool
 from bakeoff.mcp.lint.checks import LintResult, lint_servers
 from bakeoff.mcp.servers import QUERY, USER, HubLimits, OAuth, is_plain, secret_arguments, with_variables
 from bakeoff.plan import Plan
-from bakeoff.storage.redaction import Redactor, secrets_in
+from bakeoff.storage.redacted_stream import printed_secrets
+from bakeoff.storage.redaction import Redactor, known_secrets, secrets_in
 
 PLACEHOLDER = "${bakeoff_mcp_"
 """Starts every placeholder for a secret that the configuration spells out."""
@@ -193,3 +194,16 @@ def servers_of(suite: McpSuite, only: Sequence[str] = ()) -> list[ServerSpec]:
                 server = server.model_copy(update={"oauth": oauth_in_folder(server.oauth, suite.folder)})
             ready.append(with_variables(server, suite.environment))
     return ready
+
+
+def redactor_of(specs: Sequence[ServerSpec]) -> Redactor:
+    """Return what takes out the secrets of servers and of the environment. From now on, they are not printed either."""
+    own = {f"{spec.name} {name}": value for spec in specs for name, value in spec.shown_to_nobody.items()}
+    printed_secrets().learn(own)
+    return Redactor({**known_secrets(), **own})
+
+
+async def redacted_tools(specs: Sequence[ServerSpec]) -> tuple[ServerTool, ...]:
+    """Return the tools of servers, without the keys that their texts repeat."""
+    async with McpHub(specs).open() as hub:
+        return tuple(map(redactor_of(specs).model, await hub.tools()))

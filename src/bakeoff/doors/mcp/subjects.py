@@ -8,13 +8,10 @@ from typing import Any, Self
 
 from pydantic import Field, JsonValue, PositiveInt
 from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
-from pydantic_ai.models import ModelRequestParameters
-from pydantic_ai.tools import ToolDefinition
 
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.environment import filled
 from bakeoff._kernel.imports import importable
-from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp.plan import AGENT_STEPS, KIND, McpPlanSettings, scorer_options
 from bakeoff.doors.mcp.servers import expanded_servers, hub_of
 from bakeoff.errors import InfraError, ToolError, ToolTimeout
@@ -36,7 +33,6 @@ from bakeoff.scorers.mcp.calls import (
     ScorerOptions,
     text_of,
 )
-from bakeoff.scorers.mcp.comparison import result_differences
 from bakeoff.scorers.mcp.execution import (
     END_STATE,
     NOT_EXECUTED,
@@ -47,6 +43,7 @@ from bakeoff.scorers.mcp.execution import (
     dumped,
     execute_calls,
     executed_by_agent,
+    result_differences,
 )
 from bakeoff.scorers.mcp.scorer import ANSWER_SYSTEM, CallGrader, CallScorer
 from bakeoff.subjects.model import ModelOptions, ModelSubject
@@ -145,16 +142,19 @@ class SuiteModel:
         return replace(self, offered=offered, limited={})
 
     def lacks(self) -> list[str]:
+        """Return why the model cannot be asked, such as a missing key; empty if it can."""
         return self.model.lacks()
 
     def secrets(self) -> Mapping[str, str]:
         return self.model.secrets()
 
     def offline(self) -> Self:
+        """Return the same model, which answers from recordings only."""
         return replace(self, model=self.model.offline())
 
     @property
     def needs(self) -> Needs:
+        """Return the resources of the model, and the servers of the run unless each trial starts its own."""
         needs = self.model.needs
         shared = (self.hub,) if self.hub is not None and not self.own_hub else ()
         return replace(needs, resources=(*needs.resources, *shared))
@@ -407,13 +407,6 @@ def _with_results(step: Step, executed: Sequence[ExecutedCall]) -> Step:
     return step.model_copy(update={"parts": tuple(parts)})
 
 
-_NO_LOSS = {"title", "$schema", "$id", "$comment", "$ref", "$defs", "definitions"}
-"""Keywords that say nothing about a value, or that are replaced by what they refer to."""
-
-_OF_NAMES = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}  # hold schemas by name
-_OF_VALUES = {"enum", "const", "default", "examples", "required"}  # hold no schema
-
-
 def changed_names(tools: Sequence[ServerTool]) -> Iterator[str]:
     """Yield a sentence for each tool that models see under another name."""
     for name, tool in offered_names(tools).items():
@@ -423,44 +416,3 @@ def changed_names(tools: Sequence[ServerTool]) -> Iterator[str]:
         if plain_name(tool.name) != tool.name:
             why = f"providers accept letters, digits, _ and - in names, at most {MAX_TOOL_NAME_LENGTH} characters"
         yield f"{tool.label!r} is offered as {name!r}, because {why}"
-
-
-async def changed_schemas(
-    plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str], tools: Sequence[ServerTool]
-) -> AsyncIterator[str]:
-    """Yield a sentence for each model whose provider is sent schemas without some of their keywords."""
-    for spec in plan.subjects:
-        model = model_of(spec, settings, environment)
-        if model.access.provider.wire in ("scripted", "custom", "embedded"):
-            continue
-        definitions = [ToolDefinition(name="tool", parameters_json_schema=tool.input_schema) for tool in tools]
-        asked = ModelRequestParameters(function_tools=definitions)
-        async with model.access.open() as provider:  # makes no connection
-            sent = provider.model(model.name.model).customize_request_parameters(asked)
-        lost = [
-            lost_keywords(tool.input_schema, definition.parameters_json_schema)
-            for tool, definition in zip(tools, sent.function_tools, strict=True)
-        ]
-        if names := sorted(set().union(*lost)):
-            without = f"{count_of(sum(map(bool, lost)), 'tool')} without {', '.join(names)}"
-            yield f"{spec.name} sees the schemas of {without}: its provider does not accept that"
-
-
-def lost_keywords(schema: JsonValue, sent: JsonValue) -> set[str]:
-    """Return the keywords of a schema that the one that is sent does not have."""
-    lost = set(_keywords(schema)) - set(_keywords(sent)) - _NO_LOSS
-    return lost - {"const"} if "enum" in _keywords(sent) else lost  # an enum of one value is the same
-
-
-def _keywords(schema: JsonValue) -> Iterator[str]:
-    """Yield the keywords of a schema and of all schemas inside it."""
-    if isinstance(schema, list):
-        for item in schema:
-            yield from _keywords(item)
-    elif isinstance(schema, dict):
-        for name, value in schema.items():
-            yield name
-            if name in _OF_NAMES and isinstance(value, dict):
-                yield from _keywords([*value.values()])
-            elif name not in _OF_VALUES:
-                yield from _keywords(value)

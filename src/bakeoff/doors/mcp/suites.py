@@ -11,7 +11,7 @@ from bakeoff._kernel.files import open_file, os_errors_explained
 from bakeoff._kernel.imports import import_object, importable
 from bakeoff._kernel.text import count_of, near_names
 from bakeoff._kernel.yaml import Key, gathered
-from bakeoff.doors.mcp.config import CONFIG_NAME, McpSuite, ProviderConfig, read_suite, repeated
+from bakeoff.doors.mcp.config import CONFIG_NAME, McpSuite, read_suite, repeated
 from bakeoff.doors.mcp.coverage import coverage_of
 from bakeoff.doors.mcp.door import McpDoor
 from bakeoff.doors.mcp.expectations import destructive_calls, impossible_calls, unknown_offers, unknown_tools
@@ -240,10 +240,9 @@ async def prepare(selected: SelectedSuite, stack: AsyncExitStack | None = None) 
     )
     warnings = [*unknown_tools(suite, tools, numbers), *_remarks(suite, tools)]
     if suite.config.mode != "json":
-        from bakeoff.doors.mcp.subjects import changed_names, changed_schemas
+        from bakeoff.doors.mcp.subjects import changed_names
 
-        changed = [*changed_names(tools), *[text async for text in changed_schemas(plan, settings, environment, tools)]]
-        warnings += [f"{suite.file}: {text}" for text in changed]
+        warnings += [f"{suite.file}: {text}" for text in changed_names(tools)]
     minimum = selected.request.min_coverage
     coverage = coverage_of(suite.config.testCases, tools, suite.config.minCoverage if minimum is None else minimum)
     plan, settings = with_tools(plan, settings, tools, warnings, coverage)
@@ -280,8 +279,16 @@ def added_providers(suite: McpSuite) -> dict[str, Provider]:
     found: dict[str, Provider] = {}
     problems: list[str] = []
     for name, config in suite.config.providers.items():
+        own, key = name.strip().lower(), config.key_variable
         try:
-            found[name.strip().lower()] = _provider(name, config, suite.folder)
+            if config.target is None:
+                assert config.base_url is not None, "the configuration is checked: a provider has one of the two"
+                found[own] = compatible(name, config.base_url, key)
+                continue
+            with importable(suite.folder):
+                factory = import_object(config.target, f"provider {name!r}")
+            check_factory(factory, f"provider {name!r}")
+            found[own] = Provider(name, "custom", (key,) if key else (), factory=factory, options=config.options)
         except UsageError as error:
             problems.append(suite.lines.problem(("providers", name), str(error)))
     gathered(problems)
@@ -312,15 +319,3 @@ def check_models(suite: McpSuite, models: Container[str] | None = None, *, offli
             missing = [str(error)]
         problems += [suite.lines.problem(key, problem) for problem in missing]
     gathered(problems)
-
-
-def _provider(name: str, config: ProviderConfig, folder: Path) -> Provider:
-    """Return the provider that a configuration adds: an address, or an imported class."""
-    if config.target is None:
-        assert config.base_url is not None, "the configuration is checked: a provider has one of the two"
-        return compatible(name, config.base_url, config.key_variable)
-    with importable(folder):
-        factory = import_object(config.target, f"provider {name!r}")
-    check_factory(factory, f"provider {name!r}")
-    keys = (config.key_variable,) if config.key_variable else ()
-    return Provider(name, "custom", keys, factory=factory, options=config.options)

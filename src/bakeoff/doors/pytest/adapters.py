@@ -16,6 +16,7 @@ import pytest
 from _pytest.debugging import pytestPDB
 
 from bakeoff._kernel.clock import CLOCK
+from bakeoff._kernel.text import free_name
 from bakeoff._kernel.threads import NOT_FOR_A_LOOP, call, carried_by, is_async
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow
 from bakeoff.engine.apart import call_apart, in_own_task
@@ -23,13 +24,13 @@ from bakeoff.engine.registry import NO_NEEDS
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
 from bakeoff.record import Transcript
-from bakeoff.sdk_results.transcripts import joined, transcript_of
+from bakeoff.sdk_results import joined, transcript_of
 
 ENDS_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
 """Errors that would end the thread that all cases share."""
 
 _OUR_SCORERS = "bakeoff.scorers."
-_CALL_OTHERS = ("bakeoff.scorers.adapters", "bakeoff.scorers.adapters")  # modules among these
+_CALLS_OTHERS = "bakeoff.scorers.adapters"  # a module among these
 
 Call = partial[Any]
 Errors = dict[tuple[str, int], BaseException]
@@ -46,6 +47,11 @@ class EvalSubject:
     raises_its_own_errors: ClassVar[bool] = True
 
     async def attempt(self, task: Task) -> Transcript:
+        """Call the function once.
+
+        What it raises is kept in `errors`. An error that an event loop cannot carry becomes a SubjectError; one of a
+        provider or the network becomes the failure that the core retries.
+        """
         function = self.calls(task.case_id)
         task.clock.name = task.case_id
         self.errors.pop((task.case_id, task.round), None)  # of an earlier try
@@ -123,7 +129,15 @@ def call_with_row(task: Callable[..., Any], row: EvalRow) -> Call:
     """Return the call of a task with its input and, of the rest of the row, what it has parameters for."""
     row = _own_copy(row)
     rest = {name: value for name, value in row.values.items() if name != "input"}
-    return partial(task, row.input, **_accepted(task, rest)) if rest else partial(task, row.input)
+    try:
+        parameters = list(inspect.signature(task).parameters.values()) if rest else []
+    except (TypeError, ValueError):  # some builtins have no signature
+        parameters = []
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        named = {each.name for each in parameters[1:] if each.kind in by_name}
+        rest = {name: value for name, value in rest.items() if name in named}
+    return partial(task, row.input, **rest)
 
 
 def _own_copy(row: EvalRow) -> EvalRow:
@@ -138,17 +152,6 @@ def _copied(value: Any) -> Any:
     return [_copied(item) for item in value] if type(value) is list else value
 
 
-def _accepted(task: Callable[..., Any], rest: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        parameters = inspect.signature(task).parameters.values()
-    except (TypeError, ValueError):  # some builtins have no signature
-        return {}
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return rest
-    named = {each.name for each in list(parameters)[1:] if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
-    return {name: value for name, value in rest.items() if name in named}
-
-
 @dataclass(frozen=True, slots=True)
 class SuiteScorer:
     """Call a scorer of the user. What it raises is its own failure, and ends nothing else."""
@@ -160,17 +163,10 @@ class SuiteScorer:
     may_ask: bool = field(init=False)  # a model; its usage is then counted apart
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "calls_others", not _is_ours(self.function))
+        module = type(self.function).__module__
+        ours = module.startswith(_OUR_SCORERS) and module != _CALLS_OTHERS  # needs no task of its own, which costs time
+        object.__setattr__(self, "calls_others", not ours)
         object.__setattr__(self, "may_ask", self.calls_others or hasattr(self.function, "needs"))
-
-    def lacks(self) -> list[str]:
-        """Return what is missing for the scorer to use the network, a sentence each."""
-        function: object = self.function
-        return function.lacks() if isinstance(function, NeedsNetwork) and not self.offline else []
-
-    def preload(self) -> None:
-        """Import what the first score needs, so that no case has to wait for it."""
-        getattr(self.function, "preload", lambda: None)()
 
     @property
     def keeps_names(self) -> bool:
@@ -179,6 +175,7 @@ class SuiteScorer:
 
     @property
     def needs(self) -> Needs:
+        """Return the resources that the scorer asks the core for; a plain function asks for none."""
         needs: Needs = getattr(self.function, "needs", NO_NEEDS)
         return needs
 
@@ -195,21 +192,14 @@ class SuiteScorer:
         return scored
 
 
-def _is_ours(function: object) -> bool:
-    """Tell whether a scorer calls no code of others. Such a scorer needs no task of its own, which costs time."""
-    module = type(function).__module__
-    return module.startswith(_OUR_SCORERS) and module not in _CALL_OTHERS
-
-
 def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = False) -> dict[str, Scorer]:
     """Return the scorers by name. A second one of the same name gets a number. `offline`: only recordings answer."""
     scorers: dict[str, Scorer] = {}
     for function in functions:
-        name = unique = _scorer_name(function)
-        number = 1
-        while unique in scorers:
-            number += 1
-            unique = f"{name}-{number}"
+        given = (getattr(function, "name", None), getattr(function, "__name__", None))
+        usable = (name for name in given if isinstance(name, str) and name.strip() and name.isprintable())
+        name = next(usable, type(function).__name__)
+        unique = free_name("scorer" if name == "<lambda>" else name, scorers, "{}-{}")
         scorer: Any = function
         if offline and isinstance(scorer, NeedsNetwork):
             scorer = scorer.offline()
@@ -217,21 +207,12 @@ def named_scorers(functions: Iterable[Callable[..., Any]], *, offline: bool = Fa
     return scorers
 
 
-def _scorer_name(function: Callable[..., Any]) -> str:
-    for name in (getattr(function, "name", None), getattr(function, "__name__", None)):
-        if isinstance(name, str) and name.strip() and name.isprintable():
-            return "scorer" if name == "<lambda>" else name
-    return type(function).__name__
-
-
 def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
     """Raise InfraError if a scorer lacks a key or an address: once, before a task is called."""
-    lacking = [
-        f"scorer {name!r}: {lack}"
-        for name, scorer in scorers.items()
-        if isinstance(scorer, SuiteScorer)
-        for lack in scorer.lacks()
-    ]
+    online = (each for each in scorers.values() if isinstance(each, SuiteScorer) and not each.offline)
+    named: list[tuple[str, object]] = [(scorer.name, scorer.function) for scorer in online]
+    needing = ((name, function) for name, function in named if isinstance(function, NeedsNetwork))
+    lacking = [f"scorer {name!r}: {lack}" for name, function in needing for lack in function.lacks()]
     if lacking:
         raise InfraError("; ".join(lacking), permanent=True)
 
@@ -239,11 +220,8 @@ def refuse_incomplete(scorers: Mapping[str, Scorer]) -> None:
 async def preload(scorers: Mapping[str, Scorer]) -> None:
     """Import what the scorers need before the first case, beside the loop."""
     for scorer in scorers.values():
-        if isinstance(scorer, SuiteScorer) and hasattr(scorer.function, "preload"):
-            await asyncio.to_thread(scorer.preload)
-
-
-SERIAL = "a debugger may stop in it"
+        if isinstance(scorer, SuiteScorer) and (needed := getattr(scorer.function, "preload", None)):
+            await asyncio.to_thread(needed)
 
 
 def is_debugging(config: pytest.Config) -> bool:

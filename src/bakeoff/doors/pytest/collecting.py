@@ -11,7 +11,7 @@ import pytest
 
 from bakeoff._kernel.text import escaped
 from bakeoff._kernel.threads import is_async
-from bakeoff.doors.pytest.adapters import SERIAL, is_debugging
+from bakeoff.doors.pytest.adapters import is_debugging
 from bakeoff.doors.pytest.gather import UNREAD
 from bakeoff.doors.pytest.groups import MAX_SUBJECTS, Group
 from bakeoff.doors.pytest.items import EvalFunction, EvalItem
@@ -37,7 +37,11 @@ def collect(collector: Any, name: str, suite: EvalSuite, *, static: bool = False
         rows = [EvalRow("data", {}, f"{UNREAD}: skip_if raised {type(error).__name__}: {error}", error)]
     else:
         rows = [EvalRow("skipped", {})] if skipped else read_rows(described.data, collector.path.parent)
-    templates = _templates(collector, name, suite)
+    templates: list[pytest.Function] = list(collector._genfunctions(name, suite))  # one for each set of parameters
+    marked = any(template.get_closest_marker("anyio") for template in templates)
+    if marked and any(map(async_fixtures, templates)) and "anyio_backend" not in templates[0].fixturenames:
+        pytest.mark.usefixtures("anyio_backend")(suite)  # as anyio does with functions
+        templates = list(collector._genfunctions(name, suite))
     as_subjects = len(templates) <= MAX_SUBJECTS
     items: list[pytest.Item] = []
     for template in templates:
@@ -45,16 +49,6 @@ def collect(collector: Any, name: str, suite: EvalSuite, *, static: bool = False
         group.skipped = skipped
         items += _items(collector, template, group)
     return items
-
-
-def _templates(collector: Any, name: str, suite: EvalSuite) -> list[pytest.Function]:
-    """Return pytest's functions for a suite, one for each set of parameters."""
-    templates = list(collector._genfunctions(name, suite))
-    marked = any(template.get_closest_marker("anyio") for template in templates)
-    if marked and any(map(async_fixtures, templates)) and "anyio_backend" not in templates[0].fixturenames:
-        pytest.mark.usefixtures("anyio_backend")(suite)  # as anyio does with functions
-        templates = list(collector._genfunctions(name, suite))
-    return templates
 
 
 def _skip_reason(described: DescribedSuite) -> str | None:
@@ -78,6 +72,9 @@ def _group(
     base, _, parameters = template.name.partition("[")
     is_method = isinstance(collector, pytest.Class) and described.given_a_case and not described.static
     borrows = is_async(described.function) and bool(async_fixtures(template))
+    fixtures = (found[-1] for found in template._fixtureinfo.name2fixturedefs.values())
+    # Fixtures of a function make its cases serial; others that are made anew before the session ends are not lasting.
+    lasting = all(each.scope in ("session", "function") and not each.params for each in fixtures)
     in_case = f"{parameters[:-1]}-" if parameters and not as_subjects else ""  # parameters that tell cases apart
     return Group(
         described,
@@ -87,10 +84,10 @@ def _group(
         around=(escaped(f"{collector.nodeid}::{base}[{in_case}"), "]"),
         parameters=escaped(parameters[:-1]) if as_subjects else "",
         holder=collector.newinstance if is_method else None,
-        serial=SERIAL if is_debugging(collector.config) else _serial_because(template),
+        serial="a debugger may stop in it" if is_debugging(collector.config) else _serial_because(template),
         captures=not _CAPTURING.isdisjoint(template.fixturenames),
         borrows=borrows,
-        lasting=not borrows and _has_lasting_fixtures(template),
+        lasting=lasting and not borrows,
     )
 
 
@@ -140,12 +137,6 @@ def _serial_because(template: pytest.Function) -> str | None:
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             return f"the function-scoped fixture {name!r} has something to do after each case"
     return None
-
-
-def _has_lasting_fixtures(template: pytest.Function) -> bool:
-    """Tell whether no fixture may be made anew before the session ends. Those of a function make its cases serial."""
-    definitions = (found[-1] for found in template._fixtureinfo.name2fixturedefs.values())
-    return all(each.scope in ("session", "function") and not each.params for each in definitions)
 
 
 def _items(collector: Any, template: pytest.Function, group: Group) -> Iterator[pytest.Item]:

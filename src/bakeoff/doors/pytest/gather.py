@@ -41,6 +41,7 @@ class Outcomes:
         self._kept: list[bytes] = []  # the last ones, not yet compressed
 
     def add(self, outcome: "EvalOutcome") -> None:
+        """Keep an outcome as JSON; every 64 of them are compressed together."""
         self._kept.append(outcome.__pydantic_serializer__.to_json(outcome, exclude_defaults=True))
         if len(self._kept) == _AT_ONCE:
             self._packed.append(zlib.compress(b"\n".join(self._kept), 1))
@@ -83,10 +84,6 @@ class GatheredEvals:
     def add(self, nodeid: str, outcome: "EvalOutcome") -> None:
         """Add an outcome whose report is still to come."""
         self._made.setdefault(nodeid, []).append(outcome)
-
-    def replace(self, nodeid: str, outcome: "EvalOutcome") -> None:
-        """Add an outcome as the only one of a test."""
-        self._made[nodeid] = [outcome]
 
     def has(self, nodeid: str) -> bool:
         """Tell whether a test has made an outcome whose report is still to come."""
@@ -131,7 +128,7 @@ class EvalFailed(AssertionError):
     """Fail the test of an eval whose score is too low, or that could not be scored. The message says everything."""
 
     def __init__(self, outcome: "EvalOutcome", width: int = 80) -> None:
-        from bakeoff.report.suites.failure_text import failure_line, failure_text
+        from bakeoff.report.suites.outcome_lines import failure_line, failure_text
 
         super().__init__(failure_text(outcome, width))
         self.outcome = outcome

@@ -33,7 +33,7 @@ from bakeoff.protocols import Subject
 from bakeoff.record import Failure, Phase, Record, Score, ToolCall, Transcript, Usage
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.scorers.adapters import ScorerLike
-from bakeoff.sdk_results.transcripts import transcript_of
+from bakeoff.sdk_results import transcript_of
 
 Result = TypeVar("Result")
 
@@ -44,11 +44,10 @@ class Evaluation(Coroutine[Any, Any, Result], Generic[Result]):
     Args:
         coroutine: the eval itself.
         way_out: how the call is written right, for an error.
-        caller: how many frames the test is away.
     """
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Result], way_out: str, caller: int = 2) -> None:
-        frame = sys._getframe(caller)
+    def __init__(self, coroutine: Coroutine[Any, Any, Result], way_out: str) -> None:
+        frame = sys._getframe(2)  # of the test
         self._place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         self._way_out = way_out
         self._coroutine = coroutine
@@ -77,22 +76,6 @@ class Evaluation(Coroutine[Any, Any, Result], Generic[Result]):
         return f"{self._place}: this eval was called and never awaited: {self._way_out}"
 
 
-@dataclass(slots=True)
-class Evaluations:
-    """The evals that a test has called."""
-
-    _made: list[Evaluation[Any]] = field(default_factory=list)
-
-    def add(self, evaluation: Evaluation[Result]) -> Evaluation[Result]:
-        self._made.append(evaluation)
-        return evaluation
-
-    def forget(self) -> list[str]:
-        """Return a sentence for each eval that nobody has awaited, and forget all."""
-        made, self._made = self._made, []
-        return [said for one in made if (said := one.abandon()) is not None]
-
-
 def _outcome(
     config: pytest.Config, nodeid: str, name: str, row: EvalRow, rule: PassRule, records: Sequence[Record]
 ) -> EvalOutcome:
@@ -113,14 +96,30 @@ _WAY_OUT = "write `await to_eval(…)`, or `to_eval.sync(…)` in a test that is
 
 
 @dataclass(slots=True)
-class ToEval:
-    """The value of the fixture `to_eval`."""
+class EvalFixture:
+    """The common part of the values of both fixtures; it knows which evals its test has called."""
 
     _config: pytest.Config
     _nodeid: str
     _name: str
     _calls: int = 0
-    made: Evaluations = field(default_factory=Evaluations)
+    _made: list[Evaluation[Any]] = field(default_factory=list)
+
+    def made(self, evaluation: Evaluation[Result]) -> Evaluation[Result]:
+        """Note an eval, which the test has to await, and return it."""
+        self._made.append(evaluation)
+        return evaluation
+
+    def forget(self) -> list[str]:
+        """Return a sentence for each eval that nobody has awaited, and forget all."""
+        made, self._made = self._made, []
+        return [said for one in made if (said := one.abandon()) is not None]
+
+
+class ToEval(EvalFixture):
+    """The value of the fixture `to_eval`."""
+
+    __slots__ = ()
 
     def __call__(
         self,
@@ -154,10 +153,12 @@ class ToEval:
             "timeout": timeout,
             "null_as_zero": null_as_zero,
         }
-        _refuse_misspelt(row, options)
+        for name in row:  # a name that is nearly an option would change nothing as a part of the row
+            if near := get_close_matches(name, [*options, "scorer", "scorers", "output"], n=1, cutoff=0.85):
+                raise UsageError(f"to_eval: {name!r} is no option: did you mean {near[0]!r}?")
         given = [*([scorer] if scorer is not None else []), *scorers]
         evaluated = self._evaluated({"input": input, **row}, task, output, given, options)
-        return self.made.add(Evaluation(evaluated, _WAY_OUT))
+        return self.made(Evaluation(evaluated, _WAY_OUT))
 
     async def _evaluated(
         self,
@@ -186,13 +187,6 @@ class ToEval:
         """Do the same in a test that is not async."""
         __tracebackhide__ = True
         return session_of(self._config).loop.result(self(input, **given))
-
-
-def _refuse_misspelt(row: Iterable[str], options: Iterable[str]) -> None:
-    """Refuse a name that is nearly an option: as a part of the row, it would change nothing."""
-    for name in row:
-        if near := get_close_matches(name, [*options, "scorer", "scorers", "output"], n=1, cutoff=0.85):
-            raise UsageError(f"to_eval: {name!r} is no option: did you mean {near[0]!r}?")
 
 
 def _subject(row: EvalRow, task: Callable[..., Any] | None, output: Any, errors: Errors) -> Subject:
@@ -293,15 +287,10 @@ _WAY_OUT_OF_RUN = "write `await run_eval(…)`, or `run_eval.sync(…)` in a tes
 _WAY_OUT_OF_JUDGE = "write `await result.judge(…)`, or `result.judge_sync(…)` in a test that is not async"
 
 
-@dataclass(slots=True)
-class RunEval:
+class RunEval(EvalFixture):
     """The value of the fixture `run_eval`."""
 
-    _config: pytest.Config
-    _nodeid: str
-    _name: str
-    _calls: int = 0
-    made: Evaluations = field(default_factory=Evaluations)
+    __slots__ = ()
 
     def __call__(
         self, input: Any, *, task: Callable[..., Any], timeout: float | None = 60.0, **row: Any
@@ -314,7 +303,7 @@ class RunEval:
             timeout: seconds for the task, and for each judge; None for no limit.
             row: everything else (`expected`, …) is given to the judges, and to the task if it has parameters for it.
         """
-        return self.made.add(Evaluation(self._run({"input": input, **row}, task, timeout), _WAY_OUT_OF_RUN))
+        return self.made(Evaluation(self._run({"input": input, **row}, task, timeout), _WAY_OUT_OF_RUN))
 
     async def _run(self, row: dict[str, Any], task: Callable[..., Any], timeout: float | None) -> "EvalRun":
         __tracebackhide__ = True
@@ -355,6 +344,7 @@ class EvalRun:
 
     @property
     def transcript(self) -> Transcript:
+        """Return everything that the task said and did, as the scorers are given it."""
         assert self.record.transcript is not None  # a run without one has raised
         return self.record.transcript
 
@@ -380,7 +370,7 @@ class EvalRun:
 
     def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> Evaluation[EvalOutcome]:
         """Score the run without calling the task again. A score below the threshold fails the test at this line."""
-        return self._by.made.add(Evaluation(self._judged(scorers, threshold), _WAY_OUT_OF_JUDGE))
+        return self._by.made(Evaluation(self._judged(scorers, threshold), _WAY_OUT_OF_JUDGE))
 
     async def _judged(self, scorers: Sequence[ScorerLike], threshold: float | None) -> EvalOutcome:
         __tracebackhide__ = True

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +30,6 @@ _STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 """What a task may raise to tell pytest something, instead of returning an output."""
 
-_UNANNOUNCED = nullcontext()
 _JUDGED_IN_SETUP = ("skip", "skipif", "xfail")  # marks
 
 _FRAMES_OF_OTHERS = tuple(
@@ -60,6 +59,10 @@ class Eval(pytest.Item):
         return any(mark.name in _JUDGED_IN_SETUP for mark in self.own_markers)
 
     def runtest(self) -> None:
+        """Wait for the case, which may be finished already, and report its outcome.
+
+        Raise EvalFailed for a score that is too low, or what the task raised; skip a case that decides nothing.
+        """
         group, row = self.group, self.row
         gathering(self.config).begin(self.nodeid)
         if row.problem is not None:
@@ -131,6 +134,7 @@ class Eval(pytest.Item):
         super().setup()
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Return file, line counted from 0, and name of the test, for reports of skips and errors."""
         return self.group.file, self.group.location[1] or 0, self.location[2]  # pytest skips no test without a line
 
     @property
@@ -141,11 +145,13 @@ class Eval(pytest.Item):
 
     @property
     def ihook(self) -> Any:
+        """Return pytest's hooks for the file, looked up once for all rows."""
         if self.group.hooks is None:
             self.group.hooks = super().ihook
         return self.group.hooks
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show a low score as its message alone, at the line of the function; any other error with its traceback."""
         if isinstance(excinfo.value, EvalFailed):
             shown: Any = excinfo.getrepr(
                 style="value", tbfilter=False, chain=False
@@ -226,6 +232,7 @@ class EvalItem(Eval):
 
     @property
     def obj(self) -> EvalSuite:
+        """Return the suite, as pytest's functions return theirs: plugins and conftests ask for it."""
         found: EvalSuite = getattr(self.parent.obj, self.originalname)  # type: ignore[union-attr]
         return found
 
@@ -267,7 +274,14 @@ class EvalItem(Eval):
         pytest goes through three phases for each test and reports each of them. Between two cases of a suite without
         fixtures, two of the phases do nothing.
         """
-        if nextitem is None or nextitem.parent is not self.parent or not self._has_nothing_to_set_up():
+        if nextitem is None or nextitem.parent is not self.parent:
+            return False
+        group, stack = self.group, self.session._setupstate.stack
+        if group.unnoticed is None:
+            group.unnoticed = group.skipped is None and _nobody_would_notice(self)
+        if not group.unnoticed or self.may_be_skipped() or next(reversed(stack), None) is not self.parent:
+            return False
+        if any(failed for _, failed in stack.values()):
             return False
         if not self.report_if_finished():
             with self._announced():
@@ -282,13 +296,22 @@ class EvalItem(Eval):
 
         Nothing is left to happen in its call phase, so that the hooks around it have nothing to capture.
         """
-        outcome = self._finished()
-        if outcome is None:
+        kept = self.kept
+        if kept is not None and (kept.get("user_properties") or kept.get("_report_sections")):
             return False
-        if self.kept is not None:
+        session = session_of(self.config)
+        case = session.finished(self)
+        if case is None or not self._makes_reports():
+            return False
+        outcome = self._judged(case, session)
+        if outcome.passed is False or outcome.problem:
+            return False
+        session.forget(self)
+        if kept is not None:
             self.take_over()
         with self._announced():
-            gathering(self.config).replace(self.nodeid, outcome)
+            gathering(self.config).begin(self.nodeid)
+            gathering(self.config).add(self.nodeid, outcome)
             now = time.time()
             self.ihook.pytest_runtest_logreport(report=self._passed("call", outcome.seconds, now, now))
             self._end_alone()
@@ -300,15 +323,15 @@ class EvalItem(Eval):
             self.stash.setdefault(caplog_records_key, {})
             call_and_report(self, "teardown", nextitem=None)
 
-    def _announced(self) -> AbstractContextManager[None]:
-        """Tell those who show it that the test begins and ends."""
-        return _UNANNOUNCED if self._is_silent() else self._announcement()
-
     @contextmanager
-    def _announcement(self) -> Iterator[None]:
-        self.ihook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
+    def _announced(self) -> Iterator[None]:
+        """Tell those who show it that the test begins and ends."""
+        silent = self._is_silent()
+        if not silent:
+            self.ihook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
         yield
-        self.ihook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
+        if not silent:
+            self.ihook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
 
     def _is_silent(self) -> bool:
         """Tell whether nobody shows that a test begins or ends: with -q, pytest does not."""
@@ -319,30 +342,6 @@ class EvalItem(Eval):
             both = (hooks.pytest_runtest_logstart, hooks.pytest_runtest_logfinish)
             self.group.silent = quiet and not live and all(all_known(hook, ("terminal", "logging")) for hook in both)
         return self.group.silent
-
-    def _finished(self) -> EvalOutcome | None:
-        """Return the outcome of a case that has passed already and printed nothing; the session then forgets it."""
-        kept = self.kept
-        if kept is not None and (kept.get("user_properties") or kept.get("_report_sections")):
-            return None
-        session = session_of(self.config)
-        case = session.finished(self)
-        if case is None or not self._makes_reports():
-            return None
-        outcome = self._judged(case, session)
-        if outcome.passed is False or outcome.problem:
-            return None
-        session.forget(self)
-        return outcome
-
-    def _has_nothing_to_set_up(self) -> bool:
-        group = self.group
-        if group.unnoticed is None:
-            group.unnoticed = group.skipped is None and _nobody_would_notice(self)
-        if not group.unnoticed or self.may_be_skipped():
-            return False
-        stack = self.session._setupstate.stack
-        return next(reversed(stack), None) is self.parent and not any(failed for _, failed in stack.values())
 
     def passing_report(self, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
         """Return the report of a phase that went well, as pytest makes it; None if others want to make it.

@@ -100,6 +100,7 @@ class BorrowedLoop:
                 self._loop.call_soon_threadsafe(callback)
 
     def wait_for(self, case: "PendingCase") -> None:
+        """Run the loop until a case is done. If the case itself stops the loop, it is run again."""
         while not case.done:
             try:
                 self._run(lambda: self._until_done(case))
@@ -109,7 +110,14 @@ class BorrowedLoop:
 
     async def _until_done(self, case: "PendingCase") -> None:
         loop = asyncio.get_running_loop()
-        self._begin(loop)
+        if self._loop is None:
+            self._loop = loop
+            self._clocks = RUNNING.setdefault(loop, self._clocks)
+            callbacks, self._callbacks = self._callbacks, []
+            for callback in callbacks:
+                callback()
+        for clock in self._clocks:  # give cases the time back for which the loop stood still
+            clock.excuse(loop.time() - self._left_at)
         case.finished = asyncio.Event()
         watch = StallWatch(loop) if self._watched else None
         try:
@@ -119,17 +127,6 @@ class BorrowedLoop:
             self._left_at = loop.time()
             if watch is not None:
                 watch.close()
-
-    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take up the loop, and give cases the time back for which it stood still."""
-        if self._loop is None:
-            self._loop = loop
-            self._clocks = RUNNING.setdefault(loop, self._clocks)
-            callbacks, self._callbacks = self._callbacks, []
-            for callback in callbacks:
-                callback()
-        for clock in self._clocks:
-            clock.excuse(loop.time() - self._left_at)
 
     def close(self) -> None:
         """Forget the loop. It belongs to others, who close it."""
@@ -245,23 +242,8 @@ def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:
     if scopes := list(_asyncio_scopes(item, definitions)):
         runner = item._request.getfixturevalue(f"_{max(scopes, key=_SCOPES.index)}_scoped_runner")
         return runner, lambda make: runner.run(make())
-    return _anyio_runner(item) if "anyio_backend" in item.fixturenames else None
-
-
-def _asyncio_scopes(item: pytest.Function, definitions: list[Any]) -> Iterator[str]:
-    """Yield the scopes of the loops on which pytest-asyncio runs these fixtures."""
-    config = item.config
-    if sys.modules.get("pytest_asyncio.plugin") not in config.pluginmanager.get_plugins():  # under whatever name
-        return
-    mode = config.getoption("asyncio_mode", None) or config.getini("asyncio_mode")
-    for each in definitions:
-        function = getattr(each.func, "__func__", each.func)
-        if str(getattr(mode, "value", mode)) == "auto" or getattr(function, "_force_asyncio_fixture", False):
-            default = config.getini("asyncio_default_fixture_loop_scope")
-            yield str(getattr(function, "_loop_scope", None) or default or each.scope)
-
-
-def _anyio_runner(item: pytest.Function) -> tuple[object, _Run]:
+    if "anyio_backend" not in item.fixturenames:
+        return None
     from anyio.pytest_plugin import extract_backend_and_options, get_runner
 
     name, options = extract_backend_and_options(item._request.getfixturevalue("anyio_backend"))
@@ -277,3 +259,16 @@ def _anyio_runner(item: pytest.Function) -> tuple[object, _Run]:
 
     with get_runner(name, options) as runner:
         return runner, run
+
+
+def _asyncio_scopes(item: pytest.Function, definitions: list[Any]) -> Iterator[str]:
+    """Yield the scopes of the loops on which pytest-asyncio runs these fixtures."""
+    config = item.config
+    if sys.modules.get("pytest_asyncio.plugin") not in config.pluginmanager.get_plugins():  # under whatever name
+        return
+    mode = config.getoption("asyncio_mode", None) or config.getini("asyncio_mode")
+    for each in definitions:
+        function = getattr(each.func, "__func__", each.func)
+        if str(getattr(mode, "value", mode)) == "auto" or getattr(function, "_force_asyncio_fixture", False):
+            default = config.getini("asyncio_default_fixture_loop_scope")
+            yield str(getattr(function, "_loop_scope", None) or default or each.scope)

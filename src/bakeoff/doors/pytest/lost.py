@@ -118,20 +118,20 @@ def lost_unawaited(item: pytest.Item, why: str) -> EvalOutcome:
 
 
 def all_lost(
-    session: pytest.Session, written: str, seen: Collection[str], crashed: Mapping[str, str]
+    session: pytest.Session, written: Path | None, seen: Collection[str], crashed: Mapping[str, str]
 ) -> Iterator[EvalOutcome]:
     """Yield the outcomes of the evals that nobody has reported.
 
     Args:
         session: The session at its end.
-        written: The file of a worker of xdist; empty if this process collected the items.
+        written: The file of a worker of xdist; None if this process collected the items.
         seen: The tests that were reported, by node id.
         crashed: What is known of tests whose worker crashed.
     """
     if any(session.config.getoption(name, False) for name in _CALLS_NO_TEST):
         return
-    if written:
-        evals, subjects = read_collected(Path(written))
+    if written is not None:
+        evals, subjects = read_collected(written)
         missing = [one for one in evals if one.outcome.nodeid not in seen]
     else:
         left = [item for item in session.items if item.nodeid not in seen]

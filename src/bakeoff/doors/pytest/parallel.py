@@ -5,7 +5,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -170,6 +170,10 @@ class _EvalRunner(TrialRunner):
     rows: Mapping[str, EvalRow]
 
     async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        """Run one round of a case, with what it prints kept apart.
+
+        A trial whose `before_case` fails is not started; one whose `after_case` fails is undecided.
+        """
         case_id, settings = job.trial.case.id, self.settings
         with printing_to(self.printed.get(case_id)):
             if settings.before_case is None and settings.after_case is None:
@@ -183,8 +187,10 @@ class _EvalRunner(TrialRunner):
 
     async def _run_replayed(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         record = None
+        replay = sys.modules.get("bakeoff.replay.application")  # not imported while replay is off
+        off = replay is None or replay.active_store() is None
         try:
-            with _replay_round(job.trial.round):
+            with nullcontext() if off or replay is None else replay.ReplayRound(job.trial.round):
                 record = await TrialRunner.run(self, job, spend)
         except InfraError as error:
             if record is None:
@@ -228,12 +234,6 @@ def _undecided(record: Record, why: str) -> Record:
     failure = Failure(kind="infra", type="InfraError", message=why, permanent=True)
     attempt = Phase(seconds=0.0) if record.attempt is None else record.attempt
     return record.model_copy(update={"attempt": attempt.model_copy(update={"failure": failure}), "scores": ()})
-
-
-def _replay_round(number: int) -> AbstractContextManager[Any]:
-    """Return the context in which the calls of an application are replayed as those of this round."""
-    replay = sys.modules.get("bakeoff.replay.application")  # not imported while replay is off
-    return nullcontext() if replay is None or replay.active_store() is None else replay.ReplayRound(number)
 
 
 class SuiteExecution:

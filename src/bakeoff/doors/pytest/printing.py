@@ -66,20 +66,18 @@ class CasePrinting:
         self._restore = ExitStack()
         self._handlers: list[logging.Handler] = []  # pytest's own
         plugin = config.pluginmanager.getplugin("logging-plugin")
-        if self.routes and plugin is not None:
-            self._route_logs(plugin)
-
-    def _route_logs(self, plugin: Any) -> None:
-        """Keep the logs of cases from pytest's handlers. Between tests, pytest has none."""
+        if not self.routes or plugin is None:
+            return
+        # Keep the logs of cases from pytest's handlers. Between tests, pytest has none.
         self._handlers = [plugin.caplog_handler, plugin.report_handler, plugin.log_cli_handler, plugin.log_file_handler]
         for handler in self._handlers:
             handler.addFilter(_of_no_case)
             self._restore.callback(handler.removeFilter, _of_no_case)
-        root, handler = logging.getLogger(), _CaseHandler()
-        root.addHandler(handler)
-        self._restore.callback(root.removeHandler, handler)
+        root, own = logging.getLogger(), _CaseHandler()
+        root.addHandler(own)
+        self._restore.callback(root.removeHandler, own)
         if (level := plugin.log_level) is not None:
-            handler.setLevel(level)
+            own.setLevel(level)
             self._restore.callback(root.setLevel, root.level)
             root.setLevel(min(root.level, level))
 

@@ -118,6 +118,7 @@ class SessionSecrets:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_warning_recorded(self, warning_message: "WarningMessage") -> None:
+        """Redact a warning before pytest lists it in its summary."""
         said = str(warning_message.message)
         if self._starts() and (redacted := self._text(said)) != said:
             warning_message.message = Warning(redacted)
@@ -212,22 +213,20 @@ def _changed(lines: list[str], text: "TextChange") -> list[str]:
 def _redact_file(path: Path, redactor: "Redactor", *, is_xml: bool = False) -> None:
     try:
         data = path.read_bytes()
-        if redactor.finds(data):
-            path.write_bytes(_redacted_xml(data, redactor) if is_xml else redactor(data))
+        if not redactor.finds(data):
+            return
+        written = redactor(data)
+        if is_xml:  # its texts are redacted one by one, so that it stays XML
+            from xml.etree import ElementTree
+
+            tree = ElementTree.fromstring(data)  # noqa: S314 - pytest wrote it
+            for element in tree.iter():
+                element.attrib.update({name: redactor.text(value) for name, value in element.attrib.items()})
+                element.text, element.tail = (said and redactor.text(said) for said in (element.text, element.tail))
+            written = ElementTree.tostring(tree, encoding="utf-8", xml_declaration=True)
+        path.write_bytes(written)
     except OSError:  # pytest has said that it could not write it
         return
-
-
-def _redacted_xml(data: bytes, redactor: "Redactor") -> bytes:
-    """Redact the texts of XML one by one, so that it stays XML."""
-    from xml.etree import ElementTree
-
-    tree = ElementTree.fromstring(data)  # noqa: S314 - pytest wrote it
-    for element in tree.iter():
-        element.attrib.update({name: redactor.text(value) for name, value in element.attrib.items()})
-        element.text, element.tail = (said and redactor.text(said) for said in (element.text, element.tail))
-    written: bytes = ElementTree.tostring(tree, encoding="utf-8", xml_declaration=True)
-    return written
 
 
 def _restore(stdout: Any, stderr: Any) -> None:

@@ -64,6 +64,7 @@ class EvalRow:
 
     @property
     def expected(self) -> JsonValue:
+        """Return the expected value as data; objects become texts."""
         return as_json(self.values.get("expected"))
 
 
@@ -128,17 +129,13 @@ def read_rows(data: Data, folder: Path) -> list[EvalRow]:
     except _ENDS_THE_SESSION:
         raise
     except BaseException as error:  # noqa: BLE001 - the user's code may raise anything
-        return [*(rows := _named(found)), _unread(error, rows)]
+        rows = _named(found)
+        ours = isinstance(error, UsageError)
+        said = str(error) if ours else f"{type(error).__name__}: {error}"
+        after = f" after {count_of(len(rows), 'row')}" if rows else ""
+        name = free_name("data", {row.id for row in rows}, "{}-{}")
+        return [*rows, EvalRow(name, {}, f"{UNREAD}{after}: {said}", None if ours else error)]
     return _named(found)
-
-
-def _unread(error: BaseException, before: Sequence[EvalRow]) -> EvalRow:
-    """Return a row that stands for all that could not be read."""
-    after = f" after {count_of(len(before), 'row')}" if before else ""
-    ours = isinstance(error, UsageError)
-    said = str(error) if ours else f"{type(error).__name__}: {error}"
-    name = free_name("data", {row.id for row in before}, "{}-{}")
-    return EvalRow(name, {}, f"{UNREAD}{after}: {said}", None if ours else error)
 
 
 def _placed(data: Any, folder: Path) -> Iterator[tuple[str, Any]]:
@@ -306,14 +303,6 @@ def _own_threshold(value: Any) -> Any:
     return value
 
 
-def _problem_of_threshold(row: Mapping[str, Any]) -> str | None:
-    try:
-        PassRule(threshold=_own_threshold(row.get("threshold")))
-    except (ValueError, TypeError):
-        return f"threshold {_shown(row['threshold'])} is not between 0 and 1, or None"
-    return None
-
-
 def _problem_of_marks(marks: Iterable[Any]) -> str | None:
     for one in marks:
         if isinstance(one, str) and one.isidentifier():
@@ -340,7 +329,11 @@ def _problem(row: Any) -> str | None:
     name = row.get("name", "x")
     if not isinstance(name, str) or not name.strip():
         return f"the name {_shown(name)} is not a text that can be shown"
-    return _problem_of_threshold(row) or _problem_of_marks(_listed(row.get("marks"))) or _problem_of_files(row)
+    try:
+        PassRule(threshold=_own_threshold(row.get("threshold")))
+    except (ValueError, TypeError):
+        return f"threshold {_shown(row['threshold'])} is not between 0 and 1, or None"
+    return _problem_of_marks(_listed(row.get("marks"))) or _problem_of_files(row)
 
 
 def graded_by(values: Mapping[str, Any]) -> dict[str, Any]:

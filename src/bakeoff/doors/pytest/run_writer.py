@@ -51,6 +51,7 @@ class RunWriter:
 
     @property
     def path(self) -> Path | None:
+        """Return the folder of the run; None as long as nothing was written."""
         return self._folder.path if self._folder else None
 
     def add(self, outcome: EvalOutcome, *, earlier: bool = False) -> None:

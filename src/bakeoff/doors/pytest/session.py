@@ -227,8 +227,11 @@ class EvalSession:
 
         subject = EvalSubject(prepared, errors, self._debug)
         trials = self.trials(rows, subject, self.subjects[group.parameters], described.scorers, settings)
-        if loop is not self.loop:
-            trials = self._on_another_loop(trials)
+        if loop is not self.loop:  # it needs clients of its own; what is behind these stays open on the session's loop
+            if wanted := list(trials.resolve().resources()):
+                refuse_incomplete(trials.scorers)
+                self.loop.result(self._shared.open(wanted, {}))
+            trials = replace(trials, shared=None)
         buffered = self._printing.routes and not group.captures and self._debug is None
         return SuiteExecution(loop, trials, errors, concurrency_of(self._config, settings), buffered=buffered)
 
@@ -244,13 +247,6 @@ class EvalSession:
         if borrowed is None:
             borrowed = self._borrowed[runner] = BorrowedLoop(run, watched=self._debug is None)
         return borrowed
-
-    def _on_another_loop(self, trials: SuiteTrials) -> SuiteTrials:
-        """Return trials that open clients of their own. What is behind these stays open on the session's loop."""
-        if wanted := list(trials.resolve().resources()):
-            refuse_incomplete(trials.scorers)
-            self.loop.result(self._shared.open(wanted, {}))
-        return replace(trials, shared=None)
 
     def _upcoming(self, item: "Eval") -> "Iterator[Eval]":
         """Yield this item, and those of its group that this process will run after it, as far as that is known."""

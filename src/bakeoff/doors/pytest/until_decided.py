@@ -14,7 +14,7 @@ from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest.groups import Group
 from bakeoff.doors.pytest.options import rounds_of
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
-from bakeoff.plan import Case, PassRule, SubjectSpec, UntilDecided
+from bakeoff.plan import Case, SubjectSpec, UntilDecided
 from bakeoff.report.compare.followed import FollowedComparisons, random_ranks
 from bakeoff.report.suites.outcomes import EvalOutcome, subject_name
 
@@ -58,7 +58,15 @@ class SessionDecisions:
         pairs = sum(len(subjects) * (len(subjects) - 1) // 2 for subjects, _ in drafts)
         for subjects, cases in drafts:
             self._compare(subjects, cases, pairs)
-        items[:] = self._ordered(items, suites)
+        ordered: list[pytest.Item] = []
+        for item in items:
+            key = _suite_key(item)
+            if key is None:
+                ordered.append(item)
+            elif suite := suites[key]:
+                ordered += self._suite_order(suite)
+                suite.clear()
+        items[:] = ordered
 
     def _drafts(self, suite: _Suite) -> Iterator[tuple[dict[str, Group | None], dict[str, dict[str, Any]]]]:
         """Yield the subjects of each comparison and, by case, their items or earlier outcomes."""
@@ -91,8 +99,12 @@ class SessionDecisions:
         """Start one comparison; its share of the level is that of its pairs among all of the session."""
         group = next(group for group in subjects.values() if group is not None)
         settings, own = group.described.settings, len(subjects) * (len(subjects) - 1) // 2
+        items = {
+            case: next(one for one in found.values() if not isinstance(one, EvalOutcome))
+            for case, found in cases.items()
+        }
         plan = EMPTY_PLAN.with_changes(
-            cases=tuple(Case(id=case, prompt="", pass_rule=_rule(one) or settings.rule) for case, one in cases.items()),
+            cases=tuple(Case(id=case, prompt="", pass_rule=one.row.rule(settings.rule)) for case, one in items.items()),
             subjects=tuple(SubjectSpec(kind="eval", name=name) for name in subjects),
             rounds=rounds_of(self._config, settings),
             until_decided=UntilDecided(alpha=self.followed.alpha * own / pairs, margin=self.followed.margin),
@@ -107,23 +119,14 @@ class SessionDecisions:
                 else:
                     self.followed.follow(one.nodeid, made, name, case)
 
-    def _ordered(self, items: Sequence[pytest.Item], suites: Mapping[tuple[object, ...], _Suite]) -> list[pytest.Item]:
-        """Return the items with the cases of each suite in random order, the subjects of a case next to each other."""
-        ordered: list[pytest.Item] = []
-        for item in items:
-            key = _suite_key(item)
-            if key is None:
-                ordered.append(item)
-            elif suite := suites[key]:
-                ordered += self._suite_order(suite)
-                suite.clear()
-        return ordered
-
     def _suite_order(self, suite: _Suite) -> list[Any]:
+        """Return the cases of a suite in random order, the subjects of a case next to each other."""
         every = [(case, place, item) for place, found in enumerate(suite.values()) for case, item in found.items()]
         names = dict.fromkeys(case for case, _, _ in every)
         rank = random_ranks(EMPTY_PLAN.with_changes(cases=tuple(Case(id=name, prompt="") for name in names)))
-        apart = any(_has_wide_parameters(item) for _, _, item in every)
+        scopes = (getattr(getattr(item, "callspec", None), "_arg2scope", {}).values() for _, _, item in every)
+        # pytest would set up a fixture with parameters and a wide scope for every case again.
+        apart = any(scope.value != "function" for found in scopes for scope in found)
 
         def key(entry: tuple[str, int, Any]) -> tuple[int, ...]:
             case, place, item = entry
@@ -147,18 +150,6 @@ def _suite_key(item: Any) -> tuple[object, ...] | None:
     if not isinstance(group, Group) or row is None or row.problem is not None:
         return None
     return (group.file, group.around)
-
-
-def _rule(found: Mapping[str, Any]) -> PassRule | None:
-    """Return the rule of a case by its item: the row may have a threshold of its own."""
-    items = (one for one in found.values() if not isinstance(one, EvalOutcome))
-    return next((one.row.rule(one.group.described.settings.rule) for one in items), None)
-
-
-def _has_wide_parameters(item: Any) -> bool:
-    """Tell whether a fixture with a wide scope has parameters: pytest would set it up for every case again."""
-    scopes = getattr(getattr(item, "callspec", None), "_arg2scope", {}).values()
-    return any(scope.value != "function" for scope in scopes)
 
 
 def _other_than_baseline(name: str) -> str:

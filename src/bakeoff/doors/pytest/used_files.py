@@ -154,7 +154,8 @@ class Reads:
         if not self.is_ours(path):
             return
         reader = self._reader(sys._getframe(1))
-        if event == "open" and _is_write(arguments[1], arguments[2]):
+        mode, flags = arguments[1:3] if event == "open" else ("", 0)
+        if any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool((flags or 0) & _WRITES):
             self._written.add(path)
         elif event == "open" or reader != ANYTHING:  # pytest lists every folder
             self._found.setdefault(path, set()).add(reader)
@@ -182,9 +183,3 @@ class Reads:
                     return reader
             frame = frame.f_back
         return reader
-
-
-def _is_write(mode: object, flags: object) -> bool:
-    if isinstance(mode, str):
-        return any(letter in mode for letter in "wax+")
-    return isinstance(flags, int) and bool(flags & _WRITES)

@@ -208,8 +208,7 @@ def _run(command: list[str], folder: Path) -> tuple[int, bool]:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    sys.stderr.write(f"{text}\n")  # which is flushed after every line
 
 
 def result_file(cycle_file: Path) -> Path:
@@ -244,6 +243,7 @@ class WatchCycle:
 
     @property
     def number(self) -> int:
+        """Return the number of the cycle, from 1 on, by which an open page notices a new one."""
         return self._cycle.number
 
     @pytest.hookimpl(trylast=True)

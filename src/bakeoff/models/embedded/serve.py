@@ -68,7 +68,11 @@ def start(launch: ServerLaunch, files: Files) -> tuple[Any, EmbeddedEndpoint]:
     key = former.api_key if former else secrets.token_urlsafe(32)
     listening = _listen((urlsplit(former.base_url).port or 0) if former else 0)
     files.socket.unlink(missing_ok=True)  # its name alone: a longer path may not fit, and we were started in the folder
-    server = _llama(launch, key, files.socket.name)
+    llama = importlib.import_module("xllamacpp")
+    params = parameters(llama, launch)
+    params.api_keys = [key]
+    params.hostnames = [files.socket.name]
+    server = llama.Server(params)
     start_relay(files.socket.name, listening, forced_calls=launch.template is not None)
     url = f"http://{_LOOPBACK}:{listening.getsockname()[1]}/v1"
     return server, EmbeddedEndpoint(url, key, os.getpid(), launch.model_name, _supports_tools(files.socket.name, key))
@@ -79,14 +83,6 @@ def _listen(port: int) -> socket.socket:
         return socket.create_server((_LOOPBACK, port), backlog=512)
     except OSError:  # another program has taken the port
         return socket.create_server((_LOOPBACK, 0), backlog=512)
-
-
-def _llama(launch: ServerLaunch, key: str, path: str) -> Any:
-    llama = importlib.import_module("xllamacpp")
-    params = parameters(llama, launch)
-    params.api_keys = [key]
-    params.hostnames = [path]
-    return llama.Server(params)
 
 
 def parameters(llama: Any, launch: ServerLaunch) -> Any:

@@ -7,11 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 
 from bakeoff._kernel.environment import usable_cores
 from bakeoff._kernel.files import PRIVATE
@@ -64,8 +63,12 @@ class EmbeddedServer:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[EmbeddedEndpoint]:
         """Pull the weights if they are missing, start the server if none is running, and keep it running."""
-        check_ready(self.model)
-        await call(self._pull_if_missing)
+        check_name(self.model)
+        if importlib.util.find_spec("xllamacpp") is None:
+            raise UsageError(f"the embedded model {self.model} needs llama.cpp: pip install 'bakeoff[local]'")
+        if self.model in KNOWN and not is_here(self.model):
+            self.say(f"the weights of {self.model} are missing: downloading them once")
+            await call(partial(pull, self.model, progress=self.progress, say=self.say))
         launch = self._launch()
         files = Files(runtime_folder(), launch.id)
         with lock_file(files.users) as lease:
@@ -82,11 +85,6 @@ class EmbeddedServer:
         endpoint: EmbeddedEndpoint = await call(connect, launch, Files(runtime_folder(), launch.id), self.start_seconds)
         return endpoint
 
-    def _pull_if_missing(self) -> None:
-        if self.model in KNOWN and not is_here(self.model):
-            self.say(f"the weights of {self.model} are missing: downloading them once")
-            pull(self.model, progress=self.progress, say=self.say)
-
     def _launch(self) -> ServerLaunch:
         path = weights_path(self.model)
         known = KNOWN.get(self.model)
@@ -99,13 +97,6 @@ class EmbeddedServer:
             template=known.template if known else None,
             changed=path.stat().st_mtime_ns,
         )
-
-
-def check_ready(model: str) -> None:
-    """Raise UsageError if the model cannot run, before anything is downloaded."""
-    check_name(model)
-    if importlib.util.find_spec("xllamacpp") is None:
-        raise UsageError(f"the embedded model {model} needs llama.cpp: pip install 'bakeoff[local]'")
 
 
 def connect(launch: ServerLaunch, files: Files, seconds: float) -> EmbeddedEndpoint:
@@ -127,14 +118,12 @@ def connect(launch: ServerLaunch, files: Files, seconds: float) -> EmbeddedEndpo
     return running
 
 
-def _environment() -> dict[str, str]:
-    passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_ON_PREFIXES)}
-    return passed | {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-
-
 def _start(launch: ServerLaunch, files: Files, seconds: float) -> None:
     command = [sys.executable, "-P", "-m", "bakeoff.models.embedded.serve", launch.to_json(), str(files.folder)]
     log = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, PRIVATE)
+    passed = {
+        name: value for name, value in os.environ.items() if name in _PASSED_ON or name.startswith(_PASSED_ON_PREFIXES)
+    }
     try:
         starter = subprocess.Popen(
             command,
@@ -142,7 +131,7 @@ def _start(launch: ServerLaunch, files: Files, seconds: float) -> None:
             stdout=log,
             stderr=log,
             cwd=files.folder,
-            env={**_SPIN, **_environment()},
+            env={**_SPIN, **passed},
             start_new_session=True,  # Ctrl-C stops the run, which may still need answers
         )
     finally:
@@ -158,12 +147,6 @@ def _start(launch: ServerLaunch, files: Files, seconds: float) -> None:
 
 
 def _no_start(launch: ServerLaunch, files: Files, what: str) -> InfraError:
-    return InfraError(f"the llama.cpp server for {launch.weights} {what}; the end of {files.log}:\n{_tail(files.log)}")
-
-
-def _tail(log: Path) -> str:
-    try:
-        with log.open(encoding="utf-8", errors="replace") as lines:
-            return "".join(deque(lines, maxlen=_LOG_LINES)).rstrip() or "(it is empty)"
-    except FileNotFoundError:
-        return "(there is none)"
+    log = files.log.read_text("utf-8", errors="replace") if files.log.exists() else ""
+    tail = "\n".join(log.rstrip().splitlines()[-_LOG_LINES:]) or "(it is empty)"
+    return InfraError(f"the llama.cpp server for {launch.weights} {what}; the end of {files.log}:\n{tail}")

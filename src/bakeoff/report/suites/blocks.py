@@ -17,7 +17,6 @@ from bakeoff.report.blocks import (
     TextSpan,
     Tone,
     Value,
-    Words,
     columns,
     counted,
     heading,
@@ -47,7 +46,9 @@ _TONES: dict[bool | None, Tone] = {True: "pass", False: "fail", None: "lost"}
 def summary_blocks(summary: SuitesSummary, *, worst: int = WORST) -> Iterator[Block]:
     """Yield the table of suites with notes, the worst cases and the gates, as text shows them."""
     if summary.suites:
-        yield from text_blocks([_without_drawings(_suites(summary))])
+        table = _suites(summary)
+        rows = (tuple(replace(one, span=None) if isinstance(one, Datum) else one for one in row) for row in table.rows)
+        yield from text_blocks([replace(table, rows=tuple(rows))])  # spans are drawn on pages only
     if summary.comparisons is not None:
         from bakeoff.report.compare.within_run import describe_comparisons  # most sessions compare nothing
 
@@ -70,7 +71,17 @@ def step_blocks(summary: SuitesSummary, missed: list[EvalOutcome]) -> Iterator[B
     yield from summary_blocks(summary, worst=0)
     if missed:
         yield heading("What did not pass", level=3)
-        yield Table(columns("Test", "Score>", "Threshold>", "Input", "Why"), tuple(map(_failure_row, missed)))
+        rows = (
+            (
+                Quote(one.nodeid),
+                _score(one.score),
+                UNKNOWN if one.threshold is None else f"{one.threshold:g}",
+                Quote(one.input),
+                Quote(why_not(one)),
+            )
+            for one in missed
+        )
+        yield Table(columns("Test", "Score>", "Threshold>", "Input", "Why"), tuple(rows))
         left_out = summary.numbers.failed + summary.numbers.undecided - len(missed)
         if left_out > 0:
             yield paragraph(f"… and {left_out:,} more.")
@@ -154,11 +165,6 @@ def _drawn(text: str, value: float | None, interval: Interval | None) -> Datum:
     return Datum(text, sort=value, span=TextSpan(value, interval.low, interval.high), note=interval.method)
 
 
-def _without_drawings(table: Table) -> Table:
-    rows = (tuple(replace(cell, span=None) if isinstance(cell, Datum) else cell for cell in row) for row in table.rows)
-    return replace(table, rows=tuple(rows))
-
-
 def notes(summary: SuitesSummary) -> Iterator[str]:
     """Yield notes on the numbers: how they were computed, and what they leave out."""
     total = summary.numbers
@@ -212,16 +218,6 @@ def _worst(summary: SuitesSummary, of_a_suite: int, most: int) -> Table:
 
 def _score(score: float | None) -> str:
     return UNKNOWN if score is None else f"{score:.2f}"
-
-
-def _failure_row(outcome: EvalOutcome) -> tuple[Words, ...]:
-    return (
-        Quote(outcome.nodeid),
-        _score(outcome.score),
-        UNKNOWN if outcome.threshold is None else f"{outcome.threshold:g}",
-        Quote(outcome.input),
-        Quote(why_not(outcome)),
-    )
 
 
 def gates_sentence(gates: Sequence[GateResult]) -> str:

@@ -32,6 +32,7 @@ from bakeoff.verdict import Verdict
 FORMAT = "bakeoff-evals"
 VERSION = 1
 _LARGEST = 512 * 1024**2  # bytes
+_SHARED = ("nodeid", "case", "input", "expected", "parameters", "problem")  # fields of a case and of its outcome
 
 
 class EvalRound(FrozenModel):
@@ -98,7 +99,15 @@ class EvalFile(FrozenModel):
     @property
     def outcomes(self) -> list[EvalOutcome]:
         """Return all cases, each judged again from its records."""
-        return [_outcome(suite, case) for suite in self.suites for case in suite.cases]
+        found: list[EvalOutcome] = []
+        for suite in self.suites:
+            for case in suite.cases:
+                rule = PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero)
+                shared = {name: getattr(case, name) for name in _SHARED}
+                name = suite.suite.removesuffix(f"[{case.parameters}]") if case.parameters else suite.suite
+                outcome = EvalOutcome(suite=name, rule=rule, **shared)
+                found.append(outcome.judged([each.record for each in case.rounds]) if case.rounds else outcome)
+        return found
 
 
 def file_chunks(
@@ -112,7 +121,13 @@ def file_chunks(
     for given in outcomes:
         name, outcome = suite_of(given), redact(given)
         names[name] = suite_of(outcome)
-        cases[name].append(_case(outcome).model_dump_json().encode())
+        case = EvalCaseResult(
+            **{name: getattr(outcome, name) for name in (*_SHARED, "score", "passed", "seconds", "judging")},
+            **outcome.rule.model_dump(include={"threshold", "gate", "null_as_zero"}),
+            usage=outcome.used,
+            rounds=tuple(EvalRound(score=each.value, verdict=each.verdict, record=each) for each in outcome.records),
+        )
+        cases[name].append(case.model_dump_json().encode())
     head = {
         "format": FORMAT,
         "version": VERSION,
@@ -132,26 +147,6 @@ def file_chunks(
         yield b",\n".join(lines)
         yield b"\n]}"
     yield b"]}\n"
-
-
-_SHARED = ("nodeid", "case", "input", "expected", "parameters", "problem")  # fields of a case and of its outcome
-
-
-def _case(outcome: EvalOutcome) -> EvalCaseResult:
-    return EvalCaseResult(
-        **{name: getattr(outcome, name) for name in (*_SHARED, "score", "passed", "seconds", "judging")},
-        **outcome.rule.model_dump(include={"threshold", "gate", "null_as_zero"}),
-        usage=outcome.used,
-        rounds=tuple(EvalRound(score=each.value, verdict=each.verdict, record=each) for each in outcome.records),
-    )
-
-
-def _outcome(suite: EvalSuiteResult, case: EvalCaseResult) -> EvalOutcome:
-    rule = PassRule(threshold=case.threshold, gate=case.gate, null_as_zero=case.null_as_zero)
-    shared = {name: getattr(case, name) for name in _SHARED}
-    name = suite.suite.removesuffix(f"[{case.parameters}]") if case.parameters else suite.suite
-    outcome = EvalOutcome(suite=name, rule=rule, **shared)
-    return outcome.judged([each.record for each in case.rounds]) if case.rounds else outcome  # it was never tried
 
 
 def read_eval_file(path: Path) -> EvalFile:
@@ -220,11 +215,8 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
                     f"{visible(nodeid)} has one result in {origin[nodeid]} and another in {path}: "
                     "shards of one run have no test in common; leave one of the files out"
                 )
-    notes = (
-        [f"{count_of(twice, 'test is', 'tests are')} in more than one file, with the same result: each counts once"]
-        if twice
-        else []
-    )
+    both = f"{count_of(twice, 'test is', 'tests are')} in more than one file, with the same result: each counts once"
+    notes = [both] if twice else []
     notes += [f"{path}: this run was stopped before its end, or not all of it could be read" for path in stopped]
     notes += [f"{path}: this run has no evals" for path in empty]
     notes += [f"{path}: this run ended when it was decided; intervals assume a fixed number" for path in decided]

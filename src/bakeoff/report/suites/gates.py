@@ -53,17 +53,25 @@ class SuiteGates:
 def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: SuitesSummary) -> tuple[GateResult, ...]:
     """Judge each gate that was asked for. `outcomes` may be iterated several times."""
     found: dict[str, GateEvidence] = {}
-    if gates.min_pass_rate is not None:
-        found["min-pass-rate"] = _pass_rate(gates, gates.min_pass_rate, summary)
-    if gates.min_score is not None:
-        found["min-score"] = _min_score(gates, gates.min_score, summary)
+    numbers = summary.numbers
+    if (wanted := gates.min_pass_rate) is not None:
+        sentence = "no case has a threshold, so that none passed or failed"
+        if (rate := numbers.pass_rate) is not None:
+            shares = f"({percent(rate)}), wanted {percent(wanted)}"
+            sentence = f"{numbers.passed:,} of {numbers.judged:,} passed {shares}"
+        found["min-pass-rate"] = _least(gates, summary, wanted, rate, sentence)
+    if (wanted := gates.min_score) is not None:
+        sentence = "no case has a score"
+        if (score := numbers.score) is not None:
+            sentence = f"mean score {score:.3f} over {count_of(numbers.scored, 'case')}, wanted {wanted:g}"
+        found["min-score"] = _least(gates, summary, wanted, score, sentence, scored=True)
     if gates.baseline is not None:
         found["baseline"] = _against_baseline(gates, gates.baseline, outcomes, summary)
     if gates.labelled is not None:
         records = (record for outcome in outcomes for record in outcome.records)
         labelled, sentence = judges_calibrated(records, gates.labelled)
         found["require-calibrated-judge"] = GateEvidence(
-            refused=not labelled, sentence=sentence, cases=summary.numbers.cases, complete=summary.complete
+            refused=not labelled, sentence=sentence, cases=numbers.cases, complete=summary.complete
         )
     decisions = {option: decide_gate(evidence) for option, evidence in found.items()}
     return tuple(
@@ -72,33 +80,22 @@ def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: Sui
     )
 
 
-def _pass_rate(gates: SuiteGates, wanted: float, summary: SuitesSummary) -> GateEvidence:
-    numbers = summary.numbers
-    sentence = "no case has a threshold, so that none passed or failed"
-    if numbers.pass_rate is not None:
-        shares = f"({percent(numbers.pass_rate)}), wanted {percent(wanted)}"
-        sentence = f"{numbers.passed:,} of {numbers.judged:,} passed {shares}"
+def _least(
+    gates: SuiteGates,
+    summary: SuitesSummary,
+    wanted: float,
+    value: float | None,
+    sentence: str,
+    *,
+    scored: bool = False,
+) -> GateEvidence:
+    """Return the evidence of a gate that wants a least value; `scored` says that every case must have a score."""
     return GateEvidence(
         wanted=wanted,
-        value=numbers.pass_rate,
+        value=value,
         sentence=sentence,
-        undecided=(_undecided(gates, summary),),
-        cases=numbers.cases,
-        complete=summary.complete,
-    )
-
-
-def _min_score(gates: SuiteGates, wanted: float, summary: SuitesSummary) -> GateEvidence:
-    numbers = summary.numbers
-    sentence = "no case has a score"
-    if numbers.score is not None:
-        sentence = f"mean score {numbers.score:.3f} over {count_of(numbers.scored, 'case')}, wanted {wanted:g}"
-    return GateEvidence(
-        wanted=wanted,
-        value=numbers.score,
-        sentence=sentence,
-        undecided=(_undecided(gates, summary, scored=True),),
-        cases=numbers.cases,
+        undecided=(_undecided(gates, summary, scored=scored),),
+        cases=summary.numbers.cases,
         complete=summary.complete,
     )
 
@@ -197,21 +194,19 @@ def _losses(outcomes: Sequence[EvalOutcome]) -> Losses:
 def _sentences(compared: Mapping[str, Comparison], rulings: Mapping[str, GateJudgement]) -> Iterator[str]:
     order = sorted(rulings, key=lambda name: _WORST_FIRST.index(rulings[name].verdict))
     for name in order[:_MAX_NAMED]:
-        yield f"{visible(name, 80)}: {_sentence(compared[name], rulings[name])}"
+        found, ruling = compared[name], rulings[name]
+        pairs = count_of(found.cases, "pair of cases", "pairs of cases") if found.paired else "no case in common"
+        changed = f", {len(found.changed)} with changed content" if found.changed else ""
+        if gone := len([key for key in found.baseline_only if key.id not in found.changed]):
+            changed += f", {gone} of the baseline gone or not scored"
+        counts = f", {found.losses} worse and {found.wins} better" if found.paired else ""
+        said = f"{ruling.sentence} ({pairs}{counts}{changed})"
+        if found.paired and not found.wins and not found.losses and not ruling.refused:
+            shown = ruling.sentence if ruling.verdict is GateVerdict.EQUIVALENT else nothing_shown(found)
+            said = f"the same scores in {pairs}{changed}: {shown}"
+        yield f"{visible(name, 80)}: {said}"
     if len(order) > _MAX_NAMED:
         yield f"and {count_of(len(order) - _MAX_NAMED, 'more suite')}"
-
-
-def _sentence(compared: Comparison, ruling: GateJudgement) -> str:
-    pairs = count_of(compared.cases, "pair of cases", "pairs of cases") if compared.paired else "no case in common"
-    changed = f", {len(compared.changed)} with changed content" if compared.changed else ""
-    if gone := len([key for key in compared.baseline_only if key.id not in compared.changed]):
-        changed += f", {gone} of the baseline gone or not scored"
-    if compared.paired and not compared.wins and not compared.losses and not ruling.refused:
-        shown = ruling.sentence if ruling.verdict is GateVerdict.EQUIVALENT else nothing_shown(compared)
-        return f"the same scores in {pairs}{changed}: {shown}"
-    counts = f", {compared.losses} worse and {compared.wins} better" if compared.paired else ""
-    return f"{ruling.sentence} ({pairs}{counts}{changed})"
 
 
 def _in_one_run_only(was: _Suites, now: _Suites) -> Iterator[str]:

@@ -6,13 +6,12 @@ Outcomes are read once and not kept: a session may have more of them than fit in
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import shorten
-from bakeoff.record import NO_USAGE, Record, Usage
+from bakeoff.record import NO_USAGE, Usage
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.cells import Cell
 from bakeoff.stats.intervals import Interval, interval_of_passes, score_interval
@@ -93,29 +92,22 @@ class SuiteTally:
         self.kinds[kind] += 1
         if (cell := cell_of(outcome)) is not None:
             self.cells.append(cell)
+        scores = [score for record in outcome.records for score in record.scores]
+        self.broken += sum(score.failure is not None for score in scores)
+        self.unscored += sum(score.failure is None and score.value is None for score in scores)
+        self.seconds += outcome.seconds
         for record in outcome.records:
-            self._add_round(record)
+            self.verdicts[record.verdict] += 1
+            self.tool_calls += len(record.transcript.tool_calls) if record.transcript else 0
+            if record.spent != NO_USAGE:
+                self.usage += record.used
+                self.judging += record.judging
         if outcome.problem or outcome.score is None or outcome.score < 1:
             held = outcome.problem is None and outcome.passed is not False
             rank = (held, -1.0 if outcome.score is None else outcome.score)
             self.worst.append(Worst(rank, outcome.nodeid, outcome.score, why_not(outcome)))
             if len(self.worst) > 2 * MAX_WORST:
                 self.worst = self.lowest(MAX_WORST)
-
-    def _add_round(self, record: Record) -> None:
-        self.verdicts[record.verdict] += 1
-        for score in record.scores:
-            if score.failure is not None:
-                self.broken += 1
-            elif score.value is None:
-                self.unscored += 1
-        if record.attempt is not None:
-            self.seconds += record.attempt.working_seconds
-        if record.transcript is not None and record.transcript.steps:
-            self.tool_calls += len(record.transcript.tool_calls)
-        if record.spent != NO_USAGE:
-            self.usage += record.used
-            self.judging += record.judging
 
     def lowest(self, most: int) -> list[Worst]:
         """Return the failures and then the other cases, each with the lowest scores first."""
@@ -226,15 +218,9 @@ def cell_of(outcome: EvalOutcome) -> Cell | None:
     if outcome.score is None:
         return None
     if outcome.rule.gate != "mean" or len(outcome.records) < 2:
-        return _single(outcome.score)
+        return Cell(1, outcome.score, outcome.score * outcome.score)
     values = [value for record in outcome.records if (value := record.value) is not None]
     return Cell.of(values or [outcome.score])
-
-
-@lru_cache(maxsize=1024)
-def _single(score: float) -> Cell:
-    """Cache cells: most cases have one of a few scores."""
-    return Cell(1, score, score * score)
 
 
 def why_not(outcome: EvalOutcome) -> str:

@@ -1,16 +1,21 @@
-"""Show the evals of one test: its line on the terminal, its tool calls, and its properties in JUnit.
+"""Show the evals of one test: its line on the terminal, its failure, its tool calls, and its properties in JUnit.
 
-`path::test[case] 0.82 42ms`, then tokens, tools and cost where they are known. Untrusted text is always escaped.
+`path::test[case] 0.82 42ms`, then tokens, tools and cost where they are known. A failure has score and threshold, input
+and output, then each scorer, the worst first. Untrusted text is always escaped.
 """
 
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from bakeoff._kernel.text import count_of, visible, without_command
-from bakeoff.record import NO_USAGE, ToolCall
+import bakeoff
+from bakeoff._kernel.text import count_of, escaped, visible, without_command
+from bakeoff.record import NO_USAGE, Record, Score, ToolCall
 from bakeoff.report.formatting import cost
 from bakeoff.report.suites.outcomes import EvalOutcome
 
@@ -42,24 +47,15 @@ def score_words(outcomes: Sequence[EvalOutcome]) -> str:
     """Return `0.82 42ms 1,204 tokens 3 tools $0.0012`."""
     scores = ["–" if outcome.score is None else f"{outcome.score:.2f}" for outcome in outcomes]
     shown = scores if len(scores) <= _MAX_SCORES else [*scores[:_MAX_SCORES], f"(+{len(scores) - _MAX_SCORES})"]
-    return " ".join([*shown, _duration(sum(outcome.seconds for outcome in outcomes)), *_spent(outcomes)])
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 10:
-        return f"{1000 * seconds:.0f}ms"
-    return f"{seconds:.1f}s" if seconds < 120 else f"{seconds / 60:.1f}min"
-
-
-def _spent(outcomes: Sequence[EvalOutcome]) -> Iterator[str]:
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    minutes = f"{seconds:.1f}s" if seconds < 120 else f"{seconds / 60:.1f}min"
+    words = [*shown, f"{1000 * seconds:.0f}ms" if seconds < 10 else minutes]
     used = sum((outcome.used for outcome in outcomes), NO_USAGE)
     calls = sum(len(calls) for outcome in outcomes for calls in _calls(outcome))
-    if used.tokens:
-        yield count_of(used.tokens, "token")
-    if calls:
-        yield f"{calls} {'tool' if calls == 1 else 'tools'}"
-    if used.cost is not None:
-        yield cost(used.cost)
+    words += [count_of(used.tokens, "token")] if used.tokens else []
+    words += [count_of(calls, "tool")] if calls else []
+    words += [cost(used.cost)] if used.cost is not None else []
+    return " ".join(words)
 
 
 def item_line(nodeid: str, word: str, outcomes: Sequence[EvalOutcome], width: int | None) -> tuple[str, str]:
@@ -97,15 +93,12 @@ def _call(call: ToolCall) -> str:
     name = visible(call.name, _MAX_NAME_LENGTH)
     took = "" if call.duration_ms is None else f" {call.duration_ms:.0f}ms"
     error = "" if call.error is None else f" error: {visible(call.error, _MAX_ERROR_LENGTH)}"
-    return f"{name}({_arguments(call.arguments)}){took}{error}"
-
-
-def _arguments(value: JsonValue) -> str:
-    if value is None or value == {}:
-        return ""
-    if isinstance(value, dict):
-        return visible(", ".join(f"{name}={_plain(item)}" for name, item in value.items()), _MAX_ARGUMENTS_LENGTH)
-    return visible(_plain(value), _MAX_ARGUMENTS_LENGTH)
+    given = call.arguments
+    if isinstance(given, dict):
+        shown = ", ".join(f"{name}={_plain(item)}" for name, item in given.items())
+    else:
+        shown = "" if given is None else _plain(given)
+    return f"{name}({visible(shown, _MAX_ARGUMENTS_LENGTH)}){took}{error}"
 
 
 def _plain(value: JsonValue) -> str:
@@ -172,3 +165,118 @@ def _properties(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
 
 def _number(value: float | None) -> str:
     return "unscored" if value is None else f"{value:g}"
+
+
+_USUAL_WIDTH = 80
+_NARROWEST = 40
+_LONGEST = 4000  # characters of an input or output that are shown
+_UNSCORED_LAST = 2.0
+_OURS = str(Path(bakeoff.__file__).parent)
+_FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)', re.MULTILINE)  # of a traceback
+
+
+def failure_text(outcome: EvalOutcome, width: int = _USUAL_WIDTH) -> str:
+    """Return a failure with everything that explains it, in lines of at most `width` columns."""
+    lines = [headline(outcome)]
+    for name, text in _fields(outcome):
+        lines += _field(name, text, max(_NARROWEST, width))
+    return "\n".join(map(without_command, lines))
+
+
+def failure_line(outcome: EvalOutcome) -> str:
+    """Return a failure in one line, with what the worst scorer says."""
+    record = _worst(outcome)
+    told = outcome.problem or record is None or not record.scores or (record.attempt and record.attempt.failure)
+    if told or record is None or outcome.score is None or outcome.threshold is None:
+        return without_command(headline(outcome))
+    score = min(record.scores, key=_badness)
+    if not (reason := " ".join(_verdict(score).split()[1:])):
+        return without_command(headline(outcome))
+    why = escaped(f"{score.name}: {reason}")
+    return without_command(f"score {outcome.score:.2f} < {outcome.threshold:.2f}: {why}")
+
+
+def headline(outcome: EvalOutcome) -> str:
+    """Return the failure in one line."""
+    if outcome.problem:
+        return f"could not be scored: {escaped(outcome.problem)}"
+    record = _worst(outcome)
+    score = "no score" if outcome.score is None else f"score {outcome.score:.2f}"
+    against = "no threshold" if outcome.threshold is None else f"threshold {outcome.threshold:.2f}"
+    single = outcome.rule.gate == "mean" and len(outcome.records) < 2
+    how = "" if single else f" ({outcome.rule.gate} of {count_of(len(outcome.records), 'round')})"
+    failure = record.attempt.failure if record and record.attempt else None
+    why = f": {escaped(failure.message)}" if failure else ""
+    return f"{score}, {against}{how}{why}"
+
+
+def _fields(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
+    record = _worst(outcome)
+    if outcome.input:
+        yield "input", outcome.input
+    if record is not None and record.transcript is not None:
+        yield "output", _text(record.transcript.output)
+    if outcome.expected is not None:
+        yield "expected", _text(outcome.expected)
+    if record is None:
+        return
+    if len(outcome.records) > 1:
+        in_order = sorted(outcome.records, key=lambda each: each.round)
+        values = ", ".join("–" if each.value is None else f"{each.value:.2f}" for each in in_order)
+        yield "rounds", f"{values} (the worst is shown)"
+    for score in sorted(record.scores, key=_badness):
+        yield escaped(score.name), _verdict(score)
+
+
+def _worst(outcome: EvalOutcome) -> Record | None:
+    """Return the round with the lowest score; a round without a score counts as lower than any."""
+    return min(outcome.records, key=lambda record: -1.0 if record.value is None else record.value, default=None)
+
+
+def _badness(score: Score) -> float:
+    if score.failure is not None:
+        return -1.0
+    return _UNSCORED_LAST if score.value is None else score.value
+
+
+def _verdict(score: Score) -> str:
+    rationale = score.metadata.get("rationale")
+    reason = score.reason or (rationale if isinstance(rationale, str) else "")
+    if score.failure is not None:
+        kind = "" if score.failure.type == "GraderError" else f"{score.failure.type}: "
+        frames = [frame for frame in _FRAME.findall(score.failure.detail) if not frame[0].startswith(_OURS)]
+        file, line, function = frames[-1] if frames else ("", "", "")
+        place = f" ({Path(file).name}:{line}, in {function})" if frames else ""  # in the scorer's own code
+        return f"failed  {kind}{score.failure.message}{place}"
+    value = "unscored" if score.value is None else f"{score.value:.2f}"
+    return f"{value}  {reason}".rstrip() if reason != "unscored" else value
+
+
+def _field(name: str, text: str, width: int) -> Iterator[str]:
+    """Yield the lines of a name with a text beside it, wrapped and indented."""
+    first, rest = f"  {name:<9} ", " " * 12
+    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
+    if len(first) > width // 2:  # a very long name has lines of its own
+        yield from textwrap.wrap(first.strip(), width, initial_indent="  ", subsequent_indent="    ")
+        first = rest
+    for line in text.splitlines() or [""]:
+        longer = "x" * (len(first) - len(rest))  # stands for what a long name takes of the first line
+        pieces = _wrapped(longer + without_command(escaped(line)), width - len(rest) - 1)  # room to break up a command
+        pieces[0] = pieces[0].removeprefix(longer)
+        for piece in pieces:
+            yield f"{first}{piece}".rstrip()
+            first = rest
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return the line in pieces that fit the columns; letters of some scripts take two."""
+    if line.isascii():
+        return textwrap.wrap(line, width, replace_whitespace=False) or [""]
+    from rich.cells import cell_len, chop_cells
+
+    narrow = cell_len(line) == len(line)
+    return textwrap.wrap(line, width, replace_whitespace=False) if narrow else chop_cells(line, width)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else to_json(value, indent=2).decode()

@@ -6,7 +6,7 @@ from typing import Any, Self
 from bakeoff._kernel.json import CleanJson, CleanText, clean_text
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.plan import PassRule, SubjectSpec
-from bakeoff.record import NO_USAGE, Failure, Record, Score, Usage
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.verdict import LOST, case_verdict
 
 SUBJECT = "evals"
@@ -66,20 +66,17 @@ class EvalOutcome(FrozenModel):
 def _problem(records: Sequence[Record]) -> str:
     """Say why a case could not be judged."""
     for record in records:
-        if broken := [_broken(score, score.failure) for score in record.scores if score.failure is not None]:
+        broken: list[str] = []
+        for name, failure in ((score.name, score.failure) for score in record.scores if score.failure is not None):
+            kind = "" if failure.type in _OWN_ERRORS else f"{failure.type}: "
+            said = failure.message.startswith(f"scorer {name!r}")
+            broken.append(failure.message if said else f"scorer {name!r}: {kind}{failure.message}")
+        if broken:
             return "; ".join(broken)
         if record.failure is not None and record.verdict in LOST:
             return record.failure.message
     unscored = [f"{score.name}: {score.reason or 'unscored'}" for record in records[:1] for score in record.scores]
     return f"no scorer gave a score: {'; '.join(unscored) or 'there was no output'}"
-
-
-def _broken(score: Score, failure: Failure) -> str:
-    scorer = f"scorer {score.name!r}"
-    if failure.message.startswith(scorer):
-        return failure.message
-    kind = "" if failure.type in _OWN_ERRORS else f"{failure.type}: "
-    return f"{scorer}: {kind}{failure.message}"
 
 
 def subject_name(parameters: str) -> str:

@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import (
     Field,
@@ -19,6 +19,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.tools import is_deeper, offered_names, tool_label
 from bakeoff.record import Record, Step, Text, ToolCall
+from bakeoff.scorers.text import DECODER, json_in
 
 NO_TOOL = "no tool"
 """Stands beside the names of tools for the absence of a call."""
@@ -36,7 +37,6 @@ GradedText = Literal["answer", "result", "both"]
 _CHECKS = ("command", "query", "function")
 _DEEPEST = 64  # levels of parameters; schemas of tools have the same limit
 _MAX_REPLY_LENGTH = 1_000_000  # characters of a reply that are read
-_MAX_STARTS = 2_000  # places at which JSON may begin
 _FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)```", re.DOTALL)  # cannot backtrack: each part matches in one way
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 
@@ -50,6 +50,7 @@ class Call(FrozenModel):
 
     @property
     def tool(self) -> str:
+        """Return the label of the tool, which names its server too, as reports and messages show it."""
         return tool_label(self.serverName, self.toolName)
 
 
@@ -169,20 +170,13 @@ class ModelReply:
     problem: str = ""
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-
-
 def read_reply(text: str, *, strict: bool = False) -> ModelReply:
     """Read the calls of a reply. With `strict`, accept only JSON with nothing around it."""
     text = text[:_MAX_REPLY_LENGTH].strip()
     if not text:
         return ModelReply(problem="the reply is empty")
     try:
-        return _reply_with(_DECODER.decode(text), "bare")
+        return _reply_with(DECODER.decode(text), "bare")
     except (ValueError, RecursionError) as error:
         lenient = _read_lenient(_THOUGHT.sub("", text).strip())
         if strict:
@@ -195,12 +189,16 @@ def _read_lenient(text: str) -> ModelReply:
     fenced: list[JsonValue] = []
     for block in _FENCE.findall(text):
         try:
-            fenced.append(_DECODER.decode(block))
+            fenced.append(DECODER.decode(block))
         except (ValueError, RecursionError):
             continue
     if fenced and all(value == fenced[0] for value in fenced):
         return _reply_with(fenced[0], "fenced")
-    found = {json.dumps(value, sort_keys=True): value for value in _embedded(text) if _looks_like_call(value)}
+    found: dict[str, JsonValue] = {}
+    for value in json_in(text):
+        items = value if isinstance(value, list) else [value]
+        if items and all(isinstance(item, dict) and "toolName" in item for item in items):
+            found[json.dumps(value, sort_keys=True)] = value
     if len(found) > 1:
         return ModelReply(
             form="surrounded", problem=f"the reply contains {len(found)} different calls in separate places"
@@ -243,27 +241,6 @@ def _as_call(value: JsonValue) -> Call | str:
     return make_call(str(value["serverName"]), str(value["toolName"]), parameters)
 
 
-def _embedded(text: str) -> Iterator[JsonValue]:
-    """Yield every complete object or list between other words, but not the values inside one."""
-    at = 0
-    for _ in range(_MAX_STARTS):
-        starts = [place for sign in "{[" if (place := text.find(sign, at)) >= 0]
-        if not starts:
-            return
-        at = min(starts)
-        try:
-            value, at = _DECODER.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            at += 1
-            continue
-        yield value
-
-
-def _looks_like_call(value: JsonValue) -> bool:
-    items = value if isinstance(value, list) else [value]
-    return bool(items) and all(isinstance(item, dict) and "toolName" in item for item in items)
-
-
 Mode = Literal["json", "native", "agent"]
 
 
@@ -286,6 +263,7 @@ class ReplyReader:
         return self.text("".join(part.text for part in (steps[-1].parts if steps else ()) if isinstance(part, Text)))
 
     def text(self, text: str) -> ModelReply:
+        """Read the calls of a reply in `json` mode, as strictly as the suite says."""
         return read_reply(text, strict=self.strict)
 
     def native(self, called: Sequence[ToolCall]) -> ModelReply:

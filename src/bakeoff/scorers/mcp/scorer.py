@@ -29,7 +29,6 @@ from bakeoff.scorers.mcp.calls import (
     TurnScore,
     text_of,
 )
-from bakeoff.scorers.mcp.comparison import expected_text, result_differences
 from bakeoff.scorers.mcp.execution import (
     END_STATE,
     EndResult,
@@ -39,6 +38,8 @@ from bakeoff.scorers.mcp.execution import (
     end_results,
     execute_calls,
     executed_by_agent,
+    expected_text,
+    result_differences,
 )
 
 _MAX_REASONS = 20
@@ -107,25 +108,25 @@ class CallGrader:
     async def __call__(
         self, expected: CaseExpectation, calls: Sequence[Call], executed: Sequence[ExecutedCall], given: ScoreInput
     ) -> CallGrade:
+        """Grade what came of the calls: the tools' results, the final answer, or both, as the case says.
+
+        A model that gives no final answer has failed. Raise `GraderError` if the judge decides nothing.
+        """
         final = None
         if expected.graded != "result":
             try:
-                final = await self._final_answer(calls, executed, given)
+                output = given.transcript.output
+                if self.author is not None:  # asked again, because it knows the results of its calls only now
+                    assert given.asking is not None, "only a run has graders"
+                    asked = final_prompt(given.case.prompt, calls, executed)
+                    output = (await self.author.attempt(replace(given.asking, prompt=asked, tools=()))).output
+                final = str(output or "").strip()[:_LONGEST]
             except (SubjectError, SubjectTimeout) as error:
                 return CallGrade(passed=False, reason=f"the model gave no final answer: {error}", final="")
             if not final:
                 return CallGrade(passed=False, reason="the model's final answer is empty", final="")
         grade = await self._ask(expected, sections_of(expected, calls, executed, final, given), given)
         return grade.model_copy(update={"final": final})
-
-    async def _final_answer(self, calls: Sequence[Call], executed: Sequence[ExecutedCall], given: ScoreInput) -> str:
-        """Return what the model tells the user once it knows the results of its calls."""
-        output = given.transcript.output
-        if self.author is not None:
-            assert given.asking is not None, "only a run has graders"
-            asked = final_prompt(given.case.prompt, calls, executed)
-            output = (await self.author.attempt(replace(given.asking, prompt=asked, tools=()))).output
-        return str(output or "").strip()[:_LONGEST]
 
     async def _ask(self, expected: CaseExpectation, sections: Mapping[str, str], given: ScoreInput) -> CallGrade:
         """Ask the judge which of two statements is true. Raise `GraderError` if it chooses none."""

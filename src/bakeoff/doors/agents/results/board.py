@@ -19,19 +19,7 @@ from bakeoff.doors.result_files import HiddenTests, seconds_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Origin
 from bakeoff.record import Record
-from bakeoff.report.blocks import (
-    Column,
-    Datum,
-    Matrix,
-    MatrixCell,
-    Point,
-    Quote,
-    Report,
-    Section,
-    Table,
-    Tone,
-    Value,
-)
+from bakeoff.report.blocks import Column, Datum, Matrix, MatrixCell, Point, Quote, Report, Section, Table, Tone, Value
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points
 from bakeoff.report.leaderboard import (
     RANK_COLUMNS,
@@ -42,7 +30,7 @@ from bakeoff.report.leaderboard import (
     unfinished_notes,
     unranked_sentence,
 )
-from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
+from bakeoff.report.readers import Description, RecordsInMemory, RunFolderReader, Source
 from bakeoff.report.scores import SHARE_COLUMNS, interval_datum, score_plots
 from bakeoff.storage.run_folder import RunFolder
 
@@ -83,12 +71,6 @@ class RankedRow:
     @property
     def result(self) -> AgentsResult:
         return self.file.result
-
-    @property
-    def result_origin(self) -> str:
-        """Return the checkout and commit of the exercises, or an empty text."""
-        added = self.result.bakeoff
-        return Origin(track=added.track, checkout=added.checkout, commit=added.commit).label if added else ""
 
     @property
     def hidden_tests(self) -> HiddenTests | None:
@@ -140,28 +122,7 @@ def _by_exercises(board: Sequence[RankedRow]) -> list[list[RankedRow]]:
     return [list(group) for _, group in groupby(board, key=lambda one: one.entry.board)]
 
 
-@dataclass(frozen=True, slots=True)
-class _OneSubject:
-    """Read the records of one subject, under the name that it has on the board."""
-
-    description: Description
-    records: Callable[[], Iterator[Record]]
-    what = "a result file of agents"
-
-    def recognises(self, path: Path) -> bool:  # noqa: ARG002 - the signatures of a reader
-        return True
-
-    def describe(self, path: Path) -> Description:  # noqa: ARG002
-        return self.description
-
-    def circumstances(self, path: Path) -> Circumstances:  # noqa: ARG002
-        return Circumstances()
-
-    def read(self, path: Path) -> Iterator[Record]:  # noqa: ARG002
-        return self.records()
-
-
-def _reader(key: str, file: AgentResult) -> _OneSubject:
+def _reader(key: str, file: AgentResult) -> RecordsInMemory:
     """Return a reader of the journal that a file was computed from, or else of the file itself."""
     folder, added = file.run_folder, file.result.bakeoff
     if folder is not None and added is not None and RunFolderReader().recognises(folder):
@@ -169,11 +130,11 @@ def _reader(key: str, file: AgentResult) -> _OneSubject:
         specs = tuple(spec.model_copy(update={"name": key}) for spec in whole.subjects if spec.name == added.subject)
         if specs:
             described = Description(name=file.path.name, plan=whole.with_changes(subjects=specs))
-            return _OneSubject(described, partial(_records_of_subject, folder, added.subject, key))
+            return RecordsInMemory(described, partial(_records_of_subject, folder, added.subject, key))
     plan = plan_of(file.result, key)
     plan = plan.with_changes(subjects=(plan.subjects[0].model_copy(update={"name": key}),))
     described = Description(name=file.path.name, plan=plan, content_known=False)
-    return _OneSubject(described, partial(records_of, file.result, plan))
+    return RecordsInMemory(described, partial(records_of, file.result, plan))
 
 
 def _records_of_subject(folder: Path, subject: str, key: str) -> Iterator[Record]:
@@ -212,11 +173,7 @@ def leaderboard_json(board: Sequence[RankedRow]) -> dict[str, Any]:
     results: dict[str, Any] = {}
     for one in board:  # the first board has the latest; results on other exercises are not replaced by it
         results[one.key if one.key not in results else f"{one.key}-board{one.entry.board}"] = one.result.as_json()
-    return {
-        "lastUpdated": last_updated(board),
-        "results": results,
-        "entries": [_entry(one) for one in board],
-    }
+    return {"lastUpdated": last_updated(board), "results": results, "entries": [_entry(one) for one in board]}
 
 
 def _entry(one: RankedRow) -> dict[str, Any]:
@@ -248,8 +205,11 @@ def describe_board(board: Sequence[RankedRow]) -> Report:
     boards = _by_exercises(board)
     sections: list[Section | None] = []
     for number, agents in enumerate(boards, 1):
-        found = [_ranking(agents), _tradeoffs(agents), _matrix(agents, _exercises(agents))]
-        sections += found if len(boards) == 1 else [_numbered(section, agents, number) for section in found]
+        costs = [(one, _cost_per_attempt(one)) for one in agents]
+        priced = tuple(_point(one, paid) for one, paid in costs if paid is not None)
+        timed = tuple(_point(one, one.seconds) for one in agents if one.seconds)
+        found = [_ranking(agents), score_plots(priced, timed), _matrix(agents, _exercises(agents))]
+        sections += [section and _numbered(section, agents, number) for section in found] if len(boards) > 1 else found
     tiles = (
         ("Agents", f"{len({one.key for one in board}):,}", "with each model and provider"),
         ("Exercises", f"{len(exercises):,}", "known by name"),
@@ -259,13 +219,11 @@ def describe_board(board: Sequence[RankedRow]) -> Report:
     return Report("Leaderboard of agents", shown, headline=_headline(board), tiles=tiles)
 
 
-def _numbered(section: Section | None, agents: Sequence[RankedRow], number: int) -> Section | None:
+def _numbered(section: Section, agents: Sequence[RankedRow], number: int) -> Section:
     """Name the exercises in the title of a section, where there are several boards."""
-    if section is None:
-        return None
-    count = agents[0].planned
-    origin = visible(agents[0].result_origin, 60)
-    of = f" of {origin}" if origin else ""
+    count, added = agents[0].planned, agents[0].result.bakeoff
+    origin = Origin(track=added.track, checkout=added.checkout, commit=added.commit).label if added else ""
+    of = f" of {visible(origin, 60)}" if origin else ""
     title = f"{section.title}: {count:,} exercise{'s' * (count != 1)}{of} (board {number})"
     return replace(section, id=f"{section.id}-{number}", title=title, in_menu=section.id == "ranking")
 
@@ -352,12 +310,6 @@ def _run(one: RankedRow) -> Value:
         return Quote(about.run_url)
 
 
-def _tradeoffs(board: Sequence[RankedRow]) -> Section | None:
-    priced = tuple(_point(one, paid) for one in board if (paid := _cost_per_attempt(one)) is not None)
-    timed = tuple(_point(one, one.seconds) for one in board if one.seconds)
-    return score_plots(priced, timed)
-
-
 def _cost_per_attempt(one: RankedRow) -> float | None:
     """Return the mean cost, or None if a part of it is unknown: an agent must not look cheap for that."""
     attempts = sum(_solved(each)[1] for each in one.result.results)
@@ -424,20 +376,16 @@ def read_results(places: Sequence[Path], say: Callable[[str], None]) -> list[Age
             # `latest.json` is a copy.
             if place.is_dir() and (path.name == "latest.json" or not ExerciseResultReader().recognises(path)):
                 continue
+            named = path == place
             try:
-                found.append(AgentResult(path, read_result(path)))
+                file = AgentResult(path, read_result(path))
+                named = False  # a damaged run folder does not end the command
+                if file.run_folder is not None and (file.run_folder / "plan.json").is_file():
+                    RunFolder(file.run_folder).read_plan()
             except BakeoffError as error:
-                if path == place:
+                if named:
                     raise
                 say(f"warning: left out: {error}")
-    return [file for file in found if _has_readable_run(file, say)]
-
-
-def _has_readable_run(file: AgentResult, say: Callable[[str], None]) -> bool:
-    try:
-        if file.run_folder is not None and (file.run_folder / "plan.json").is_file():
-            RunFolder(file.run_folder).read_plan()
-    except BakeoffError as error:
-        say(f"warning: left out: {error}")
-        return False
-    return True
+            else:
+                found.append(file)
+    return found

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from bakeoff._kernel.files import open_file, read_file
 from bakeoff._kernel.text import visible
 from bakeoff.doors.agents.agents import CONTROLS
-from bakeoff.doors.agents.results.model import AgentsResult, Attempt, ExerciseResult, LostTrial
+from bakeoff.doors.agents.results.model import AgentsResult, Attempt, ExerciseResult
 from bakeoff.doors.agents.scoring import EXERCISE, ExerciseOutcome
 from bakeoff.doors.result_files import MAX_FILE_SIZE, RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import ORIGIN, Case, Origin, Plan, ScorerSpec, SubjectSpec, Trial
@@ -36,7 +37,15 @@ class ExerciseResultReader:
         with open_file(path) as file:
             if _BEGINNING.match(file.read(_HEAD)):
                 return True  # also if it is damaged further on, which reading reports
-        return path.stat().st_size <= MAX_FILE_SIZE and _names_an_agent(read_file(path, MAX_FILE_SIZE))
+        data = read_file(path, MAX_FILE_SIZE) if path.stat().st_size <= MAX_FILE_SIZE else b""
+        if b'"metadata"' not in data:
+            return False
+        # The keys may be in any order. A leaderboard has metadata too, and names no agent in it.
+        with suppress(ValueError, RecursionError):
+            whole = json.loads(data)
+            about = whole.get("metadata") if isinstance(whole, dict) else None
+            return isinstance(about, dict) and "agent" in about
+        return False
 
     def describe(self, path: Path) -> Description:
         result = read_result(path)
@@ -50,18 +59,6 @@ class ExerciseResultReader:
     def read(self, path: Path) -> Iterator[Record]:
         result = read_result(path)
         return records_of(result, plan_of(result, path.stem))
-
-
-def _names_an_agent(data: bytes) -> bool:
-    """Tell whether a file is about an agent, whatever the order of its keys. A leaderboard is not."""
-    if b'"metadata"' not in data:
-        return False
-    try:
-        whole = json.loads(data)
-    except (ValueError, RecursionError):
-        return False
-    about = whole.get("metadata") if isinstance(whole, dict) else None
-    return isinstance(about, dict) and "agent" in about
 
 
 def read_result(path: Path) -> AgentsResult:
@@ -142,22 +139,16 @@ def records_of(result: AgentsResult, plan: Plan) -> Iterator[Record]:
                 yield _record(trial, attempt, began, plan.threshold)
     for (exercise, round_), one in lost.items():
         if (trial := plan.find(exercise, subject, round_)) is not None:
-            yield _lost_record(trial, one, began, plan.threshold)
-
-
-def _lost_record(trial: Trial, lost: LostTrial, began: float, threshold: float | None) -> Record:
-    kind = _KINDS.get(lost.verdict, "infra")
-    failure = Failure(kind=kind, type=f"{kind.title()}Error", message=lost.reason)
-    return Record(
-        **trial.identity,
-        started=began,
-        threshold=threshold,
-        attempt=Phase(seconds=0.0, failure=failure),
-    )
+            kind = _KINDS.get(one.verdict, "infra")
+            failed = Phase(seconds=0.0, failure=Failure(kind=kind, type=f"{kind.title()}Error", message=one.reason))
+            yield Record(**trial.identity, started=began, threshold=plan.threshold, attempt=failed)
 
 
 def _record(trial: Trial, attempt: Attempt, began: float, threshold: float | None) -> Record:
-    usage = _usage(attempt)
+    used = attempt.token_usage
+    usage = Usage()
+    if used is not None:
+        usage = Usage(requests=1, input=used.input_tokens, output=used.output_tokens, cost=used.cost)
     outcome = ExerciseOutcome(
         **attempt.model_dump(by_alias=False, include=Attempt.model_fields.keys() & ExerciseOutcome.model_fields.keys())
     )
@@ -178,10 +169,3 @@ def _record(trial: Trial, attempt: Attempt, began: float, threshold: float | Non
         scores=(score,),
         spent=usage,
     )
-
-
-def _usage(attempt: Attempt) -> Usage:
-    used = attempt.token_usage
-    if used is None:
-        return Usage()
-    return Usage(requests=1, input=used.input_tokens, output=used.output_tokens, cost=used.cost)

@@ -54,16 +54,13 @@ def outdated_files(folder: Path, files: Mapping[str, AgentsResult]) -> Iterator[
     for result in files.values():
         prefix = file_name(result.metadata.model_copy(update={"timestamp": "*"})).removesuffix("_.json")
         for path in folder.glob(f"{escape(prefix)}*.json"):
-            if path.name not in files and _is_of(path, result.bakeoff):
+            try:
+                found = read_result(path).bakeoff if path.name not in files else None
+            except (BakeoffError, OSError):
+                continue
+            ours = result.bakeoff
+            if found and ours and ours.run and (found.run, found.subject) == (ours.run, ours.subject):
                 yield path
-
-
-def _is_of(path: Path, current: AgentsAdditions | None) -> bool:
-    try:
-        found = read_result(path).bakeoff
-    except (BakeoffError, OSError):
-        return False
-    return bool(found and current and current.run and (found.run, found.subject) == (current.run, current.subject))
 
 
 def file_name(metadata: AgentsMetadata) -> str:
@@ -93,7 +90,16 @@ def result_of(plan: Plan, spec: SubjectSpec, records: Sequence[Record], run: str
         **plan.origin.model_dump(),
         replayed=replayed_in(records),
         not_run=tuple(case.id for case in plan.cases if case.id not in seen),
-        lost=tuple(_lost_trial(record) for record in records if not record.verdict.counts),
+        lost=tuple(
+            LostTrial(
+                exercise=record.case,
+                round=record.round + 1,
+                verdict=record.verdict,
+                reason=record.failure.message[:2000] if record.failure else "",
+            )
+            for record in records
+            if not record.verdict.counts
+        ),
         failure_classes=dict(Counter(filter(None, map(class_of, records)))),
         hidden_tests=hidden_tests_of(records),
         hidden_tests_by_exercise={
@@ -155,7 +161,10 @@ def class_of(record: Record) -> str | None:
 
 def attempt_of(record: Record) -> Attempt:
     """Return a record as one attempt of a result file."""
-    outcome = outcome_of(record) or _ungraded(record)
+    outcome = outcome_of(record)
+    if outcome is None:  # the agent failed before there was anything to test
+        why = record.failure.message if record.failure else "it was not scored"
+        outcome = ExerciseOutcome(agent_success=False, test_success=False, overall_success=False, agent_error=why)
     agent = agent_run_in(record.transcript).seconds if record.transcript else 0.0
     agent_ms = round(1000 * (agent or (record.attempt.seconds if record.attempt else 0.0)), 3)
     shared = outcome.model_dump(include=Attempt.model_fields.keys() & ExerciseOutcome.model_fields.keys())
@@ -167,31 +176,20 @@ def attempt_of(record: Record) -> Attempt:
     )
 
 
-def _ungraded(record: Record) -> ExerciseOutcome:
-    """Return the outcome of an agent that failed before there was anything to test."""
-    why = record.failure.message if record.failure else "it was not scored"
-    return ExerciseOutcome(agent_success=False, test_success=False, overall_success=False, agent_error=why)
-
-
 def _tokens(record: Record) -> TokenUsage | None:
     """Return the tokens of a trial, or None if they were not counted, which is not the same as 0."""
     spent = record.spent
     if not spent.tokens:
         return None
-    cost = None if _is_partly_unpriced(record) else spent.cost
+    meter = record.transcript.metadata.get("meter") if record.transcript else None
+    partly_priced = isinstance(meter, dict) and meter.get("unpriced")  # the meter saw models without a price
     return TokenUsage(
         input_tokens=spent.input,
         output_tokens=spent.output,
         total_tokens=spent.tokens,
-        cost=cost,
+        cost=None if partly_priced else spent.cost,
         estimated=record.usage_is_estimated or None,
     )
-
-
-def _is_partly_unpriced(record: Record) -> bool:
-    """Tell whether the meter saw models without a price, so that the cost of the trial is not known."""
-    meter = record.transcript.metadata.get("meter") if record.transcript else None
-    return isinstance(meter, dict) and bool(meter.get("unpriced"))
 
 
 def _exercise(name: str, attempts: Sequence[Attempt], rounds: int) -> ExerciseResult:
@@ -218,8 +216,3 @@ def _added(usages: Sequence[TokenUsage]) -> TokenUsage | None:
     counts = ("input_tokens", "output_tokens", "total_tokens")
     sums = {field: sum(getattr(usage, field) for usage in usages) for field in counts}
     return TokenUsage(cost=added_costs(usages), estimated=any(usage.estimated for usage in usages) or None, **sums)
-
-
-def _lost_trial(record: Record) -> LostTrial:
-    why = record.failure.message if record.failure else ""
-    return LostTrial(exercise=record.case, round=record.round + 1, verdict=record.verdict, reason=why[:2000])

@@ -10,18 +10,16 @@ from pydantic import ValidationError
 from bakeoff._kernel.files import open_file
 from bakeoff._kernel.text import visible
 from bakeoff.doors.components.results.model import (
+    SUITE,
+    VERIFICATION,
     ComponentResult,
     ComponentsAdditions,
     ComponentsMetadata,
     ComponentsResult,
-    TrialFacts,
-    stamp_in,
-)
-from bakeoff.doors.components.results.steps import (
-    SUITE,
-    VERIFICATION,
     RecordedSubject,
+    TrialFacts,
     read_step,
+    stamp_in,
 )
 from bakeoff.doors.result_files import RECORDED, read_limited, seconds_of, unreadable
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
@@ -139,19 +137,16 @@ class _Import:
     def record(self, threshold: float | None) -> Record:
         steps = tuple(map(read_step, self.test.steps))
         transcript = Transcript(steps=steps, usage=sum((step.usage for step in steps), NO_USAGE))
-        facts, written = self.facts, self.test.result_write_content
+        facts, written, checked = self.facts, self.test.result_write_content, self.test.verification
+        graded = facts.score_seconds if facts else checked.duration / 1000 if checked else None
         return Record(
-            case=self.trial.case.id,
-            subject=self.trial.subject.name,
-            round=self.trial.round,
-            attempt_key=self.trial.attempt_key,
-            score_key=self.trial.score_key,
+            **self.trial.identity,
             started=facts.started if facts and facts.started is not None else self.began,
             tries=facts.tries if facts and facts.tries else 1,
             bound=bool(facts and facts.bound),
             threshold=threshold,
             attempt=self._attempt(),
-            score=self._score_phase(),
+            score=None if graded is None else Phase(seconds=graded),
             transcript=transcript,
             artefacts={} if written is None else {COMPONENT: written},
             scores=self._scores(),
@@ -171,30 +166,21 @@ class _Import:
             return None
         return Phase(seconds=seconds or 0.0, failure=failure)
 
-    def _score_phase(self) -> Phase | None:
-        if self.facts is not None:
-            return None if self.facts.score_seconds is None else Phase(seconds=self.facts.score_seconds)
-        found = self.test.verification
-        return None if found is None else Phase(seconds=found.duration / 1000)
-
     def _scores(self) -> tuple[Score, ...]:
         broken = self._failure(Verdict.GRADER)
         if broken is not None:
             return (Score(name=SUITE, failure=broken),)
         found = self.test.verification
         if found is None:
-            return self._unverified()
+            # A model that answered and handed nothing in has failed; else nothing is known.
+            if self.facts is not None and not self.facts.verdict.counts:
+                return ()
+            if self.test.steps and self.test.result_write_content is None:
+                return (Score(name=SUITE, value=0.0, reason="nothing was handed in"),)
+            return (Score(name=SUITE, reason="the file has no verification"),)
         reason = (self.facts.reason or "") if self.facts else found.reason
         metadata = {VERIFICATION: found.model_dump(mode="json"), UNIT_TESTS: found.unit_tests.model_dump()}
         return (Score(name=SUITE, value=found.value, reason=reason, metadata=metadata),)
-
-    def _unverified(self) -> tuple[Score, ...]:
-        """Score a trial without verification: 0 if the model answered and handed nothing in, or else unscored."""
-        if self.facts is not None and not self.facts.verdict.counts:
-            return ()
-        if self.test.steps and self.test.result_write_content is None:
-            return (Score(name=SUITE, value=0.0, reason="nothing was handed in"),)
-        return (Score(name=SUITE, reason="the file has no verification"),)
 
 
 def _shares(result: ComponentsResult) -> list[float | None]:

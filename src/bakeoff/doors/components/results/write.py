@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from bakeoff._kernel.text import expectation
 from bakeoff._version import __version__
 from bakeoff.doors.components.results.model import (
+    SUITE,
+    VERIFICATION,
     ComponentResult,
     ComponentsAdditions,
     ComponentsMetadata,
@@ -20,13 +22,9 @@ from bakeoff.doors.components.results.model import (
     TotalCost,
     TrialFacts,
     Verification,
+    extract_result_write_content,
     timestamped_name,
     totals_of,
-)
-from bakeoff.doors.components.results.steps import (
-    SUITE,
-    VERIFICATION,
-    extract_result_write_content,
     write_step,
 )
 from bakeoff.doors.result_files import hidden_tests_of, replayed_in, timestamp_of, unique_names
@@ -144,6 +142,7 @@ def result_of(
     pairs = [(case, found[case.id]) for case in plan.cases if case.id in found]
     tests = tuple(_suite(case, record, sizes or {}) for case, record in pairs)
     ours = [record for _, record in pairs]
+    hashes = [record.transcript.metadata.get("mcp_tools_hash") for record in ours if record.transcript]
     servers = _servers(spec)
     metadata, written = _metadata(plan, spec, servers, ours, origin.began)
     additions = ComponentsAdditions.known(
@@ -156,7 +155,8 @@ def result_of(
         **plan.origin.model_dump(include={"checkout", "commit", "left_out"}, exclude_defaults=True),
         replayed=replayed_in(ours) or None,
         mcp_servers=tuple(servers),
-        mcp_tools_hash=_tools_hash(ours),
+        # Several, if the tools of the servers changed during the run.
+        mcp_tools_hash=", ".join(dict.fromkeys(str(one) for one in hashes if one is not None)) or None,
         spent=_spent(sum((record.spent for record in ours), NO_USAGE)),
         cache_write_cost=written,
         not_run=tuple(case.id for case in plan.cases if case.id not in found),
@@ -258,12 +258,6 @@ def _servers(spec: SubjectSpec) -> list[ResultServer]:
         for server in specs
         if server is not None
     ]
-
-
-def _tools_hash(records: Iterable[Record]) -> str | None:
-    """Return the hash of the tools that the servers offered; several, if they changed during the run."""
-    found = (record.transcript.metadata.get("mcp_tools_hash") for record in records if record.transcript)
-    return ", ".join(dict.fromkeys(str(one) for one in found if one is not None)) or None
 
 
 def _spent(usage: Usage) -> dict[str, float | None]:

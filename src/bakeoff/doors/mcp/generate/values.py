@@ -96,6 +96,7 @@ class Maker:
         return GeneratedValue(next(fitting, default))
 
     def checked(self, schema: JsonValue, name: str) -> GeneratedValue:
+        """Return a value for a parameter, which is sure only if the schema allows it."""
         made = self._made(schema, name, 0)
         return GeneratedValue(made.value, made.sure and self.allows(schema, made.value))
 
@@ -168,31 +169,14 @@ class Maker:
                 return _text(schema)
 
     def _array(self, schema: Schema, name: str, depth: int) -> GeneratedValue:
-        """Return a list with as many items as the schema requires, at least one."""
-        if isinstance(first := schema.get("prefixItems"), list):
-            made = [self._made(item, name, depth + 1) for item in first[:_MAX_ITEMS]]
-        else:
-            items = schema.get("items")
-            least = schema.get("minItems")
-            size = min(max(1, least if isinstance(least, int) else 1), _MAX_ITEMS)
-            one = self._made(items, name, depth + 1)
-            made = [one] * size
-            if schema.get("uniqueItems") and size > 1:
-                made = self._different(items, one, size)
-        return GeneratedValue([each.value for each in made], all(each.sure for each in made))
-
-    def _different(self, schema: JsonValue, one: GeneratedValue, size: int) -> list[GeneratedValue]:
-        """Return different values: choices of an enum, numbers, or texts with numbers."""
-        resolved = self._resolved(schema)
-        choices = resolved.get("enum")
-        if isinstance(choices, list):
-            return [GeneratedValue(choice) for choice in choices[:size]]
-        value = one.value
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            several: list[JsonValue] = [value + at for at in range(size)]
-        else:
-            several = [value if at == 0 else f"{value}{at}" for at in range(size)]
-        return [GeneratedValue(each, one.sure and self.allows(resolved, each)) for each in several]
+        """Return a list with as many items as the schema requires, at least one. Numbers count up, texts repeat."""
+        least = schema.get("minItems")
+        size = min(max(1, least if isinstance(least, int) else 1), _MAX_ITEMS)
+        one = self._made(schema.get("items"), name, depth + 1)
+        value, several = one.value, [one.value] * size
+        if schema.get("uniqueItems") and isinstance(value, int | float) and not isinstance(value, bool):
+            several = [value + at for at in range(size)]
+        return GeneratedValue(several, one.sure)
 
     def _resolved(self, schema: Schema | JsonValue) -> Schema:
         """Return a schema with its `$ref` and `allOf` merged into it."""

@@ -168,10 +168,12 @@ class McpReport(FrozenModel):
 
     @property
     def passed(self) -> bool:
+        """Return True if the suite passed and its cases exercise enough of the tools."""
         coverage = self.bakeoff.coverage
         return self.summary.allPass and (coverage is None or coverage.passed)
 
     def to_json(self) -> bytes:
+        """Return the content of `test-report-….json`."""
         return (self.model_dump_json(indent=2) + "\n").encode()
 
 

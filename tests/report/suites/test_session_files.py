@@ -6,8 +6,8 @@ from pathlib import Path
 
 import junitparser
 import pytest
-from tests.doors.pytest.reporting.evals import file_bytes, suite
-from tests.doors.pytest.reporting.sessions import REAL, SPEC, properties, run, run_bakeoff
+from tests.report.suites.evals import file_bytes, suite
+from tests.report.suites.sessions import REAL, SPEC, properties, run, run_bakeoff
 
 from bakeoff.report.suites.eval_file import read_eval_file
 

@@ -8,7 +8,7 @@ import junitparser
 import pytest
 import scipy.special
 import scipy.stats
-from tests.doors.pytest.reporting import stand_in
+from tests.report.suites import stand_in
 
 import bakeoff.report.render.html
 from bakeoff.doors.pytest import ending

@@ -1,7 +1,7 @@
 """Keys in what pytest itself prints and writes: none may be readable."""
 
 import pytest
-from tests.doors.pytest.reporting.sessions import REAL, run
+from tests.report.suites.sessions import REAL, run
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.usefixtures("neutral_environment")

@@ -6,7 +6,7 @@ import re
 
 import junitparser
 import pytest
-from tests.doors.pytest.reporting.sessions import REAL, properties, run
+from tests.report.suites.sessions import REAL, properties, run
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.usefixtures("neutral_environment")

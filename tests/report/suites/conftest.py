@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from playwright.async_api import Page
-from tests.doors.pytest.reporting.evals import broken, outcome, priced, record, suite
 from tests.report.hostile import BREAKOUTS
 from tests.report.render.html.browser import Chromium
+from tests.report.suites.evals import broken, outcome, priced, record, suite
 
 from bakeoff.record import Score, ToolCall
 from bakeoff.report.suites.files import write_html

@@ -1,7 +1,7 @@
 """Gates on a whole session, and its exit status."""
 
 import pytest
-from tests.doors.pytest.reporting.sessions import CAPITALS, REAL, SPEC, run
+from tests.report.suites.sessions import CAPITALS, REAL, SPEC, run
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.usefixtures("neutral_environment")

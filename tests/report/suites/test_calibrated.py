@@ -9,7 +9,7 @@ from bakeoff.report.judges.labelling import draw, judges_calibrated
 from bakeoff.report.suites.gates import SuiteGates, judge_gates
 from bakeoff.storage.run_folder import find_run
 
-from ....report.judged import judged_run, label_all
+from ..judged import judged_run, label_all
 from .evals import outcome, record, whole_summary
 from .sessions import REAL, run, run_bakeoff
 

@@ -5,15 +5,15 @@ Tests get a fixture `evaluated(score, **more)`; a test fails if one of its evals
 PYTEST_DONT_REWRITE: the tests that use it have imported it before.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.doors.pytest.reporting.evals import broken, outcome
+from tests.report.suites.evals import broken, outcome
 
 from bakeoff.doors.pytest.gather import gathering
+from bakeoff.doors.pytest.hooks import EvalHooks
 from bakeoff.doors.pytest.options import add_options
-from bakeoff.doors.pytest.reports import register
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,7 +21,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    register(config)
+    config.option.eval_no_record = True
+    config.pluginmanager.register(EvalHooks(config))
 
 
 @pytest.fixture
@@ -35,31 +36,3 @@ def evaluated(request: pytest.FixtureRequest) -> Callable[..., None]:
             pytest.fail(f"score {score}", pytrace=False)
 
     return hand_over
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    if hasattr(item.config, "workerinput") and call.when == "call":
-        gathering(item.config).attach(report)
-    return report
-
-
-class Taker:
-    """First of all: what is logged is known to whoever reports it."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> Generator[None]:
-        gathering(self._config).take(report)
-        return (yield)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    if not hasattr(session.config, "workerinput"):
-        session.config.pluginmanager.register(Taker(session.config))

@@ -1,7 +1,7 @@
 """What a session with evals prints."""
 
 import pytest
-from tests.doors.pytest.reporting.sessions import run
+from tests.report.suites.sessions import run
 
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.usefixtures("neutral_environment")

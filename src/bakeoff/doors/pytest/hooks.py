@@ -1,0 +1,417 @@
+"""pytest's hooks that need the session's configuration.
+
+Every project that has bakeoff installed loads this module, so it imports only pytest. The rest is imported when there
+is an eval, or a report was requested.
+"""
+
+import os
+import sys
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bakeoff._kernel.imports import existing_objects_frozen
+from bakeoff.doors.pytest.gather import FINAL, LOGGED, RUNNING, UNREAD, gathering
+from bakeoff.doors.pytest.options import (
+    COLLECTED_FILE,
+    FIXTURES,
+    REPORT_OPTIONS,
+    SPENDING_FILE,
+    TERMINAL_WIDTH,
+    has_eval,
+    is_limited,
+    keep_shard,
+    replay_mode,
+    shard_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from bakeoff.doors.pytest.ending import RequestedFiles, SessionEnd
+    from bakeoff.doors.pytest.in_tests import EvalFixture
+    from bakeoff.doors.pytest.run_writer import RunWriter
+    from bakeoff.doors.pytest.watch import WatchCycle
+    from bakeoff.report.suites.files import OutcomeRedactor
+    from bakeoff.report.suites.numbers import SuiteTallies
+    from bakeoff.report.suites.outcomes import EvalOutcome
+
+SUITE_MODULE = "bakeoff.doors.pytest.suite"
+"""The module that every file with a suite imports: without it, there is no suite in the session."""
+
+AT_THE_END = pytest.StashKey[ExitStack]()
+"""What is closed after pytest's last search for garbage."""
+
+_SESSION_MODULE = "bakeoff.doors.pytest.session"
+_MAX_REMARKS = 20
+_ENDED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+"""Exit codes of a session that ran to its end; any other stays as it is."""
+
+
+class EvalHooks:
+    """Keep, count and print evals while tests run; at the end, judge gates, write files and print the summary.
+
+    Under xdist, the workers run the evals and send their outcomes with the reports, and the controller does the rest.
+    Creating the object reads the options, and raises pytest.UsageError for what cannot work.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._gathered = gathering(config)
+        self._is_worker = hasattr(config, "workerinput")
+        self._requested: RequestedFiles | None = None
+        asked_for = map(config.getoption, REPORT_OPTIONS)
+        if not self._is_worker and any(value is not None and value is not False for value in asked_for):  # 0 is a gate
+            from bakeoff.doors.pytest.ending import read_options
+
+            self._requested = read_options(config)
+        self._gathered.keeps_outcomes = self._requested is not None or config.option.eval_watch_cycle is not None
+        self._verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
+        self._writer: RunWriter | None = None
+        self._folder: Path | None = None  # with the files that workers of xdist share
+        self._seen: set[str] = set()  # tests that were reported, by node id
+        self._crashed: dict[str, str] = {}  # what is known of tests whose worker crashed, by node id
+        self._remarks: list[str] = []  # on evals that disturbed others
+        self._over_budget = 0  # cases
+        self._limit_reached = ""
+        self._tallies: SuiteTallies | None = None
+        self._ending: SessionEnd | None = None
+        self._places: dict[str, tuple[Path, int | None]] = {}  # file and line of tests that failed, for annotations
+        self._properties: dict[tuple[str, object], list[tuple[str, object]]] = {}
+        self._failed_otherwise = 0
+        self._incomplete = False  # evals were not run, or files or data could not be read
+        self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Replace results of an earlier session: if this one dies, nobody may take them for its own."""
+        if self._requested is not None and self._requested.json is not None and not session.config.option.collectonly:
+            from bakeoff.report.suites.files import write_incomplete
+
+            write_incomplete(self._requested.json)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Give the workers of xdist a file for what they collect, and one to count their spending if it is limited."""
+        node.workerinput[TERMINAL_WIDTH] = self._config.get_terminal_writer().fullwidth
+        if self._folder is None:
+            from bakeoff._kernel.temporary import temporary_folder
+
+            until_end = ExitStack()
+            self._folder = until_end.enter_context(temporary_folder("bakeoff-pytest-"))
+            self._config.add_cleanup(until_end.close)
+            (self._folder / SPENDING_FILE).touch()
+            node.workerinput[COLLECTED_FILE] = str(self._folder / COLLECTED_FILE)  # one writes it: all collect the same
+        if is_limited(self._config):
+            node.workerinput[SPENDING_FILE] = str(self._folder / SPENDING_FILE)
+
+    @pytest.hookimpl(tryfirst=True)  # a shard must not depend on what failed last time
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out the evals of other shards. A cycle of `--eval-watch` runs what it is told instead."""
+        shard = shard_of(config)
+        if shard is not None and config.option.eval_watch_cycle is None:
+            keep_shard(config, items, *shard)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note that a file could not be collected, so that no gate passes."""
+        self._incomplete |= report.failed
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Warn of suites that pytest does not collect, and start replay before the first fixture."""
+        told = getattr(self._config, "workerinput", {})
+        if SUITE_MODULE in sys.modules and told.get("workerid", "gw0") == "gw0":
+            from bakeoff.doors.pytest.collecting import warn_of_uncollected
+
+            warn_of_uncollected()
+        if SUITE_MODULE in sys.modules and (until_end := self._config.stash.get(AT_THE_END, None)) is not None:
+            until_end.enter_context(existing_objects_frozen())
+        collected = told.get(COLLECTED_FILE)
+        replays = replay_mode(self._config) != "off" and not self._config.option.collectonly
+        if not (collected or replays) or not any(map(has_eval, session.items)):
+            return
+        if collected:
+            from bakeoff.doors.pytest.groups import KEPT_GROUPS
+            from bakeoff.doors.pytest.lost import write_collected
+
+            write_collected(Path(collected), session.items, self._config.stash.get(KEPT_GROUPS, ()))
+        if replays:
+            from bakeoff.doors.pytest.session import session_of
+
+            session_of(self._config)
+
+    def pytest_report_collectionfinish(self, config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+        """Say under `-v` which suites run one case at a time, and why."""
+        if config.get_verbosity() <= 0 or SUITE_MODULE not in sys.modules:
+            return []
+        from bakeoff.doors.pytest.groups import serial_notes
+
+        return serial_notes(items)
+
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Run a case without the phases in which nothing happens; None leaves the test to pytest."""
+        if (group := getattr(item, "group", None)) is not None:
+            group.following = nextitem
+            from bakeoff.doors.pytest.printing import printing_of
+
+            printing_of(self._config).route()  # the streams between tests
+        run = getattr(item, "run_call_phase_only", None)
+        return True if run and run(nextitem) else None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Note the test that runs, for `log_input`, `log_output` and `log_score`."""
+        RUNNING.append(item)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        if item in RUNNING:
+            RUNNING.remove(item)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> "Generator[None, Any, Any]":
+        """Fail a test that forgot to await an eval, whoever runs it. That eval is undecided."""
+        given = getattr(pyfuncitem, "funcargs", {})
+        evals: list[EvalFixture] = [given[name] for name in FIXTURES if name in given]
+        try:
+            result = yield
+        finally:
+            forgotten = [said for each in evals for said in each.forget()]
+        if forgotten:
+            from bakeoff.doors.pytest.lost import lost_unawaited
+
+            if not pyfuncitem.get_closest_marker("xfail"):
+                self._gathered.add(pyfuncitem.nodeid, lost_unawaited(pyfuncitem, forgotten[0]))
+            pytest.fail(forgotten[0], pytrace=False)
+        return result
+
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
+        """Add what an ordinary test has logged, or what an error kept from running, before the report is made.
+
+        The time of a case is that of its task, however long pytest waited for it.
+        """
+        if call.when == "call" and not hasattr(item, "group") and LOGGED in item.stash:
+            from bakeoff.doors.pytest.in_tests import add_logged
+
+            add_logged(item, call)
+        if call.when == "call" and hasattr(item, "group"):
+            call.duration = self._gathered.seconds(item.nodeid, call.duration)
+        if call.excinfo is not None:
+            self._note_lost(item, call)
+            return None
+        passing = getattr(item, "passing_report", None)
+        return passing and passing(call)
+
+    def _note_lost(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """Add the outcome of an eval that an error of a fixture, or of the test around it, kept from being run."""
+        if not has_eval(item) or call.when == "teardown" or item.get_closest_marker("xfail"):
+            return
+        if call.when == "setup":
+            self._gathered.begin(item.nodeid)
+        elif self._gathered.has(item.nodeid):
+            return
+        from bakeoff.doors.pytest.lost import lost_by_error
+
+        if (outcome := lost_by_error(item, call)) is not None:
+            self._gathered.add(item.nodeid, outcome)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.CollectReport | pytest.TestReport
+    ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+        """Add score and time to pytest's own words; with -q, colour its letters by score."""
+        if not (outcomes := self._gathered.of(report)) or not _is_result(report):
+            return None
+        full = all(outcome.score == 1 and not outcome.problem for outcome in outcomes)
+        if self._verbosity <= 0 and report.passed and full:  # most are: their colour is known without loading more
+            return report.outcome, "" if self._verbosity == 0 else ".", ("PASSED", {"green": True})
+        from bakeoff.report.suites.outcome_lines import colour_of, score_words
+
+        word, letter = ("PASSED", ".") if report.passed else ("FAILED", "F")
+        if self._verbosity > 0:
+            word = f"{word} {score_words(outcomes)}"
+        return report.outcome, "" if self._verbosity == 0 else letter, (word, {colour_of(outcomes): True})
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> "Generator[None]":
+        """Take the outcomes before anyone reports them, and print them after pytest has printed the test.
+
+        A worker sends them with the report instead.
+        """
+        if report.when == "call" or (report.when == "setup" and not report.passed):
+            self._take(report)
+        elif report.when not in ("setup", "teardown"):  # of xdist: the worker crashed
+            said = str(report.longrepr).replace("while running", "while pytest was at")
+            self._crashed[report.nodeid] = f"it was not finished: {said}; a case beside it may be the cause"
+        outcomes = self._gathered.of(report)
+        if report.failed:
+            self._failed_otherwise += not _missed(outcomes)
+            self._places[report.nodeid] = self._config.rootpath / report.location[0], report.location[1]
+        if self._requested is not None and self._requested.junit:
+            self._add_properties(report, outcomes)
+        yield
+        if not outcomes or self._verbosity < 0 or not _is_result(report):
+            return
+        terminal = self._config.pluginmanager.getplugin("terminalreporter")
+        if terminal is not None:
+            from bakeoff.doors.pytest.ending import print_item, print_tools
+
+            if self._verbosity == 0:
+                print_item(terminal, report, outcomes)
+            else:
+                print_tools(terminal, outcomes)
+
+    def _take(self, report: pytest.TestReport) -> None:
+        (self._gathered.attach if self._is_worker else self._gathered.take)(report)
+        outcomes = self._gathered.of(report)
+        for outcome in outcomes:
+            self._keep(outcome)
+            if report.outcome in FINAL:
+                self._count(outcome)
+        if outcomes and (report.sections or not report.passed):
+            from bakeoff.doors.pytest.report_texts import break_up_commands
+
+            break_up_commands(report)
+        if report.outcome in FINAL:
+            self._seen.add(report.nodeid)
+
+    def _keep(self, outcome: "EvalOutcome") -> None:
+        if not outcome.passed:
+            failures = (record.failure for record in outcome.records)
+            if stopped := next((failure for failure in failures if failure and failure.kind == "budget"), None):
+                self._over_budget += 1
+                self._limit_reached = stopped.message
+        for record in outcome.records:
+            for phase in (record.attempt, record.score):
+                if phase is not None and phase.remarks:
+                    self._remarks += [f"{outcome.nodeid}: {remark}" for remark in phase.remarks]
+        self._write(outcome)
+
+    def _write(self, outcome: "EvalOutcome", *, earlier: bool = False) -> None:
+        if self._config.option.eval_no_record:
+            return
+        if self._writer is None:
+            from bakeoff.doors.pytest.run_writer import RunWriter
+
+            self._writer = RunWriter(self._config)
+        self._writer.add(outcome, earlier=earlier)
+
+    def _count(self, outcome: "EvalOutcome") -> None:
+        """Count an outcome now, since reading it back later costs time."""
+        if self._tallies is None:
+            from bakeoff.report.suites.numbers import SuiteTallies
+
+            self._tallies = SuiteTallies()
+        self._tallies.add(outcome)
+        self._incomplete |= outcome.problem is not None and outcome.problem.startswith(UNREAD)
+
+    def _add_properties(self, report: pytest.TestReport, outcomes: "Sequence[EvalOutcome]") -> None:
+        """Add properties to every report of a test: only those of the last one are written."""
+        key = report.nodeid, getattr(report, "node", None)
+        if outcomes:
+            from bakeoff.report.suites.outcome_lines import properties_of
+
+            self._properties[key] = properties_of([self._redact(outcome) for outcome in outcomes])
+        report.user_properties.extend(self._properties.get(key, ()))
+        if report.when == "teardown":
+            self._properties.pop(key, None)
+
+    @cached_property
+    def _redact(self) -> "OutcomeRedactor":
+        from bakeoff.report.suites.files import OutcomeRedactor
+
+        return OutcomeRedactor(os.environ)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Cancel what was not reported before fixtures are torn down, also after -x and Ctrl-C; then judge."""
+        if _SESSION_MODULE in sys.modules:
+            from bakeoff.doors.pytest.session import close_session
+
+            close_session(self._config)
+        watch: WatchCycle | None = self._config.pluginmanager.getplugin("bakeoff-watch")
+        if not self._is_worker:
+            self._add_lost(session)
+            for outcome in watch.kept_outcomes() if watch is not None else ():
+                self._gathered.outcomes.add(outcome)
+                self._count(outcome)
+                self._write(outcome, earlier=True)
+        if self._writer is not None:
+            stopped = exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+            self._writer.finish(interrupted=stopped or bool(session.shouldfail or session.shouldstop))
+            if watch is not None:
+                watch.run = self._writer.path
+        nothing = self._tallies is None and self._requested is None
+        if not self._is_worker and not nothing and not session.config.option.collectonly:
+            self._end(session, exitstatus)
+
+    def _add_lost(self, session: pytest.Session) -> None:
+        """Add the evals that were collected and never reported."""
+        unseen = (item for item in session.items if item.nodeid not in self._seen and has_eval(item))
+        if self._folder is None and (SUITE_MODULE not in sys.modules or next(unseen, None) is None):
+            return
+        from bakeoff.doors.pytest.lost import STOPPED, all_lost
+
+        written = None if self._folder is None else self._folder / COLLECTED_FILE
+        for outcome in all_lost(session, written, self._seen, self._crashed):
+            self._incomplete |= outcome.problem == STOPPED
+            self._gathered.outcomes.add(outcome)
+            self._count(outcome)
+            self._keep(outcome)
+
+    def _end(self, session: pytest.Session, exitstatus: int) -> None:
+        """Judge gates and write files, whatever stopped the session, and set its exit code."""
+        from bakeoff.doors.pytest.ending import RequestedFiles, end
+        from bakeoff.report.suites.numbers import SuiteTallies
+
+        stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._incomplete
+        requested, tallies = self._requested or RequestedFiles(), self._tallies or SuiteTallies()
+        self._ending = end(requested, tallies, self._gathered.outcomes, stopped=stopped, places=self._places)
+        if exitstatus in _ENDED and self._ending.failed:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        elif self._ending.forgives and session.testsfailed and not self._failed_otherwise and not stopped:
+            self._forgiven = session.testsfailed
+            session.exitstatus = pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the summary, and after it what concerns the whole session."""
+        if self._ending is not None:
+            from bakeoff.doors.pytest.ending import print_ending
+
+            print_ending(terminalreporter, self._ending, verbosity=self._verbosity, forgiven=self._forgiven)
+        if self._over_budget:
+            cases = "1 case is" if self._over_budget == 1 else f"{self._over_budget:,} cases are"
+            terminalreporter.write_line(f"evals: {cases} undecided (budget): {self._limit_reached}", yellow=True)
+        for remark in self._remarks[:_MAX_REMARKS]:
+            from bakeoff._kernel.text import visible, without_command
+
+            terminalreporter.write_line(without_command(f"evals: {visible(remark, 300)}"), yellow=True)
+        if self._writer is not None and self._writer.problem is not None:
+            terminalreporter.write_line(f"evals: this run is not kept: {self._writer.problem}", yellow=True)
+        elif self._writer is not None and self._writer.path is not None and self._config.get_verbosity() > 0:
+            terminalreporter.write_line(f"evals: this run is kept in {self._writer.path}")
+
+
+def _is_result(report: object) -> bool:
+    """Tell whether a report is a pass or failure that counts: not a skip, an expected failure or a rerun."""
+    return (
+        isinstance(report, pytest.TestReport)
+        and report.when == "call"
+        and report.outcome in ("passed", "failed")
+        and not hasattr(report, "wasxfail")
+    )
+
+
+def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
+    """Tell whether a pass rate forgives the failure of a test: no `assert` of its own failed, and its evals were tried.
+
+    A pass rate is not met if more evals are undecided than are allowed, so that evals which broke need no rule here.
+    """
+    for outcome in outcomes:
+        never_tried = outcome.problem is not None and not any(record.tries for record in outcome.records)
+        failures = [record.failure for record in outcome.records if record.failure is not None]
+        if never_tried or any(failure.type == "AssertionError" for failure in failures):
+            return False
+    last = outcomes[-1] if outcomes else None  # what failed after the last eval is no miss
+    return last is not None and (last.passed is False or last.problem is not None)

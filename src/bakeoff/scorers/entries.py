@@ -1,0 +1,142 @@
+"""Read scorers that a file names: a kind with its options, checked and built, each problem with its place."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue, ValidationError, model_validator
+
+from bakeoff._kernel.imports import import_target, revision_of
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import near_names, shown
+from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml
+from bakeoff.errors import UsageError
+from bakeoff.plan import ScorerSpec
+from bakeoff.protocols import ModelJudge, Scorer
+from bakeoff.scorers.configurable import NAMED_FUNCTION
+from bakeoff.scorers.model_judge import ModelScorer
+from bakeoff.scorers.registry import scorer_kinds
+
+
+class ScorerEntry(FrozenModel):
+    """A scorer. `contains` is short for `{contains: {}}`: a kind, and its options."""
+
+    kind: Annotated[str, Field(min_length=1)]
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        default=None, description="tells two of one kind apart"
+    )
+    options: JsonValue = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_short_form(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"kind": value}
+        if not isinstance(value, dict):
+            return value
+        kinds = [name for name in value if name != "name"]
+        if len(kinds) != 1:
+            told = f"has {', '.join(map(str, kinds))}" if kinds else "has no kind"
+            raise ValueError(f"a scorer is one kind with its options, and this {told}: write `- contains: {{…}}`")
+        return {"kind": kinds[0], "options": value[kinds[0]], **{k: v for k, v in value.items() if k == "name"}}
+
+
+_SMALL_JUDGE = (
+    "no model is named, so that the small embedded one judges: it is for trying, not for verdicts that matter. "
+    "Add `judge: MODEL` to the file"
+)
+
+
+class ScorerReader:
+    """Read scorers of one file. Each distinct one is built once; problems are added to a list."""
+
+    def __init__(self, judge: str | None, models: list[str], problems: list[str]) -> None:
+        self.built: dict[str, Scorer] = {}
+        self.warnings: list[str] = []
+        self._judge, self._models, self._problems = judge, models, problems
+
+    def read(
+        self, entries: tuple[ScorerEntry, ...], placed: PlacedYaml, key: Key, *, is_data: bool = False
+    ) -> tuple[ScorerSpec, ...]:
+        """Return the specs of scorers that stand at a key, a list or a single one.
+
+        Those of data (`is_data`) must not name code or models: nobody reads each row before it is used.
+        """
+        specs: list[ScorerSpec] = []
+        names: dict[str, int] = {}
+        for at, entry in enumerate(entries):
+            own = placed.known((*key, at))
+            if is_data and (named := _code_or_model(entry)):
+                why = "names code or a model, which a row of data must not: write this scorer into bakeoff.yaml"
+                self._problems.append(placed.problem((*key, at, *named), why))
+                continue
+            spec = self._spec(entry, placed, own)
+            if spec is None:
+                continue
+            name = spec.name or self.built[spec.digest].name
+            if names.setdefault(name, at) != at:
+                self._problems.append(
+                    placed.problem(own, f"two scorers are called {name!r}: add `name: …` beside one of them")
+                )
+            specs.append(spec)
+        return tuple(specs)
+
+    def _spec(self, entry: ScorerEntry, placed: PlacedYaml, key: Key) -> ScorerSpec | None:
+        place = placed.known((*key, entry.kind))
+        known = scorer_kinds().get(entry.kind)
+        if known is None:
+            what = f"there is no scorer {entry.kind!r}{near_names(entry.kind, scorer_kinds())}"
+            self._problems.append(placed.problem(place, what))
+            return None
+        cls = known.load()
+        options: Any = {} if entry.options is None else entry.options
+        if not isinstance(options, dict):
+            if known.main is None:
+                what = f"{shown(options)}: write `- {entry.kind}`, or its options as an object"
+                names = ", ".join(cls.options_model().model_fields)
+                self._problems.append(placed.problem(place, f"{what} with {names}; cases say what is `expected`"))
+                return None
+            options = {known.main: options}
+        spec_options: dict[str, JsonValue] = dict(options)
+        if issubclass(cls, ModelScorer):
+            if self._judge is not None:
+                spec_options.setdefault("model", self._judge)
+            elif "model" not in spec_options:
+                self.warnings.append(placed.problem(place, _SMALL_JUDGE))
+        try:
+            model, who = cls.options_model(), f"scorer {entry.kind!r}"
+            try:
+                model.model_validate(options, context=who)
+            except ValidationError:  # only now, because lines are looked up among all of the file
+                placed.part(place, options).read(model, context=who)
+            # An edited function is another scorer.
+            target = str(options.get("target"))
+            revision = revision_of(import_target(target, "the scorer")) if entry.kind == "function" else ""
+            spec = ScorerSpec(kind=entry.kind, name=entry.name, options=spec_options, revision=revision)
+            self._build(spec, placed, place)
+            return spec
+        except ConfigError as error:
+            self._problems += error.problems
+        except UsageError as error:
+            self._problems.append(placed.problem(place, str(error)))
+        return None
+
+    def _build(self, spec: ScorerSpec, placed: PlacedYaml, place: Key) -> None:
+        """Build a scorer, which checks what a model of its options cannot."""
+        if spec.digest not in self.built:
+            scorer = self.built[spec.digest] = scorer_kinds()[spec.kind].build(spec)
+            if isinstance(scorer, ModelJudge):
+                why = [problem for model in self._models if (problem := scorer.self_judging_problem(model))]
+                self._problems += [placed.problem(place, problem) for problem in why[:1]]
+
+
+def _code_or_model(entry: ScorerEntry) -> Key:
+    """Return the key that names code or a model; empty if there is none."""
+    if entry.kind in ("function", "command"):
+        return (entry.kind,)
+    known = scorer_kinds().get(entry.kind)
+    fields = known.load().options_model().model_fields if known else {}
+    for name, value in entry.options.items() if isinstance(entry.options, dict) else ():
+        field = fields.get(name)
+        imports = field is not None and NAMED_FUNCTION in field.metadata and isinstance(value, str) and ":" in value
+        if imports or name == "model":
+            return (entry.kind, name)
+    return ()
