@@ -44,7 +44,7 @@ def test_a_snapshot_is_served_and_nothing_is_executed(tmp_path: Path):
         ),
         ('{"format": "bakeoff-mcp-snapshot-1", "servers": {"a": {}}}', "c", "has no server 'c'"),
         ("{}", None, "is not a snapshot"),
-        ("{", None, "is not a snapshot"),
+        ("{", None, "this is not JSON"),
     ],
 )
 def test_a_snapshot_that_cannot_be_served_is_told(tmp_path: Path, content: str, name: str | None, told: str):
