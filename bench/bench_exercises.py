@@ -22,10 +22,9 @@ from typing import Any, TypeAlias
 from bakeoff.doors.agents.exercises import bundled_folder, find_exercises
 from bakeoff.doors.agents.plan import ExercisesRequest, case_of
 from bakeoff.engine.resources import open_resources
-from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.cases import GradedCase, graded_case, run_tests, toolchains_for, type_errors
 from bakeoff.grading.grades import grade_answer
 from bakeoff.grading.references import References, reference_of
-from bakeoff.grading.runners import run_tests, toolchains_for, type_errors
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.tracks import TYPESCRIPT
 

@@ -26,10 +26,9 @@ from bakeoff.doors.components.suites import find_suites
 from bakeoff.engine.resources import open_resources
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.grading.attacks import FAMILIES, SAMPLE, HostileScript, HostileSolution, attacks_on
-from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.cases import GradedCase, graded_case, run_tests, toolchains_for
 from bakeoff.grading.grades import compare_runs, grade_answer
 from bakeoff.grading.references import References, reference_of
-from bakeoff.grading.runners import run_tests, toolchains_for
 from bakeoff.plan import Case, Grading
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import available, choose_sandbox, open_place, put_files, take

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scripts.hostile.workloads import temporary
 
-from bakeoff.meter.listener import PREFIX, SOCKET, runtime_folder
+from bakeoff.meter.trial import PREFIX, SOCKET, runtime_folder
 from bakeoff.sandbox.supervisor.cgroups import PREFIX as GROUPS
 from bakeoff.sandbox.supervisor.cgroups import start_time
 

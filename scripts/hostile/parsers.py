@@ -20,7 +20,6 @@ from bakeoff.doors.components.suites import find_suites
 from bakeoff.doors.eval.find import read_suite as read_eval
 from bakeoff.doors.eval.plan import build_plan
 from bakeoff.doors.eval.sources import rows_of_file
-from bakeoff.doors.mcp.bfcl import import_bfcl
 from bakeoff.doors.mcp.config import read_suite
 from bakeoff.doors.mcp.servers import parse_headers
 from bakeoff.doors.pytest.rows import read_rows
@@ -32,8 +31,16 @@ from bakeoff.mcp.arguments import parse_json_arguments
 from bakeoff.mcp.client_files import read_client_file
 from bakeoff.mcp.servers import parse_mcp_option
 from bakeoff.mcp.snapshot import read_snapshot
-from bakeoff.meter.answer import ModelAnswer
-from bakeoff.meter.wire_formats import CHAT, GEMINI, MESSAGES, RESPONSES, EventSplitter, data_of, object_of
+from bakeoff.meter.wire_formats import (
+    CHAT,
+    GEMINI,
+    MESSAGES,
+    RESPONSES,
+    EventSplitter,
+    ModelAnswer,
+    data_of,
+    objects_of,
+)
 from bakeoff.models.in_process import read_script as read_model_script
 from bakeoff.models.prices import parse_gateway_pricing
 from bakeoff.models.providers import parse_model_name
@@ -131,7 +138,6 @@ def _of_configurations() -> Iterator[Parser]:
     yield Parser(
         ".env", (b"A=b\nexport C='d e'\nF=\"${A}\"\n",), _file(".env", lambda path: read_environment(path.parent, {}))
     )
-    yield Parser("BFCL", (_bfcl(),), _file("BFCL_v3_simple.json", lambda path: import_bfcl([path])))
     yield Parser("snapshot", _samples("scripts/hostile/seeds/snapshot.json"), _file("x.snapshot.json", read_snapshot))
     yield Parser("arguments", (b'{"a": 1, "b": [null, "x"]}',), _text(parse_json_arguments))
     yield Parser("headers", (b"A: b", b"Authorization: Bearer x"), _text(lambda text: parse_headers([text])))
@@ -175,19 +181,6 @@ def _track(data: bytes, folder: Path) -> object:
         shutil.copytree(_BUNDLED / "exercises" / "python" / "exercises", copy / "exercises")
     (copy / "config.json").write_bytes(data)
     return find_exercises(copy)
-
-
-def _bfcl() -> bytes:
-    function = {
-        "name": "f",
-        "description": "d",
-        "parameters": {"type": "dict", "properties": {"x": {"type": "integer"}}},
-    }
-    lines = [
-        {"id": "simple_0", "question": [[{"role": "user", "content": "hello"}]], "function": [function]},
-        {"id": "simple_0", "ground_truth": [{"f": {"x": [1]}}]},
-    ]
-    return b"\n".join(_dumped(*lines))
 
 
 _LOGS = {
@@ -328,7 +321,7 @@ def _stream(data: bytes, _: Path) -> None:
     for start in range(0, len(data), 37):
         for event in splitter.feed(data[start : start + 37]):
             data_of(event)
-    object_of(data)
+    objects_of(data)
 
 
 def _of_graders() -> Iterator[Parser]:

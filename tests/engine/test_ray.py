@@ -37,9 +37,8 @@ from bakeoff import (
     run,
     summarise,
 )
-from bakeoff.engine.executors.ray_driver import RayRunner
-from bakeoff.engine.executors.ray_messages import NodeFailed, Order, make_order
-from bakeoff.engine.executors.ray_worker import Worker
+from bakeoff.engine.executors.ray_driver import RayRunner, make_order
+from bakeoff.engine.executors.ray_worker import NodeFailed, Order, Worker
 from bakeoff.engine.resources import sandbox_of
 from bakeoff.engine.run_control import Budget
 from bakeoff.engine.trial import Job, TrialRunner

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bakeoff.engine.resources import open_resources
-from bakeoff.grading.grades import Grade, compare_runs, run_answer
+from bakeoff.grading.cases import toolchains_for
+from bakeoff.grading.grades import PASSES_ANYHOW, Grade, compare_runs, run_answer
 from bakeoff.grading.references import References, reference_of
-from bakeoff.grading.runners import toolchains_for
-from bakeoff.grading.twin_runs import PASSES_ANYHOW
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.install import install_jest, install_vitest, quiet
 

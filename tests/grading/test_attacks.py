@@ -19,10 +19,9 @@ from bakeoff.grading.attacks import (
     attacks_on,
     solution_in_turn,
 )
-from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.cases import GradedCase, graded_case, run_tests, toolchains_for
 from bakeoff.grading.grades import compare_runs, grade_answer
 from bakeoff.grading.references import OpenReferences, reference_of
-from bakeoff.grading.runners import run_tests, toolchains_for
 from bakeoff.plan import Case, Grading
 from bakeoff.sandbox import choose_sandbox
 

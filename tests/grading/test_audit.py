@@ -8,7 +8,7 @@ from bakeoff.errors import UsageError
 from bakeoff.grading.audit import Audit, AuditSettings, CaseAudit, TriedMutant, audit_digest, read_audit, unaudited
 from bakeoff.plan import Case, Grading
 from bakeoff.report.audit import describe_audit, flake_interval
-from bakeoff.report.exports.badges import audit_badge
+from bakeoff.report.exports.formats import audit_badge
 from bakeoff.report.render.markdown import to_markdown
 
 pytestmark = pytest.mark.journey

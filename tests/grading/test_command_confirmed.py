@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.cases import GradedCase, graded_case, toolchain_for
 from bakeoff.grading.grades import Grade, grade_answer
 from bakeoff.grading.references import REFERENCES, OpenReferences
-from bakeoff.grading.runners import toolchain_for
 from bakeoff.plan import Case, Grading
 from bakeoff.sandbox import choose_sandbox
 

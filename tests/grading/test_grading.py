@@ -7,10 +7,9 @@ import pytest
 
 from bakeoff.doors import door_of
 from bakeoff.errors import GraderError
-from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.cases import GradedCase, graded_case, toolchain_for, toolchains_for
 from bakeoff.grading.grades import Grade, compare_runs, share_metadata
 from bakeoff.grading.references import ReferenceRun
-from bakeoff.grading.runners import toolchain_for, toolchains_for
 from bakeoff.grading.syntax import SyntaxEdit
 from bakeoff.grading.twins import Twin, Twins
 from bakeoff.options import RunOptions

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 import pytest_asyncio
 
-from bakeoff.grading.references import as_reference
-from bakeoff.grading.twin_runs import RunAnswer, run_with_twins
+from bakeoff.grading.grades import RunAnswer, run_with_twins
+from bakeoff.grading.references import ReferenceRun
 from bakeoff.grading.twins import Twins, find_twins
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.install import pytest_folders
@@ -78,7 +78,7 @@ async def graded() -> Run:
     plain = await on(RIGHT)({})
     twins: Twins = await find_twins(TESTS, plain, on(RIGHT))
     assert len(twins.proven) == 4
-    return lambda solution: run_with_twins(as_reference(plain).names, twins, TESTS, on(solution))
+    return lambda solution: run_with_twins(ReferenceRun.of(plain).names, twins, TESTS, on(solution))
 
 
 async def test_an_honest_solution_passes(graded: Run) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from bakeoff.errors import InfraError
+from bakeoff.grading.grades import RunAnswer, run_with_twins
 from bakeoff.grading.syntax import SyntaxEdit, with_edits
-from bakeoff.grading.twin_runs import RunAnswer, run_with_twins
 from bakeoff.grading.twins import Proposals, Twin, Twins, find_twins
 from bakeoff.grading.written_tests import ASSERTED, EXPECTED, GIVEN, find_tests
 from bakeoff.toolchains.outcome import TestOutcome, TestRun

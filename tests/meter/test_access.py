@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.meter import listener
-from bakeoff.meter.listener import PREFIX, SOCKET, make_folder, runtime_folder, sweep, unix_socket
+from bakeoff.meter import trial
+from bakeoff.meter.trial import PREFIX, SOCKET, make_folder, runtime_folder, sweep, unix_socket
 from bakeoff.protocols import Command, Completed, Place, Sandbox
 
 from ..models.loopback import Act, Loopback
@@ -128,16 +128,11 @@ async def test_an_agent_that_is_killed_in_mid_stream_has_its_tokens_booked_and_l
         assert (left.returncode, left.stdout) == (0, b"")
 
 
-async def test_an_image_without_python_is_given_the_hosts_network_and_no_forwarder(
-    provider: Loopback, visit: Opening
-) -> None:
+async def test_an_image_brings_the_python_of_its_forwarder(provider: Loopback, visit: Opening) -> None:
     async with visit() as at:
-        with_python, without = at.trial.access("docker"), at.trial.access("docker", python="")
-        assert with_python.argv_prefix[:3] == ("python3", "-I", "-S")
-        assert not with_python.network
-        assert without.argv_prefix == ()
-        assert without.network
-        assert without.origin == at.origin
+        access = at.trial.access("docker")
+        assert access.argv_prefix[:3] == ("python3", "-I", "-S")
+        assert not access.network
 
 
 async def test_the_socket_is_for_the_user_of_the_place_alone(provider: Loopback, visit: Opening, place: Place) -> None:
@@ -167,7 +162,7 @@ def test_a_long_or_closed_temporary_folder_is_not_where_sockets_are_made(
 ) -> None:
     long = tmp_path / ("x" * 90)
     long.mkdir()
-    monkeypatch.setattr(listener, "_RUN", tmp_path / "not there" / "either")
+    monkeypatch.setattr(trial, "_RUN", tmp_path / "not there" / "either")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     assert runtime_folder() == Path("/tmp")

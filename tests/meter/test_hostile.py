@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from bakeoff.meter import MeterLimits
-from bakeoff.meter.answer import arguments_of
+from bakeoff.meter.wire_formats import arguments_of
 
 from ..models.loopback import Act, Loopback
 from .conftest import Opening, Visit

@@ -12,8 +12,7 @@ from google import genai
 from google.genai.types import HttpOptions
 from openai import AsyncOpenAI
 
-from bakeoff.meter.answer import ModelAnswer
-from bakeoff.meter.wire_formats import RESPONSES
+from bakeoff.meter.wire_formats import RESPONSES, ModelAnswer
 from bakeoff.record import Reasoning, Text, ToolCall
 
 from ..models.loopback import Act, Loopback

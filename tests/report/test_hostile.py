@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import get_args
 
 import junitparser
 import pytest
@@ -18,11 +19,10 @@ from bakeoff.errors import BakeoffError
 from bakeoff.report.blocks import Block, Report
 from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.compare.description import describe_comparison
-from bakeoff.report.exports.formats import FORMATS, ExportRequest
-from bakeoff.report.leaderboard.description import describe_leaderboard
-from bakeoff.report.leaderboard.ranking import rank_sources
+from bakeoff.report.exports.formats import export_records
+from bakeoff.report.leaderboard import describe_leaderboard, rank_sources
 from bakeoff.report.readers import Source, open_source
-from bakeoff.report.render.html import write_report_page
+from bakeoff.report.render.html.render import write_report_page
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_records import RunRecords
@@ -140,7 +140,7 @@ def export(source: Source, format_: ExportFormat, folder: Path, capsys: pytest.C
     capsys.readouterr()
     output = {"parquet": str(folder / "x.parquet"), "inspect": str(folder / "logs")}.get(format_, "-")
     with RunRecords(source.plan, source.records()) as shelf:
-        FORMATS[format_](ExportRequest(source, shelf, output))
+        export_records(source, shelf, format_, output)
     if format_ in CHECKS:
         text = capsys.readouterr().out
         CHECKS[format_](text)
@@ -172,7 +172,7 @@ def test_every_output_of_a_hostile_run_is_safe_or_refused(
         or_a_sentence(lambda: comparison(source)),
         or_a_sentence(lambda: leaderboard(source)),
         or_a_sentence(lambda: summary(source)),
-        *(or_a_sentence(lambda f=format_: export(source, f, tmp_path, capsys)) for format_ in FORMATS),  # type: ignore[misc]
+        *(or_a_sentence(lambda f=format_: export(source, f, tmp_path, capsys)) for format_ in get_args(ExportFormat)),  # type: ignore[misc]
     ]
     if name.startswith(("text-", "long-")):
         assert said == [None] * len(said), "texts are no reason to refuse"
@@ -195,7 +195,7 @@ def test_every_output_of_a_hostile_journal_without_its_plan_is_safe_or_refused(
                 if format_ == "junit":
                     continue  # its names are those of the journal
                 capsys.readouterr()
-                FORMATS[format_](ExportRequest(source, shelf, "-"))
+                export_records(source, shelf, format_, "-")
                 check(capsys.readouterr().out)
 
     or_a_sentence(everything)

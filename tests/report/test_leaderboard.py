@@ -8,10 +8,9 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Case
 from bakeoff.record import Phase, Usage
 from bakeoff.report.blocks import sparkline
-from bakeoff.report.leaderboard.description import day, describe_leaderboard
-from bakeoff.report.leaderboard.ranking import Leaderboard, rank_results, rank_sources
+from bakeoff.report.leaderboard import Leaderboard, day, describe_leaderboard, rank_results, rank_sources
 from bakeoff.report.readers import open_source
-from bakeoff.report.render.html import write_report_page
+from bakeoff.report.render.html.render import write_report_page
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.storage.run_folder import RunFolder
 

@@ -14,8 +14,8 @@ from bakeoff.errors import SandboxMissing
 from bakeoff.protocols import Command, Place, Sandbox
 from bakeoff.sandbox import available, choose_sandbox
 from bakeoff.sandbox.docker import DockerSandbox
-from bakeoff.sandbox.environment import environment, inherited, search_path, toolchain
 from bakeoff.sandbox.mounts import blocking_folder, follow, plan_mounts
+from bakeoff.sandbox.programs import environment, inherited, search_path, toolchain
 
 
 def test_the_public_names_are_these() -> None:

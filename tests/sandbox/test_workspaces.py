@@ -10,8 +10,8 @@ from bakeoff.errors import InfraError
 from bakeoff.plan import Case, Limits
 from bakeoff.protocols import Sandbox
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.sandbox.environment import ALLOWED, ALLOWED_PREFIX, private
-from bakeoff.sandbox.workspaces import graded_files, open_workspace
+from bakeoff.sandbox.places import graded_files, open_workspace
+from bakeoff.sandbox.programs import ALLOWED, ALLOWED_PREFIX, private
 
 HIDDEN = {"tests/test_a.py": "hidden", "conftest.py": "hidden"}
 

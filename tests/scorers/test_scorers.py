@@ -18,7 +18,7 @@ from bakeoff.plan import Case, Limits, ScorerSpec
 from bakeoff.protocols import Sandbox, ScoreInput, Workspace
 from bakeoff.record import Record, Score, Transcript
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.sandbox.workspaces import graded_files, open_workspace
+from bakeoff.sandbox.places import graded_files, open_workspace
 from bakeoff.scorers import Regex, function_scorer
 from bakeoff.scorers.command import read_junit
 from bakeoff.storage.journal import JournalWriter

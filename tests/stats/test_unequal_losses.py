@@ -5,8 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from bakeoff.stats.gates import Losses
-from bakeoff.stats.unequal_losses import unequal_losses
+from bakeoff.stats.gates import Losses, unequal_losses
 
 TRIALS = 40
 

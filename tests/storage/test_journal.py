@@ -18,7 +18,6 @@ from bakeoff.storage.journal import (
     read_journal_backwards,
     read_journal_with_places,
     record_at,
-    upgrade,
 )
 from bakeoff.storage.journal_lines import Damage, Totals, seal_line
 
@@ -259,13 +258,6 @@ def test_a_line_of_a_newer_bakeoff_is_reported_with_a_clear_reason(path: Path) -
     assert list(read_journal(path)) == [Damage(1, reason, newer=True)]
 
 
-def test_an_old_line_goes_through_every_upgrade_in_turn() -> None:
-    steps = {1: lambda line: {**line, "a": 1}, 2: lambda line: {**line, "b": line["a"] + 1}, 3: lambda line: {"no": 0}}
-    assert upgrade({"v": 1}, 1, steps, 3) == {"v": 1, "a": 1, "b": 2}
-    assert upgrade({"v": 2, "a": 5}, 2, steps, 3) == {"v": 2, "a": 5, "b": 6}
-    assert upgrade({"v": 3}, 3, steps, 3) == {"v": 3}
-
-
 def test_a_journal_of_schema_1_can_always_be_read() -> None:
     entries = list(read_journal(DATA / "journal-v1.jsonl"))
     kinds = ["JournalMark", "SpentTokens", "Record", "Record", "Record", "JournalMark"]
@@ -280,7 +272,7 @@ def test_a_journal_of_schema_1_can_always_be_read() -> None:
 
 
 def test_todays_lines_are_written_as_in_the_sample_of_their_schema(path: Path) -> None:
-    """A change of what is written needs a new schema number, an upgrade, and a new sample."""
+    """A change of what is written needs a new schema number and a new sample."""
     found = [entry for entry in read_journal(DATA / "journal-v1.jsonl") if isinstance(entry, Record)]
     with JournalWriter(path, NO_SECRETS) as journal:
         for record in found:

@@ -16,8 +16,8 @@ from bakeoff.plan import Limits, SubjectSpec
 from bakeoff.protocols import Task
 from bakeoff.record import Transcript
 from bakeoff.sandbox import choose_sandbox
+from bakeoff.sandbox.places import open_workspace
 from bakeoff.sandbox.programs import program_path, program_roots, without_homes
-from bakeoff.sandbox.workspaces import open_workspace
 from bakeoff.storage.redaction import Redactor
 from bakeoff.subjects.agent_program import last_words, login_secrets
 from bakeoff.subjects.agent_run import agent_run_in, patch_in, stderr_in

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO, NoReturn
 
-from bakeoff.errors import RunFolderError
+from bakeoff.errors import RunFolderError, UsageError
 
 PRIVATE = 0o600  # transcripts may hold anything; reports for others are written with 0644
 
@@ -96,7 +96,26 @@ def os_errors_explained(
     try:
         yield
     except OSError as error:
-        raise kind(f"{what} cannot be {verb}: {error.strerror}{hint and f'; {hint}'}") from error
+        raise kind(f"{what} cannot be {verb}: {error.strerror or error}{hint and f'; {hint}'}") from error
+
+
+def read_text(
+    path: Path, limit: int = MAX_FILE_SIZE, *, pipes: bool = False, kind: type[Exception] = UsageError
+) -> str:
+    """Return the text of a file in UTF-8, with or without a byte order mark.
+
+    Args:
+        path: The file.
+        limit: The most bytes that are read.
+        pipes: Also read pipes and devices, for paths that the user named.
+        kind: The class of the error for a file that cannot be read, is larger, or is not UTF-8.
+    """
+    with os_errors_explained(path, "read", kind=kind):
+        data = read_file(path, limit, pipes=pipes)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise kind(f"{path} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
 
 
 def with_home(path: str | Path) -> Path:

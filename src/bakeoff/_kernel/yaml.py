@@ -16,9 +16,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from yaml.composer import ComposerError
 
-from bakeoff._kernel.files import read_file
+from bakeoff._kernel.files import read_text
 from bakeoff._kernel.text import in_our_words
-from bakeoff.errors import PlanError, UsageError
+from bakeoff.errors import PlanError
 
 _FAST_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_EXPLAINED = 100_000  # characters of a text whose errors are worth a second, slower look
@@ -249,13 +249,7 @@ def written(key: Key) -> str:
 
 def read_yaml(file: Path) -> PlacedYaml:
     """Read one file, or a pipe such as `<(command)`. Syntax errors name their line."""
-    try:
-        text = read_file(file, MAX_FILE_SIZE, pipes=True).decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
-    return parse_yaml(text, file)
+    return parse_yaml(read_text(file, MAX_FILE_SIZE, pipes=True), file)
 
 
 def parse_yaml(text: str, file: Path, form: str = "YAML") -> PlacedYaml:

@@ -70,8 +70,8 @@ def run_audit(
 
     from bakeoff.grading.audit import Audit, AuditSettings
     from bakeoff.report.audit import describe_audit
-    from bakeoff.report.exports.badges import audit_badge
-    from bakeoff.report.render.html import write_report_page
+    from bakeoff.report.exports.formats import audit_badge
+    from bakeoff.report.render.html.render import write_report_page
     from bakeoff.report.render.markdown import to_markdown
     from bakeoff.report.render.terminal import print_blocks
 
@@ -162,8 +162,8 @@ async def _audit(
 
     from bakeoff.engine.resources import open_resources, sandbox_of
     from bakeoff.grading.audit import audit_cases, audit_digest
+    from bakeoff.grading.cases import toolchains_for
     from bakeoff.grading.references import References
-    from bakeoff.grading.runners import toolchains_for
 
     runs = Counter[str]()
     done: list[CaseAudit] = []

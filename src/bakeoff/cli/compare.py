@@ -116,8 +116,7 @@ def run_leaderboard(
     """
 
     from bakeoff.cli.run_plan import show_report
-    from bakeoff.report.leaderboard.description import describe_leaderboard
-    from bakeoff.report.leaderboard.ranking import rank_results, rank_sources
+    from bakeoff.report.leaderboard import describe_leaderboard, rank_results, rank_sources
     from bakeoff.report.readers import find_source, known_readers
     from bakeoff.storage.run_folder import run_folders
     from bakeoff.storage.store_copy import fetch_all
@@ -141,7 +140,7 @@ def run_selfcheck(*, wanted: SelfCheckFlags, shown_as: ReportFlags) -> int:
     from bakeoff.bundled.demo import demo_plan
     from bakeoff.cli.run_plan import check_plan, show_report, trusted_plan, watch
     from bakeoff.report.compare.self_check import check_runs, describe_self_check
-    from bakeoff.report.leaderboard.ranking import SELFCHECK
+    from bakeoff.report.leaderboard import SELFCHECK
     from bakeoff.storage.run_folder import find_run, new_run_folder
 
     options, run = wanted.options(), wanted.run

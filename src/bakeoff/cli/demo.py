@@ -177,7 +177,7 @@ def _conclude(ended: Sequence[DemoResult], results: Path, *, opened: bool) -> in
     from bakeoff.cli.pages import open_page
     from bakeoff.doors import parts_of
     from bakeoff.report.formatting import duration
-    from bakeoff.report.render.html.site import write_index_of, write_pages_of
+    from bakeoff.report.render.html.index_page import write_index_of, write_pages_of
 
     if ended[-1].code == INTERRUPTED:
         return INTERRUPTED

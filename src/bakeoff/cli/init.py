@@ -11,6 +11,7 @@ from typing import Annotated, Literal, get_args
 from typer import Argument, Option
 
 from bakeoff._kernel.choices import StarterKind
+from bakeoff._kernel.files import os_errors_explained
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import out, say
 from bakeoff.cli.declare import command, flag, group_of
@@ -137,10 +138,8 @@ def new(
     if folder.exists():
         raise UsageError(f"{folder} exists already: choose another name, or remove it first")
     template = Path(bundled.__file__).parent / "templates" / framework
-    try:
+    with os_errors_explained(folder, "written", kind=UsageError):
         shutil.copytree(template, folder, copy_function=shutil.copyfile)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be written: {error.strerror}") from error
     words = ["bakeoff", "verify", *(["--suites", str(suites)] if suites else []), "--suite", name, "--watch"]
     for path in sorted(folder.iterdir()):
         out().print(f"wrote {visible(str(path))}")

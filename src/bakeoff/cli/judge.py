@@ -116,8 +116,7 @@ def run_judge_audit(*, run: RunName = "latest", wanted: JudgeAuditFlags, shown_a
     from bakeoff.cli.run_plan import show_report, trusted_plan
     from bakeoff.report.formatting import cost
     from bakeoff.report.judges.audit import audit_judge, describe_judge_audit
-    from bakeoff.report.judges.labelling import judge_of, read_judgements
-    from bakeoff.report.judges.repeat import ask_again
+    from bakeoff.report.judges.labelling import ask_again, judge_of, read_judgements
     from bakeoff.storage.run_folder import find_run
 
     folder = find_run(wanted.results, run)

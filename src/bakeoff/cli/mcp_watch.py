@@ -31,7 +31,8 @@ from bakeoff.engine.watch import (
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.options import RunOptions
 from bakeoff.record import Record
-from bakeoff.report.render.html import write_cycle, write_run_page
+from bakeoff.report.render.html.render import write_cycle
+from bakeoff.report.render.html.run_page import write_run_page
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.summary import tallied
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder

@@ -34,7 +34,7 @@ def report_runs(
 
     from bakeoff.doors import parts_of
     from bakeoff.report.readers import find_source
-    from bakeoff.report.render.html.site import write_page_of
+    from bakeoff.report.render.html.index_page import write_page_of
     from bakeoff.storage.run_folder import LATEST
 
     sources = [find_source(results, name) for name in runs or [LATEST]]
@@ -59,7 +59,7 @@ def index_results(
     Example: bakeoff index --no-open
     """
 
-    from bakeoff.report.render.html.site import write_index_of
+    from bakeoff.report.render.html.index_page import write_index_of
     from bakeoff.storage.store_copy import fetch_all
 
     _refuse_missing(results)
@@ -78,7 +78,7 @@ def build_results(*, results: Results = Path("results"), no_open: NoOpen = False
     """
 
     from bakeoff.doors import parts_of
-    from bakeoff.report.render.html.site import build_pages
+    from bakeoff.report.render.html.index_page import build_pages
     from bakeoff.storage.store_copy import fetch_all
 
     _refuse_missing(results)

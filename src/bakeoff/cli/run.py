@@ -232,7 +232,7 @@ def picture_run(
     from bakeoff.doors.components.pictures import take_pictures
     from bakeoff.doors.components.plan import DOOR
     from bakeoff.engine.resources import sandbox_of
-    from bakeoff.report.render.html.site import write_pages_of
+    from bakeoff.report.render.html.index_page import write_pages_of
     from bakeoff.storage.run_folder import find_run
 
     folder = find_run(results, run)

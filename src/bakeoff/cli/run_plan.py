@@ -187,7 +187,7 @@ def conclude(
         files += ending.write(harmless_in_logs(markdown_of(told)))
     if ending.prints_table or ending.markdown:
         from bakeoff.cli.pages import open_page
-        from bakeoff.report.render.html.site import write_pages_of
+        from bakeoff.report.render.html.index_page import write_pages_of
 
         pages = [path for path in files if path.suffix == ".html"]
         for one in runs:
@@ -346,7 +346,7 @@ def show_report(to_json: Callable[..., str], report: Report, shown_as: ReportFla
     """Print a report as JSON, Markdown or text, and write its page if one was asked for."""
     shown_as.check()
     if shown_as.html:
-        from bakeoff.report.render.html import write_report_page  # takes long to import
+        from bakeoff.report.render.html.render import write_report_page  # takes long to import
 
         say(f"wrote {write_report_page(shown_as.html, report)}")
     files: tuple[Path, ...] = ()

@@ -143,16 +143,22 @@ def _show_file(source: "Source", *, as_json: bool) -> None:
 def _print_failures(plan: "Plan", records: "Iterable[Record]", cases: "CaseVerdicts") -> None:
     """Print the first failed rounds of failed cases, in the plan's order."""
 
-    from bakeoff.report.reasons import why_not_passed
+    from bakeoff.report.reasons import why
 
     failing = (record for record in records if not record.verdict.ok and not cases.passed(record))
     places = {case.id: place for place, case in enumerate(plan.cases)}
     first = heapq.nsmallest(_SHOWN + 1, failing, key=lambda record: (record.round, places[record.case], record.subject))
     if not first:
         return
-    shown = table("verdict", "case", "subject", "round", "why_not_passed")
+    shown = table("verdict", "case", "subject", "round", "why")
     for record in first[:_SHOWN]:
-        cells = (record.verdict, record.case, record.subject, str(record.round + 1), why_not_passed(record))
+        cells = (
+            record.verdict,
+            record.case,
+            record.subject,
+            str(record.round + 1),
+            why(record) or "no scorer returned a number",
+        )
         add_row(shown, *(Text(visible(cell, 100)) for cell in cells))
     out().print()
     out().print(shown)

@@ -50,8 +50,10 @@ async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> A
         if not task.done():
             task.cancel()
             await asyncio.wait({task}, timeout=GRACE_SECONDS)
-        if not task.done():
-            _abandon(task)
+        if not task.done():  # whoever ends its loop waits for every task that asyncio knows, and for this one in vain
+            _ABANDONED.add(task)
+            task.add_done_callback(_forget)
+            asyncio.tasks._unregister_task(task)
             clock.remarks.append(IGNORED)
         raise
     finally:
@@ -84,13 +86,6 @@ async def _settled(function: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseExc
 def clock_of(task: "asyncio.Task[Any] | None") -> Clock | None:
     """Return the time limit of the case that runs in a task."""
     return None if task is None else _RUNNING.get(task)
-
-
-def _abandon(task: "asyncio.Task[Any]") -> None:
-    """Leave a task behind. Whoever ends its loop waits for every task that asyncio knows, and for this one in vain."""
-    _ABANDONED.add(task)
-    task.add_done_callback(_forget)
-    asyncio.tasks._unregister_task(task)
 
 
 def _forget(task: "asyncio.Task[Any]") -> None:
@@ -161,8 +156,13 @@ class StallWatch:
                 f"it blocked the event loop for {seconds:.1f} s at {next(iter(places))}, and the other cases with it: "
                 f"{_WAY_OUT}"
             )
-        elif places:
-            _blame_all(blocking, seconds, list(places))
+        elif places:  # tell the cases that may have blocked the loop, each once
+            names = [clock.name for clock in blocking if clock.name] or list(places)
+            shown = ", ".join(names[:_MAX_NAMED]) + (", …" if len(names) > _MAX_NAMED else "")
+            for clock in blocking:
+                if not any(remark.startswith(_SHARED) for remark in clock.remarks):
+                    told = f"{_SHARED} {seconds:.1f} s by one of: {shown} (at {next(iter(places))}): {_WAY_OUT}"
+                    clock.remarks.append(told)
 
     def _look(self) -> None:
         """Wait for the loop to be late, and remember what it runs."""
@@ -170,15 +170,6 @@ class StallWatch:
             if self._loop.time() > self._due + _BEAT / 2:
                 place = _users_place(sys._current_frames().get(self._thread_id))
                 self._samples.append(_StallSample(clock_of(asyncio.current_task(self._loop)), place))
-
-
-def _blame_all(clocks: list[Clock], seconds: float, places: list[str]) -> None:
-    """Tell the cases that may have blocked the loop, each once."""
-    names = [clock.name for clock in clocks if clock.name] or places
-    shown = ", ".join(names[:_MAX_NAMED]) + (", …" if len(names) > _MAX_NAMED else "")
-    for clock in clocks:
-        if not any(remark.startswith(_SHARED) for remark in clock.remarks):
-            clock.remarks.append(f"{_SHARED} {seconds:.1f} s by one of: {shown} (at {places[0]}): {_WAY_OUT}")
 
 
 _SHARED = "the event loop was blocked for"

@@ -8,7 +8,7 @@ from itertools import chain, pairwise, zip_longest
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import UsageError
 from bakeoff.plan import Plan, Shard
-from bakeoff.record import NO_USAGE, Usage
+from bakeoff.record import NO_USAGE
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.made_here import why_unknown
 from bakeoff.storage.redaction import Redactor
@@ -102,16 +102,10 @@ def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor
         for run in runs:
             for record in run.folder.latest_records(run.plan):
                 journal.append(record)
-            total = _add_spending(journal, run, total)
+            spent = run.folder.spent()  # also on trials that were killed before they had a record
+            total += spent
+            journal.add_usage("", spent, total)
             if run.folder.pictures.is_dir():
                 shutil.copytree(run.folder.pictures, target.pictures, dirs_exist_ok=True)
         journal.end("merged")
     return MergedRun(target, plan, tuple(number for number in runs[0].shard.numbers_with_cases if number not in given))
-
-
-def _add_spending(journal: RunJournal, run: ShardRun, total: Usage) -> Usage:
-    """Carry over what a shard has spent, also on trials that were killed before they had a record."""
-    spent = run.folder.spent()
-    total += spent
-    journal.add_usage("", spent, total)
-    return total

@@ -95,22 +95,16 @@ class TrialPool:
             if self._most_ahead is None:
                 await self._run(job)
                 continue
-            async with self._in_turn():
-                await self._run(job)
+            self._started += 1
+            number = self._started
+            self._unfinished.add(number)
+            while number - min(self._unfinished) > self._most_ahead:
+                await self._one_finished.wait()
+            await self._run(job)
+            self._unfinished.remove(number)
+            self._one_finished.set()
+            self._one_finished = asyncio.Event()
         await self._queue.put(None)  # for the next worker
-
-    @asynccontextmanager
-    async def _in_turn(self) -> AsyncIterator[None]:
-        """Wait while too many trials that were taken later than an unfinished one have started."""
-        self._started += 1
-        number = self._started
-        self._unfinished.add(number)
-        while self._most_ahead is not None and number - min(self._unfinished) > self._most_ahead:
-            await self._one_finished.wait()
-        yield
-        self._unfinished.remove(number)
-        self._one_finished.set()
-        self._one_finished = asyncio.Event()
 
     async def _run(self, job: Job) -> None:
         if not self._needed(job):

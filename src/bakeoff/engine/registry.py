@@ -157,28 +157,12 @@ class Registry:
             for name, subject in built.items()
             if not isinstance(subject, BoundSubject) and (subject is not None or not attempts)
         }
-        judges, of_cases = self._scorers_of(plan, problems, offline=offline)
-        for members in (free, bound):
-            for name, member in members.items():
-                problems += _shortened(_case_problems(name, member, plan.cases))
-        problems += _scoring_problems(judges, [case for case in plan.cases if case.scorers is None], plan.subjects)
-        for case in plan.cases:
-            if case.id in of_cases:
-                problems += _scoring_problems(of_cases[case.id], [case], plan.subjects)
-        if problems:
-            raise PlanError(list(dict.fromkeys(problems)))
-        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=of_cases)
-
-    def _scorers_of(
-        self, plan: Plan, problems: list[str], *, offline: bool
-    ) -> tuple[dict[str, Scorer], dict[str, dict[str, Scorer]]]:
-        """Build the scorers of the plan, and by case id those of single cases. Equal ones are built once."""
-        built = {spec.digest: _build(self.scorers, spec, problems, offline=offline) for spec in plan.every_scorer}
+        scorers = {spec.digest: _build(self.scorers, spec, problems, offline=offline) for spec in plan.every_scorer}
 
         def named(specs: Iterable[ScorerSpec], where: str = "") -> dict[str, Scorer]:
             found: dict[str, Scorer] = {}
             for spec in specs:
-                scorer = built[spec.digest]
+                scorer = scorers[spec.digest]
                 name = spec.name or (scorer.name if scorer is not None else spec.kind)
                 if name in found:
                     problems.append(f"{where}two scorers are called {name!r}: give one of them a `name`")
@@ -187,7 +171,17 @@ class Registry:
             return found
 
         own = {case.id: named(case.scorers, f"case {case.id!r}: ") for case in plan.cases if case.scorers is not None}
-        return named(plan.scorers), own
+        judges = named(plan.scorers)
+        for members in (free, bound):
+            for name, member in members.items():
+                problems += _shortened(_case_problems(name, member, plan.cases))
+        problems += _scoring_problems(judges, [case for case in plan.cases if case.scorers is None], plan.subjects)
+        for case in plan.cases:
+            if case.id in own:
+                problems += _scoring_problems(own[case.id], [case], plan.subjects)
+        if problems:
+            raise PlanError(list(dict.fromkeys(problems)))
+        return ResolvedPlan(plan, free, bound, judges, self.tools, source=self.source, of_cases=own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,37 +256,23 @@ def _case_problems(name: str, member: object, cases: Iterable[Case]) -> Iterator
 
 
 def _scoring_problems(
-    judges: Mapping[str, Scorer], cases: Sequence[Case], subjects: Iterable[SubjectSpec]
+    judges: Mapping[str, Scorer], cases: Sequence[Case], subjects: Sequence[SubjectSpec]
 ) -> Iterator[str]:
     for name, judge in judges.items():
         yield from _shortened(_case_problems(name, judge, cases))
-    yield from _shortened(_unscored_cases(judges, cases))
-    yield from _self_judging_problems(judges, subjects)
-
-
-def _self_judging_problems(judges: Mapping[str, Scorer], subjects: Iterable[SubjectSpec]) -> list[str]:
-    """Name the subjects whose answers would be judged by the model that gave them."""
-    asked = [(subject.name, subject.options.get("model")) for subject in subjects]
-    return [
-        f"scorer {who!r}, subject {name!r}: {why}"
-        for who, judge in judges.items()
-        if isinstance(judge, ModelJudge)
-        for name, model in asked
-        if isinstance(model, str) and (why := judge.self_judging_problem(model))
-    ]
-
-
-def _unscored_cases(judges: Mapping[str, Scorer], cases: Iterable[Case]) -> Iterator[str]:
-    """Yield a problem for each case that no scorer can score."""
     selective = [judge for judge in judges.values() if isinstance(judge, SelectiveScorer)]
-    if not judges or len(selective) < len(judges):  # the other scorers score every case
-        return
-    for case in cases:
-        if not any(judge.can_score(case) for judge in selective):
-            yield (
-                f"case {case.id!r}: no scorer of the plan ({', '.join(judges)}) can score it: give the case what they "
-                "compare with (`expected`, or `hidden` files for a command), or add a scorer"
-            )
+    if judges and len(selective) == len(judges):  # otherwise the others score every case
+        yield from _shortened(
+            f"case {case.id!r}: no scorer of the plan ({', '.join(judges)}) can score it: give the case what they "
+            "compare with (`expected`, or `hidden` files for a command), or add a scorer"
+            for case in cases
+            if not any(judge.can_score(case) for judge in selective)
+        )
+    for who, judge in judges.items():
+        for subject in subjects if isinstance(judge, ModelJudge) else ():
+            model = subject.options.get("model")
+            if isinstance(judge, ModelJudge) and isinstance(model, str) and (why := judge.self_judging_problem(model)):
+                yield f"scorer {who!r}, subject {subject.name!r}: {why}"
 
 
 def _shortened(problems: Iterable[str]) -> list[str]:

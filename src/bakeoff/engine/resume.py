@@ -1,6 +1,6 @@
 """Read the progress of a run from its journal, and yield the jobs that are left."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bakeoff.engine.trial import Job
@@ -85,7 +85,13 @@ def trials_left(plan: Plan, progress: RunProgress) -> int:
 
 def pending_jobs(plan: Plan, progress: RunProgress, folder: RunFolder, options: RunOptions) -> Iterator[Job]:
     """Yield a job for each unfinished trial: in the plan's order, or case by case in random order until decided."""
-    for index in _case_by_case(plan) if plan.ends_when_decided else range(plan.size):
+    order: Iterable[int] = range(plan.size)
+    if plan.ends_when_decided:
+        places = {case.id: place for place, case in enumerate(plan.cases)}
+        width, cases = len(plan.subjects), [places[case.id] for unit in random_order(plan) for case in unit]
+        firsts = ((round_ * len(places) + place) * width for place in cases for round_ in range(plan.rounds))
+        order = (first + number for first in firsts for number in range(width))
+    for index in order:
         if progress.finished[index]:
             continue
         place = progress.attempted.get(index)
@@ -95,12 +101,3 @@ def pending_jobs(plan: Plan, progress: RunProgress, folder: RunFolder, options: 
         elif not options.rescore_only:
             trial = plan.trial(index)
             yield Job(trial, spent=progress.spent_on.get(trial.attempt_key, NO_USAGE))
-
-
-def _case_by_case(plan: Plan) -> Iterator[int]:
-    """Yield the trials of one case after those of another: all subjects of its first round, then of the next."""
-    places = {case.id: place for place, case in enumerate(plan.cases)}
-    for case in (case for unit in random_order(plan) for case in unit):
-        for round_ in range(plan.rounds):
-            first = (round_ * len(plan.cases) + places[case.id]) * len(plan.subjects)
-            yield from range(first, first + len(plan.subjects))

@@ -158,29 +158,25 @@ class _Work:
 
     async def _run(self, jobs: Iterator[Job]) -> None:
         options = self.options
-        async with self._executor() as runner:
-            width = min(options.jobs, self.resolved.plan.size)
+        if options.executor == "local":
+            executor: Callable[..., AbstractAsyncContextManager[Runner]] = open_local
+        else:
+            from bakeoff.engine.executors.ray_driver import open_ray as executor  # most runs never need it
+        async with executor(self.resolved, options, self.sandbox, self.control, self.budget) as runner:
+            width, decisions = min(options.jobs, self.resolved.plan.size), self.control.decisions
             pool = TrialPool(
                 runner,
                 self.budget,
                 width=width,
                 commit=self._commit,
                 journal=self.journal,
-                needed=self._is_needed,
-                most_ahead=None if self.control.decisions is None else _AHEAD * width,
+                needed=lambda job: decisions is None or decisions.needs(job.trial.subject.name),
+                most_ahead=None if decisions is None else _AHEAD * width,
             )
             self._pool = pool
             self._trials = asyncio.create_task(self._submit_all(jobs, pool))
             with existing_objects_frozen():
                 await self._trials
-
-    def _executor(self) -> AbstractAsyncContextManager[Runner]:
-        given = (self.resolved, self.options, self.sandbox, self.control, self.budget)
-        if self.options.executor == "local":
-            return open_local(*given)
-        from bakeoff.engine.executors.ray_driver import open_ray  # most runs never need it
-
-        return open_ray(*given)
 
     async def _submit_all(self, jobs: Iterator[Job], pool: TrialPool) -> None:
         async with pool.open():
@@ -188,10 +184,6 @@ class _Work:
                 if self.control.draining or self._decided:
                     break
                 await pool.submit(job)
-
-    def _is_needed(self, job: Job) -> bool:
-        decisions = self.control.decisions
-        return decisions is None or decisions.needs(job.trial.subject.name)
 
     async def _commit(self, record: Record) -> None:
         if self.control.decisions is not None:

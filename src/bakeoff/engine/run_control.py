@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bakeoff._kernel.clock import Delay
+from bakeoff._kernel.files import os_errors_explained
 from bakeoff.errors import InfraError
 from bakeoff.options import RunOptions
 from bakeoff.record import NO_USAGE, Usage
@@ -67,10 +68,11 @@ class SharedBudget(Budget):
     def __init__(self, options: RunOptions, ledger: Path | None = None) -> None:
         super().__init__(options)
         self._lock = threading.Lock()
-        try:  # closed with the process: a worker has only one session
+        with os_errors_explained(
+            f"{ledger}, in which workers of xdist count their spending,", "opened", kind=InfraError
+        ):
+            # It is closed with the process: a worker has only one session.
             self._ledger = None if ledger is None else os.open(ledger, os.O_RDWR | os.O_APPEND)
-        except OSError as error:
-            raise InfraError(f"workers of xdist count their spending in {ledger}: {error.strerror}") from error
         self._read_to = 0
 
     def add(self, usage: Usage) -> None:

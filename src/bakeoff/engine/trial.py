@@ -5,7 +5,7 @@ import numbers
 import random
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 from bakeoff._kernel.clock import Clock, Delay
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.threads import call
-from bakeoff._kernel.tracing import OFF, SPANS, TRACING, Attributes, TraceSpan, Tracing
+from bakeoff._kernel.tracing import OFF, SPANS, TRACING, Attributes, Tracing
 from bakeoff.engine.registry import ResolvedPlan, needs_of, no_tools
 from bakeoff.engine.run_control import RunControl
 from bakeoff.errors import BudgetError, GraderError, InfraError, SubjectError, SubjectTimeout, TrialError
@@ -73,20 +73,18 @@ class UsageTally:
 
     def settle(self, usage: Usage) -> None:
         """Add the part of a try's total usage that was not told while it ran."""
-        if usage == self.this_try:
+        told = self.this_try
+        if usage == told:
             return
-        untold = _untold(usage, self.this_try)
+        # Never negative: told usage has been spent, whatever a transcript says.
+        names = [name for name in Usage.model_fields if name != "cost"]
+        counts = {name: max(0, getattr(usage, name) - getattr(told, name)) for name in names}
+        told_cost = told.cost or 0.0
+        cost = usage.cost - told_cost if usage.cost is not None and usage.cost > told_cost else None
+        untold = Usage(**counts, cost=cost)
         if untold != NO_USAGE:
             with suppress(BudgetError):  # the answer is there and paid for: only the next trial is stopped
                 self.add(untold)
-
-
-def _untold(usage: Usage, told: Usage) -> Usage:
-    """Return usage minus told, never negative: told usage has been spent, whatever a transcript says."""
-    counts = {name: max(0, getattr(usage, name) - getattr(told, name)) for name in Usage.model_fields if name != "cost"}
-    told_cost = told.cost or 0.0
-    cost = usage.cost - told_cost if usage.cost is not None and usage.cost > told_cost else None
-    return Usage(**counts, cost=cost)
 
 
 @dataclass(slots=True)
@@ -140,7 +138,13 @@ class TrialRunner:
                 self.note_refusal(record)
                 if tracing is not OFF:
                     span.note({"bakeoff.verdict": record.verdict, "bakeoff.tries": record.tries})
-                    _tell_scores(span, record)
+                    for score in record.scores:  # without the reasons, which quote answers
+                        about = {
+                            "gen_ai.evaluation.name": score.name,
+                            "gen_ai.evaluation.score.value": score.value,
+                            "gen_ai.evaluation.score.label": None if score.value is not None else "unscored",
+                        }
+                        span.event("gen_ai.evaluation.result", about)
                     if record.failure is not None:
                         span.failed(record.failure.type)
             return record
@@ -185,21 +189,20 @@ class TrialRunner:
                 return record
             if tries > self.options.retries or self.control.draining:
                 return record
-            wait = self._backoff(tries, failure)
+            # Doubled each time, jittered, and at least what the other side asked for.
+            wait: float = self.options.backoff_seconds * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+            wait = min(self.options.longest_backoff_seconds, max(wait, failure.retry_after or 0.0))
             if not await self.control.wait(job.trial.index, Delay(failure.message, wait, wait)):
                 return record
             if record.attempted:
                 job = replace(job, prior=record)  # only a scorer broke: the attempt is not paid for again
 
-    def _backoff(self, tries: int, failure: Failure) -> float:
-        """Return the seconds before the next try: doubled each time, jittered, at least what the other side asked."""
-        wait: float = self.options.backoff_seconds * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-        return min(self.options.longest_backoff_seconds, max(wait, failure.retry_after or 0.0))
-
     async def _try_once(self, job: Job, tally: UsageTally, tries: int) -> Record:
         if job.prior is None:
             tried = AttemptResult()
             await self._attempt_trial(job.trial, tally, tried)
+            if tried.transcript is not None:
+                tally.settle(tried.transcript.usage)
         else:
             tries = job.prior.tries
             tried = AttemptResult(**{name: getattr(job.prior, name) for name in _TRIED})
@@ -209,28 +212,21 @@ class TrialRunner:
         )
 
     async def _attempt_trial(self, trial: Trial, tally: UsageTally, tried: AttemptResult) -> None:
-        subject = await self._subject(trial, tried)
+        bound = self.resolved.bound.get(trial.subject.name)
+        subject = self.resolved.subjects.get(trial.subject.name)
+
+        async def make() -> Subject:
+            tried.tools = self.resolved.tools(trial.case, self.resources)
+            return bound.bind(trial.case) if bound else self.resolved.subjects[trial.subject.name]
+
+        if bound is not None or self.resolved.tools is not no_tools:  # made for this one case, which may fail
+            subject, tried.prepare = await phase(make, Clock(trial.case.limits.prepare_seconds), "infra", "infra")
         if subject is None:
             return
         if needs_of(subject).workspace:
             await self._attempt_in_workspace(subject, trial, tally, tried)
         else:
             await self._attempt(subject, self._task(trial, tally, tried), tried, trial.case)
-        if tried.transcript is not None:
-            tally.settle(tried.transcript.usage)
-
-    async def _subject(self, trial: Trial, tried: AttemptResult) -> Subject | None:
-        """Return the subject, and set its tools. Both may be made for this one case, so making them may fail."""
-        bound = self.resolved.bound.get(trial.subject.name)
-        if bound is None and self.resolved.tools is no_tools:
-            return self.resolved.subjects[trial.subject.name]
-
-        async def make() -> Subject:
-            tried.tools = self.resolved.tools(trial.case, self.resources)
-            return bound.bind(trial.case) if bound else self.resolved.subjects[trial.subject.name]
-
-        subject, tried.prepare = await phase(make, Clock(trial.case.limits.prepare_seconds), "infra", "infra")
-        return subject
 
     async def _attempt_in_workspace(
         self, subject: Subject, trial: Trial, tally: UsageTally, tried: AttemptResult
@@ -261,7 +257,7 @@ class TrialRunner:
             if task.own_workspace is not None and case.collect:
                 tried.artefacts, tried.refused = await task.own_workspace.collect(case.collect)
             if case.answer_file and isinstance(transcript.output, str) and transcript.output:
-                from bakeoff.sandbox.workspaces import first_code_block
+                from bakeoff.sandbox.places import first_code_block
 
                 tried.artefacts.setdefault(case.answer_file, first_code_block(transcript.output))
             return transcript
@@ -301,11 +297,17 @@ class TrialRunner:
         if tried.transcript is None or (tried.attempt is not None and tried.attempt.failure is not None):
             return (), None
         case = trial.case
+
+        def pristine() -> AbstractAsyncContextManager[Workspace]:
+            from bakeoff.sandbox.places import graded_files
+
+            return self._workspace(case, graded_files(case, tried.artefacts))
+
         given = ScoreInput(
             case=case,
             transcript=tried.transcript,
             artefacts=tried.artefacts,
-            pristine=lambda: self._pristine(case, tried.artefacts),
+            pristine=pristine,
             resources=self.resources,
             row=self.resolved.rows.get(case.id, case.variables),
             seconds=tried.attempt.working_seconds if tried.attempt else None,
@@ -326,18 +328,15 @@ class TrialRunner:
                 shown = replace(given, asking=self._task(trial, tally, tried, **told))
             scored, outcome = await phase(partial(_score_with, name, scorer, shown), clock, "grader", "grader")
             remarks += (f"scorer {name!r}: {remark}" for remark in outcome.remarks)
-            scores.append(_named_apart(scored or Score(name=name, failure=outcome.failure), scores))
+            score = scored or Score(name=name, failure=outcome.failure)
+            unique = free_name(score.name, {other.name for other in scores}, "{}-{}")
+            scores.append(score if score.name == unique else score.model_copy(update={"name": unique}))
         if case.pass_rule is not None and case.pass_rule.null_as_zero:
             scores = [_counted_as_zero(score) for score in scores]
         return tuple(scores), Phase(seconds=time.perf_counter() - started, remarks=tuple(remarks))
 
-    def _pristine(self, case: Case, artefacts: Mapping[str, str]) -> AbstractAsyncContextManager[Workspace]:
-        from bakeoff.sandbox.workspaces import graded_files
-
-        return self._workspace(case, graded_files(case, artefacts))
-
     def _workspace(self, case: Case, files: Mapping[str, str]) -> AbstractAsyncContextManager[Workspace]:
-        from bakeoff.sandbox.workspaces import open_workspace  # most evals never need it
+        from bakeoff.sandbox.places import open_workspace  # most evals never need it
 
         return open_workspace(self.sandbox(), files, case.limits, keep=self.options.keep_workspaces)
 
@@ -374,14 +373,6 @@ def as_score(name: str, scored: Any) -> Score:
     if not 0 <= scored <= 1:
         raise GraderError(f"scorer {name!r} returned {scored!r}, which is not between 0 and 1")
     return Score(name=name, value=float(scored))
-
-
-def _named_apart(score: Score, others: Sequence[Score]) -> Score:
-    """Return a score with a name that no other has."""
-    taken = {other.name for other in others}
-    return (
-        score if score.name not in taken else score.model_copy(update={"name": free_name(score.name, taken, "{}-{}")})
-    )
 
 
 def _is_number(scored: Any) -> bool:
@@ -436,7 +427,12 @@ async def phase(
         raise
     except BaseException as error:  # noqa: BLE001 - the trial boundary; some libraries raise CancelledError unasked
         failure = _failure(error, error_kind)
-    await _forget_own_cancellations()
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        while task.cancelling():
+            task.uncancel()
+        with suppress(asyncio.CancelledError):  # of a request that the task has not noticed yet
+            await asyncio.sleep(0)
     if waiting and waiting.cancelling() > cancellations:
         raise asyncio.CancelledError  # requested from outside, even if the step swallowed it
     if clock.expired:  # even if the step swallowed its cancellation and returned a result
@@ -444,17 +440,6 @@ async def phase(
         failure = Failure(kind=late_kind, type="TimeoutError", message=f"not finished after {clock.seconds:g} s")
     seconds, remarks = time.perf_counter() - started, tuple(clock.remarks)
     return result, Phase(seconds=seconds, waited=clock.waited, failure=failure, remarks=remarks)
-
-
-async def _forget_own_cancellations() -> None:
-    """Take back the cancellations of this task, also one that it has not noticed yet."""
-    task = asyncio.current_task()
-    if task is None or not task.cancelling():
-        return
-    while task.cancelling():
-        task.uncancel()
-    with suppress(asyncio.CancelledError):
-        await asyncio.sleep(0)
 
 
 def _failure(error: BaseException, unknown: FailureKind) -> Failure:
@@ -469,15 +454,3 @@ def _failure(error: BaseException, unknown: FailureKind) -> Failure:
         permanent=isinstance(error, InfraError) and (error.permanent or error.exhausted),
         stops_subject=isinstance(error, InfraError) and error.stops_subject,
     )
-
-
-def _tell_scores(span: TraceSpan, record: Record) -> None:
-    """Add each score as the event that the conventions have for it. The reasons stay here: they quote answers."""
-    for score in record.scores:
-        label = None if score.value is not None else "unscored"
-        about: Attributes = {
-            "gen_ai.evaluation.name": score.name,
-            "gen_ai.evaluation.score.value": score.value,
-            "gen_ai.evaluation.score.label": label,
-        }
-        span.event("gen_ai.evaluation.result", about)

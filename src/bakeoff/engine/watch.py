@@ -112,7 +112,10 @@ class WatchLoop:
     def _settle(self, began: float) -> None:
         """Watch files that the cycle named, and ignore data files that change in every cycle."""
         for path, state in self._states(self._sources()).items():
-            before = self._known.setdefault(path, GONE if _changed_since(path, began) else state)
+            changed = False
+            with suppress(OSError):
+                changed = os.path.isfile(path) and os.stat(path).st_mtime > began
+            before = self._known.setdefault(path, GONE if changed else state)
             if path.endswith(CODE_SUFFIXES):
                 continue
             self._restless[path] = self._restless[path] + 1 if state != before else 0
@@ -139,13 +142,6 @@ def _events(folders: Iterable[str]) -> Iterator[object]:
         while True:
             time.sleep(_LOOK_MILLISECONDS / 1000)
             yield ()
-
-
-def _changed_since(path: str, moment: float) -> bool:
-    try:
-        return os.path.isfile(path) and os.stat(path).st_mtime > moment
-    except OSError:
-        return False
 
 
 def report_error(error: BakeoffError, say: Callable[[str], None]) -> int:

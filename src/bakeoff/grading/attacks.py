@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import PurePosixPath
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from bakeoff.grading.cases import GradedCase
 
@@ -54,26 +54,6 @@ _NAME = re.compile(r"name:\s*['\"]([^'\"]+)|(?:button|field|item)\(['\"]([^'\"]+
 _PASSING = {".py": "def test_everything():\n    assert True\n", ".ts": "test('everything', () => {})\n"}
 
 
-class Attack(Protocol):
-    """One attack. `what` is a sentence that says what it does and which grader it would beat."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def family(self) -> Family: ...
-    @property
-    def what(self) -> str: ...
-    @property
-    def rung(self) -> Rung:
-        """The weakest sandbox in which it must fail."""
-
-    def fits(self, case: GradedCase) -> bool:
-        """Return whether the attack is one on the language of a case."""
-
-    def script(self, case: GradedCase) -> str:
-        """Return the shell script that an agent would run in its workspace."""
-
-
 @dataclass(frozen=True, slots=True)
 class HostileSolution:
     """An attack by the solution itself, which shares a process with its tests."""
@@ -81,15 +61,18 @@ class HostileSolution:
     name: str
     family: Family
     what: str
+    """A sentence that says what it does and which grader it would beat."""
     suffix: str
     program: str
     """The path of the program below `bundled/attacks`."""
     build: Build
     rung: Rung = "process"
+    """The weakest sandbox in which it must fail."""
     in_vitest: bool | None = None
     """True if it attacks Vitest and not Jest, False if Jest and not Vitest, None if its ending tells."""
 
     def fits(self, case: GradedCase) -> bool:
+        """Return whether the attack is one on the language of a case."""
         runs_there = self.in_vitest in (None, case.settings.runner == "vitest")
         return runs_there and _suffix_of(case) == self.suffix
 
@@ -99,6 +82,7 @@ class HostileSolution:
         return {name: self.build(code, case, name) for name in case.settings.solution if name.endswith(self.suffix)}
 
     def script(self, case: GradedCase) -> str:
+        """Return the shell script that an agent would run in its workspace."""
         return "\n".join(_put_file(name, text) for name, text in self.files(case).items())
 
 
@@ -142,17 +126,17 @@ class HostileScript:
         )
 
 
+Attack: TypeAlias = HostileSolution | HostileScript
+
+
 @cache
-def all_attacks() -> tuple[HostileSolution | HostileScript, ...]:
+def all_attacks() -> tuple[Attack, ...]:
     """Return every attack. A name stands for one attack in each language."""
     table = tomllib.loads(_read("catalogue.toml"))
     scripts = [
         HostileScript(name, f"it {what}", table["only"].get(name)) for name, what in table["workspace"]["files"].items()
     ]
-    return (*scripts, *_solutions(table))
 
-
-def _solutions(table: Mapping[str, Any]) -> Iterator[HostileSolution]:
     def attacks(folders: str, suffix: str, build: Build, in_vitest: bool | None = None) -> Iterator[HostileSolution]:
         for folder in folders.split():
             rows = ((family, *row) for family, programs in table[folder].items() for row in programs.items())
@@ -161,11 +145,13 @@ def _solutions(table: Mapping[str, Any]) -> Iterator[HostileSolution]:
                 rung: Rung = "bwrap" if name in table["bwrap"] else "process"
                 yield HostileSolution(name, family, f"its solution {what}", suffix, program, build, rung, in_vitest)
 
-    yield from attacks("python", ".py", _python_module)
-    yield from attacks("jest modules javascript", ".ts", partial(_module, "jest"), in_vitest=False)
-    for suffix in _COMPONENTS:
-        yield from attacks("vitest javascript", suffix, _component)
-    yield from attacks("vitest modules javascript", ".ts", partial(_module, "vitest"), in_vitest=True)
+    return (
+        *scripts,
+        *attacks("python", ".py", _python_module),
+        *attacks("jest modules javascript", ".ts", partial(_module, "jest"), in_vitest=False),
+        *(each for suffix in _COMPONENTS for each in attacks("vitest javascript", suffix, _component)),
+        *attacks("vitest modules javascript", ".ts", partial(_module, "vitest"), in_vitest=True),
+    )
 
 
 @cache
@@ -174,13 +160,13 @@ def attack_names() -> tuple[str, ...]:
     return (*dict.fromkeys(attack.name for attack in all_attacks()), *_SYNONYMS)
 
 
-def attack_on(case: GradedCase, name: str) -> HostileSolution | HostileScript | None:
+def attack_on(case: GradedCase, name: str) -> Attack | None:
     """Return the attack of this name on a case, or None if there is none in its language. Scripts run anywhere."""
     named = [attack for attack in all_attacks() if attack.name == _SYNONYMS.get(name, name)]
     return next((attack for attack in named if attack.fits(case) or isinstance(attack, HostileScript)), None)
 
 
-def attacks_on(case: GradedCase) -> list[HostileSolution | HostileScript]:
+def attacks_on(case: GradedCase) -> list[Attack]:
     """Return the attacks on the language of a case."""
     return [attack for attack in all_attacks() if attack.fits(case)]
 
@@ -223,17 +209,13 @@ def _module(runner: str, code: str, case: GradedCase, file: str) -> str:
 def _component(code: str, case: GradedCase, file: str) -> str:
     """Return a component whose markup has what the tests look for by role, name and test id, and nothing that works."""
     module = "\n".join([_read("parts/built-in.js").strip(), _read("parts/vitest.js").strip(), code])
-    template = _read(f"parts/component{PurePosixPath(file).suffix}")
-    return template.replace("{markup}", _markup("\n".join(case.test_files.values()))).replace("{module}", module)
-
-
-def _markup(tests: str) -> str:
-    """Return dead elements for whatever the tests look for."""
+    template, tests = _read(f"parts/component{PurePosixPath(file).suffix}"), "\n".join(case.test_files.values())
     lines = [f'<output data-testid="{name}">0</output>' for name in dict.fromkeys(_TEST_ID.findall(tests))]
     names = dict.fromkeys(name for found in _NAME.findall(tests) for name in found if name)
     lines += [f'<button type="button" aria-label="{name}">{name}</button>' for name in names]
     roles = dict.fromkeys(role for role, _ in _ROLE.findall(tests) if role != "button")
-    return "\n".join([*lines, *(f'<div role="{role}"></div>' for role in roles)])
+    markup = "\n".join([*lines, *(f'<div role="{role}"></div>' for role in roles)])
+    return template.replace("{markup}", markup).replace("{module}", module)
 
 
 def _suffix_of(case: GradedCase) -> str:

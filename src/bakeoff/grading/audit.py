@@ -18,18 +18,10 @@ from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
 from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError, UsageError
 from bakeoff.grading.attacks import SAMPLE, SLOW, HostileSolution, attacks_on
-from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.cases import GradedCase, graded_case, run_tests, run_validator
 from bakeoff.grading.grades import Grade, compare_runs, run_answer
 from bakeoff.grading.mutants import Mutant, choose_mutants, find_mutants
-from bakeoff.grading.references import (
-    ReferenceRun,
-    as_reference,
-    is_partly_sound,
-    keep_reference,
-    reference_of,
-    reference_problem,
-)
-from bakeoff.grading.runners import run_tests, run_validator
+from bakeoff.grading.references import ReferenceRun, is_partly_sound, keep_reference, reference_of, reference_problem
 from bakeoff.plan import Case
 
 FORMAT = 1
@@ -89,8 +81,7 @@ class CaseAudit(FrozenModel):
     @property
     def killed(self) -> float | None:
         """Return the share of mutants that the tests noticed; None if there are none."""
-        judged = self.count("killed") + self.count("survived")
-        return self.count("killed") / judged if judged else None
+        return _killed(self)
 
 
 class Audit(FrozenModel):
@@ -114,8 +105,12 @@ class Audit(FrozenModel):
     @property
     def killed(self) -> float | None:
         """Return the share of all mutants that tests noticed; None if there are none."""
-        judged = self.count("killed") + self.count("survived")
-        return self.count("killed") / judged if judged else None
+        return _killed(self)
+
+
+def _killed(audit: CaseAudit | Audit) -> float | None:
+    judged = audit.count("killed") + audit.count("survived")
+    return audit.count("killed") / judged if judged else None
 
 
 def read_audit(path: Path) -> Audit:
@@ -161,17 +156,6 @@ def unaudited(cases: Iterable[Case], audit: Audit) -> dict[str, str]:
         elif not fitting[0].ok:
             reasons[case.id] = f"it failed its audit: {'; '.join(fitting[0].problems)}"
     return reasons
-
-
-def cheats_for(case: GradedCase, most: int, seed: int) -> dict[str, dict[str, str]]:
-    """Return the answers of at most `most` cheats by name: first those of the sample, then others, chosen by `seed`.
-
-    Scripts, which change the files around a solution, are left out.
-    """
-    known = [each for each in attacks_on(case) if isinstance(each, HostileSolution) and each.name not in SLOW]
-    random.Random(f"{seed} {case.name}").shuffle(known)  # noqa: S311 - reproducible, and no secret
-    known.sort(key=lambda attack: attack.name not in SAMPLE)
-    return {attack.name: attack.files(case) for attack in known[:most]}
 
 
 async def audit_cases(
@@ -238,10 +222,15 @@ class _CaseAuditor:
         quick = replace(self, case=replace(case, settings=case.settings.model_copy(update={"seconds": seconds})))
         rounds = range(self.settings.rounds)
         oracle = await asyncio.gather(*(self._grade(reference, case.reference) for _ in rounds))
-        nop = await asyncio.gather(*(quick._run(reference, quick._nothing) for _ in rounds))
-        names = list(cheats := cheats_for(case, self.settings.cheats, self.settings.seed))
-        cheated = await asyncio.gather(*(quick._grade(reference, cheats[name]) for name in names))
+        nothing = {} if case.is_exercise else dict.fromkeys(case.settings.solution, "")  # the answer of doing nothing
+        nop = await asyncio.gather(*(quick._run(reference, nothing) for _ in rounds))
         seed = f"{self.settings.seed} {case.name}"
+        # First the cheats of the sample, then others. Scripts, which change the files around a solution, are left out.
+        known = [each for each in attacks_on(case) if isinstance(each, HostileSolution) and each.name not in SLOW]
+        random.Random(seed).shuffle(known)  # noqa: S311 - reproducible, and no secret
+        known.sort(key=lambda attack: attack.name not in SAMPLE)
+        cheats = {attack.name: attack.files(case) for attack in known[: self.settings.cheats]}
+        cheated = await asyncio.gather(*(quick._grade(reference, files) for files in cheats.values()))
         mutants = choose_mutants(find_mutants(case.reference), self.settings.mutants, seed)
         tried = await asyncio.gather(*(quick._try(reference, mutant) for mutant in mutants))
         found = blank.model_copy(
@@ -252,18 +241,13 @@ class _CaseAuditor:
                 "oracle_failures": tuple(grade.summary() for grade in oracle if not grade.ok),
                 "nop_solved": sum(grade.ok for grade in nop),
                 "nop_passed": tuple(dict.fromkeys(name for grade in nop for name in grade.passed)),
-                "cheats": tuple(names),
-                "cheats_passed": tuple(name for name, grade in zip(names, cheated, strict=True) if grade.ok),
+                "cheats": tuple(cheats),
+                "cheats_passed": tuple(name for name, grade in zip(cheats, cheated, strict=True) if grade.ok),
                 "mutants": tuple(tried),
                 "seconds": round(asyncio.get_running_loop().time() - started, 1),
             }
         )
         return found.model_copy(update={"problems": tuple(_problems(found, self.settings))})
-
-    @property
-    def _nothing(self) -> dict[str, str]:
-        """Return the answer of someone who does nothing: the starting files, or an empty component."""
-        return {} if self.case.is_exercise else dict.fromkeys(self.case.settings.solution, "")
 
     async def _grade(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
         async with self.slots:
@@ -279,16 +263,13 @@ class _CaseAuditor:
         return compare_runs(self.case, reference, run)
 
     async def _try(self, reference: ReferenceRun, mutant: Mutant) -> TriedMutant:
-        if mutant.equivalent is not None:
-            return _tried(mutant, "equivalent", mutant.equivalent)
-        grade = await self._run(reference, mutant.apply(self.case.reference))
-        return _tried(mutant, "survived") if grade.ok else _tried(mutant, "killed", grade.summary()[:200])
-
-
-def _tried(mutant: Mutant, fate: Fate, why: str = "") -> TriedMutant:
-    return TriedMutant(
-        kind=mutant.kind, place=mutant.place, before=mutant.before, after=mutant.after, fate=fate, why=why
-    )
+        fate: Fate = "equivalent"
+        why = mutant.equivalent
+        if why is None:
+            grade = await self._run(reference, mutant.apply(self.case.reference))
+            fate, why = ("survived", "") if grade.ok else ("killed", grade.summary()[:200])
+        changed = mutant.model_dump(include={"kind", "before", "after"})
+        return TriedMutant(place=mutant.place, fate=fate, why=why, **changed)
 
 
 def _problems(found: CaseAudit, settings: AuditSettings) -> Iterable[str]:
@@ -364,7 +345,7 @@ async def _check(
     started = asyncio.get_running_loop().time()
     run = await run_tests(case, case.reference, resources)
     if (why := reference_problem(run)) is not None:
-        partly = {name: compare_runs(case, as_reference(run), run)} if is_partly_sound(case, run) else {}
+        partly = {name: compare_runs(case, ReferenceRun.of(run), run)} if is_partly_sound(case, run) else {}
         return VerificationCheck(case.case, partly, (f"the {name} does not pass: {why}",), run.seconds)
     found = await keep_reference(case, run, resources)
     grades = {name: await _grade(case, found, case.reference, resources)}

@@ -1,13 +1,16 @@
-"""Read from a case how its answers are graded, and score trials by running its hidden tests."""
+"""Read from a case how its answers are graded, choose the toolchain, and run tests and validators with it."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.errors import GraderError
+from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import Case, Files, Grading, ScorerSpec, read_options
-from bakeoff.protocols import Needs, Resource, ScoreInput
+from bakeoff.protocols import Needs, Resource, Sandbox, ScoreInput
 from bakeoff.record import Score
+from bakeoff.toolchains.outcome import Grader, TestRun, ValidationOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +101,133 @@ def build_test_scorer(
     """Build the scorer of a spec, which takes no options."""
     read_options(spec, FrozenModel)
     return TestScorer(spec.kind, Needs(resources=tuple(resources)), score)
+
+
+VITEST = "vitest"
+VALIDATOR_SECONDS = 30.0
+
+
+def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int = 1) -> Resource:
+    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.outcome.Grader`."""
+    if settings.track:
+        from bakeoff.toolchains.exercises import ExerciseToolchain
+        from bakeoff.toolchains.tracks import graded_track
+
+        command = settings.command[0] if settings.command else None
+        try:
+            track = graded_track(settings.track, command)
+        except UsageError as error:
+            raise GraderError(str(error)) from error
+        return ExerciseToolchain(
+            sandbox, track, slots, run_skipped=settings.run_skipped, processes=settings.processes, command=command
+        )
+    if settings.runner == "vitest":
+        from bakeoff.toolchains.vitest import VitestToolchain, framework_of
+
+        framework = settings.framework or framework_of(settings.solution[0])
+        if settings.browser:
+            from bakeoff.toolchains.vitest import BrowserToolchain
+
+            return BrowserToolchain(sandbox, slots, framework=framework)
+        return VitestToolchain(sandbox, slots, framework=framework)
+    if settings.runner == "pytest":
+        from bakeoff.toolchains.pytest_runner import PytestToolchain
+
+        return PytestToolchain(sandbox, settings.processes)
+    if settings.runner == "junit":
+        from bakeoff.toolchains.command_reports import JunitToolchain
+
+        return JunitToolchain(sandbox, settings.command, settings.report, settings.canary)
+    raise GraderError(f"runner {settings.runner!r} grades exercises only, and the case names no track")
+
+
+def toolchains_for(cases: Iterable[Case], sandbox: Callable[[], Sandbox], jobs: int) -> tuple[Resource, ...]:
+    """Return the resources that grade these cases, with a slot for each run that can be under way."""
+    # At least two, so that both runs of an answer that never ends have their limit at the same time.
+    slots = max(2, min(2 * jobs, os.cpu_count() or 1))
+    wanted: dict[str, Resource] = {}
+    for case in map(graded_case, cases):
+        settings = [case.settings]
+        if _validator_language(case) == "ts":
+            settings.append(_validating(case.settings))
+        for each in settings:
+            toolchain = toolchain_for(each, sandbox, slots)
+            wanted.setdefault(toolchain.key, toolchain)
+    return tuple(wanted.values())
+
+
+async def run_tests(
+    case: GradedCase,
+    answer: Mapping[str, str],
+    resources: Mapping[str, Any],
+    tests: Mapping[str, str] | None = None,
+    *,
+    seconds: float | None = None,
+    confirm: bool = False,
+) -> TestRun:
+    """Run the tests on an answer, in a pristine folder.
+
+    Args:
+        case: The case.
+        answer: The files of the answer.
+        resources: The opened toolchains.
+        tests: Stand in for the suite's test files of these names.
+        seconds: The limit of the run, if not that of the case.
+        confirm: Run them with the runner that confirms the command of the case.
+    """
+    grader: Grader = confirming_runner(case, resources) if confirm else _opened(case.settings, resources)
+    files = {**case.with_answer(answer), **(tests or {})}
+    return await grader.run(files, tests=case.settings.tests, seconds=seconds or case.settings.seconds)
+
+
+def confirming_runner(case: GradedCase, resources: Mapping[str, Any]) -> Any:
+    """Return our own runner of the tests that the case runs with a command, or None."""
+    return getattr(_opened(case.settings, resources), "confirming", None)
+
+
+async def type_errors(case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]) -> str | None:
+    """Return the type errors of an answer, or None if it has none or its types are not checked. Nothing is run."""
+    if not case.settings.type_check:
+        return None
+    found: str | None = await _opened(case.settings, resources).type_errors(
+        case.with_answer(answer), case.settings.seconds
+    )
+    return found
+
+
+async def run_validator(
+    case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]
+) -> ValidationOutcome | None:
+    """Ask the suite's validator about an answer; return None if there is no validator. Raise if it breaks."""
+    language = _validator_language(case)
+    if language is None or case.validator is None:
+        return None
+    from bakeoff.toolchains.validators import validate
+
+    runner = _opened(case.settings if language == "py" else _validating(case.settings), resources)
+    return await validate(runner, answer[case.settings.solution[0]], case.validator, language, VALIDATOR_SECONDS)
+
+
+def installation_of(case: GradedCase, resources: Mapping[str, Any]) -> str:
+    """Return a text that changes with the installed packages that grade a case: for Vitest, the name of its folder."""
+    return str(_opened(case.settings, resources).toolchain.name) if case.settings.runner == VITEST else ""
+
+
+def _validating(settings: Grading) -> Grading:
+    """Return the settings whose toolchain asks a validator in TypeScript: its own, or one that has Node."""
+    if settings.runner == VITEST:
+        return settings.model_copy(update={"browser": False})
+    return settings.model_copy(update={"runner": VITEST, "track": "", "framework": "svelte"})
+
+
+def _opened(settings: Grading, resources: Mapping[str, Any]) -> Any:
+    def unused() -> Sandbox:
+        raise LookupError("only the key is needed")
+
+    return resources[toolchain_for(settings, unused).key]
+
+
+def _validator_language(case: GradedCase) -> Literal["ts", "py"] | None:
+    if case.settings.validator is None:
+        return None
+    return "ts" if case.settings.validator.endswith(".ts") else "py"

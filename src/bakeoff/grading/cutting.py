@@ -2,12 +2,10 @@
 
 import random
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+
+from tree_sitter import Node
 
 from bakeoff.grading.syntax import SyntaxEdit, called_base, nodes_of_tests, parse, text_of, to_bytes, with_edits
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _BLOCKS = ("program", "module", "statement_block", "block")
 _SUITES = frozenset({"describe", "xdescribe", "fdescribe", "suite"})
@@ -52,35 +50,32 @@ def cut_tests(path: str, text: str, hidden: Collection[int]) -> str:
     kept = [node for index, node in enumerate(nodes) if index not in hidden]
     edits: dict[int, SyntaxEdit] = {}
     for index in sorted(hidden):
-        part = _largest_part(nodes[index], kept)
+        part = _statement(nodes[index])
+        while (around := _suite_around(part)) is not None and not any(
+            around.start_byte <= other.start_byte and other.end_byte <= around.end_byte for other in kept
+        ):
+            part = around
         start, end = _lines_of(part, source)
         edits[start] = SyntaxEdit(start, end, "")
     return _filled(path, with_edits(text, edits.values()))
 
 
-def _largest_part(test: "Node", kept: Collection["Node"]) -> "Node":
-    """Return the statement of a test, or the suite or class around it if no other test in there is kept."""
-    part = _statement(test)
-    while (around := _suite_around(part)) is not None and not any(_holds(around, other) for other in kept):
-        part = around
-    return part
-
-
-def _statement(node: "Node") -> "Node":
+def _statement(node: Node) -> Node:
     while node.parent is not None and node.parent.type not in _BLOCKS:
         node = node.parent
     return node
 
 
-def _suite_around(part: "Node") -> "Node | None":
+def _suite_around(part: Node) -> Node | None:
     """Return the statement of the suite or class that a statement stands in, or None."""
     block = part.parent
     if block is None or block.parent is None:
         return None
     owner = block.parent
     if owner.type in _CLASSES:
-        others = [child for child in block.named_children if child.type not in ("comment",) and child != part]
-        tests = all(_is_test(child) for child in others)
+        others = [child for child in block.named_children if child.type != "comment" and child != part]
+        inner = [child.child_by_field_name("definition") or child for child in others]
+        tests = all(text_of(child.child_by_field_name("name")).startswith("test") for child in inner)
         whole = owner.parent if owner.parent is not None and owner.parent.type == "decorated_definition" else owner
         return whole if tests else None
     statement = _statement(owner)
@@ -88,16 +83,7 @@ def _suite_around(part: "Node") -> "Node | None":
     return statement if call is not None and called_base(call) in _SUITES else None
 
 
-def _is_test(node: "Node") -> bool:
-    inner = node.child_by_field_name("definition") or node
-    return text_of(inner.child_by_field_name("name")).startswith("test")
-
-
-def _holds(outer: "Node", inner: "Node") -> bool:
-    return outer.start_byte <= inner.start_byte and inner.end_byte <= outer.end_byte
-
-
-def _lines_of(part: "Node", source: bytes) -> tuple[int, int]:
+def _lines_of(part: Node, source: bytes) -> tuple[int, int]:
     """Return the bytes of the whole lines of a statement, with the comments right before it and empty lines after."""
     first = part
     while (before := first.prev_sibling) is not None and before.type == "comment":
@@ -139,7 +125,7 @@ def _filled(path: str, text: str) -> str:
     return with_edits(text, edits)
 
 
-def _colons(node: "Node") -> Iterable["Node"]:
+def _colons(node: Node) -> Iterable[Node]:
     for child in node.children:
         if child.type == ":" and node.type in ("class_definition", "if_statement", "else_clause", "for_statement"):
             yield child

@@ -10,14 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+
+from tree_sitter import Node
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff.grading.syntax import SyntaxEdit, both_ways, dialect_of, parse, text_of, to_bytes, with_edits
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _SHOWN = 60  # characters of changed code
 _PARSED_AS = "region.ts"
@@ -257,7 +255,7 @@ def _faults(region: _Region) -> Iterator[_Fault]:
     yield from maker.walk(root)
 
 
-def _inner(root: "Node") -> "Node | None":
+def _inner(root: Node) -> Node | None:
     """Return what stands in the parentheses that a region was put in."""
     statement = _child(root, 0)
     parenthesized = _child(statement, 0) if statement is not None else None
@@ -272,7 +270,7 @@ class _FaultMaker:
         self.nothing = "None" if is_python else "undefined"
         self.true = "True" if is_python else "true"
 
-    def walk(self, node: "Node") -> Iterator[_Fault]:
+    def walk(self, node: Node) -> Iterator[_Fault]:
         """Yield the faults of a node and of all nodes below it."""
         if node.type in _PASSED_OVER or node.type.endswith("_type") or self._is_passed_over(node):
             return
@@ -285,7 +283,7 @@ class _FaultMaker:
                 if child.type == "template_substitution":
                     yield from self.walk(child)
 
-    def _is_passed_over(self, node: "Node") -> bool:
+    def _is_passed_over(self, node: Node) -> bool:
         if node.type == "expression_statement":  # a docstring, or 'use strict'
             only = _child(node, 0)
             return node.named_child_count == 1 and only is not None and only.type in ("string", "concatenated_string")
@@ -295,7 +293,7 @@ class _FaultMaker:
             return text_of(node).startswith(("if __name__", "__all__"))
         return False
 
-    def _of(self, node: "Node") -> Iterator[_Fault]:  # noqa: C901, PLR0912 - one branch for each kind of node
+    def _of(self, node: Node) -> Iterator[_Fault]:  # noqa: C901, PLR0912 - one branch for each kind of node
         kind, text = node.type, text_of(node)
         if kind in _OPERATIONS:
             yield from self._operator(node)
@@ -327,7 +325,7 @@ class _FaultMaker:
         if kind == "expression_statement" and (done := _child(node, 0)) is not None and self._has_effect(done):
             yield _Fault("dropped statement", _replace(node, "pass" if self.is_python else ";"))
 
-    def negated(self, condition: "Node") -> _Fault:
+    def negated(self, condition: Node) -> _Fault:
         """Return the opposite of a condition."""
         if condition.type == "parenthesized_expression" and condition.named_child_count == 1:
             inner = _child(condition, 0)
@@ -342,7 +340,7 @@ class _FaultMaker:
             opposite = f"({opposite})"
         return _Fault("negated condition", _replace(condition, opposite))
 
-    def _operator(self, node: "Node") -> Iterator[_Fault]:
+    def _operator(self, node: Node) -> Iterator[_Fault]:
         found = node.child_by_field_name("operator") or node.child_by_field_name("operators")
         if found is None:
             return
@@ -357,7 +355,7 @@ class _FaultMaker:
             instead = "//" if self.is_python and _ARITHMETIC[word] == "/" else _ARITHMETIC[word]
             yield _Fault("arithmetic operator", _replace(found, instead))
 
-    def _branch(self, node: "Node") -> Iterator[_Fault]:
+    def _branch(self, node: Node) -> Iterator[_Fault]:
         body = node.child_by_field_name("consequence") or node.child_by_field_name("body")
         if node.type == "else_clause" and body is None:
             body = _child(node, 0)
@@ -370,7 +368,7 @@ class _FaultMaker:
                 "dropped early return" if ends else "dropped branch", _replace(body, "pass" if self.is_python else "{}")
             )
 
-    def _result(self, value: "Node") -> Iterator[_Fault]:
+    def _result(self, value: Node) -> Iterator[_Fault]:
         while value.type == "parenthesized_expression" and value.named_child_count == 1:
             value = _child(value, 0) or value
         operator = value.child_by_field_name("operator")
@@ -382,7 +380,7 @@ class _FaultMaker:
         if text_of(value) not in ("None", "undefined", "null", "True", "true", "False", "false"):
             yield _Fault("constant result", _replace(value, constant))
 
-    def _swapped(self, call: "Node") -> Iterator[_Fault]:
+    def _swapped(self, call: Node) -> Iterator[_Fault]:
         arguments = call.child_by_field_name("arguments")
         given = [child for child in arguments.named_children if child.type != "comment"] if arguments else []
         unfit = {"keyword_argument", "list_splat", "dictionary_splat", "spread_element"}
@@ -399,27 +397,27 @@ class _FaultMaker:
             "swapped arguments", SyntaxEdit(first.start_byte, second.end_byte, f"{other}{between}{one}"), symmetric
         )
 
-    def _has_effect(self, done: "Node") -> bool:
+    def _has_effect(self, done: Node) -> bool:
         if done.type == "assignment":  # of an attribute or an item; a variable that is missing is found at once
             left = done.child_by_field_name("left")
             return left is not None and left.type in ("attribute", "subscript")
         return done.type in _EFFECTS
 
 
-def _condition(node: "Node") -> "Node | None":
+def _condition(node: Node) -> Node | None:
     if node.type == "conditional_expression":
         return _child(node, 1)
     return _child(node, 0) if node.type == "if_clause" else node.child_by_field_name("condition")
 
 
-def _is_condition(node: "Node") -> bool:
+def _is_condition(node: Node) -> bool:
     """Return whether a node is a whole condition, which is negated as such."""
     whole = node.parent if node.parent is not None and node.parent.type == "parenthesized_expression" else node
     around = whole.parent
     return around is not None and around.type in _CONDITIONAL | _TERNARIES and _condition(around) == whole
 
 
-def _keeps_the_same(comparison: "Node") -> str | None:
+def _keeps_the_same(comparison: Node) -> str | None:
     """Return why a boundary does not matter: where both sides are equal, both branches give the same."""
     sides = {text_of(child) for child in comparison.named_children}
     around = comparison.parent
@@ -436,7 +434,7 @@ def _keeps_the_same(comparison: "Node") -> str | None:
     return "where both sides are equal, either branch gives the same" if results == sides else None
 
 
-def _is_error_text(node: "Node") -> bool:
+def _is_error_text(node: Node) -> bool:
     """Return whether a text is part of an error message. Many tasks do not prescribe these words."""
     around = node.parent
     while around is not None and not around.type.endswith(("_statement", "_definition", "block")):
@@ -447,13 +445,13 @@ def _is_error_text(node: "Node") -> bool:
     return around is not None and around.type in ("raise_statement", "throw_statement")
 
 
-def _is_key(node: "Node") -> bool:
+def _is_key(node: Node) -> bool:
     return node.parent is not None and node.parent.type == "pair" and node == node.parent.child_by_field_name("key")
 
 
-def _child(node: "Node", index: int) -> "Node | None":
+def _child(node: Node, index: int) -> Node | None:
     return node.named_children[index] if index < node.named_child_count else None
 
 
-def _replace(node: "Node", text: str) -> SyntaxEdit:
+def _replace(node: Node, text: str) -> SyntaxEdit:
     return SyntaxEdit(node.start_byte, node.end_byte, text)

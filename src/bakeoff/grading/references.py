@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
 
@@ -19,8 +19,7 @@ from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError
-from bakeoff.grading.cases import GradedCase
-from bakeoff.grading.runners import confirming_runner, installation_of, run_tests, type_errors
+from bakeoff.grading.cases import GradedCase, confirming_runner, installation_of, run_tests, type_errors
 from bakeoff.grading.twins import Twins, find_twins
 from bakeoff.toolchains.outcome import TestRun
 
@@ -40,6 +39,12 @@ class ReferenceRun(FrozenModel):
     type_errors: str | None = None  # of the reference itself; those of answers do not count then
     confirming: "ReferenceRun | None" = None
     """For a case with a command: its run with our own runner, which confirms the command, if it passes there."""
+
+    @classmethod
+    def of(cls, run: TestRun) -> Self:
+        """Return the tests of a run of the reference, without twins."""
+        skipped, broken = ([test.name for test in run.tests if test.state == state] for state in ("skipped", "failed"))
+        return cls(names=tuple(test.name for test in run.tests), skipped=tuple(skipped), broken=tuple(broken))
 
     @property
     def proven(self) -> tuple[str, ...]:
@@ -102,21 +107,15 @@ class OpenReferences:
         """Return what is stored under a key, or else what `run` finds. The same key never runs twice at a time."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             if key not in self._known:
-                self._known[key] = self._stored(key) or await self._run(key, run)
+                path, stored = self.folder / f"{key}.json", None
+                with contextlib.suppress(OSError, ValidationError):
+                    stored = ReferenceRun.model_validate_json(read_file(path))
+                if stored is None or not stored.counted:
+                    stored = await run()
+                    with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
+                        write_atomically(path, stored.model_dump_json().encode())
+                self._known[key] = stored
         return self._known[key]
-
-    async def _run(self, key: str, run: Callable[[], Awaitable[ReferenceRun]]) -> ReferenceRun:
-        reference = await run()
-        with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
-            write_atomically(self.folder / f"{key}.json", reference.model_dump_json().encode())
-        return reference
-
-    def _stored(self, key: str) -> ReferenceRun | None:
-        try:
-            stored = ReferenceRun.model_validate_json(read_file(self.folder / f"{key}.json"))
-        except (OSError, ValidationError):
-            return None
-        return stored if stored.counted else None
 
 
 async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> ReferenceRun | None:
@@ -148,7 +147,7 @@ async def always_skipped(case: GradedCase, resources: Mapping[str, Any]) -> froz
     """Return, for a case without a reference, the tests that are skipped even without an answer."""
 
     async def run() -> ReferenceRun:
-        return as_reference(await run_tests(case, {}, resources))
+        return ReferenceRun.of(await run_tests(case, {}, resources))
 
     references: OpenReferences = resources[REFERENCES]
     key = reference_key(case, installation_of(case, resources))
@@ -164,8 +163,13 @@ def reference_key(case: GradedCase, installation: str) -> str:
 async def _completed(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
     """Return what the reference ran, with everything that answers are compared with."""
     found = await _with_twins(case, run, resources)
-    shown = await _shown_tests(case, resources) if case.settings.shown_tests else ()
-    return found.model_copy(update={"shown": shown, "type_errors": await type_errors(case, case.reference, resources)})
+    shown = TestRun()  # the tests that the subject sees
+    if case.settings.shown_tests:
+        shown = await run_tests(case, case.reference, resources, case.settings.shown_tests)
+        if (why := reference_problem(shown)) is not None:  # the others were not cut out cleanly
+            raise GraderError(f"case {case.name!r}: its reference does not pass without the hidden tests ({why})")
+    names, types = tuple(test.name for test in shown.tests), await type_errors(case, case.reference, resources)
+    return found.model_copy(update={"shown": names, "type_errors": types})
 
 
 async def _with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
@@ -175,7 +179,7 @@ async def _with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, An
     cannot run the reference, they are for the command itself.
     """
     if case.settings.command and not case.is_exercise:
-        return as_reference(run)
+        return ReferenceRun.of(run)
     own = await _run_confirming(case, resources)
     plain = own or run
     seconds = min(case.settings.seconds, max(10.0, 5 * plain.seconds))  # a perturbed test may never end
@@ -184,8 +188,8 @@ async def _with_twins(case: GradedCase, run: TestRun, resources: Mapping[str, An
         return await run_tests(case, case.reference, resources, tests, seconds=seconds, confirm=own is not None)
 
     twins = await find_twins(case.test_files, plain, run_reference)
-    found = as_reference(plain).model_copy(update={"twins": twins})
-    return found if own is None else as_reference(run).model_copy(update={"confirming": found})
+    found = ReferenceRun.of(plain).model_copy(update={"twins": twins})
+    return found if own is None else ReferenceRun.of(run).model_copy(update={"confirming": found})
 
 
 async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> TestRun | None:
@@ -199,19 +203,6 @@ async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> Tes
             raise
         return None
     return run if reference_problem(run) is None else None
-
-
-async def _shown_tests(case: GradedCase, resources: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the tests that the subject sees. The reference must pass them, or the others were not cut out cleanly."""
-    run = await run_tests(case, case.reference, resources, case.settings.shown_tests)
-    if (why := reference_problem(run)) is not None:
-        raise GraderError(f"case {case.name!r}: its reference does not pass without the hidden tests ({why})")
-    return tuple(test.name for test in run.tests)
-
-
-def as_reference(run: TestRun) -> ReferenceRun:
-    skipped, broken = (tuple(test.name for test in run.tests if test.state == state) for state in ("skipped", "failed"))
-    return ReferenceRun(names=tuple(test.name for test in run.tests), skipped=skipped, broken=broken)
 
 
 def is_partly_sound(case: GradedCase, run: TestRun) -> bool:

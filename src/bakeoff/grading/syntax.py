@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+from tree_sitter import Language, Node, Parser
 
 Kind: TypeAlias = Literal["text", "number", "boolean", "nothing", "pattern", "container"]
 
@@ -68,7 +67,7 @@ def both_ways(pairs: Mapping[str, str]) -> dict[str, str]:
     return {**pairs, **{there: here for here, there in pairs.items()}}
 
 
-def nodes_of_tests(path: str, text: str) -> list["Node"]:
+def nodes_of_tests(path: str, text: str) -> list[Node]:
     """Return the syntax of each test of a file, decorators included, in the order in which they are written."""
     dialect = dialect_of(path)
     if dialect is None:
@@ -85,7 +84,7 @@ def dialect_of(path: str) -> Dialect | None:
     return _JAVASCRIPT if re.fullmatch(r"\.[cm]?[jt]sx?", suffix) else None
 
 
-def parse(path: str, text: str) -> "Node":
+def parse(path: str, text: str) -> Node:
     """Return the syntax tree of a file, whose language its name tells."""
     return _parser(PurePosixPath(path).suffix).parse(to_bytes(text)).root_node
 
@@ -104,10 +103,9 @@ def with_edits(text: str, edits: Iterable[SyntaxEdit]) -> str:
 
 
 @cache
-def _parser(suffix: str) -> "Parser":
+def _parser(suffix: str) -> Parser:
     import tree_sitter_python
     import tree_sitter_typescript
-    from tree_sitter import Language, Parser
 
     if suffix == ".py":
         return Parser(Language(tree_sitter_python.language()))
@@ -116,7 +114,7 @@ def _parser(suffix: str) -> "Parser":
     return Parser(Language(tree_sitter_typescript.language_typescript()))
 
 
-def python_tests(node: "Node", prefix: str = "") -> Iterator[tuple[str, "Node"]]:
+def python_tests(node: Node, prefix: str = "") -> Iterator[tuple[str, Node]]:
     """Yield the qualified name and the syntax of each test below a node, decorators included."""
     for child in node.named_children:
         inner = child.child_by_field_name("definition") if child.type == "decorated_definition" else child
@@ -131,7 +129,7 @@ def python_tests(node: "Node", prefix: str = "") -> Iterator[tuple[str, "Node"]]
             yield f"{prefix}{name}", child
 
 
-def _javascript_tests(node: "Node") -> Iterator["Node"]:
+def _javascript_tests(node: Node) -> Iterator[Node]:
     if node.type == "call_expression" and called_base(node) in _TEST_CALLS and _function_in(node):
         yield node
         return
@@ -139,7 +137,7 @@ def _javascript_tests(node: "Node") -> Iterator["Node"]:
         yield from _javascript_tests(child)
 
 
-def called_base(node: "Node") -> str:
+def called_base(node: Node) -> str:
     """Return the name that a chain of calls and members begins with: `it` of `it.each(table)`."""
     inner: Node | None = node
     while inner is not None and inner.type in ("call_expression", "member_expression", "non_null_expression"):
@@ -147,7 +145,7 @@ def called_base(node: "Node") -> str:
     return text_of(inner) if inner is not None and inner.type == "identifier" else ""
 
 
-def called_name(call: "Node") -> str:
+def called_name(call: Node) -> str:
     """Return the last name of what is called: `toBe` of `expect(x).toBe(1)`."""
     callee = call.child_by_field_name("function")
     if callee is None:
@@ -156,12 +154,12 @@ def called_name(call: "Node") -> str:
     return text_of(name or callee)[:60]
 
 
-def _function_in(call: "Node") -> bool:
+def _function_in(call: Node) -> bool:
     given = call.child_by_field_name("arguments")
     kinds = ("arrow_function", "function_expression", "function")
     return given is not None and any(child.type in kinds for child in given.named_children)
 
 
-def text_of(node: "Node | None") -> str:
+def text_of(node: Node | None) -> str:
     """Return the source of a node; an empty text where there is none."""
     return (node.text or b"").decode(errors="surrogatepass") if node is not None else ""

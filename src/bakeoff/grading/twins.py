@@ -176,7 +176,14 @@ class Proposals:
         if value.kind == "boolean":
             return {"true": "false", "false": "true", "True": "False", "False": "True"}[text]
         if value.kind == "number":
-            return self._changed_number(text, far=value.comparison == "close")
+            far = value.comparison == "close"
+            if text[:1] == "0" and text[1:2].isalpha():
+                return None  # hexadecimal and the like
+            digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
+            if not digits:
+                return "5" if far else None
+            place = digits[0 if far else -1]
+            return _with(text, place, str((int(text[place]) + 3) % 9 + 1) if far else self._other_digit(text[place]))
         if value.kind == "text" and (found := _QUOTED.fullmatch(text)) is not None:
             pattern = value.comparison == "part" and value.role.startswith(_PATTERNS)
             other = None if pattern else self._with_other_word(value, found.start(3), found.end(3))
@@ -198,16 +205,6 @@ class Proposals:
         cased = new.upper() if old[0].isupper() else new.capitalize() if old[0][0].isupper() else new
         changed = f"{value.text[: old.start()]}{cased}{value.text[old.end() :]}"
         return None if changed in self._by_role[value.role] else changed  # another test expects it: already proposed
-
-    def _changed_number(self, text: str, *, far: bool) -> str | None:
-        """Return a number with its last digit changed, or with its first if it must be far off."""
-        if text[:1] == "0" and text[1:2].isalpha():
-            return None  # hexadecimal and the like
-        digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
-        if not digits:
-            return "5" if far else None
-        place = digits[0 if far else -1]
-        return _with(text, place, str((int(text[place]) + 3) % 9 + 1) if far else self._other_digit(text[place]))
 
     def _other_digit(self, digit: str) -> str:
         """Return one of the digits beside this one, so that two forms do not tell which of them was changed."""
@@ -470,7 +467,10 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
                 if place in wrong and test.state != "failed":
                     unfit |= {index for index in perturbed if place in twins.twins[index].tests}
                 elif place not in wrong and test.state != known.state:
-                    unfit |= _nearest(twins, perturbed, place)
+                    # The perturbed test that ran last before this place is to blame, or else the first after it.
+                    before = [index for index in perturbed if twins.twins[index].tests[-1] < place]
+                    after = [index for index in perturbed if twins.twins[index].tests[0] > place]
+                    unfit |= {max(before, key=lambda index: twins.twins[index].tests)} if before else set(after[:1])
             if unfit:
                 return unfit, False
     return set(), False
@@ -485,10 +485,3 @@ async def _breaking(
         first = await run(twins.perturb(files, perturbed[:middle]))
         perturbed = perturbed[:middle] if not _is_like(first, plain) else perturbed[middle:]
     return set(perturbed)
-
-
-def _nearest(twins: Twins, perturbed: frozenset[int], place: int) -> set[int]:
-    """Return the perturbed test that ran last before a place, or else the first after it."""
-    before = [index for index in perturbed if twins.twins[index].tests[-1] < place]
-    after = [index for index in perturbed if twins.twins[index].tests[0] > place]
-    return {max(before, key=lambda index: twins.twins[index].tests)} if before else set(after[:1])

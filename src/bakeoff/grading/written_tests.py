@@ -8,7 +8,9 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
+
+from tree_sitter import Node
 
 from bakeoff.grading.syntax import (
     PYTHON,
@@ -24,10 +26,6 @@ from bakeoff.grading.syntax import (
     python_tests,
     text_of,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
 
 EXPECTED, ASSERTED, GIVEN = 0, 1, 2
 """Ranks of a value: what an assertion expects, another part of an assertion, and anywhere else in the test."""
@@ -154,7 +152,7 @@ def _imported_by_python(text: str) -> Iterator[str]:
 class _TestReader:
     """Read one test."""
 
-    def __init__(self, node: "Node", dialect: Dialect, own: frozenset[str]) -> None:
+    def __init__(self, node: Node, dialect: Dialect, own: frozenset[str]) -> None:
         self.node, self.dialect, self.own = node, dialect, own
         self.is_python = dialect is PYTHON
         self.tables = {
@@ -162,7 +160,7 @@ class _TestReader:
         }
         """The tables inside of the test that a loop runs over, by name or place, if their last column is expected."""
 
-    def _loops(self, node: "Node") -> Iterator["Node"]:
+    def _loops(self, node: Node) -> Iterator[Node]:
         if node.type in ("for_statement", "for_in_statement"):
             table, body = node.child_by_field_name("right"), node.child_by_field_name("body")
             names = _names_in(node.child_by_field_name("left"))
@@ -171,7 +169,7 @@ class _TestReader:
         for child in node.named_children:
             yield from self._loops(child)
 
-    def _in_last_column(self, node: "Node") -> bool:
+    def _in_last_column(self, node: Node) -> bool:
         """Return whether a value stands in the last column of a table that a loop in the test runs over."""
         row, table, holder = None, node, node.parent
         while holder is not None and (holder.type in self.dialect.containers or holder.type in _WRAPPED):
@@ -232,7 +230,7 @@ class _TestReader:
             around = around.parent
         return []
 
-    def _javascript_tables(self) -> list["Node"]:
+    def _javascript_tables(self) -> list[Node]:
         """Return the arrays that make several tests of this one: of `it.each`, of a loop, or of `forEach`."""
         callee = self.node.child_by_field_name("function")
         given = callee.child_by_field_name("arguments") if callee is not None else None
@@ -253,15 +251,15 @@ class _TestReader:
 
     # --------------------------------------------------------------------------------------------------- values
 
-    def _rows(self, tables: list["Node"]) -> tuple[tuple[Value, ...], ...]:
+    def _rows(self, tables: list[Node]) -> tuple[tuple[Value, ...], ...]:
         return tuple(
             values for table in tables[:1] for row in table.named_children if (values := self._values(row, table=True))
         )
 
-    def _values(self, node: "Node", *, table: bool = False) -> tuple[Value, ...]:
+    def _values(self, node: Node, *, table: bool = False) -> tuple[Value, ...]:
         return tuple(self._walk(node, table=table))
 
-    def _walk(self, node: "Node", *, table: bool) -> Iterator[Value]:
+    def _walk(self, node: Node, *, table: bool) -> Iterator[Value]:
         if node.type in ("comment", "type_annotation", "decorator", "as_pattern_target") or _is_message(node):
             return
         kind = self._kind(node)
@@ -281,7 +279,7 @@ class _TestReader:
                 if not key or self.is_python:
                     yield from self._walk(child, table=table)
 
-    def _kind(self, node: "Node") -> Kind | None:
+    def _kind(self, node: Node) -> Kind | None:
         """Return the kind of a literal; None for everything that is computed."""
         if node.type in _SIGNS:
             argument = node.child_by_field_name("argument")
@@ -293,17 +291,17 @@ class _TestReader:
             return "container" if all(map(self._is_literal, node.named_children)) else None
         return None
 
-    def _is_literal(self, node: "Node") -> bool:
+    def _is_literal(self, node: Node) -> bool:
         if node.type == "pair":
             value = node.child_by_field_name("value")
             return value is not None and self._kind(value) is not None
         return node.type == "comment" or self._kind(node) is not None
 
-    def _place(self, node: "Node") -> tuple[str, int | None]:
+    def _place(self, node: Node) -> tuple[str, int | None]:
         """Return the role and the rank of a value; no rank for the message of an assertion."""
         return self._role(node), self._python_rank(node) if self.is_python else self._javascript_rank(node)
 
-    def _role(self, node: "Node") -> str:
+    def _role(self, node: Node) -> str:
         """Return where a value stands: which argument of which call, or in which comparison or assignment."""
         path, child, parent = "", node, node.parent
         while parent is not None and (parent.type in self.dialect.containers or parent.type == "pair"):
@@ -320,7 +318,7 @@ class _TestReader:
             return f"{called_name(parent.parent)} {_index(parent, child)}{path}"
         return f"{'=' if parent.type in self.dialect.assignments else parent.type}{path}"
 
-    def _python_rank(self, node: "Node") -> int | None:
+    def _python_rank(self, node: Node) -> int | None:
         calls, child, parent = 0, node, node.parent
         if self._in_last_column(node):
             return EXPECTED
@@ -344,7 +342,7 @@ class _TestReader:
             child, parent = parent, parent.parent
         return GIVEN
 
-    def _javascript_rank(self, node: "Node") -> int:
+    def _javascript_rank(self, node: Node) -> int:
         calls, child, parent = 0, node, node.parent
         if self._in_last_column(node):
             return EXPECTED
@@ -363,20 +361,24 @@ class _TestReader:
             child, parent = parent, parent.parent
         return GIVEN
 
-    def _comparison(self, node: "Node", rank: int) -> Comparison | None:
+    def _comparison(self, node: Node, rank: int) -> Comparison | None:
         """Return how an assertion compares a value; None if it must stay as it is."""
         child, parent = node, node.parent
         while parent is not None and parent != self.node:
             if parent.type == "keyword_argument" and text_of(parent.child_by_field_name("name")) in _TOLERANCES:
                 return None
             if rank == EXPECTED and parent.type == "comparison_operator":
-                return _compared_by_operator(parent, child)
+                words = {" ".join(text_of(each).split()) for each in parent.children[1::2]}
+                if words <= {"==", "is"}:
+                    return "equal"
+                is_text = child.type in ("string", "concatenated_string") and child == parent.named_children[0]
+                return "part" if words == {"in"} and is_text else None
             if parent.type == self.dialect.calls and (found := _compared_by_call(parent, node, child)) != "none":
                 return found if rank == EXPECTED else "none"
             child, parent = parent, parent.parent
         return "equal" if rank == EXPECTED else "none"
 
-    def _is_made_by_answer(self, node: "Node") -> bool:
+    def _is_made_by_answer(self, node: Node) -> bool:
         around = node.parent
         while around is not None and around != self.node:
             callee = around.child_by_field_name("constructor") or around.child_by_field_name("function")
@@ -385,7 +387,7 @@ class _TestReader:
             around = around.parent
         return False
 
-    def _expects_last_of(self, names: list[str], body: "Node") -> bool:
+    def _expects_last_of(self, names: list[str], body: Node) -> bool:
         """Return whether an assertion in the body expects the last of these names."""
         if not names:
             return False
@@ -397,15 +399,7 @@ class _TestReader:
         )
 
 
-def _compared_by_operator(comparison: "Node", operand: "Node") -> Comparison | None:
-    words = {" ".join(text_of(each).split()) for each in comparison.children[1::2]}
-    if words <= {"==", "is"}:
-        return "equal"
-    is_text = operand.type in ("string", "concatenated_string") and operand == comparison.named_children[0]
-    return "part" if words == {"in"} and is_text else None
-
-
-def _compared_by_call(call: "Node", value: "Node", argument: "Node") -> Comparison | None:
+def _compared_by_call(call: Node, value: Node, argument: Node) -> Comparison | None:
     """Return how an assertion that is a call compares a value in it; "none" if the call is no assertion."""
     name = called_name(call)
     if name in _TOLERANT:
@@ -427,7 +421,7 @@ def _compared_by_call(call: "Node", value: "Node", argument: "Node") -> Comparis
     return "equal" if _EXACT.match(name) else "none"
 
 
-def _inside(node: "Node", kind: str, top: "Node") -> bool:
+def _inside(node: Node, kind: str, top: Node) -> bool:
     around = node.parent
     while around is not None and around != top:
         if around.type == kind:
@@ -436,14 +430,14 @@ def _inside(node: "Node", kind: str, top: "Node") -> bool:
     return False
 
 
-def _identifiers(node: "Node") -> Iterator["Node"]:
+def _identifiers(node: Node) -> Iterator[Node]:
     if node.type == "identifier":
         yield node
     for child in node.named_children:
         yield from _identifiers(child)
 
 
-def _names_in(pattern: "Node | None") -> list[str]:
+def _names_in(pattern: Node | None) -> list[str]:
     """Return the names that parameters or a pattern bind, in their order."""
     if pattern is None or pattern.type == "type_annotation":
         return []
@@ -452,29 +446,39 @@ def _names_in(pattern: "Node | None") -> list[str]:
     return [name for child in pattern.named_children for name in _names_in(child)]
 
 
-def _is_message(node: "Node") -> bool:
+def _is_message(node: Node) -> bool:
     return node.type == "keyword_argument" and text_of(node.child_by_field_name("name")) in ("msg", "reason")
 
 
-def _names_expected(name: "Node | None") -> bool:
+def _names_expected(name: Node | None) -> bool:
     return name is not None and re.match(r"expect|want|answer", text_of(name), re.IGNORECASE) is not None
 
 
-def _index(parent: "Node", child: "Node") -> int:
+def _index(parent: Node, child: Node) -> int:
     return next((number for number, each in enumerate(parent.named_children) if each == child), -1)
 
 
-def _bare(node: "Node") -> "Node":
+def _bare(node: Node) -> Node:
     """Return what stands inside `(…)` and before `as const`."""
     while node.type in _WRAPPED and node.named_children:
         node = node.named_children[0]
     return node
 
 
-def python_flips(node: "Node") -> Iterator[SyntaxEdit]:
+def python_flips(node: Node) -> Iterator[SyntaxEdit]:
     """Yield, for each assertion below a node, the edits that turn it into its opposite."""
     if node.type == "assert_statement" and (asserted := node.named_child(0)) is not None:
-        yield from _flipped(asserted)
+        if asserted.type == "not_operator" and (inner := asserted.child_by_field_name("argument")) is not None:
+            yield SyntaxEdit(asserted.start_byte, inner.start_byte, "")
+        elif asserted.type == "comparison_operator" and asserted.child_count == 3:
+            operator = asserted.children[1]
+            word = " ".join(text_of(operator).split())
+            if word in _OPPOSITES:
+                yield SyntaxEdit(operator.start_byte, operator.end_byte, _OPPOSITES[word])
+        elif asserted.type in ("call", "identifier", "attribute", "subscript", "comparison_operator"):
+            yield SyntaxEdit(asserted.start_byte, asserted.start_byte, "not ")
+        elif asserted.type == "boolean_operator":
+            yield SyntaxEdit(asserted.start_byte, asserted.end_byte, f"not ({text_of(asserted)})")
         return
     callee = node.child_by_field_name("function") if node.type == "call" else None
     name = callee.child_by_field_name("attribute") if callee is not None else None
@@ -492,7 +496,7 @@ def python_flips(node: "Node") -> Iterator[SyntaxEdit]:
         yield from python_flips(child)
 
 
-def javascript_flips(node: "Node") -> Iterator[SyntaxEdit]:
+def javascript_flips(node: Node) -> Iterator[SyntaxEdit]:
     """Yield, for each assertion below a node, the edit that turns it into its opposite."""
     callee = node.child_by_field_name("function") if node.type == "call_expression" else None
     matcher = callee.child_by_field_name("property") if callee is not None else None
@@ -509,21 +513,6 @@ def javascript_flips(node: "Node") -> Iterator[SyntaxEdit]:
         return
     for child in node.named_children:
         yield from javascript_flips(child)
-
-
-def _flipped(asserted: "Node") -> Iterator[SyntaxEdit]:
-    """Yield the edit that turns the condition of an `assert` into its opposite."""
-    if asserted.type == "not_operator" and (inner := asserted.child_by_field_name("argument")) is not None:
-        yield SyntaxEdit(asserted.start_byte, inner.start_byte, "")
-    elif asserted.type == "comparison_operator" and asserted.child_count == 3:
-        operator = asserted.children[1]
-        word = " ".join(text_of(operator).split())
-        if word in _OPPOSITES:
-            yield SyntaxEdit(operator.start_byte, operator.end_byte, _OPPOSITES[word])
-    elif asserted.type in ("call", "identifier", "attribute", "subscript", "comparison_operator"):
-        yield SyntaxEdit(asserted.start_byte, asserted.start_byte, "not ")
-    elif asserted.type == "boolean_operator":
-        yield SyntaxEdit(asserted.start_byte, asserted.end_byte, f"not ({text_of(asserted)})")
 
 
 def _is_a(name: str, wanted: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from bakeoff._kernel.files import open_file, with_home
+from bakeoff._kernel.files import read_text, with_home
 from bakeoff._kernel.text import in_our_words
 from bakeoff._kernel.yaml import PlacedYaml, gathered, parse_yaml
 from bakeoff.errors import UsageError
@@ -75,16 +75,7 @@ def read_client_file(file: Path, environment: Mapping[str, str]) -> ClientFile:
 
 def _read(file: Path) -> PlacedYaml:
     """Read a JSON file with comments, and the lines of its parts."""
-    try:
-        with open_file(file, pipes=True) as opened:
-            content = opened.read(_MAX_FILE_SIZE + 1)
-        text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
-    if len(content) > _MAX_FILE_SIZE:
-        raise UsageError(f"{file} is larger than {_MAX_FILE_SIZE // 1024 // 1024} MB: no list of servers is")
+    text = read_text(file, _MAX_FILE_SIZE, pipes=True)
     plain = _COMMENT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
     return parse_yaml(plain.replace("\t", "  "), file, "JSON")  # JSON is YAML, except for tabs between values
 

@@ -24,7 +24,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ConfigDict, ValidationError
 
-from bakeoff._kernel.files import MAX_FILE_SIZE, PRIVATE, open_file, write_atomically
+from bakeoff._kernel.files import MAX_FILE_SIZE, PRIVATE, open_file, os_errors_explained, write_atomically
 from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
 from bakeoff.mcp.servers import OAuth, ServerSpec, is_safe_endpoint, shown_url
@@ -95,13 +95,11 @@ class TokenStore:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Let one process at a time change the file: several may refresh their tokens."""
-        try:
+        with os_errors_explained(self.file, "written", kind=UsageError):
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self.file.with_suffix(".lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
-        except OSError as error:
-            raise UsageError(f"{self.file} cannot be written: {error.strerror}") from error
 
 
 _MAX_TOKEN_LENGTH = 100_000

@@ -11,7 +11,7 @@ from typing import Final, Literal, Self
 
 from pydantic import Field, JsonValue, ValidationError
 
-from bakeoff._kernel.files import open_file, read_file, write_atomically
+from bakeoff._kernel.files import os_errors_explained, read_file, write_atomically
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import near_names
@@ -129,15 +129,8 @@ class PlacedSnapshot:
 
 def read_snapshot(file: Path) -> PlacedSnapshot:
     """Read a file. Errors name it and the line."""
-    try:
-        with open_file(file, pipes=True) as opened:
-            content = opened.read(_MAX_FILE_SIZE + 1)
-    except FileNotFoundError:
-        raise UsageError(f"{file} does not exist: write it with `bakeoff mcp snapshot`") from None
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-    if len(content) > _MAX_FILE_SIZE:
-        raise UsageError(f"{file} is larger than {_MAX_FILE_SIZE // 1024 // 1024} MB: no snapshot is")
+    with os_errors_explained(file, "read", hint="`bakeoff mcp snapshot` writes it", kind=UsageError):
+        content = read_file(file, _MAX_FILE_SIZE, pipes=True)
     try:
         value = parse_json(content)
     except json.JSONDecodeError as error:
@@ -185,9 +178,8 @@ def _entry(offer: Offers) -> ServerEntry:
 def serve_snapshot(file: Path, name: str | None = None) -> None:
     """Serve one server of a snapshot until the client goes away. Without a name, the snapshot must have one server."""
     try:
-        servers = Snapshot.model_validate_json(read_file(file, pipes=True)).servers
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+        with os_errors_explained(file, "read", kind=UsageError):
+            servers = Snapshot.model_validate_json(read_file(file, pipes=True)).servers
     except ValidationError as error:
         raise UsageError(f"{file} is not a snapshot of MCP servers: write one with `bakeoff mcp snapshot`") from error
     if name is None and len(servers) != 1:

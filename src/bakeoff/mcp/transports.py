@@ -29,7 +29,7 @@ from bakeoff.mcp.oauth import secrets_of_auth
 from bakeoff.mcp.servers import HubLimits, ServerSpec, shown_url
 from bakeoff.mcp.tools import ToolRefused
 from bakeoff.sandbox.confinement import FOREVER_SECONDS, ConfinedProgram, confined, unconfined_command
-from bakeoff.sandbox.environment import inherited, search_path
+from bakeoff.sandbox.programs import inherited, search_path
 from bakeoff.sandbox.supervisor_client import SupervisedProcess, supervised_process
 from bakeoff.storage.redaction import Redactor
 

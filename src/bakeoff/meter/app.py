@@ -17,21 +17,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.meter.answer import depth_of
 from bakeoff.meter.exchange import Exchange, Responder, StreamCut, unpacked
-from bakeoff.meter.listener import listen, sweep
-from bakeoff.meter.trial import MeterLimits, SharedMeter, TrialMeter
-from bakeoff.meter.upstreams import (
-    ROUTES,
-    Route,
-    Upstream,
-    UpstreamRequest,
-    asking_headers,
-    budget_message,
-    inner_path,
-    refusal,
-)
-from bakeoff.meter.wire_formats import RESPONSES
+from bakeoff.meter.trial import MeterLimits, SharedMeter, TrialMeter, listen, sweep
+from bakeoff.meter.upstreams import ROUTES, Route, Upstream, UpstreamRequest, asking_headers, inner_path, refusal
+from bakeoff.meter.wire_formats import RESPONSES, depth_of
 from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RetryPolicy
 from bakeoff.protocols import Place, Task
 from bakeoff.replay.store import recordings_of
@@ -108,10 +97,39 @@ class MeterApp:
             raise RequestRefused(401, "this is not the trial's token")
         upstream, route, inner, model = self._route(request.method, request.scope["path"])
         if (spent := self._trial.out_of_budget) is not None:
-            raise RequestRefused(402, budget_message(spent))
+            raise RequestRefused(402, spent)
         with _held(self._trial) as hold:
-            body = await self._body(request, hold)
-            asked = _asked(request, upstream, route, inner, model, body)
+            # The complete request body is held, decompressed.
+            raw, limits = bytearray(), self._trial.meter.limits
+            try:
+                async with asyncio.timeout(limits.body_seconds):
+                    async for piece in request.stream():
+                        raw += piece
+                        hold(len(piece))
+            except TimeoutError:
+                raise RequestRefused(408, f"the request did not arrive in {limits.body_seconds:g} seconds") from None
+            encoding = request.headers.get("content-encoding", "").strip().lower()
+            body = unpacked(bytes(raw), encoding, limits.body_bytes)
+            if body is None:
+                raise RequestRefused(415, "send requests uncompressed, or as gzip or deflate")
+            hold(len(body) - len(raw))
+            data = _data(body) if route.method == "POST" else {}
+            if route.format is RESPONSES and data.get("background") not in (None, False):
+                raise RequestRefused(
+                    400, "`background` is not supported, because such an answer is not counted: ask without it"
+                )
+            asked_model = model or data.get("model")
+            asked = UpstreamRequest(
+                upstream=upstream,
+                route=route,
+                inner=inner,
+                query=urlencode([(name, value) for name, value in _query(request) if name != "key"]),
+                headers=asking_headers(request.headers.raw),
+                body=body,
+                data=data,
+                model=asked_model[:200] if isinstance(asked_model, str) else "",
+                streams=":stream" in inner or data.get("stream") is True,
+            )
             await self._exchange(Exchange(self._trial, asked, responder), request.receive)
 
     def _route(self, method: str, path: str) -> tuple[Upstream, Route, str, str]:
@@ -130,22 +148,6 @@ class MeterApp:
             if route.method == method:
                 return upstream, route, inner, match.groupdict().get("model", "").removeprefix("models/")
         raise RequestRefused(405, f"{method} is not allowed for {path[:200]!r}")
-
-    async def _body(self, request: Request, hold: Callable[[int], None]) -> bytes:
-        """Return the complete request body, decompressed."""
-        raw, limits = bytearray(), self._trial.meter.limits
-        try:
-            async with asyncio.timeout(limits.body_seconds):
-                async for piece in request.stream():
-                    raw += piece
-                    hold(len(piece))
-        except TimeoutError:
-            raise RequestRefused(408, f"the request did not arrive in {limits.body_seconds:g} seconds") from None
-        body = unpacked(bytes(raw), request.headers.get("content-encoding", "").strip().lower(), limits.body_bytes)
-        if body is None:
-            raise RequestRefused(415, "send requests uncompressed, or as gzip or deflate")
-        hold(len(body) - len(raw))
-        return body
 
     async def _exchange(self, exchange: Exchange, receive: Receive) -> None:
         """Answer the request, but stop when the agent disconnects, so that the rest costs nothing."""
@@ -187,26 +189,6 @@ def _query(request: Request) -> list[tuple[str, str]]:
         return parse_qsl(query, keep_blank_values=True, max_num_fields=20)
     except ValueError:
         raise RequestRefused(400, "the query has too many fields") from None
-
-
-def _asked(request: Request, upstream: Upstream, route: Route, inner: str, model: str, body: bytes) -> UpstreamRequest:
-    data = _data(body) if route.method == "POST" else {}
-    if route.format is RESPONSES and data.get("background") not in (None, False):
-        raise RequestRefused(
-            400, "`background` is not supported, because such an answer is not counted: ask without it"
-        )
-    asked_model = model or data.get("model")
-    return UpstreamRequest(
-        upstream=upstream,
-        route=route,
-        inner=inner,
-        query=urlencode([(name, value) for name, value in _query(request) if name != "key"]),
-        headers=asking_headers(request.headers.raw),
-        body=body,
-        data=data,
-        model=asked_model[:200] if isinstance(asked_model, str) else "",
-        streams=":stream" in inner or data.get("stream") is True,
-    )
 
 
 def _data(body: bytes) -> dict[str, Any]:

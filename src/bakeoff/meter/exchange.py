@@ -13,18 +13,9 @@ import httpx2
 from starlette.types import Message, Send
 
 from bakeoff.errors import BudgetError, InfraError, RequestTooLarge
-from bakeoff.meter.answer import ModelAnswer, characters_in
 from bakeoff.meter.trial import TrialMeter, most_of
-from bakeoff.meter.upstreams import (
-    UpstreamReply,
-    UpstreamRequest,
-    address_of,
-    answering_headers,
-    budget_message,
-    key_headers,
-    refusal,
-)
-from bakeoff.meter.wire_formats import EventSplitter, data_in, data_of, object_of, objects_of
+from bakeoff.meter.upstreams import UpstreamReply, UpstreamRequest, address_of, answering_headers, key_headers, refusal
+from bakeoff.meter.wire_formats import EventSplitter, ModelAnswer, characters_in, data_in, data_of, objects_of
 from bakeoff.models.prices import Price, price_from_genai
 from bakeoff.models.rate_limit import ProviderBusy
 from bakeoff.models.replies import is_refused_for_size
@@ -118,7 +109,7 @@ class Exchange:
                         self._book(complete=complete)
         except BudgetError as spent:  # other requests used it up while this one waited
             trial.stop(spent)
-            await self._refuse(402, budget_message(spent))
+            await self._refuse(402, trial.out_of_budget or str(spent))
 
     async def _refuse(self, status: int, message: str) -> None:
         await self.responder.whole(refusal(self.asked.upstream.family, status, message))
@@ -188,7 +179,7 @@ class Exchange:
 
     async def _try(self) -> None:
         if (spent := self.trial.out_of_budget) is not None:  # used up by another request while this one waited
-            await self._refuse(402, budget_message(spent))
+            await self._refuse(402, spent)
             return
         self.last, self.answer, self.status = None, ModelAnswer(), 0
         body = self._body()
@@ -258,22 +249,27 @@ class Exchange:
 
     async def _pass_on(self, got: httpx2.Response) -> None:
         self.status = got.status_code
-        self.passed_headers = self._headers(got)
+        headers = answering_headers(got.headers.multi_items())
+        if not _is_readable(got):
+            headers["content-encoding"] = got.headers["content-encoding"]
+        self.passed_headers = {
+            name: self.trial.meter.redactor(value.encode("latin-1")).decode("latin-1")
+            for name, value in headers.items()
+        }
         if got.status_code >= 300:
             await self._refused(got)
         elif "text/event-stream" in got.headers.get("content-type", "") and _is_readable(got):
             await self._stream(got)
         else:
-            await self._in_one_piece(got)
-
-    def _headers(self, got: httpx2.Response) -> dict[str, str]:
-        headers = answering_headers(got.headers.multi_items())
-        if not _is_readable(got):
-            headers["content-encoding"] = got.headers["content-encoding"]
-        return {
-            name: self.trial.meter.redactor(value.encode("latin-1")).decode("latin-1")
-            for name, value in headers.items()
-        }
+            body = await self._whole_body(got)
+            if "text/html" in got.headers.get("content-type", "") and self.asked.route.format is not None:
+                self.sent = False
+                said = f"{self.asked.upstream.name} answered {self.status} with HTML, not JSON: {_title(body)!r}"
+                raise self._busy(said, most_tries=_MAX_BROKEN)
+            if self.asked.route.format is not None:
+                self._read(body, stream=False)
+            self._keep(body)
+            await self.responder.whole(UpstreamReply(got.status_code, body, self.passed_headers))
 
     async def _refused(self, got: httpx2.Response) -> None:
         """Handle an error status, which costs nothing. Temporary errors are retried before the agent sees them."""
@@ -317,17 +313,6 @@ class Exchange:
             return True
         return self.asked.route.format is not None and status != 403 and self.asked.model in self.trial.worked
 
-    async def _in_one_piece(self, got: httpx2.Response) -> None:
-        body = await self._whole_body(got)
-        if "text/html" in got.headers.get("content-type", "") and self.asked.route.format is not None:
-            self.sent = False
-            said = f"{self.asked.upstream.name} answered {self.status} with HTML, not JSON: {_title(body)!r}"
-            raise self._busy(said, most_tries=_MAX_BROKEN)
-        if self.asked.route.format is not None:
-            self._read(body, stream=False)
-        self._keep(body)
-        await self.responder.whole(UpstreamReply(got.status_code, body, self.passed_headers))
-
     async def _whole_body(self, got: httpx2.Response) -> bytes:
         if got.is_stream_consumed:
             return self.last.body if self.last else b""
@@ -361,23 +346,20 @@ class Exchange:
         self._keep(passing)
         await self.responder.more(passing)
 
-    def _check_beginning(self, data: Mapping[str, Any]) -> None:
-        """Raise if the first event of a stream says that the provider is overloaded."""
-        error = data_in(data.get("error"))
-        kind = str(error.get("type") or error.get("code"))
-        if kind in _BUSY_EVENTS and not self.responder.begun and not self.answer.pieces:
-            self.sent = False
-            self.last = UpstreamReply(
-                _BUSY_EVENTS[kind], json.dumps(data).encode(), {"content-type": "application/json"}
-            )
-            raise self._busy(f"{self.asked.upstream.name} answered {kind}", overloaded=True)
-
     def _read_event(self, event: bytes) -> bytes:
         """Return the event for the agent; nothing for the counts that only we asked for."""
         event = self.trial.meter.redactor(event)
         data, format = data_of(event), self.asked.route.format
         if data is not None and format is not None:
-            self._check_beginning(data)
+            # Raise if the first event of a stream says that the provider is overloaded.
+            error = data_in(data.get("error"))
+            kind = str(error.get("type") or error.get("code"))
+            if kind in _BUSY_EVENTS and not self.responder.begun and not self.answer.pieces:
+                self.sent = False
+                self.last = UpstreamReply(
+                    _BUSY_EVENTS[kind], json.dumps(data).encode(), {"content-type": "application/json"}
+                )
+                raise self._busy(f"{self.asked.upstream.name} answered {kind}", overloaded=True)
             format.event(self.answer, data)
             if self.counting_asked and data.get("choices") == [] and data.get("usage"):
                 return b""
@@ -435,7 +417,8 @@ def _is_about_money(status: int, body: bytes) -> bool:
     those.
     """
     if status == 400:
-        message = data_in((object_of(body) or {}).get("error")).get("message")
+        found = objects_of(body)
+        message = data_in(found[0].get("error")).get("message") if len(found) == 1 else None
         return isinstance(message, str) and message.startswith(_NO_CREDIT)
     return status == 402 or (status == 429 and any(word in body for word in _NO_MONEY))
 

@@ -42,14 +42,6 @@ def forward(listening: socket.socket, target: str) -> None:
     asyncio.run(serve())
 
 
-def leave_the_command_alone() -> None:
-    """Close the command's streams and leave its process group, so that no signal for it arrives here."""
-    os.setsid()
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(null, descriptor)
-
-
 def main() -> None:
     """Start the forwarding process, then become the command."""
     target, port, *command = sys.argv[1:]
@@ -57,7 +49,11 @@ def main() -> None:
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it
     if os.fork() == 0:
         if os.fork() == 0:  # not a child of the command, which may wait for its children
-            leave_the_command_alone()
+            # Close the command's streams and leave its process group, so that no signal for it arrives here.
+            os.setsid()
+            null = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(null, descriptor)
             forward(listening, target)
         os._exit(0)
     os.wait()

@@ -1,15 +1,23 @@
 """Keep the state of the meter: of one trial its token, addresses, budget and transcript; of a run what trials share.
 
+A trial's agent reaches its meter at a loopback port, and at a Unix socket from sandboxes without a network.
+
 All trials share limits, clients, rate limits, prices, and the budget of requests in flight.
 """
 
 import asyncio
 import json
+import os
 import secrets
+import shutil
+import socket
+import stat
 import sys
+import tempfile
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -19,13 +27,11 @@ import httpx2
 from pydantic import JsonValue
 
 from bakeoff._kernel.clock import Clock
-from bakeoff._kernel.http_server import HOST, ServerLimits
+from bakeoff._kernel.http_server import HOST, ServerLimits, serving
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import BakeoffError, BudgetError, InfraError
-from bakeoff.meter.answer import MAX_TOKENS, ModelAnswer, characters_in
-from bakeoff.meter.listener import FORWARDER, SOCKET
 from bakeoff.meter.upstreams import Upstream, UpstreamRequest
-from bakeoff.meter.wire_formats import WireToolResult, data_in, objects_in
+from bakeoff.meter.wire_formats import MAX_TOKENS, ModelAnswer, WireToolResult, characters_in, data_in, objects_in
 from bakeoff.models.clients import http_client
 from bakeoff.models.estimate import CHARS_PER_TOKEN
 from bakeoff.models.gateway import PriceBook
@@ -36,6 +42,69 @@ from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 from bakeoff.replay.metered import KIND, exchange_key
 from bakeoff.replay.store import Key, Store
 from bakeoff.storage.redaction import CUT, Redactor
+
+PREFIX, SOCKET, FORWARDER = "bakeoff-meter-", "meter", "forward.py"
+FRESH_SECONDS = 60.0  # a younger folder may have no listener yet
+_RUN = Path("/run/bakeoff")
+_MAX_PATH_LENGTH = 72  # a socket's path may have about 100 characters
+
+
+@asynccontextmanager
+async def listen(app: Any, uid: int | None, limits: ServerLimits) -> AsyncIterator[tuple[int, Path]]:
+    """Serve at a port and in a folder until the block ends. `uid` is the user that may use the socket besides us."""
+    folder = make_folder()
+    try:
+        port = socket.create_server((HOST, 0), backlog=limits.connections)
+        async with serving(app, (port, unix_socket(folder / SOCKET, uid)), limits):
+            yield port.getsockname()[1], folder
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+def runtime_folder() -> Path:
+    """Return a folder with a short path, for the socket, and outside `/tmp` if possible, which sandboxes replace."""
+    if sys.platform == "linux" and os.geteuid() == 0:
+        with suppress(OSError):
+            _RUN.mkdir(mode=0o755, exist_ok=True)
+    own = os.environ.get("XDG_RUNTIME_DIR", "")
+    wanted = [_RUN, *([Path(own)] if own.startswith("/") else []), Path(tempfile.gettempdir())]
+    usable = [path for path in wanted if os.access(path, os.W_OK | os.X_OK) and len(str(path)) <= _MAX_PATH_LENGTH]
+    return next(iter(usable), Path("/tmp"))  # noqa: S108 - what is made there is made with a random name
+
+
+def make_folder() -> Path:
+    """Make a folder that others may pass through and not list, with the forwarder for sandboxes."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=runtime_folder())).resolve()
+    folder.chmod(0o711)
+    script = folder / FORWARDER
+    script.write_bytes(Path(__file__).with_name(FORWARDER).read_bytes())
+    script.chmod(0o644)
+    return folder
+
+
+def unix_socket(path: Path, uid: int | None) -> socket.socket:
+    """Return a bound socket that only we and the user `uid` may use."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(str(path))
+    path.chmod(0o600)
+    if uid is not None:
+        os.chown(path, uid, uid)
+    return listening
+
+
+def sweep() -> None:
+    """Remove the folders of killed processes: nobody listens on their sockets."""
+    for folder in runtime_folder().glob(f"{PREFIX}*"):
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            found = folder.lstat()
+            fresh = time.time() - found.st_mtime < FRESH_SECONDS
+            if fresh or not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                continue
+            try:
+                probe.connect(str(folder / SOCKET))
+            except ConnectionRefusedError:
+                shutil.rmtree(folder, ignore_errors=True)
+
 
 USUAL_OUTPUT = 4096  # tokens of an answer when the request sets no limit
 _BOUNDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
@@ -291,20 +360,18 @@ class TrialMeter:
         if self.free_failure is not None and not self.worked:
             raise self.free_failure
 
-    def access(self, sandbox: str, *, network: bool = False, python: str | None = None) -> MeterAccess:
+    def access(self, sandbox: str, *, network: bool = False) -> MeterAccess:
         """Return how an agent in a sandbox gets to the meter.
 
         Args:
             sandbox: The name of the sandbox.
             network: The agent may use the network besides.
-            python: The interpreter inside the sandbox: by default ours for `bwrap`, and the image's `python3` for
-                `docker`. An empty text says that the image has none; then the agent needs the host's network.
         """
-        found = python if python is not None else "python3" if sandbox == "docker" else sys.executable
-        if sandbox == "process" or network or not found:
-            return MeterAccess((), f"http://{HOST}:{self.port}", (), network=network or not found)
+        if sandbox == "process" or network:
+            return MeterAccess((), f"http://{HOST}:{self.port}", (), network=network)
         script, socket = str(self.folder / FORWARDER), str(self.folder / SOCKET)
-        prefix = (found, "-I", "-S", script, socket, str(INSIDE_PORT))
+        python = "python3" if sandbox == "docker" else sys.executable  # an image has its own
+        prefix = (python, "-I", "-S", script, socket, str(INSIDE_PORT))
         return MeterAccess(prefix, f"http://{HOST}:{INSIDE_PORT}", (self.folder,), network=False)
 
     def base_url(self, access: MeterAccess, upstream: str) -> str:
@@ -358,8 +425,10 @@ class TrialMeter:
             self._stopped.set()
 
     @property
-    def out_of_budget(self) -> BudgetError | None:
-        return self.failure if isinstance(self.failure, BudgetError) else None
+    def out_of_budget(self) -> str | None:
+        """Return the message for the agent if the budget of the run is used up."""
+        spent = isinstance(self.failure, BudgetError)
+        return f"the budget of this run is used up: {self.failure}" if spent else None
 
     async def end_exchanges(self) -> None:
         """Cancel all exchanges and wait until their usage is recorded. The token is invalid from now on."""

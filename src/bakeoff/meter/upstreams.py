@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
-from bakeoff.errors import BudgetError, UsageError
+from bakeoff.errors import UsageError
 from bakeoff.meter.wire_formats import CHAT, GEMINI, MESSAGES, RESPONSES, WireFormat
 from bakeoff.models.prices import Price
 from bakeoff.models.providers import Provider
@@ -49,14 +49,7 @@ class Upstream:
         return f"/{self.name}{_BASE_ENDS[self.family]}"
 
 
-def upstream_of(
-    provider: Provider,
-    environment: Mapping[str, str],
-    *,
-    name: str | None = None,
-    price: Price | None = None,
-    offline: bool = False,
-) -> Upstream:
+def upstream_of(provider: Provider, environment: Mapping[str, str], *, offline: bool = False) -> Upstream:
     """Return the provider with its key from the environment. With `offline`, no key is needed."""
     if provider.wire not in _FAMILIES:
         raise UsageError(f"provider {provider.name!r} has no API that the meter supports")
@@ -66,8 +59,7 @@ def upstream_of(
     if key is None and provider.key_required and not offline:
         raise UsageError(f"provider {provider.name!r} has no key: set {' or '.join(provider.keys)}")
     held = next((variable for variable in provider.keys if environment.get(variable, "").strip()), "API_KEY")
-    path_name = re.sub(r"[^A-Za-z0-9._-]", "_", name or provider.name)
-    return Upstream(path_name, provider, url, key, held, price)
+    return Upstream(re.sub(r"[^A-Za-z0-9._-]", "_", provider.name), provider, url, key, held)
 
 
 def key_headers(upstream: Upstream) -> dict[str, str]:
@@ -217,7 +209,3 @@ def refusal(family: Family, status: int, message: str) -> UpstreamReply:
             kind = code if status == 402 else "invalid_request_error" if status < 500 else "server_error"
             body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
     return UpstreamReply(status, json.dumps(body).encode(), headers)
-
-
-def budget_message(reason: BudgetError) -> str:
-    return f"the budget of this run is used up: {reason}"

@@ -10,11 +10,10 @@ from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import Cells
 from bakeoff.stats.comparison import compare
-from bakeoff.stats.gates import Losses
+from bakeoff.stats.gates import Losses, UnequalLosses
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import SequentialDecision
-from bakeoff.stats.unequal_losses import UnequalLosses
 from bakeoff.verdict import Verdict
 
 _NAME = 60

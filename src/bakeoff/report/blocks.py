@@ -340,30 +340,26 @@ def _flat(blocks: Blocks, level: int) -> Iterator[Block]:
                     yield from [TextBlock(block.lead)] if block.lead else []
                     yield from inside
             case Table():
-                yield from _text_table(block)
+                places = [place for place, column in enumerate(block.columns) if not column.page_only]
+                rows = block.rows[: block.text_rows]
+                if rows:
+                    yield replace(
+                        block,
+                        columns=tuple(block.columns[place] for place in places),
+                        rows=tuple(tuple(row[place] for place in places) for row in rows),
+                        notes=(),
+                        text_rows=None,
+                    )
+                if hidden := len(block.rows) - len(rows):
+                    yield TextBlock(f"… and {hidden:,} more; the page and --json list all of them.")
+                if block.notes:
+                    yield BulletList(block.notes)
             case Matrix():
                 yield _matrix_table(block)
             case Plot() | ForestPlot() | Fragment():
                 pass
             case _:
                 yield block
-
-
-def _text_table(table: Table) -> Iterator[Block]:
-    places = [place for place, column in enumerate(table.columns) if not column.page_only]
-    rows = table.rows[: table.text_rows]
-    if rows:
-        yield replace(
-            table,
-            columns=tuple(table.columns[place] for place in places),
-            rows=tuple(tuple(row[place] for place in places) for row in rows),
-            notes=(),
-            text_rows=None,
-        )
-    if hidden := len(table.rows) - len(rows):
-        yield TextBlock(f"… and {hidden:,} more; the page and --json list all of them.")
-    if table.notes:
-        yield BulletList(table.notes)
 
 
 def _matrix_table(matrix: Matrix) -> Table:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.text import count_of as count_of  # reports import all their words from here
-from bakeoff._kernel.text import part_of as part_of
-from bakeoff._kernel.text import visible as visible
+from bakeoff._kernel.text import count_of, part_of
 
 if TYPE_CHECKING:
     from bakeoff.stats.intervals import Interval

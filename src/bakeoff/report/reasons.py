@@ -63,12 +63,3 @@ def _low(record: Record) -> list[Score]:
     """Return the scores below 1, the worst first."""
     low = ((score.value, score) for score in record.scores if score.value is not None and score.value < 1)
     return [score for _, score in sorted(low, key=lambda pair: pair[0])]
-
-
-def why_not_passed(record: Record) -> str:
-    """Return in a few words why_not_passed a trial did not pass."""
-    if record.failure:
-        return f"{record.failure.type}: {record.failure.message}"
-    low = [score for score in record.scores if score.value is not None and score.value < 1]
-    reasons = [f"{score.name}: {score.reason}" if score.reason else f"{score.name} {score.value:.2f}" for score in low]
-    return "; ".join(reasons) or why_unscored(record) or "no scorer returned a number"

@@ -34,7 +34,14 @@ class RunRecords:
         self._places: dict[tuple[str, str], array[int]] = {}  # round and verdict, then place, of each record
         try:
             for record in records:
-                self._put(record)
+                place = self._file.seek(0, 2)
+                self._file.write(record.model_dump_json(exclude_defaults=True).encode() + b"\n")
+                self._cases.add(record)
+                self._tally.add(record)
+                if record.bound:
+                    self._bound.add(record.subject)
+                numbers = record.round * len(_VERDICTS) + _VERDICTS.index(record.verdict)
+                self._places.setdefault((record.subject, record.case), array("q")).extend((numbers, place))
         except BaseException:
             self._file.close()
             raise
@@ -101,16 +108,6 @@ class RunRecords:
         """Return a number that holds round and verdict, and the place, of each record of a case, round by round."""
         packed = self._places.get((subject, case), ())
         return sorted(zip(packed[::2], packed[1::2], strict=True))
-
-    def _put(self, record: Record) -> None:
-        place = self._file.seek(0, 2)
-        self._file.write(record.model_dump_json(exclude_defaults=True).encode() + b"\n")
-        self._cases.add(record)
-        self._tally.add(record)
-        if record.bound:
-            self._bound.add(record.subject)
-        numbers = record.round * len(_VERDICTS) + _VERDICTS.index(record.verdict)
-        self._places.setdefault((record.subject, record.case), array("q")).extend((numbers, place))
 
 
 Range = tuple[float, float]

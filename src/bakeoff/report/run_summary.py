@@ -241,22 +241,18 @@ def summary_facts(
 ) -> dict[str, object]:
     """Return the summary of records, wherever they are kept."""
     judged = [one.subject for one in summary.judged]
+    # Tokens that nobody counted are null, like an unknown cost.
+    written = summary.model_dump(mode="json")
+    for one in written["subjects"]:
+        if not one["spent"]["input"] + one["spent"]["output"]:
+            one["spent"].update(dict.fromkeys(("input", "output", "cache_read", "cache_write", "reasoning")))
     return {
         "outcome": summary.outcome,
         "answer": answer(summary, tally.cells, judgements),
-        "summary": _with_unknown_tokens(summary),
+        "summary": written,
         "treatments": [
             {**one.model_dump(mode="json"), "verdict": one.verdict}
             for one in treatment_effects(plan, summary, tally.cells)
         ],
         "by_tag": [one.model_dump(mode="json") for one in scores_by_tag(plan, tally.cells, judged)],
     }
-
-
-def _with_unknown_tokens(summary: Summary) -> dict[str, object]:
-    """Return a summary as JSON, where tokens that nobody counted are null, like an unknown cost."""
-    written = summary.model_dump(mode="json")
-    for one in written["subjects"]:
-        if not one["spent"]["input"] + one["spent"]["output"]:
-            one["spent"].update(dict.fromkeys(("input", "output", "cache_read", "cache_write", "reasoning")))
-    return written

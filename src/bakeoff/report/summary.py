@@ -12,14 +12,13 @@ from bakeoff.plan import CLUSTER_TAG, CONTROLS, PassRule, Plan, SubjectSpec
 from bakeoff.record import BROKEN, NO_USAGE, OPENED, Answers, Failure, Record, TestShares, UnitTests, Usage
 from bakeoff.report.reasons import normalised
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.gates import Losses
+from bakeoff.stats.gates import Losses, unequal_losses
+from bakeoff.stats.gates import UnequalLosses as UnequalLosses
 from bakeoff.stats.intervals import Interval as Interval  # doors write these types into their files
 from bakeoff.stats.intervals import score_interval
 from bakeoff.stats.rounds import PassK as PassK
 from bakeoff.stats.rounds import pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import PairDecision, PairDecisions, SequentialDecision
-from bakeoff.stats.unequal_losses import UnequalLosses as UnequalLosses
-from bakeoff.stats.unequal_losses import unequal_losses
 from bakeoff.verdict import LOST, CaseVerdict, Round, Verdict, case_values, case_verdict
 
 MAX_ROUNDS = 100

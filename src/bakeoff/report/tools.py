@@ -26,7 +26,18 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
     """Describe a report: a table of findings, the fix for each rule once, and the cost of the tools."""
     shown = [finding for finding in report.findings if notes or finding.level != "note"]
     if shown:
-        rows = _rows(shown)
+        # A row for each finding, and one row for all of a rule if there are many.
+        rows: list[tuple[Words, ...]] = []
+        for rule, group in groupby(sorted(shown, key=_by_rule), key=lambda one: one.rule):
+            alike = list(group)
+            level = alike[0].level
+            if len(alike) > _MAX_OF_A_RULE[level]:
+                places = ", ".join(one.place for one in alike[:3])
+                rows.append(
+                    (level, rule, f"{len(alike):,} places", Quote(f"{places} and {len(alike) - 3:,} more: see --json"))
+                )
+            else:
+                rows += [(one.level, one.rule, Quote(one.place), _what(one)) for one in alike]
         yield Table(columns("level", "rule", "where", "what"), tuple(rows[:_MAX_ROWS]))
         if len(rows) > _MAX_ROWS:
             yield paragraph(f"{len(rows) - _MAX_ROWS:,} more rows: use --json or --sarif to see all")
@@ -46,22 +57,6 @@ def lint_blocks(report: LintReport, *, notes: bool = True) -> Iterator[Block]:
     hidden = len(report.findings) - len(shown)
     text = f"{count_of(report.tools, 'tool')} of {count_of(len(report.servers), 'server')}: {counts}"
     yield paragraph(f"{text} ({count_of(hidden, 'note')} not shown)" if hidden else text)
-
-
-def _rows(findings: Sequence[LintFinding]) -> list[tuple[Words, ...]]:
-    """Return a row for each finding, and one row for all of a rule if there are many."""
-    rows: list[tuple[Words, ...]] = []
-    for rule, group in groupby(sorted(findings, key=_by_rule), key=lambda one: one.rule):
-        alike = list(group)
-        level = alike[0].level
-        if len(alike) > _MAX_OF_A_RULE[level]:
-            places = ", ".join(one.place for one in alike[:3])
-            rows.append(
-                (level, rule, f"{len(alike):,} places", Quote(f"{places} and {len(alike) - 3:,} more: see --json"))
-            )
-        else:
-            rows += [(one.level, one.rule, Quote(one.place), _what(one)) for one in alike]
-    return rows
 
 
 def _what(finding: LintFinding) -> Words:
@@ -98,17 +93,7 @@ def listed_changes(found: Sequence[ToolChange]) -> Iterator[Block]:
     """Describe changes, if there are any: a table, and the words of changed descriptions."""
     if not found:
         return
-    rows = _change_rows(found)
-    yield Table(columns("level", "where", "what"), tuple(rows[:_MAX_ROWS]))
-    if len(rows) > _MAX_ROWS:
-        yield paragraph(f"{len(rows) - _MAX_ROWS:,} more rows: use --json or --sarif to see all")
-    for change in found[:_MAX_ROWS]:
-        if change.before and change.after:
-            yield Code(text_diff(change.before, change.after), "diff", change.where)
-
-
-def _change_rows(found: Sequence[ToolChange]) -> list[tuple[Words, ...]]:
-    """Return a row for each change, and one row for a change that many places have alike."""
+    # A row for each change, and one row for a change that many places have alike.
     alike: dict[tuple[ChangeLevel, str, str], list[ToolChange]] = {}
     for change in found:
         alike.setdefault((change.level, change.kind, change.what), []).append(change)
@@ -119,7 +104,12 @@ def _change_rows(found: Sequence[ToolChange]) -> list[tuple[Words, ...]]:
             rows.append((level, f"{len(same):,} places", Quote(f"{what}: {places} and {len(same) - 2:,} more")))
         else:
             rows += [(change.level, Quote(change.where), Quote(change.what)) for change in same]
-    return rows
+    yield Table(columns("level", "where", "what"), tuple(rows[:_MAX_ROWS]))
+    if len(rows) > _MAX_ROWS:
+        yield paragraph(f"{len(rows) - _MAX_ROWS:,} more rows: use --json or --sarif to see all")
+    for change in found[:_MAX_ROWS]:
+        if change.before and change.after:
+            yield Code(text_diff(change.before, change.after), "diff", change.where)
 
 
 def text_diff(before: str, after: str) -> str:
@@ -154,7 +144,13 @@ def listing_blocks(snapshot: Snapshot, *, whole: bool) -> Iterator[Block]:
     """Describe every server: with `whole`, every tool with its whole description and every parameter."""
     for name, server in snapshot.servers.items():
         yield heading(Quote(name), level=2)
-        yield paragraph(_offer_counts(server))
+        counts = [
+            count_of(len(server.tools), "tool"),
+            count_of(len(server.resources), "resource"),
+            count_of(len(server.resourceTemplates), "resource template"),
+            count_of(len(server.prompts), "prompt"),
+        ]
+        yield paragraph(", ".join(count for count in counts if not count.startswith("0 ")) or "nothing")
         if whole and server.instructions:
             yield from _text("instructions", server.instructions)
         if whole:
@@ -169,16 +165,6 @@ def listing_blocks(snapshot: Snapshot, *, whole: bool) -> Iterator[Block]:
                 ),
             )
         yield from _others(server)
-
-
-def _offer_counts(server: ServerEntry) -> str:
-    counts = [
-        count_of(len(server.tools), "tool"),
-        count_of(len(server.resources), "resource"),
-        count_of(len(server.resourceTemplates), "resource template"),
-        count_of(len(server.prompts), "prompt"),
-    ]
-    return ", ".join(count for count in counts if not count.startswith("0 ")) or "nothing"
 
 
 def _whole_tool(name: str, tool: ToolEntry) -> Iterator[Block]:

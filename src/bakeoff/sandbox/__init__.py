@@ -8,18 +8,7 @@ async with open_place() as place:
 """
 
 from bakeoff.sandbox.places import hand_over, open_place, put_files
-from bakeoff.sandbox.selection import SandboxStatus, available, choose_sandbox, guarantees, inside
-from bakeoff.sandbox.untrusted_files import TakenFiles, take
+from bakeoff.sandbox.selection import available, choose_sandbox, guarantees, inside
+from bakeoff.sandbox.untrusted_files import take
 
-__all__ = [
-    "SandboxStatus",
-    "TakenFiles",
-    "available",
-    "choose_sandbox",
-    "guarantees",
-    "hand_over",
-    "inside",
-    "open_place",
-    "put_files",
-    "take",
-]
+__all__ = ["available", "choose_sandbox", "guarantees", "hand_over", "inside", "open_place", "put_files", "take"]

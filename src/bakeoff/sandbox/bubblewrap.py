@@ -8,17 +8,10 @@ from pathlib import Path
 
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
-from bakeoff.sandbox.environment import environment, our_packages, toolchain
 from bakeoff.sandbox.mounts import follow, plan_mounts
-from bakeoff.sandbox.places import (
-    INSIDE_HOME,
-    INSIDE_USER,
-    OWN_ETC,
-    one_command_at_a_time,
-    probe_place,
-)
-from bakeoff.sandbox.process import changeable, check_user
-from bakeoff.sandbox.programs import SYSTEM, check_shown
+from bakeoff.sandbox.places import INSIDE_HOME, INSIDE_USER, OWN_ETC, one_command_at_a_time, probe_place
+from bakeoff.sandbox.process import changeable
+from bakeoff.sandbox.programs import SYSTEM, check_shown, environment, our_packages, toolchain
 from bakeoff.sandbox.supervisor.confinement import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import (
     FILTER_WORD,
@@ -55,11 +48,8 @@ class BubblewrapSandbox:
 
     async def run(self, command: Command) -> Completed:
         """Run a command, and return how it ended. Raise `InfraError` if bubblewrap did not start it."""
-        check_user(command.place)
         with one_command_at_a_time(command.place):
-            order = self.order(command)
-            finished = await supervise(order, command)
-        return judged(finished)
+            return judged(await supervise(self.order(command), command))
 
     def order(self, command: Command) -> Order:
         """Return what the supervisor is asked to do: bubblewrap with its options, around the command."""
@@ -111,31 +101,20 @@ def shown_options(place: Place, shown: list[Path], links: Mapping[Path, str]) ->
         shown: Real paths, none of them below another one.
         links: Links that lead to them, with their targets; they are made again.
     """
-    in_scratch = scratch_folders([*shown, *links])
+    # Folders of /tmp that hold paths, such as an environment that was made there, are made in memory: so they leave no
+    # links in the place, where the next command could not make them again.
+    below = [path for path in (*shown, *links) if INSIDE.tmp in path.parents]
+    in_scratch = sorted({INSIDE.tmp / path.relative_to(INSIDE.tmp).parts[0] for path in below}.difference(below))
     for path in in_scratch:
         yield from ("--tmpfs", str(path))
     for path in shown:
         yield from ("--ro-bind", str(path), str(path))
     for path, target in links.items():
-        if not _is_left(place, path, target):
+        left = place.tmp / path.name  # by an earlier command of the place: then it cannot be made again
+        if path.parent != INSIDE.tmp or not left.is_symlink() or str(left.readlink()) != target:
             yield from ("--symlink", target, str(path))
     for path in in_scratch:
         yield from ("--remount-ro", str(path))
-
-
-def scratch_folders(paths: Iterable[Path]) -> list[Path]:
-    """Return the folders of /tmp that hold paths, such as an environment that was made there.
-
-    Made in memory, they leave no links in the place, where the next command could not make them again.
-    """
-    below = [path for path in paths if INSIDE.tmp in path.parents]
-    return sorted({INSIDE.tmp / path.relative_to(INSIDE.tmp).parts[0] for path in below}.difference(below))
-
-
-def _is_left(place: Place, path: Path, target: str) -> bool:
-    """Return whether an earlier command of a place has left this link in its /tmp, which cannot be made again."""
-    left = place.tmp / path.name
-    return path.parent == INSIDE.tmp and left.is_symlink() and str(left.readlink()) == target
 
 
 def system_options() -> Iterator[str]:

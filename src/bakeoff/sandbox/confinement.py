@@ -25,10 +25,9 @@ from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place
 from bakeoff.sandbox import open_place
 from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, find_bubblewrap
-from bakeoff.sandbox.environment import search_path
-from bakeoff.sandbox.places import reserved_users
+from bakeoff.sandbox.places import give, reserved_users
 from bakeoff.sandbox.process import ProcessSandbox, find_process
-from bakeoff.sandbox.programs import MODULES, is_around_home, is_shim, program_path, program_roots
+from bakeoff.sandbox.programs import MODULES, is_around_home, is_shim, program_path, program_roots, search_path
 from bakeoff.sandbox.supervisor_client import Order, make_order
 
 FOREVER_SECONDS = 10 * 365 * 24 * 3600.0
@@ -115,7 +114,7 @@ async def confined(program: UserProgram, sandbox_name: str) -> AsyncIterator[Con
         shared = {path: may for path, may in command.shared.items() if path != downloads}
         return ConfinedProgram(hiding.order(command), hiding.name, shared)
 
-    sandbox = await call(find_sandbox, sandbox_name)
+    sandbox = await call(_found_sandbox, sandbox_name)
     async with open_place() as place:
         with _cache_of(program, place) as downloads:
             yield await call(confine, downloads)
@@ -177,20 +176,16 @@ def command_in(
     return replace(sandbox, hidden=(*sandbox.hidden, *hidden, PRIVATE_CERTIFICATES)), command
 
 
-def find_sandbox(wanted: str) -> LocalSandbox:
+@cache
+def _found_sandbox(wanted: str) -> LocalSandbox:
     """Return the strongest sandbox for programs of this machine, or the one that is asked for."""
     reasons = []
     for kind in ("bwrap", "process") if wanted == "auto" else (wanted,):
-        sandbox, detail = _found(kind)
+        sandbox, detail = find_bubblewrap() if kind == "bwrap" else find_process()
         if sandbox is not None:
             return sandbox
         reasons.append(f"{kind}: {detail}")
     raise SandboxMissing(f"no sandbox for programs of yours is usable here ({' | '.join(reasons)}): {WAY_OUT}")
-
-
-@cache
-def _found(kind: str) -> tuple[LocalSandbox | None, str]:
-    return find_bubblewrap() if kind == "bwrap" else find_process()
 
 
 def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
@@ -286,8 +281,12 @@ def _with_user(place: Place, program: UserProgram, shared: dict[Path, bool], san
     As root, a program has a user of its own, who can use what everybody may use. For the rest, it is root without any
     capability in `bwrap`, who sees and can change no more than the sandbox shows.
     """
-    closed = [path for path, may_change in shared.items() if not _is_open(path, may_change)]
-    if place.uid is None or not closed:
+    if place.uid is None:
+        return place
+    modes = {path: path.stat().st_mode for path in shared}
+    wanted = {path: (0o5 if stat.S_ISDIR(modes[path]) else 0o4) | (0o2 if may else 0) for path, may in shared.items()}
+    closed = [path for path in shared if modes[path] & wanted[path] != wanted[path]]  # to some user
+    if not closed:
         return place
     if not isinstance(sandbox, BubblewrapSandbox) or any(path.stat().st_uid for path in closed):
         raise InfraError(
@@ -299,13 +298,6 @@ def _with_user(place: Place, program: UserProgram, shared: dict[Path, bool], san
     for folder in (place.work, place.home, place.tmp):
         os.chown(folder, 0, 0)
     return replace(place, uid=None)
-
-
-def _is_open(path: Path, may_change: bool) -> bool:
-    """Return whether every user may use the path, by its mode."""
-    found = path.stat().st_mode
-    wanted = (0o5 if stat.S_ISDIR(found) else 0o4) | (0o2 if may_change else 0)
-    return found & wanted == wanted
 
 
 def _copy_npm_settings(place: Place) -> Iterator[Path]:
@@ -343,16 +335,6 @@ def _cache_of(program: UserProgram, place: Place) -> Iterator[Path | None]:
             except BlockingIOError:
                 yield None
                 return
-            _give(folder / "downloads", place.uid)
+            os.chown(folder / "downloads", place.uid, place.uid)
+            give(folder / "downloads", place.uid, ours=reserved_users())
         yield folder / "downloads"
-
-
-def _give(folder: Path, user: int) -> None:
-    """Give a folder to a user. Hard links are given on only among our users: the other name may belong to anyone."""
-    os.chown(folder, user, user)
-    ours = reserved_users()
-    for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
-        for name in (*folders, *files):
-            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1 or found.st_uid in ours:
-                os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)

@@ -14,10 +14,8 @@ from pathlib import Path
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed
 from bakeoff.sandbox.bubblewrap import INSIDE, signals_as_negative
-from bakeoff.sandbox.environment import DEFAULT_PATH, passed_on, private
 from bakeoff.sandbox.places import name_user, one_command_at_a_time
-from bakeoff.sandbox.process import check_user
-from bakeoff.sandbox.programs import check_shown
+from bakeoff.sandbox.programs import DEFAULT_PATH, check_shown, passed_on, private
 from bakeoff.sandbox.supervisor.confinement import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import CommandEnd, Order, make_order, supervise
 
@@ -44,12 +42,9 @@ class DockerSandbox:
 
     async def run(self, command: Command) -> Completed:
         """Run a command in a new container, and return how it ended. Raise `InfraError` if the engine fails."""
-        check_user(command.place)
-        container = f"bakeoff-{secrets.token_hex(8)}"
         with one_command_at_a_time(command.place):
-            order = self.order(command, container)
-            finished = await supervise(order, command)
-        return judged(finished)
+            order = self.order(command, f"bakeoff-{secrets.token_hex(8)}")
+            return judged(await supervise(order, command))
 
     def ask(self, *argv: str) -> str | None:
         """Return what a command prints in a container without access to the host; None where it fails or is missing."""

@@ -1,4 +1,4 @@
-"""Make a trial's private folders, and lease the user that owns them when we are root.
+"""Make a trial's private folders, lease the user that owns them when we are root, and open workspaces in them.
 
 Each open place has a user of its own from a reserved range, so that no trial can read, signal or starve another. The
 user is held by a lock on a file: two Bakeoff processes on one machine never share a user, and the lock ends with its
@@ -10,22 +10,25 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 
 from bakeoff._kernel.files import path_problem
 from bakeoff._kernel.temporary import REMOVALS, held, is_left_behind
 from bakeoff.errors import InfraError, SandboxMissing
-from bakeoff.protocols import Place
+from bakeoff.plan import Case, Limits
+from bakeoff.protocols import Command, Completed, Place, Sandbox
 from bakeoff.sandbox.supervisor_client import supervise_now
-from bakeoff.sandbox.untrusted_files import PLACE_PREFIX, open_folder, open_unlocked, write_below
+from bakeoff.sandbox.untrusted_files import PLACE_PREFIX, open_folder, open_unlocked, take, write_below
 
 LEASES = Path("/run/bakeoff/users")
 PREFIX = PLACE_PREFIX
@@ -99,11 +102,18 @@ def take_lease(uid: int, folder: Path) -> UserLease | None:
         os.close(descriptor)
         return None
     lease = UserLease(uid, descriptor, folder)
+    left_behind = lease.noted()
     try:
-        return clean_lease(lease)
+        if left_behind is not None:  # its holder was killed: its processes and folders must not meet the next trial
+            wait_for_supervisors(left_behind)
+            supervise_now({"sweep": lease.uid})
+            if left_behind.exists():
+                remove_tree(left_behind)
+            lease.note(None)
     except InfraError:
         lease.close()
         return None
+    return lease
 
 
 @cache
@@ -119,36 +129,12 @@ def probe_place() -> Iterator[Place]:
     """Open a place to try a sandbox in, without an event loop. Its user is leased, because a probe ends all its
     processes.
     """
-    with leased_user() as lease:
+    with contextlib.ExitStack() as stack:
+        lease = stack.enter_context(contextlib.closing(lease_user())) if we_are_root() else None
         root = make_root(None, lease)
-        try:
-            with held(root):
-                yield make_place(root, lease)
-        finally:
-            remove_place(root, lease)
-
-
-@contextlib.contextmanager
-def leased_user() -> Iterator[UserLease | None]:
-    """Lease a user for a place if we are root."""
-    lease = lease_user() if we_are_root() else None
-    try:
-        yield lease
-    finally:
-        if lease is not None:
-            lease.close()
-
-
-def clean_lease(lease: UserLease) -> UserLease:
-    """Remove what a killed holder of a user left: its processes and its folders. Return the lease."""
-    left_behind = lease.noted()
-    if left_behind is not None:  # its holder was killed: its processes and folders must not meet the next trial
-        wait_for_supervisors(left_behind)
-        supervise_now({"sweep": lease.uid})
-        if left_behind.exists():
-            remove_tree(left_behind)
-        lease.note(None)
-    return lease
+        stack.callback(remove_place, root, lease)
+        with held(root):
+            yield make_place(root, lease)
 
 
 def wait_for_supervisors(root: Path) -> None:
@@ -262,7 +248,8 @@ def name_user(place: Place, home: Path) -> dict[str, Path]:
     user = str(place.uid if place.uid is not None else os.getuid())
     named = named_files(place.home.parent)
     for path, file in named.items():
-        text = own_etc(Path(path).name).replace(INSIDE_USER, user).replace(INSIDE_HOME, str(home))
+        text = (OWN_ETC / Path(path).name).read_text(encoding="utf-8")
+        text = text.replace(INSIDE_USER, user).replace(INSIDE_HOME, str(home))
         file.write_text(text, encoding="utf-8")
         file.chmod(0o644)
     return named
@@ -270,11 +257,6 @@ def name_user(place: Place, home: Path) -> dict[str, Path]:
 
 def named_files(root: Path) -> dict[str, Path]:
     return {f"/etc/{name}": root / name for name in ("passwd", "group")}
-
-
-@cache
-def own_etc(name: str) -> str:
-    return (OWN_ETC / name).read_text(encoding="utf-8")
 
 
 def remove_place(root: Path, lease: UserLease | None) -> None:
@@ -310,7 +292,12 @@ def remove_tree(root: Path) -> None:
 
 @contextlib.contextmanager
 def one_command_at_a_time(place: Place) -> Iterator[None]:
-    """Allow one command per place: ending a command ends every process of its place."""
+    """Allow one command per place: ending a command ends every process of its place.
+
+    Raise `InfraError` if another one is running, or if the command would run as root.
+    """
+    if we_are_root() and place.uid is None:
+        raise InfraError(f"{place.work} has no user of its own, and root must not run a subject; use open_place()")
     descriptor = open_unlocked(place.work)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -340,8 +327,90 @@ def hand_over(place: Place) -> None:
     if place.uid is None:
         return
     for folder in (place.work, place.home, place.tmp):
-        for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
-            for name in [*folders, *files]:
-                found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-                if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1:
-                    os.chown(name, place.uid, place.uid, dir_fd=descriptor, follow_symlinks=False)
+        give(folder, place.uid)
+
+
+def give(folder: Path, user: int, ours: Collection[int] = ()) -> None:
+    """Give everything in a folder to a user. Hard links are given on only if they are `ours`, by their user."""
+    for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        for name in (*folders, *files):
+            found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if stat.S_ISDIR(found.st_mode) or found.st_nlink == 1 or found.st_uid in ours:
+                os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)
+
+
+_FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_MAX_FILES = 1000  # taken out of one workspace
+_MAX_BYTES = 32 * 1024 * 1024  # of them together: they are held in memory for each running trial
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxedWorkspace:
+    """The workspace of one trial, or of one grading."""
+
+    place: Place
+    sandbox: Sandbox
+    limits: Limits
+
+    @property
+    def folder(self) -> Path:
+        return self.place.work
+
+    def write(self, files: Mapping[str, str], *, runnable_scripts: bool = False) -> None:
+        """Write texts into the workspace. With `runnable_scripts`, those that begin with `#!` can be executed."""
+        put_files(self.place, {name: text.encode() for name, text in files.items()}, runnable_scripts=runnable_scripts)
+
+    async def run(
+        self,
+        argv: tuple[str, ...],
+        *,
+        seconds: float,
+        env: Mapping[str, str] | None = None,
+        network: bool = False,
+        stdin: bytes = b"",
+    ) -> Completed:
+        """Run a command in the workspace. `env` is added to the few variables that every command has."""
+        command = Command(argv, self.place, seconds, self.limits, env or {}, stdin=stdin, network=network)
+        return await self.sandbox.run(command)
+
+    async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+        most_bytes = min(self.limits.disk_mb * 1024 * 1024, _MAX_BYTES)
+        taken = await asyncio.to_thread(take, self.folder, patterns, max_bytes=most_bytes, max_files=_MAX_FILES)
+        return taken.texts()
+
+
+@contextlib.asynccontextmanager
+async def open_workspace(
+    sandbox: Sandbox, files: Mapping[str, str], limits: Limits, *, keep: bool = False
+) -> AsyncIterator[SandboxedWorkspace]:
+    """Open a new workspace with these files, and remove it at the end unless it is to be kept."""
+    async with open_place(keep=keep) as place:
+        workspace = SandboxedWorkspace(place, sandbox, limits)
+        await asyncio.to_thread(workspace.write, files)
+        yield workspace
+
+
+def graded_files(case: Case, artefacts: Mapping[str, str]) -> dict[str, str]:
+    """Return the files that a grader runs on: the case's own, the subject's artefacts, and the hidden files over both.
+
+    A file that is in the way of a stronger one, by its name or as a folder, is left out.
+    """
+    allowed = _beside(artefacts, case.hidden)
+    return {**_beside(case.files, allowed.keys() | case.hidden), **allowed, **case.hidden}
+
+
+def _beside(files: Mapping[str, str], stronger: Iterable[str]) -> dict[str, str]:
+    """Return the files that can lie in one folder with the stronger ones."""
+    taken = {PurePosixPath(name) for name in stronger}
+    folders = {parent for path in taken for parent in path.parents}
+    return {
+        name: text
+        for name, text in files.items()
+        if (path := PurePosixPath(name)) not in taken | folders and not taken & set(path.parents)
+    }
+
+
+def first_code_block(answer: str) -> str:
+    """Return the code in a text answer: its first fenced block, or all of it if nothing is fenced."""
+    fenced = _FENCED.search(answer)
+    return fenced.group(1) if fenced else answer

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Completed, Place
-from bakeoff.sandbox.environment import environment, our_packages, toolchain
 from bakeoff.sandbox.mounts import SCRATCH, Step, blocking_folder, follow, plan_mounts
 from bakeoff.sandbox.places import PREFIX, name_user, named_files, one_command_at_a_time, probe_place, we_are_root
-from bakeoff.sandbox.programs import SYSTEM, check_shown
+from bakeoff.sandbox.programs import SYSTEM, check_shown, environment, our_packages, toolchain
 from bakeoff.sandbox.supervisor.kernel import LANDLOCK_CREATE, LANDLOCK_VERSION
 from bakeoff.sandbox.supervisor_client import Order, Report, SupervisorLost, make_order, supervise, supervise_now
 
@@ -36,17 +34,14 @@ class ProcessSandbox:
 
     async def run(self, command: Command) -> Completed:
         """Run a command, and return how it ended, also if it killed its own supervisor."""
-        check_user(command.place)
-        place, order = command.place, self.order(command)
         try:
-            with one_command_at_a_time(place):
-                finished = await supervise(order, command)
+            with one_command_at_a_time(command.place):
+                return (await supervise(self.order(command), command)).completed
         except SupervisorLost as problem:
-            if place.uid is not None:
+            if command.place.uid is not None:
                 raise
             # A command of our own user can kill its supervisor, and must not gain an excuse by that.
             return problem.so_far
-        return finished.completed
 
     def order(self, command: Command) -> Order:
         """Return what the supervisor is asked to do."""
@@ -141,11 +136,6 @@ def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator
     listed.append(root)
     for child in root.iterdir():
         yield from _without(child, hidden, listed)
-
-
-def check_user(place: Place) -> None:
-    if we_are_root() and place.uid is None:
-        raise InfraError(f"{place.work} has no user of its own, and root must not run a subject; use open_place()")
 
 
 def has_landlock() -> bool:

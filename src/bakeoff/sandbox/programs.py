@@ -4,6 +4,8 @@ Only what the program was installed with is shown. Never shown are the user's HO
 around them, wherever a program lies. Nor is a whole prefix: a program may lie in `~/bin`, and then the prefix is HOME.
 Of a folder that was made for an installation, its usual folders are shown; of any other, only interpreters, shared
 libraries and packages.
+
+The environment of a command is built from an allow-list, because a deny-list would miss some API key.
 """
 
 import os
@@ -11,14 +13,16 @@ import pwd
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+import bakeoff
 from bakeoff.errors import InfraError
-from bakeoff.protocols import Command
+from bakeoff.protocols import Command, Place
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix")
 MODULES, CELLAR = "node_modules", "Cellar"
@@ -184,7 +188,13 @@ def _roots(path: Path) -> Iterator[Path]:
     for parent in path.parents:
         if (parent / "pyvenv.cfg").is_file():
             yield from installation(parent)
-            yield from _base_python(parent)
+            link = parent / "bin" / "python"
+            found = link.resolve()
+            if found.exists() and not found.is_relative_to("/usr"):
+                yield link
+                yield found
+                yield from homebrew(found)
+                yield from installation(found.parent.parent)
             return
     if MODULES in parts:
         yield Path(*parts[: parts.index(MODULES) + 1])
@@ -201,17 +211,6 @@ def interpreter_roots(program: str) -> tuple[Path, ...]:
     return tuple(dict.fromkeys([Path(program), *program_roots(program), *beside]))
 
 
-def _base_python(venv: Path) -> Iterator[Path]:
-    """Yield the Python installation that a virtual environment was made with, and the links that lead to it."""
-    link = venv / "bin" / "python"
-    found = link.resolve()
-    if found.exists() and not found.is_relative_to("/usr"):
-        yield link
-        yield found
-        yield from homebrew(found)
-        yield from installation(found.parent.parent)
-
-
 def said_by(*argv: str, **where: Any) -> str | None:
     """Return what a program on this machine prints; None where it fails."""
     try:
@@ -221,3 +220,80 @@ def said_by(*argv: str, **where: Any) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return (done.stdout or done.stderr).decode(errors="replace") if done.returncode == 0 else None
+
+
+ALLOWED = frozenset({"LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR"})
+ALLOWED_PREFIX = "LC_"
+FIXED = {"LANG": "C.UTF-8", "TZ": "UTC"}
+PACKAGE = Path(bakeoff.__file__).parent  # it contains bundled references, which no subject may read
+_SITES = ("lib*/py*/*-packages", "local/lib*/py*/*-packages", "store/*-bakeoff-*/lib/py*/*-packages")
+INSTALLED = (*_SITES, "py*/*-packages", "*-packages", ".")  # below a prefix, and below folders in it
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def inherited(host: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of our environment that are passed on, without PATH."""
+    return {name: value for name, value in host.items() if name in ALLOWED or name.startswith(ALLOWED_PREFIX)}
+
+
+def search_path(host: Mapping[str, str]) -> str:
+    """Return a PATH with our Python and Node first. Relative entries are dropped: they would search the subject's
+    folder.
+    """
+    return _with_ours_first(host.get("PATH", DEFAULT_PATH))
+
+
+@lru_cache(maxsize=16)
+def _with_ours_first(path: str) -> str:
+    node = program_path("node")
+    ours = [str(Path(sys.prefix) / "bin"), *([str(Path(node).parent)] if node else [])]
+    theirs = [entry for entry in path.split(os.pathsep) if entry.startswith("/")]
+    return os.pathsep.join(dict.fromkeys(ours + theirs))
+
+
+def private(inside: Place) -> dict[str, str]:
+    """Return the variables that point into the place, as seen from inside the sandbox."""
+    tmp = str(inside.tmp)
+    return {
+        "HOME": str(inside.home),
+        "PWD": str(inside.work),
+        "TMPDIR": tmp,
+        "TMP": tmp,
+        "TEMP": tmp,
+        "USER": "trial",
+        "LOGNAME": "trial",
+        "SHELL": "/bin/sh",
+    }
+
+
+def environment(inside: Place, command: Command) -> dict[str, str]:
+    """Return the complete environment of a command that runs on the host's files."""
+    return {**passed_on(command), "PATH": search_path(os.environ), **private(inside), **command.env}
+
+
+def passed_on(command: Command) -> dict[str, str]:
+    """Return what a command learns of the host's language and time: nothing if it is graded."""
+    return dict(FIXED) if command.graded else inherited(os.environ)
+
+
+@cache
+def toolchain() -> tuple[Path, ...]:
+    """Return the host paths that our Python and Node need."""
+    interpreters = [sys.executable, getattr(sys, "_base_executable", None), program_path("node")]
+    roots = [root for program in interpreters if program for root in interpreter_roots(program)]
+    roots += [root for prefix in (sys.prefix, sys.base_prefix) for root in installation(Path(prefix))]
+    return without_homes(dict.fromkeys(roots))
+
+
+def our_packages(roots: Iterable[Path]) -> list[Path]:
+    """Return the folder of this package, and of every other copy of it that is installed below the roots."""
+    return list(dict.fromkeys([PACKAGE, *(copy for root in roots for copy in _installed_copies(root))]))
+
+
+@lru_cache(maxsize=256)
+def _installed_copies(root: Path) -> tuple[Path, ...]:
+    real = root.resolve()
+    found = [copy.resolve() for pattern in INSTALLED for copy in real.glob(f"{pattern}/{PACKAGE.name}/bundled")]
+    return tuple(
+        root / copy.relative_to(real) if copy.is_relative_to(real) else copy for copy in (path.parent for path in found)
+    )

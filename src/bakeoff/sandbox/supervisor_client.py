@@ -1,17 +1,29 @@
-"""Talk to the supervisor: send the order, keep the output up to its limit, and pass on a cancellation."""
+"""Talk to the supervisor: send the order, keep the output up to its limit, and pass on a cancellation.
+
+Supervisors are forked by one server per process: see `supervisor/fork_server.py`. It is started with the first command,
+and again if it was killed. It gets the descriptors of each command.
+"""
 
 import asyncio
+import atexit
 import contextlib
+import errno
 import json
 import os
 import secrets
 import signal
+import socket
+import subprocess
+import sys
+import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from bakeoff._kernel.environment import hide_our_memory
@@ -19,7 +31,6 @@ from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Completed, Stop
 from bakeoff.sandbox.mounts import Step
-from bakeoff.sandbox.supervisors import GRACE_SECONDS, Supervisor, start_supervisor
 from bakeoff.sandbox.system_calls import can_filter, filter_of
 
 Order: TypeAlias = dict[str, Any]
@@ -33,6 +44,160 @@ OWN_PROCESSES = 4  # of a wrapper such as bubblewrap
 QUEUE_BYTES = 800 << 10  # in POSIX message queues
 FILTER_WORD = f"filter-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that has `filter_of` the command
 STATUS_WORD = f"status-{secrets.token_hex(8)}"  # stands in an argv for a descriptor that the supervisor chooses
+FOLDER = Path(__file__).parent
+START = "import sys; sys.path.append({!r}); from supervisor.fork_server import main; sys.path.pop(); main({})"
+TRIES = 3  # for a server that is killed while it forks
+START_SECONDS = 60.0
+RETRY_SECONDS = 0.005  # until the server has taken some of the descriptors that are on their way
+GRACE_SECONDS = 150.0  # for killing and cleaning up; a supervisor that takes longer is broken
+NOT_STARTED = "no supervisor could be started: the process that forks them was killed each time"
+BUSY = {errno.EAGAIN, errno.ETOOMANYREFS, errno.ENOBUFS}
+
+
+class ForkServerProcess:
+    """The process that supervisors are forked from."""
+
+    def __init__(self) -> None:
+        self.connection, theirs = socket.socketpair()
+        # Some Pythons need this variable to start.
+        env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", START.format(str(FOLDER), theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env=env,
+                cwd="/",
+                start_new_session=True,
+            )
+        self.connection.settimeout(START_SECONDS)
+        try:
+            ready = self.connection.recv(1)
+        except OSError:
+            ready = b""
+        if not ready:
+            self.close()
+            raise InfraError(f"the supervisor of sandboxed commands does not start: {sys.executable} ended at once")
+        self.connection.setblocking(False)
+
+    def send(self, descriptors: Sequence[int]) -> bool:
+        """Ask for one supervisor. Return False if the server is busy, and raise OSError if it has ended."""
+        try:
+            socket.send_fds(self.connection, [b"s"], descriptors)
+        except OSError as problem:
+            if problem.errno in BUSY:
+                return False
+            raise
+        return True
+
+    def close(self) -> None:
+        self.connection.close()
+        self.process.wait()
+
+
+class _ForkServers:
+    """The server of this process. A fork gets none of it: the server ends with the process that started it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.server: ForkServerProcess | None = None
+        self.controls = weakref.WeakSet[socket.socket]()
+
+    def send(self, descriptors: Sequence[int]) -> bool:
+        """Ask the server for a supervisor, and start a server if there is none or it was killed."""
+        with self.lock:
+            if self.server is not None:
+                try:
+                    return self.server.send(descriptors)
+                except OSError:
+                    self.server.close()
+                    self.server = None
+            self.server = ForkServerProcess()
+            return self.server.send(descriptors)
+
+    def close(self) -> None:
+        with self.lock:
+            if self.server is not None:
+                self.server.close()
+                self.server = None
+
+    def forget(self) -> None:
+        """Close our copies of sockets after a fork, or commands of our parent would not end with it."""
+        self.lock = threading.Lock()
+        for control in self.controls:
+            control.close()
+        if self.server is not None:
+            self.server.connection.close()
+            self.server.process.returncode = 0  # not our child
+            self.server = None
+
+
+_servers = _ForkServers()
+atexit.register(_servers.close)
+os.register_at_fork(after_in_child=_servers.forget)
+
+
+class Supervisor:
+    """One supervisor: our end of its control socket, on which each message is a JSON line, and its pid."""
+
+    def __init__(self) -> None:
+        self.control, self.theirs = socket.socketpair()
+        _servers.controls.add(self.control)
+        self.received = b""
+        self.pid = 0
+
+    async def read(self) -> Report | None:
+        """Wait for a message; return None when the supervisor has ended without one."""
+        while b"\n" not in self.received:
+            try:
+                chunk = await asyncio.get_running_loop().sock_recv(self.control, 1 << 16)
+            except ConnectionResetError:
+                return None
+            if not chunk:
+                return None
+            self.received += chunk
+        line, _, self.received = self.received.partition(b"\n")
+        message: Report = json.loads(line)
+        return message
+
+    def say(self, word: bytes) -> None:
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            self.control.send(word)
+
+    async def end(self) -> None:
+        """Make it end its command, and wait until it has ended itself; kill it if it hangs."""
+        with contextlib.suppress(OSError):
+            self.control.shutdown(socket.SHUT_WR)
+        try:
+            async with asyncio.timeout(GRACE_SECONDS):
+                while await self.read() is not None:
+                    pass
+        except TimeoutError:
+            os.kill(self.pid, signal.SIGKILL)  # it is still there, because it has not closed its socket
+        finally:
+            self.control.close()
+
+
+async def start_supervisor(streams: Sequence[int]) -> Supervisor:
+    """Start a supervisor with these standard streams. The caller closes its copies of them, and awaits `end`."""
+    for _ in range(TRIES):
+        supervisor = Supervisor()
+        try:
+            with supervisor.theirs as theirs:
+                while not _servers.send((theirs.fileno(), *streams)):  # noqa: ASYNC110 - it says nothing
+                    await asyncio.sleep(RETRY_SECONDS)
+            supervisor.control.setblocking(False)
+            hello = await supervisor.read()
+        except BaseException:
+            supervisor.control.close()
+            raise
+        if hello is not None:
+            supervisor.pid = hello["pid"]
+            return supervisor
+        supervisor.control.close()  # the server was killed before it forked
+    raise InfraError(NOT_STARTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +313,22 @@ def make_order(
     }
 
 
+@dataclass(frozen=True, slots=True)
 class SupervisedProcess:
     """A command that is talked to while it runs: its streams, and at the end the report of its supervisor."""
 
-    def __init__(
-        self, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader, stderr: asyncio.StreamReader, order: Order
-    ) -> None:
-        self.stdin, self.stdout, self.stderr, self._order = stdin, stdout, stderr, order
-        self.supervisor: Supervisor | None = None
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+    order: Order
+    supervisor: Supervisor
 
     async def report(self) -> Report | None:
         """Wait until nothing of the command is left; return None when the supervisor died without a report."""
-        assert self.supervisor is not None
-        return authentic(self._order, await self.supervisor.read())
+        return authentic(self.order, await self.supervisor.read())
 
     def say(self, word: bytes) -> None:
         """Make the supervisor end the command early. `word` becomes the reason in its report."""
-        assert self.supervisor is not None
         self.supervisor.say(word)
 
 
@@ -182,8 +346,7 @@ async def supervised_process(order: Order, *, limit: int = CHUNK) -> AsyncIterat
         try:
             writer = await _writer(stdin, stack)
             out, err = await _reader(stdout, limit, stack), await _reader(stderr, limit, stack)
-            process = SupervisedProcess(writer, out, err, order)
-            process.supervisor = await start_supervisor(theirs)
+            process = SupervisedProcess(writer, out, err, order, await start_supervisor(theirs))
             stack.push_async_callback(process.supervisor.end)
         finally:
             for descriptor in theirs:
@@ -277,13 +440,24 @@ async def supervise(order: Order, command: Command) -> CommandEnd:
         SupervisorLost: The supervisor was killed. `so_far` has the output until then.
         InfraError: The command was not started, or left a process that cannot be killed.
     """
+
+    async def feed() -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # a command need not read its input
+            process.stdin.write(command.stdin)
+            await process.stdin.drain()
+        process.stdin.close()
+
+    async def end_in_time() -> None:
+        if command.time_up is not None:
+            await command.time_up.wait()
+            process.say(b"timeout\n")
+
     started = time.monotonic()
     async with supervised_process(order) as process:
         output = _CommandOutput(process, command.limits.output_kb * 1024)
         report = asyncio.ensure_future(process.report())
         reading = asyncio.ensure_future(output.read())
-        feeding = asyncio.ensure_future(_feed(process.stdin, command.stdin))
-        ending = asyncio.ensure_future(_end_in_time(process, command))
+        feeding, ending = asyncio.ensure_future(feed()), asyncio.ensure_future(end_in_time())
         try:
             async with asyncio.timeout(order["seconds"] + GRACE_SECONDS):
                 found = await asyncio.shield(report)
@@ -300,21 +474,6 @@ async def supervise(order: Order, command: Command) -> CommandEnd:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
     return finish(order, found, output, time.monotonic() - started)
-
-
-async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
-    """Write the standard input of a command, which need not read it."""
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        stdin.write(data)
-        await stdin.drain()
-    stdin.close()
-
-
-async def _end_in_time(process: SupervisedProcess, command: Command) -> None:
-    """End a command when its caller says that its time is up."""
-    if command.time_up is not None:
-        await command.time_up.wait()
-        process.say(b"timeout\n")
 
 
 def finish(order: Order, report: Report | None, output: _CommandOutput, seconds: float) -> CommandEnd:

@@ -337,37 +337,28 @@ def write_below(root: int, path: str, content: bytes, mode: int, owner: int | No
         folder = root
         try:
             for part in folders:
-                folder = _folder_below(folder, part, owner)
+                made = True
+                try:
+                    os.mkdir(part, 0o755, dir_fd=folder)
+                except FileExistsError:
+                    made = False
+                folder = os.open(part, FOLDER_FLAGS, dir_fd=folder)
                 opened.callback(os.close, folder)
-            _write_new(folder, name, content, mode, owner)
+                if made and owner is not None:
+                    os.fchown(folder, owner, owner)
+            temporary = f".bakeoff-{secrets.token_hex(8)}"
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(content)
+                    file.flush()
+                    if owner is not None:
+                        os.fchown(file.fileno(), owner, owner)
+                    os.fchmod(file.fileno(), mode)
+                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError:
+                os.unlink(temporary, dir_fd=folder)
+                raise
         except OSError as problem:
             return f"cannot be written at its destination: {problem.strerror}"
     return ""
-
-
-def _folder_below(parent: int, name: str, owner: int | None) -> int:
-    made = True
-    try:
-        os.mkdir(name, 0o755, dir_fd=parent)
-    except FileExistsError:
-        made = False
-    descriptor = os.open(name, FOLDER_FLAGS, dir_fd=parent)
-    if made and owner is not None:
-        os.fchown(descriptor, owner, owner)
-    return descriptor
-
-
-def _write_new(folder: int, name: str, content: bytes, mode: int, owner: int | None) -> None:
-    temporary = f".bakeoff-{secrets.token_hex(8)}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            if owner is not None:
-                os.fchown(file.fileno(), owner, owner)
-            os.fchmod(file.fileno(), mode)
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError:
-        os.unlink(temporary, dir_fd=folder)
-        raise

@@ -46,7 +46,7 @@ class JudgeQuality(FrozenModel):
     kappa: Estimate | None  # Cohen's: 1 full agreement, 0 what chance alone would give
 
 
-def judge_quality(groups: Sequence[LabelledGroup], *, confidence: float = CONFIDENCE, seed: int = 0) -> JudgeQuality:
+def judge_quality(groups: Sequence[LabelledGroup]) -> JudgeQuality:
     """Estimate a judge's quality. A group without labels takes those of the groups with the same verdict.
 
     Intervals are quantiles of 10,000 draws: the share of good answers in each group comes from its Beta posterior with
@@ -55,37 +55,33 @@ def judge_quality(groups: Sequence[LabelledGroup], *, confidence: float = CONFID
     """
     import numpy as np
 
-    known = [group for group in map(_filled(groups), groups) if group.trials]
+    known = [_filled(group, groups) for group in groups if group.trials]
     verdicts = np.array([group.passed for group in known])
     weights = np.array([group.trials for group in known])
     labels, passes = (np.array([getattr(group, name) for group in known]) for name in ("labels", "label_passes"))
     if not known or (labels == 0).any():
         return JudgeQuality(sensitivity=None, specificity=None, accuracy=None, kappa=None)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     drawn = random.beta(passes + _JEFFREYS, labels - passes + _JEFFREYS, (_DRAWS, len(known)))
     found = _qualities(verdicts, weights[None, :], (passes / labels)[None, :])
     ranges = _qualities(verdicts, random.gamma(weights, size=drawn.shape), drawn)
-    tails = [50 * (1 - confidence), 50 * (1 + confidence)]
 
     def estimate(name: str) -> Estimate | None:
         point = float(found[name][0])
         if np.isnan(point):  # there is no good answer, or no bad one
             return None
-        low, high = (float(bound) for bound in np.nanpercentile(ranges[name], tails))
+        low, high = (float(bound) for bound in np.nanpercentile(ranges[name], [2.5, 97.5]))
         return Estimate(value=point, interval=Interval(low=min(point, low), high=max(point, high), method="Beta draws"))
 
     return JudgeQuality(**{name: estimate(name) for name in found})
 
 
-def _filled(groups: Sequence[LabelledGroup]) -> Callable[[LabelledGroup], LabelledGroup]:
-    def fill(group: LabelledGroup) -> LabelledGroup:
-        if group.labels:
-            return group
-        alike = [other for other in groups if other.passed == group.passed]
-        labels, passes = fsum(one.labels for one in alike), fsum(one.label_passes for one in alike)
-        return group.model_copy(update={"labels": labels, "label_passes": passes})
-
-    return fill
+def _filled(group: LabelledGroup, groups: Sequence[LabelledGroup]) -> LabelledGroup:
+    if group.labels:
+        return group
+    alike = [other for other in groups if other.passed == group.passed]
+    labels, passes = fsum(one.labels for one in alike), fsum(one.label_passes for one in alike)
+    return group.model_copy(update={"labels": labels, "label_passes": passes})
 
 
 def _qualities(verdicts: "NDArray[Any]", weights: "NDArray[Any]", good: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
@@ -107,9 +103,7 @@ def _qualities(verdicts: "NDArray[Any]", weights: "NDArray[Any]", good: "NDArray
         }
 
 
-def association(
-    errors: Sequence[float], other: Sequence[float], weights: Sequence[float], *, confidence: float = CONFIDENCE
-) -> Estimate | None:
+def association(errors: Sequence[float], other: Sequence[float], weights: Sequence[float]) -> Estimate | None:
     """Return Spearman's rank correlation, with an interval by Bonett and Wright (Psychometrika 65, 2000).
 
     None where fewer than five pairs exist, or one side does not vary.
@@ -124,7 +118,7 @@ def association(
     size = fsum(weights) ** 2 / fsum(weight**2 for weight in weights)
     if size <= 4 or abs(value) == 1:
         return Estimate(value=value, interval=None)
-    half = normal_quantile((1 + confidence) / 2) * sqrt((1 + value**2 / 2) / (size - 3))
+    half = normal_quantile((1 + CONFIDENCE) / 2) * sqrt((1 + value**2 / 2) / (size - 3))
     low, high = tanh(atanh(value) - half), tanh(atanh(value) + half)
     return Estimate(value=value, interval=Interval(low=low, high=high, method="Fisher z"))
 

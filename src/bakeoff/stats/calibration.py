@@ -118,21 +118,17 @@ def missing_labels(trials: Sequence[JudgedTrial]) -> str | None:
     return None
 
 
-def corrected_score(trials: Sequence[JudgedTrial], *, confidence: float = CONFIDENCE) -> CorrectedScore:
+def corrected_score(trials: Sequence[JudgedTrial]) -> CorrectedScore:
     """Correct the mean score of one subject. Every stratum needs a label: see `missing_labels`."""
     found = _estimate(trials)
     cases = list(found.by_case)
     spread = _Spread.of([found.by_case[case] for case in cases], [found.clusters[case] for case in cases], found.parts)
-    interval = spread and spread.interval(found.value, confidence, 0.0, _method(trials))
+    interval = spread and spread.interval(found.value, CONFIDENCE, 0.0, _method(trials))
     return CorrectedScore(raw=found.raw, value=found.value, interval=interval)
 
 
 def corrected_difference(
-    baseline: Sequence[JudgedTrial],
-    candidate: Sequence[JudgedTrial],
-    *,
-    alpha: float = ALPHA,
-    level: float | None = None,
+    baseline: Sequence[JudgedTrial], candidate: Sequence[JudgedTrial], *, level: float = ALPHA
 ) -> CorrectedDifference:
     """Correct the difference of two subjects, in pairs of cases if they share any; `level` is that of the interval.
 
@@ -154,8 +150,8 @@ def corrected_difference(
         baseline=old.value,
         candidate=new.value,
         difference=difference,
-        interval=spread and spread.interval(difference, 1 - (alpha if level is None else level), -1.0, method),
-        inner=spread and spread.interval(difference, 1 - 2 * alpha, -1.0, method),
+        interval=spread and spread.interval(difference, 1 - level, -1.0, method),
+        inner=spread and spread.interval(difference, 1 - 2 * ALPHA, -1.0, method),
         p_value=spread and spread.p_value(difference),
         paired=paired,
         cases=len(old.by_case) if paired else len(old.by_case) + len(new.by_case),

@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import NamedTuple, TypeVar
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.stats.cells import CaseKey, Cell, Cells, Moments, grouped, moments_of, single_pass_or_fail
+from bakeoff.stats.cells import CaseKey, Cell, Cells, grouped, moments_of, single_pass_or_fail
 from bakeoff.stats.differences import (
     UNCHANGED,
     Change,
@@ -148,29 +148,25 @@ def rule_of(baseline: Cells, candidate: Cells, *, alpha: float = ALPHA, seed: in
     """Return the rule that these two arms allow; None where fewer than two independent cases can be compared."""
     before, after = pairs_of(baseline, candidate)
     if before:
-        return _paired(before, after, seed)
+        differences, clusters = _differences(before, after)
+        change = paired_change(before, after)
+        moments = change.moments
+        if moments.units < 2:
+            return None
+        if abs(moments.mean) == 1:
+            return ComparisonRule(reversal_p_value(moments.units), REVERSAL, partial(_reversal_interval, change))
+        if moments.single and not moments.clustered:
+            name, exact = "exact McNemar", mcnemar_exact(differences.count(1.0), differences.count(-1.0))
+        else:
+            flip = sign_flip_test([sum(group) for group in grouped(differences, clusters)], seed=seed)
+            name, exact = flip.method, flip.p_value
+
+        def method(confidence: float) -> Interval:
+            return difference_interval(change, confidence=confidence)
+
+        inverted = zero_p_value(change)
+        return ComparisonRule(exact, name, method) if exact >= inverted else ComparisonRule(inverted, _INVERTED, method)
     return _unpaired(list(baseline.values()), list(candidate.values()), alpha)
-
-
-def _paired(before: Sequence[Cell], after: Sequence[Cell], seed: int) -> ComparisonRule | None:
-    differences, clusters = _differences(before, after)
-    change = paired_change(before, after)
-    moments = change.moments
-    if moments.units < 2:
-        return None
-    if abs(moments.mean) == 1:
-        return ComparisonRule(reversal_p_value(moments.units), REVERSAL, partial(_reversal_interval, change))
-    if moments.single and not moments.clustered:
-        name, exact = "exact McNemar", mcnemar_exact(differences.count(1.0), differences.count(-1.0))
-    else:
-        flip = sign_flip_test([sum(group) for group in grouped(differences, clusters)], seed=seed)
-        name, exact = flip.method, flip.p_value
-
-    def method(confidence: float) -> Interval:
-        return difference_interval(change, confidence=confidence)
-
-    inverted = zero_p_value(change)
-    return ComparisonRule(exact, name, method) if exact >= inverted else ComparisonRule(inverted, _INVERTED, method)
 
 
 def reversal_p_value(units: int) -> float:
@@ -250,7 +246,12 @@ def unpaired_test(before: Sequence[Cell], after: Sequence[Cell]) -> tuple[str, f
         # Without spread on either side: count the ways to share out the units that separate them as cleanly.
         chance = 1.0 if old.mean == new.mean else min(1.0, 2 / comb(old.units + new.units, new.units))
         return "unpaired exact label permutation", chance
-    return "unpaired Welch's t", _welch(old, new)
+    # Welch's test (Biometrika 34, 1947); the variances are clustered where cases are.
+    from scipy.special import stdtr
+
+    together = old.variance + new.variance
+    freedom = together**2 / (old.variance**2 / old.freedom + new.variance**2 / new.freedom)
+    return "unpaired Welch's t", float(2 * stdtr(freedom, -abs(new.mean - old.mean) / together**0.5))
 
 
 def _fisher(before: Sequence[Cell], after: Sequence[Cell]) -> float:
@@ -259,15 +260,6 @@ def _fisher(before: Sequence[Cell], after: Sequence[Cell]) -> float:
 
     table = [[sum(cell.total for cell in cells), sum(1 - cell.total for cell in cells)] for cells in (before, after)]
     return float(fisher_exact(table).pvalue)
-
-
-def _welch(old: Moments, new: Moments) -> float:
-    """Return the p-value of Welch's test (Biometrika 34, 1947); the variances are clustered where cases are."""
-    from scipy.special import stdtr
-
-    together = old.variance + new.variance
-    freedom = together**2 / (old.variance**2 / old.freedom + new.variance**2 / new.freedom)
-    return float(2 * stdtr(freedom, -abs(new.mean - old.mean) / together**0.5))
 
 
 class Stamp(FrozenModel):

@@ -1,13 +1,19 @@
-"""The verdict on a comparison: improved, regressed, equivalent or undecidable. `report.gates` decides by it."""
+"""Give a verdict on a comparison: improved, regressed, equivalent or undecidable. `report.gates` decides by it.
+
+A verdict is refused where too many trials were lost, or unequal shares of them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from itertools import combinations
 from math import prod
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff.stats.comparison import REVERSAL, Comparison, Key, holm
+from bakeoff.stats.intervals import ALPHA
 
 MAX_LOST = 0.05
 """The share of an arm's trials that may be lost before the rest is no longer a fair sample."""
@@ -144,11 +150,12 @@ def nothing_shown(comparison: Comparison) -> str:
     return f"no regression shown (could have missed up to {100 * could_miss(comparison):.1f} points)"
 
 
-def are_unequal(one: Losses, other: Losses, *, alpha: float = 0.05) -> bool:
+def are_unequal(one: Losses, other: Losses) -> bool:
     """Tell whether two arms lost shares that differ by more than 1 point and by more than chance."""
-    return abs(one.share - other.share) > MAX_UNEQUAL and chance_of_losses(one, other) < alpha
+    return abs(one.share - other.share) > MAX_UNEQUAL and chance_of_losses(one, other) < ALPHA
 
 
+@lru_cache(maxsize=10_000)  # many subjects lost none of as many trials
 def chance_of_losses(one: Losses, other: Losses) -> float:
     """Return the p-value of Fisher's exact test for the shares that two arms lost."""
     if not one.lost and not other.lost:
@@ -184,3 +191,41 @@ def _sentence(verdict: GateVerdict, comparison: Comparison, chance: float, margi
     if verdict is GateVerdict.UNDECIDABLE:
         return f"undecidable: {nothing_shown(comparison)}; {facts}"
     return f"{verdict}: {facts}"
+
+
+class UnequalLosses(FrozenModel):
+    """Two subjects whose shares of lost trials differ by more than chance."""
+
+    more: str  # the subject that lost more
+    fewer: str
+    more_lost: int
+    more_trials: int
+    fewer_lost: int
+    fewer_trials: int
+    p_value: float  # of Fisher's exact test, adjusted by Holm's method for all pairs
+
+
+def unequal_losses(losses: Mapping[str, Losses]) -> tuple[UnequalLosses, ...]:
+    """Return the pairs whose shares differ by more than 1 point and by more than chance, the clearest first.
+
+    Under the null hypothesis that all subjects lose trials alike, any pair is returned with a chance of at most 5 %.
+    """
+    tried = {name: found for name, found in losses.items() if found.trials}
+    if not any(found.lost for found in tried.values()):
+        return ()
+    pairs = [sorted(pair, key=lambda name: (-tried[name].share, name)) for pair in combinations(tried, 2)]
+    chances = holm([chance_of_losses(tried[more], tried[fewer]) for more, fewer in pairs])
+    found = [
+        UnequalLosses(
+            more=more,
+            fewer=fewer,
+            more_lost=tried[more].lost,
+            more_trials=tried[more].trials,
+            fewer_lost=tried[fewer].lost,
+            fewer_trials=tried[fewer].trials,
+            p_value=chance,
+        )
+        for (more, fewer), chance in zip(pairs, chances, strict=True)
+        if chance < ALPHA and tried[more].share - tried[fewer].share > MAX_UNEQUAL
+    ]
+    return tuple(sorted(found, key=lambda pair: pair.p_value))

@@ -80,16 +80,7 @@ class BayesianBootstrap:
         import numpy as np
 
         apart = self.places - point
-        tilt = self._saddlepoint(apart, start)
-        root = copysign(sqrt(max(0.0, 2 * float(self.weights @ np.log1p(-tilt * apart)))), tilt)
-        if abs(root) < _CLOSE:
-            second, third = (float(self.weights @ apart**power) for power in (2, 3))
-            return root + third / (3 * second * sqrt(second)), tilt
-        scaled = tilt * sqrt(float(self.weights @ (apart / (1 - tilt * apart)) ** 2))
-        return root + log(scaled / root) / root, tilt
-
-    def _saddlepoint(self, apart: "Floats", start: float) -> float:
-        """Return where the cumulant function of the sum is least: Newton's steps, or bisection where they leave."""
+        # The cumulant function of the sum is least there: Newton's steps, or bisection where they leave.
         low, high = 1 / float(apart.min()), 1 / float(apart.max())
         tilt = start if low < start < high else 0.0
         for _ in range(_MAX_STEPS):
@@ -100,7 +91,12 @@ class BayesianBootstrap:
             low, high = (tilt, high) if slope < 0 else (low, tilt)
             step = tilt - slope / curve
             tilt = step if low < step < high else (low + high) / 2
-        return tilt
+        root = copysign(sqrt(max(0.0, 2 * float(self.weights @ np.log1p(-tilt * apart)))), tilt)
+        if abs(root) < _CLOSE:
+            second, third = (float(self.weights @ apart**power) for power in (2, 3))
+            return root + third / (3 * second * sqrt(second)), tilt
+        scaled = tilt * sqrt(float(self.weights @ (apart / (1 - tilt * apart)) ** 2))
+        return root + log(scaled / root) / root, tilt
 
 
 CONFIDENCE = 0.95

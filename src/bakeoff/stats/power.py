@@ -225,7 +225,10 @@ def _detectable(change: Change, times: float, alpha: float, power: float) -> flo
     share = (change.gained + change.lost) / (variance + moments.mean**2)  # of a squared change
     freedom = moments.freedom + (times - 1) * moments.weight
     spread = _least_by_interval(freedom, variance, lambda mean: share * (variance + mean * mean), alpha, power)
-    return max(spread, _changes_needed(alpha, power) * size)
+    # So many units must change on average that enough for the smallest p do so with that probability.
+    from scipy.special import gammaincinv
+
+    return max(spread, float(gammaincinv(ceil(log2(2 / alpha)), power)) * size)
 
 
 def _least_by_interval(
@@ -273,13 +276,6 @@ def _least_by_mcnemar(cases: int, variance: float, alpha: float, power: float) -
         return float(binom.pmf(changed, cases, share) @ gains)
 
     return float(brentq(lambda difference: found(difference) - power, 0.0, 1.0, xtol=1e-9))
-
-
-def _changes_needed(alpha: float, power: float) -> float:
-    """Return how many units must change on average, so that enough for the smallest p do so with that probability."""
-    from scipy.special import gammaincinv
-
-    return float(gammaincinv(ceil(log2(2 / alpha)), power))
 
 
 def _power(noncentrality: float, freedom: float, alpha: float) -> float:

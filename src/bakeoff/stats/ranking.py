@@ -82,10 +82,6 @@ def leaderboard(subjects: Mapping[str, Cells], *, alpha: float = ALPHA, seed: in
     }
     order = sorted(scores, key=lambda name: -scores[name][0])
     pairs = _compare_pairs(subjects, order, alpha, seed) if len(order) > 1 else _Pairs()
-    return _standings(scores, order, pairs)
-
-
-def _standings(scores: _Scores, order: Sequence[str], pairs: _Pairs) -> tuple[Standing, ...]:
     known = {name for name, (_, interval) in scores.items() if interval is not None}
     if len(scores) == 1 or len(known) == 1:
         comparable = known or set(scores)
@@ -115,7 +111,12 @@ def tied_groups(order: Sequence[str], told_apart: Set[Pair]) -> tuple[tuple[str,
     From the top, each subject starts a group with the farthest that is like it and shares no group with it yet; then
     all who are like everybody in the group join, so that no group lies inside another.
     """
-    like = _like(order, told_apart)
+    # For each subject those that it is not told apart from, itself included, as bits.
+    place = {name: number for number, name in enumerate(order)}
+    like = [(1 << len(order)) - 1] * len(order)
+    for upper, lower in told_apart:
+        like[place[upper]] &= ~(1 << place[lower])
+        like[place[lower]] &= ~(1 << place[upper])
     together = [1 << place for place in range(len(order))]  # sets as bits
     groups: list[list[int]] = []
     for first in range(len(order)):
@@ -127,16 +128,6 @@ def tied_groups(order: Sequence[str], told_apart: Set[Pair]) -> tuple[tuple[str,
                 for member in group:
                     together[member] |= sum(1 << other for other in group)
     return tuple(tuple(order[place] for place in group) for group in sorted(groups))
-
-
-def _like(order: Sequence[str], told_apart: Set[Pair]) -> list[int]:
-    """Return for each subject those that it is not told apart from, itself included, as bits."""
-    place = {name: number for number, name in enumerate(order)}
-    like = [(1 << len(order)) - 1] * len(order)
-    for upper, lower in told_apart:
-        like[place[upper]] &= ~(1 << place[lower])
-        like[place[lower]] &= ~(1 << place[upper])
-    return like
 
 
 def _grown(first: int, last: int, like: Sequence[int]) -> list[int]:
@@ -153,7 +144,20 @@ def _compare_pairs(subjects: Mapping[str, Cells], order: Sequence[str], alpha: f
 
     The p-values are those of `compare`, computed for many pairs at a time. A cluster tag of any subject holds for all.
     """
-    table = _table(subjects, order)
+    import numpy as np
+
+    clusters: dict[CaseKey, str | None] = {}
+    for name in order:
+        for key, cell in subjects[name].items():
+            clusters[key] = clusters.get(key) or cell.cluster
+    columns = {key: column for column, key in enumerate(clusters)}
+    scores, tried = np.zeros((len(order), len(columns))), np.zeros((len(order), len(columns)), dtype=np.bool_)
+    for row, name in enumerate(order):
+        places = [columns[key] for key in subjects[name]]
+        scores[row, places] = [cell.mean for cell in subjects[name].values()]
+        tried[row, places] = True
+    single = {name: single_pass_or_fail(subjects[name].values()) for name in order}
+    table = _Table({name: row for row, name in enumerate(order)}, scores, tried, single, _units(clusters.values()))
     pairs = list(combinations(order, 2))
     chances = _p_values(table, pairs, seed)
     differences = {}
@@ -169,23 +173,6 @@ def _compare_pairs(subjects: Mapping[str, Cells], order: Sequence[str], alpha: f
     adjusted = dict(zip(chances, holm(list(chances.values())), strict=True))
     told_apart = frozenset(pair for pair, chance in adjusted.items() if chance <= alpha and differences[pair] > 0)
     return _Pairs(told_apart, frozenset(chances))
-
-
-def _table(subjects: Mapping[str, Cells], order: Sequence[str]) -> _Table:
-    import numpy as np
-
-    clusters: dict[CaseKey, str | None] = {}
-    for name in order:
-        for key, cell in subjects[name].items():
-            clusters[key] = clusters.get(key) or cell.cluster
-    columns = {key: column for column, key in enumerate(clusters)}
-    scores, tried = np.zeros((len(order), len(columns))), np.zeros((len(order), len(columns)), dtype=np.bool_)
-    for row, name in enumerate(order):
-        places = [columns[key] for key in subjects[name]]
-        scores[row, places] = [cell.mean for cell in subjects[name].values()]
-        tried[row, places] = True
-    single = {name: single_pass_or_fail(subjects[name].values()) for name in order}
-    return _Table({name: row for row, name in enumerate(order)}, scores, tried, single, _units(clusters.values()))
 
 
 def _units(clusters: Iterable[str | None]) -> "Integers":

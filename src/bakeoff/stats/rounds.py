@@ -1,13 +1,13 @@
 """Summarise the repeated rounds of a case: pass@k, pass^k, and how often one configuration contradicts itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import comb
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
-from bakeoff.stats.cells import Cells, moments_of_means, single_pass_or_fail
+from bakeoff.stats.cells import Cell, Cells, moments_of_means, single_pass_or_fail
 from bakeoff.stats.comparison import pairs_of
-from bakeoff.stats.intervals import CONFIDENCE, Interval, interval_of
+from bakeoff.stats.intervals import Interval, interval_of
 
 
 class PassK(FrozenModel):
@@ -27,36 +27,28 @@ class FlipRate(FrozenModel):
     interval: Interval | None
 
 
-def pass_at_k(cells: Cells, k: int, *, confidence: float = CONFIDENCE) -> PassK:
+def pass_at_k(cells: Cells, k: int) -> PassK:
     """Estimate the probability that one of k rounds passes, without bias from n ≥ k rounds of each case.
 
     The mean over cases of 1 − C(n−c, k)/C(n, k) (Chen et al., arXiv:2107.03374, eq. 1).
     """
-    name = f"pass@{k}"
-    _check_rounds(name, cells, k)
-    values = [1 - comb(cell.rounds - round(cell.total), k) / comb(cell.rounds, k) for cell in cells.values()]
-    return _estimate(name, values, cells, confidence)
+
+    def one_passes(cell: Cell) -> float:
+        return 1 - comb(cell.rounds - round(cell.total), k) / comb(cell.rounds, k)
+
+    return _estimate(f"pass@{k}", cells, k, one_passes)
 
 
-def pass_hat_k(cells: Cells, k: int, *, confidence: float = CONFIDENCE) -> PassK:
+def pass_hat_k(cells: Cells, k: int) -> PassK:
     """Estimate the probability that all of k rounds pass, without bias from n ≥ k rounds of each case.
 
     The mean over cases of C(c, k)/C(n, k) (Yao et al., τ-bench, arXiv:2406.12045, §4).
     """
-    name = f"pass^{k}"
-    _check_rounds(name, cells, k)
-    values = [comb(round(cell.total), k) / comb(cell.rounds, k) for cell in cells.values()]
-    return _estimate(name, values, cells, confidence)
+    return _estimate(f"pass^{k}", cells, k, lambda cell: comb(round(cell.total), k) / comb(cell.rounds, k))
 
 
-def _estimate(name: str, values: Sequence[float], cells: Cells, confidence: float) -> PassK:
-    clusters = [cell.cluster for cell in cells.values()]
-    moments = moments_of_means(values, clusters, single=single_pass_or_fail(cells.values()))
-    interval = interval_of(moments, confidence=confidence)
-    return PassK(name=name, value=moments.mean, cases=len(values), interval=interval)
-
-
-def _check_rounds(name: str, cells: Cells, k: int) -> None:
+def _estimate(name: str, cells: Cells, k: int, chance: Callable[[Cell], float]) -> PassK:
+    """Average the chance of each case. Raise `UsageError` unless every case has k rounds that passed or failed."""
     if k < 1:
         raise UsageError(f"{name}: k is {k}; it must be at least 1")
     if not cells:
@@ -65,6 +57,9 @@ def _check_rounds(name: str, cells: Cells, k: int) -> None:
         if cell.rounds < k:
             raise UsageError(f"{name}: case {key.id!r} has {cell.rounds} scored rounds, fewer than {k}: add rounds")
     _need_passes(name, cells)
+    clusters = [cell.cluster for cell in cells.values()]
+    moments = moments_of_means(list(map(chance, cells.values())), clusters, single=single_pass_or_fail(cells.values()))
+    return PassK(name=name, value=moments.mean, cases=len(cells), interval=interval_of(moments))
 
 
 def flip_rate(first: Cells, second: Cells) -> FlipRate | None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,15 +40,11 @@ class Blobs:
         """Store the data and return its digest. A damaged blob of the same name is written again."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
-        if not self._holds(path, digest):
-            write_atomically(path, data)
+        with suppress(OSError):
+            if read_file(path, MAX_TEXTS_SIZE) == data:
+                return digest
+        write_atomically(path, data)
         return digest
-
-    def _holds(self, path: Path, digest: str) -> bool:
-        try:
-            return hashlib.sha256(read_file(path, MAX_TEXTS_SIZE)).hexdigest() == digest
-        except OSError:
-            return False
 
     def read(self, digest: str, most: int = MAX_TEXTS_SIZE) -> str:
         """Return a blob's text. Raise RunFolderError if it is missing, damaged, or has more bytes than `most`."""

@@ -37,8 +37,6 @@ from bakeoff.storage.journal_lines import (
     MAX_LINE_LENGTH,
     UNSEALED,
     Damage,
-    LineEnd,
-    QuickCheck,
     Totals,
     end_of_lines,
     line_end,
@@ -73,24 +71,6 @@ _LOCK_TRIES, _LOCK_PAUSE = 20, 0.01
 _MAX_NUMBER = 10**15  # tokens, dollars or seconds of one record: no measurement exceeds this, and sums stay finite
 
 Line = dict[str, Any]
-Upgrade = Callable[[Line], Line]
-UPGRADES: Mapping[int, Upgrade] = {1: lambda line: line}
-"""For each schema version, the function that turns a line of it into one of the next version."""
-
-
-class _Newer(RunFolderError):
-    """A newer bakeoff wrote the line."""
-
-
-def upgrade(line: Line, version: int, upgrades: Mapping[int, Upgrade] = UPGRADES, newest: int = SCHEMA) -> Line:
-    """Return the line in the newest schema."""
-    if version > newest:
-        raise _Newer(
-            f"schema {version} is newer than {newest}, the newest this bakeoff knows: upgrade bakeoff to read it"
-        )
-    for step in range(version, newest):
-        line = upgrades[step](line)
-    return line
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +106,11 @@ def read_journal_with_places(path: Path) -> Iterator[tuple[int, Entry]]:
     """Yield every entry with the byte offset at which it begins, for `record_at`."""
     blobs = Blobs(path.parent / "blobs")
     place, sealed = 0, _sealed(path)
-    check = QuickCheck(sealed)
     with open_journal(path) as journal:
         for number, (place, raw) in enumerate(lines_forwards(journal.file), 1):
-            end = line_end(raw) if raw is not None else None
-            check.take(end)
-            yield place, _read_line(raw, end, number, blobs)
-        if not check.passed(journal.tail):
-            for damage in sequence_damage(journal.file, journal.tail, sealed):
-                yield place, damage
+            yield place, read_line(raw, number, blobs)
+        for damage in sequence_damage(journal.file, journal.tail, sealed):
+            yield place, damage
 
 
 def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entry]:
@@ -145,18 +121,14 @@ def read_journal_backwards(path: Path, step: int = 1024 * 1024) -> Iterator[Entr
     blobs = Blobs(path.parent / "blobs")
     lines: int | None = None  # counted only if one of them is damaged
     sealed = _sealed(path)
-    check = QuickCheck(sealed, backwards=True)
     with open_journal(path) as journal:
         for later, raw in enumerate(lines_backwards(journal.file, step)):
-            end = line_end(raw) if raw is not None else None
-            check.take(end)
-            entry = _read_line(raw, end, 0, blobs)
+            entry = read_line(raw, 0, blobs)
             if isinstance(entry, Damage):
                 lines = journal.count()[0].lines if lines is None else lines
                 entry = replace(entry, line=lines - later)
             yield entry
-        if not check.passed(journal.tail):
-            yield from sequence_damage(journal.file, journal.tail, sealed)
+        yield from sequence_damage(journal.file, journal.tail, sealed)
 
 
 def _sealed(journal: Path) -> Totals | None:
@@ -219,15 +191,18 @@ def _measured(data: bytes | Line) -> Record:
 
 
 def read_line(raw: bytes | None, number: int, blobs: Blobs) -> Entry:
-    """Return the entry of a complete line; None stands for one that is too long."""
-    return _read_line(raw, line_end(raw) if raw is not None else None, number, blobs)
+    """Return the entry of a complete line, or the damage of one that cannot be read.
 
-
-def _read_line(raw: bytes | None, end: LineEnd | None, number: int, blobs: Blobs) -> Entry:
+    Args:
+        raw: the line with its newline; None stands for one that is too long.
+        number: its place in the journal, for the message.
+        blobs: where the long strings of records lie.
+    """
     if raw is None:
         return Damage(number, f"it is longer than {in_megabytes(MAX_LINE_LENGTH)}, the most that is read")
     if raw.startswith(DAMAGE_NOTE):
         return Damage(number, raw[1:_MAX_NOTE_LENGTH].decode(errors="replace").strip())
+    end = line_end(raw)
     if end is not None and not end.intact:
         return Damage(number, "its checksum does not match: it was changed after it was written")
     try:
@@ -239,11 +214,12 @@ def _read_line(raw: bytes | None, end: LineEnd | None, number: int, blobs: Blobs
         version = int(line["v"])
         if end is None and UNSEALED < version <= SCHEMA:
             return Damage(number, "it has no checksum: its end is not as it was written")
-        return _entry(upgrade(line, version), blobs)
+        if version > SCHEMA:
+            why = f"schema {version} is newer than {SCHEMA}, the newest this bakeoff knows: upgrade bakeoff to read it"
+            return Damage(number, why, newer=True)
+        return _entry(line, blobs)
     except ValidationError as error:
         return Damage(number, first_problem(error))
-    except _Newer as error:
-        return Damage(number, str(error), newer=True)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, RunFolderError) as error:
         return Damage(number, f"{type(error).__name__}: {error}")
 
@@ -290,8 +266,13 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         self._compressing: ThreadPoolExecutor | None = None
         with os_errors_explained(path, "opened"):
             self._descriptor = _open_and_lock(path, pause)
-            with _closed_on_error(self._descriptor):
-                self._clean_up()
+            with _closed_on_error(self._descriptor):  # a crash may have left an incomplete line, and half a segment
+                if lost_newline(self._descriptor) is not None:
+                    way_out = f"`bakeoff runs check --repair {self._folder.name}` keeps its trial"
+                    raise RunFolderError(f"{path}: the last line is damaged: {way_out}")
+                os.ftruncate(self._descriptor, end_of_lines(self._descriptor))
+                drop_repeated(path)
+                sync_folder(self._folder)
                 with open_journal(path) as journal:
                     self._totals, self._number = journal.count()
                 self._compress()  # what a killed process has left
@@ -299,17 +280,6 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._broken = False
         self._queued: list[bytes | Line] = []  # a dict is a long record, whose long strings go into blobs
-
-    def _clean_up(self) -> None:
-        """Remove what a crash may have left: an incomplete last line, and segments that were being made."""
-        if lost_newline(self._descriptor) is not None:
-            raise RunFolderError(
-                f"{self._path}: the last line is damaged: `bakeoff runs check --repair {self._folder.name}` keeps its "
-                "trial"
-            )
-        os.ftruncate(self._descriptor, end_of_lines(self._descriptor))
-        drop_repeated(self._path)
-        sync_folder(self._folder)
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -359,8 +329,12 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
         totals = replace(self._totals)
         try:
-            bodies = (item if isinstance(item, bytes) else self._with_blobs(item) for item in queued)
-            lines = [seal_line(body, number, totals) for number, body in enumerate(bodies, self._number + 1)]
+            lines: list[bytes] = []
+            for number, item in enumerate(queued, self._number + 1):
+                if isinstance(item, dict):
+                    references = self._blobs.take_out(item)
+                    item = to_json({"type": "record", "v": SCHEMA, "blobs": references, "record": item})[:-1]
+                lines.append(seal_line(item, number, totals))
             write_all(self._descriptor, b"".join(lines))
             if durable:
                 os.fsync(self._descriptor)
@@ -395,11 +369,6 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
             self._compressing = ThreadPoolExecutor(1, thread_name_prefix="segments")
         if plain and self._compressing is not None:
             self._compressing.submit(finish_segments, plain)
-
-    def _with_blobs(self, record: Line) -> bytes:
-        """Move the long strings of a record into blobs. Return its line without the closing bracket."""
-        references = self._blobs.take_out(record)
-        return to_json({"type": "record", "v": SCHEMA, "blobs": references, "record": record})[:-1]
 
 
 def without_secrets(record: Record, redactor: Redactor) -> Record:
@@ -466,7 +435,13 @@ def _open_and_lock(path: Path, pause: Callable[[float], object]) -> int:
     while True:
         descriptor = open_to_append(path)
         with _closed_on_error(descriptor):
-            _lock(descriptor, path, pause)
+            tries = 1
+            while not lock_file(descriptor, path):  # `RunFolder.is_being_written` holds it briefly to find out
+                if tries == _LOCK_TRIES:
+                    name = path.parent.name
+                    raise RunFolderError(f"another process is writing run {name}: wait for it, or stop it first")
+                tries += 1
+                pause(_LOCK_PAUSE)
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return descriptor
         os.close(descriptor)  # a repair has replaced the file
@@ -479,16 +454,6 @@ def _closed_on_error(descriptor: int) -> Iterator[None]:
     except BaseException:
         os.close(descriptor)
         raise
-
-
-def _lock(descriptor: int, path: Path, pause: Callable[[float], object]) -> None:
-    """Lock the file. Retry for a moment: `RunFolder.is_being_written` holds the lock briefly to find out."""
-    for tries_left in reversed(range(_LOCK_TRIES)):
-        if lock_file(descriptor, path):
-            return
-        if tries_left:
-            pause(_LOCK_PAUSE)
-    raise RunFolderError(f"another process is writing run {path.parent.name}: wait for it, or stop it first")
 
 
 def write_all(descriptor: int, data: bytes) -> None:

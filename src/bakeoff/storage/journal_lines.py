@@ -11,7 +11,7 @@ accidents: who changes a line on purpose can compute another one, which only a s
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -178,17 +178,50 @@ def _crc(raw: bytes | None, found: LineEnd | None) -> int:
 def sequence_damage(file: BinaryIO, last: BinaryIO, sealed: Totals | None = None) -> Iterator[Damage]:
     """Yield what no line shows by itself: lines that are missing, doubled, moved or replaced.
 
-    `last` is the file in which the last line lies. `sealed` are the totals that the journal had when it was sealed;
-    more lines may have been appended since.
+    Args:
+        file: all lines; it is read from its beginning.
+        last: the file in which the last line lies.
+        sealed: the totals that the journal had when it was sealed; more lines may have been appended since.
     """
-    check = _SequenceCheck(sealed)
+    sealed = sealed or Totals()
+    totals, due = Totals(), 1  # `due` is the number that the next line should have
+    clean = True  # until damage is found; sums are then wrong, too
+    numbered = False  # a line had a number
     file.seek(0)
     for _, raw in lines_forwards(file):
-        yield from check.take(raw)
+        found = line_end(raw) if raw is not None else None
+        sum_before, reason = totals.sum, None
+        totals.add(_crc(raw, found))
+        if found is not None and found.intact:
+            reason = _misplaced(found, due, sum_before if clean else None)
+            due, numbered = found.number + 1, True
+        else:
+            if numbered or found is not None or raw is None:
+                clean = False  # reading the line reports it, unless it looks like one of version 1
+            if found is None and raw is not None and numbered and is_unsealed(raw):
+                reason = "it has no checksum, although lines before it have one"
+            due += 1
+        if reason is None and clean and totals.lines == sealed.lines and totals != sealed:
+            reason = "the checksums up to here do not add up to the sum that was sealed: a line was replaced"
+        if reason is not None:
+            clean = False
+            yield Damage(totals.lines, reason)
     if lost_newline(last.fileno()) is not None:
-        check.clean = False
-        yield Damage(check.totals.lines + 1, "its last byte is not the end of a line any more")
-    yield from check.finish()
+        yield Damage(totals.lines + 1, "its last byte is not the end of a line any more")
+    if (lost := sealed.lines - totals.lines) > 0:
+        had = f"the journal ends here, but had {count_of(sealed.lines, 'line')} when it was sealed"
+        yield Damage(totals.lines + 1, f"{had}: {count_of(lost, 'line is', 'lines are')} missing")
+
+
+def _misplaced(found: LineEnd, due: int, sum_before: int | None) -> str | None:
+    """Return what is wrong with the number or the totals of an intact line; None if nothing is."""
+    if found.number > due:
+        return f"{count_of(found.number - due, 'line is', 'lines are')} missing before it"
+    if found.number < due:
+        return f"it is line {found.number:,}, which stands here again or was moved"
+    if found.before is not None and sum_before is not None and found.before.sum != sum_before:
+        return "the checksums of the lines before it do not add up to the sum it holds: a line was replaced"
+    return None
 
 
 def is_unsealed(raw: bytes) -> bool:
@@ -198,108 +231,6 @@ def is_unsealed(raw: bytes) -> bool:
     except ValueError:
         return False
     return isinstance(line, dict) and line.get("v") == UNSEALED
-
-
-class QuickCheck:
-    """Tell, while lines are read in either direction, whether all are intact, in order, and add up to what was sealed.
-
-    Only if they are not, `sequence_damage` has to read the file again to find out what is wrong.
-    """
-
-    def __init__(self, sealed: Totals | None, *, backwards: bool = False) -> None:
-        self._sealed = sealed or Totals()
-        self._backwards = backwards
-        self._step = -1 if backwards else 1
-        self._first: int | None = None  # the number of the first line that was read
-        self._due = 0
-        self._read = Totals()
-        self._sums: list[tuple[int, int]] = []  # a sum that was sealed, and that of the lines read up to there
-        self._regular = True
-
-    def take(self, end: LineEnd | None) -> None:
-        """Take the end of the next line."""
-        if end is None or not end.intact or (end.number != self._due and self._first is not None):
-            self._regular = False
-            return
-        if self._first is None:
-            self._first = end.number
-        self._due = end.number + self._step
-        before, after = self._read.sum, self._read.sum + end.crc
-        if end.before is not None:
-            self._sums.append((end.before.sum, after if self._backwards else before))
-        if end.number == self._sealed.lines:
-            self._sums.append((self._sealed.sum, before if self._backwards else after))
-        self._read.add(end.crc)
-
-    def passed(self, last: BinaryIO) -> bool:
-        """Return True if nothing is wrong with the lines, all of which have been taken, the last one from `last`."""
-        lines, total = self._read.lines, self._read.sum
-        lowest = self._due + 1 if self._backwards else self._first
-        sums = ((sealed, total - read if self._backwards else read) for sealed, read in self._sums)
-        return (
-            self._regular
-            and (lines == 0 or lowest == 1)
-            and lines >= self._sealed.lines
-            and all((sealed - found) & 0xFFFFFFFF == 0 for sealed, found in sums)
-            and lost_newline(last.fileno()) is None
-        )
-
-
-class _SequenceCheck:
-    """Compare the numbers of lines with each other, and their checksums with the sums that were sealed."""
-
-    def __init__(self, sealed: Totals | None) -> None:
-        self.totals = Totals()
-        self.clean = True  # until damage is found; sums are then wrong, too
-        self._sealed = sealed or Totals()
-        self._due = 1  # the number that the next line should have
-        self._numbered = False  # a line had a number
-
-    def take(self, raw: bytes | None) -> Iterable[Damage]:
-        """Take the next line; return what is wrong with its place."""
-        found = line_end(raw) if raw is not None else None
-        self.totals.add(_crc(raw, found))
-        if found is not None and found.intact:
-            reason = self._misplaced(found) if found.number != self._due or found.before is not None else None
-            self._due, self._numbered = found.number + 1, True
-        else:
-            reason = self._without_number(raw, found)
-            self._due += 1
-        if reason is None and self.clean and self.totals.lines == self._sealed.lines and self.totals != self._sealed:
-            reason = "the checksums up to here do not add up to the sum that was sealed: a line was replaced"
-        if reason is None:
-            return ()
-        self.clean = False
-        return (Damage(self.totals.lines, reason),)
-
-    def _without_number(self, raw: bytes | None, found: LineEnd | None) -> str | None:
-        """Return what is wrong with the place of a line without a usable number; None if nothing is."""
-        if self._numbered or found is not None or raw is None:
-            self.clean = False  # reading the line reports it, unless it looks like one of version 1
-        looks_old = found is None and raw is not None and self._numbered and is_unsealed(raw)
-        return "it has no checksum, although lines before it have one" if looks_old else None
-
-    def _misplaced(self, found: LineEnd) -> str | None:
-        """Return what is wrong with the number or the totals of an intact line; None if nothing is."""
-        if found.number > self._due:
-            missing = found.number - self._due
-            return f"{count_of(missing, 'line is', 'lines are')} missing before it"
-        if found.number < self._due:
-            return f"it is line {found.number:,}, which stands here again or was moved"
-        before = (self.totals.sum - found.crc) & 0xFFFFFFFF
-        if found.before is not None and self.clean and found.before.sum != before:
-            return "the checksums of the lines before it do not add up to the sum it holds: a line was replaced"
-        return None
-
-    def finish(self) -> Iterator[Damage]:
-        """Yield what is missing at the end, after all lines were taken."""
-        if self.totals.lines < self._sealed.lines:
-            lost = self._sealed.lines - self.totals.lines
-            yield Damage(
-                self.totals.lines + 1,
-                f"the journal ends here, but had {count_of(self._sealed.lines, 'line')} when it was sealed: "
-                f"{count_of(lost, 'line is', 'lines are')} missing",
-            )
 
 
 _NOTES: ContextVar[dict[str, int] | None] = ContextVar("damage", default=None)

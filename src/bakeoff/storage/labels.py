@@ -7,6 +7,7 @@ Lines have numbers and checksums as those of the journal; lines of version 1 hav
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,7 +17,6 @@ from pydantic import Field, JsonValue, ValidationError
 from bakeoff._kernel.files import lock_file, open_file, open_to_append, os_errors_explained, read_file, sync_folder
 from bakeoff._kernel.json import CleanText
 from bakeoff._kernel.model import FrozenModel, fingerprint
-from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal import write_all
 from bakeoff.storage.journal_lines import Totals, count_lines, end_of_lines, line_end, seal_line, sequence_damage
 
@@ -78,14 +78,11 @@ def answer_digest(output: JsonValue, files: Mapping[str, str]) -> str:
 def read_labels(path: Path) -> Labels:
     """Read the labels of a run; there are none if the file does not exist."""
     by_labeller: dict[str, dict[tuple[str, str, str], Label]] = {}
-    try:
-        raw = read_file(path)
-        with open_file(path) as file:
-            damaged = sum(1 for _ in sequence_damage(file, file))
-    except FileNotFoundError:
+    if not path.exists():
         return Labels({})
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
+    with os_errors_explained(path, "read"), open_file(path) as file:
+        raw = read_file(path)
+        damaged = sum(1 for _ in sequence_damage(file, file))
     for label in _labels_in(raw):
         if label is None:
             damaged += 1
@@ -99,41 +96,23 @@ def read_labels(path: Path) -> Labels:
 
 def append_missing(path: Path, other: bytes) -> None:
     """Append the labels that another copy of the file has and this one lacks, unless it has a later one instead."""
-    newest = {
-        (labeller, trial): label.time
-        for labeller, labels in _last_lines(read_file(path) if path.exists() else b"").items()
-        for trial, label in labels.items()
-    }
-    for labeller, labels in _last_lines(other).items():
-        for trial, label in labels.items():
-            if label.time > newest.get((labeller, trial), float("-inf")):
-                append_label(path, label)
-
-
-def _last_lines(raw: bytes) -> dict[str, dict[tuple[str, str, str], Label]]:
-    """Return the last line of each labeller about each answer, also one that takes a label back."""
-    found: dict[str, dict[tuple[str, str, str], Label]] = {}
-    for label in _labels_in(raw):
-        if label is not None:
-            found.setdefault(label.labeller, {})[label.trial] = label
-    return found
+    here = _labels_in(read_file(path) if path.exists() else b"")
+    newest = {(label.labeller, label.trial): label.time for label in here if label is not None}
+    last = {(label.labeller, label.trial): label for label in _labels_in(other) if label is not None}
+    for key, label in last.items():  # also one that takes a label back
+        if label.time > newest.get(key, float("-inf")):
+            append_label(path, label)
 
 
 def _labels_in(raw: bytes) -> Iterator[Label | None]:
     """Yield the label of each line, None for a damaged one. What follows the last newline was cut off."""
-    return (_read_label(line + b"\n") for line in raw.split(b"\n")[:-1])
-
-
-def _read_label(raw: bytes) -> Label | None:
-    """Return the label of a line, None if it is damaged."""
-    end = line_end(raw)
-    if end is not None and not end.intact:
-        return None
-    try:
-        label = Label.model_validate_json(raw if end is None else raw[: end.begin] + b"}")
-    except ValidationError:
-        return None
-    return None if end is None and label.v > 1 else label
+    for line in raw.split(b"\n")[:-1]:
+        end = line_end(line + b"\n")
+        label = None
+        if end is None or end.intact:
+            with suppress(ValidationError):
+                label = Label.model_validate_json(line if end is None else line[: end.begin] + b"}")
+        yield None if label is None or (end is None and label.v > 1) else label
 
 
 def append_label(path: Path, label: Label) -> None:

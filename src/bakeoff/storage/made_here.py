@@ -35,7 +35,10 @@ def remember(run: Path, plan: bytes, *, instead_of: bytes | None = None) -> None
             facts["before"] = _facts(run, instead_of)["plan"]
         marker.parent.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
         write_atomically(marker, json.dumps(facts).encode())
-        _delete_oldest(marker.parent)
+        markers = list(marker.parent.iterdir())
+        if len(markers) > MAX_KEPT:  # a run whose marker is gone is asked about again
+            for old in sorted(markers, key=lambda each: each.stat().st_mtime)[:-MAX_KEPT]:
+                old.unlink()
 
 
 def why_unknown(run: Path, plan: bytes) -> str | None:
@@ -73,14 +76,3 @@ def _read(marker: Path) -> dict[str, object]:
     if not isinstance(noted, dict):
         raise ValueError(f"{marker} is not an object")
     return noted
-
-
-def _delete_oldest(folder: Path) -> None:
-    """Keep the number of markers bounded. A run whose marker is gone is asked about again."""
-    markers = list(folder.iterdir())
-    if len(markers) <= MAX_KEPT:
-        return
-    with suppress(FileNotFoundError):  # another process deletes some too
-        markers.sort(key=lambda marker: marker.stat().st_mtime)
-        for marker in markers[:-MAX_KEPT]:
-            marker.unlink()

@@ -36,7 +36,13 @@ def encode_again(data: bytes, *, width: int, height: int) -> bytes:
     if not (0 < wide <= width and 0 < high <= height):
         raise BadPictureError(f"it has {wide} × {high} pixels; at most {width} × {height} are allowed")
     line = 1 + wide * _CHANNELS[colour]  # each begins with the number of its filter
-    rows = _unpacked(packed, line * high)
+    unpacking = zlib.decompressobj()
+    try:
+        rows = unpacking.decompress(packed, line * high + 1)  # never more
+    except zlib.error as error:
+        raise BadPictureError(f"its pixels cannot be read: {error}") from error
+    if len(rows) != line * high or not unpacking.eof:
+        raise BadPictureError("it has more or fewer pixels than its header says")
     if any(number >= _FILTERS for number in islice(rows, 0, None, line)):
         raise BadPictureError("a row has an unknown filter")
     return b"".join(
@@ -60,18 +66,6 @@ def _parts(data: bytes) -> tuple[bytes, bytes]:
     if len(header) != 13:
         raise BadPictureError("its header is missing")
     return header, b"".join(packed)
-
-
-def _unpacked(packed: bytes, size: int) -> bytes:
-    """Return exactly that many bytes; never more are unpacked."""
-    unpacking = zlib.decompressobj()
-    try:
-        rows = unpacking.decompress(packed, size + 1)
-    except zlib.error as error:
-        raise BadPictureError(f"its pixels cannot be read: {error}") from error
-    if len(rows) != size or not unpacking.eof:
-        raise BadPictureError("it has more or fewer pixels than its header says")
-    return rows
 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:

@@ -4,8 +4,8 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from zlib import crc32
@@ -17,14 +17,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.record import SCHEMA, Record
 from bakeoff.storage.blobs import Blobs
 from bakeoff.storage.journal import JournalMark, hold_journal, read_line
-from bakeoff.storage.journal_lines import (
-    Damage,
-    Totals,
-    line_end,
-    lines_forwards,
-    lost_newline,
-    seal_line,
-)
+from bakeoff.storage.journal_lines import Damage, Totals, line_end, lines_forwards, lost_newline, seal_line
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.seal import Seal, write_seal
@@ -97,7 +90,10 @@ def repair_run(folder: RunFolder) -> Repair:
 def _sorted_out(journal: OpenJournal, blobs: Blobs) -> _Lines:
     found = _Lines()
     last = 0
-    for number, (place, end_place, raw) in enumerate(_with_ends(journal), 1):
+    last_end = [(journal.end, None)]
+    journal.file.seek(0)
+    lines = chain(lines_forwards(journal.file), last_end)
+    for number, ((place, raw), (end_place, _)) in enumerate(pairwise(lines), 1):
         entry, end = read_line(raw, number, blobs), line_end(raw) if raw is not None else None
         if isinstance(entry, Damage) and entry.newer:
             raise RunFolderError(f"the journal cannot be repaired: line {number}: {entry.reason}")
@@ -133,17 +129,6 @@ def _take_last(journal: OpenJournal, found: _Lines, number: int) -> None:
         found.places.append((begin, size))
     elif begin < size and (found.places or not found.in_order):
         found.places.append((begin, size))
-
-
-def _with_ends(journal: OpenJournal) -> Iterator[tuple[int, int, bytes | None]]:
-    """Yield where each line begins and ends, and the line."""
-    before: tuple[int, bytes | None] | None = None
-    for place, raw in lines_forwards(journal.file):
-        if before is not None:
-            yield before[0], place, before[1]
-        before = place, raw
-    if before is not None:
-        yield before[0], journal.end, before[1]
 
 
 def _trial(raw: bytes | None) -> str | None:
@@ -183,7 +168,13 @@ def _rewrite(path: Path, file: BinaryIO, lines: _Lines, missing: int) -> Totals:
     try:
         with os.fdopen(handle, "wb") as into:
             for number, kept in enumerate(sorted(lines.kept.values()), 1):
-                into.write(_renumbered(kept, file, number, totals))
+                file.seek(kept.place)
+                raw = kept.line or file.readline()
+                if (end := line_end(raw)) is None:
+                    totals.add(crc32(raw))
+                    into.write(raw)
+                else:
+                    into.write(seal_line(raw[: end.begin], number, totals))
             facts = {"time": time.time(), "aside": len(lines.aside), "missing": missing}
             body = to_json({"type": "repair", "v": SCHEMA, **facts})[:-1]
             into.write(seal_line(body, totals.lines + 1, totals))
@@ -196,16 +187,6 @@ def _rewrite(path: Path, file: BinaryIO, lines: _Lines, missing: int) -> Totals:
         raise
     sync_folder(path.parent)
     return totals
-
-
-def _renumbered(kept: _KeptRecords, file: BinaryIO, number: int, totals: Totals) -> bytes:
-    file.seek(kept.place)
-    raw = kept.line or file.readline()
-    end = line_end(raw)
-    if end is None:
-        totals.add(crc32(raw))
-        return raw
-    return seal_line(raw[: end.begin], number, totals)
 
 
 @dataclass(slots=True)

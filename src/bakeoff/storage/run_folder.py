@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -134,29 +135,18 @@ class RunFolder:
             raise RunFolderError(
                 f"{self.plan_file} would be larger than {in_megabytes(MAX_PLAN_SIZE)}: make several runs of fewer cases"
             )
-        before = self._plan_content()
+        before = None
+        with suppress(OSError):
+            before = read_file(self.plan_file, MAX_PLAN_SIZE)
         if made_here:
             remember(self.path, data, instead_of=before)  # first: a run that is killed now was started by us
-        with os_errors_explained(self.plan_file, "written"):
-            self._write_sealed_plan(data, None if before is None else plan_digest(before))
-
-    def _write_sealed_plan(self, data: bytes, before: str | None) -> None:
         now = plan_digest(data)
-        if before == now and self._knows_plan(now):
-            return
-        seal_plans(self.path, *((now,) if before is None else (before, now)))
-        write_atomically(self.plan_file, data)
-        seal_plans(self.path, now)
-
-    def _plan_content(self) -> bytes | None:
-        try:
-            return read_file(self.plan_file, MAX_PLAN_SIZE)
-        except OSError:
-            return None
-
-    def _knows_plan(self, digest: str) -> bool:
-        seal = read_seal(self.path)
-        return seal is not None and seal.plans == (digest,)
+        with os_errors_explained(self.plan_file, "written"):
+            if before == data and (seal := read_seal(self.path)) is not None and seal.plans == (now,):
+                return
+            seal_plans(self.path, *(() if before is None else (plan_digest(before),)), now)
+            write_atomically(self.plan_file, data)
+            seal_plans(self.path, now)
 
     def read_plan(self) -> Plan:
         """Return the plan. Raise RunFolderError if there is none, it cannot be read, or it is not the one sealed."""
@@ -164,12 +154,18 @@ class RunFolder:
 
     def read_plan_bytes(self) -> bytes:
         """Return the content of the plan's file. Raise RunFolderError if it is not the one sealed."""
-        try:
-            return self._sealed_plan()
-        except FileNotFoundError as error:
-            raise RunFolderError(f"{self.path} is not a run folder: it has no {self.plan_file.name}") from error
-        except OSError as error:
-            raise RunFolderError(f"{self.plan_file} cannot be read: {error.strerror}") from error
+        for _ in range(_PLAN_TRIES):  # a process may be replacing plan and seal
+            seal = self._intact_seal()
+            if not self.plan_file.exists():
+                raise RunFolderError(f"{self.path} is not a run folder: it has no {self.plan_file.name}")
+            with os_errors_explained(self.plan_file, "read"):
+                data = read_file(self.plan_file, MAX_PLAN_SIZE)
+            if seal is None or not seal.plans or plan_digest(data) in seal.plans:
+                return data
+        raise RunFolderError(
+            f"{self.plan_file} was changed after the run wrote it: restore it, or accept it as it is with "
+            f"`bakeoff runs check --repair {self.label}`"
+        )
 
     def parse_plan(self, data: bytes) -> Plan:
         """Return the plan that the content of its file describes."""
@@ -180,16 +176,6 @@ class RunFolder:
         except (AttributeError, TypeError, KeyError) as error:
             raise RunFolderError(f"{self.plan_file} cannot be read: an older version wrote no such settings") from error
 
-    def _sealed_plan(self) -> bytes:
-        for _ in range(_PLAN_TRIES):  # a process may be replacing plan and seal
-            seal, data = self._intact_seal(), read_file(self.plan_file, MAX_PLAN_SIZE)
-            if seal is None or not seal.plans or plan_digest(data) in seal.plans:
-                return data
-        raise RunFolderError(
-            f"{self.plan_file} was changed after the run wrote it: restore it, or accept it as it is with "
-            f"`bakeoff runs check --repair {self.label}`"
-        )
-
     def _intact_seal(self) -> Seal | None:
         try:
             return read_seal(self.path)
@@ -198,11 +184,10 @@ class RunFolder:
 
     def plan_as_it_is(self) -> tuple[str, bool]:
         """Return the digest of the plan, and True if it is not the one sealed. Raise RunFolderError if it is none."""
-        try:
+        with os_errors_explained(self.plan_file, "read"):
             data = read_file(self.plan_file, MAX_PLAN_SIZE)
+        try:
             Plan.model_validate_json(data)
-        except OSError as error:
-            raise RunFolderError(f"{self.plan_file} cannot be read: {error.strerror}") from error
         except ValidationError as error:
             raise RunFolderError(f"{self.plan_file} cannot be repaired: {first_problem(error)}") from error
         seal, digest = self._intact_seal(), plan_digest(data)
@@ -220,17 +205,13 @@ class RunFolder:
         except RunFolderError as error:
             yield Damage(0, str(error))
             return
-        if seal is None and self._begins_with_checksum():  # a seal is written before such a journal
-            yield Damage(0, "the seal is gone: `bakeoff runs check --repair` makes a new one of what is there")
+        if seal is None and self.started:
+            with open_journal(self.journal_file) as journal:
+                _, first = next(lines_forwards(journal.file), (0, None))
+            if first is not None and line_end(first) is not None:  # a seal is written before such a journal
+                yield Damage(0, "the seal is gone: `bakeoff runs check --repair` makes a new one of what is there")
         elif seal is not None and seal.journal.lines and not self.started:
             yield Damage(0, f"the journal is gone: it had {count_of(seal.journal.lines, 'line')} when it was sealed")
-
-    def _begins_with_checksum(self) -> bool:
-        if not self.started:
-            return False
-        with open_journal(self.journal_file) as journal:
-            _, first = next(lines_forwards(journal.file), (0, None))
-        return first is not None and line_end(first) is not None
 
     def entries(self) -> Iterator[Entry]:
         """Yield the entries of the journal, or nothing if the run never started; then what is damaged around it."""
@@ -311,19 +292,17 @@ class RunFolder:
         """Return True if a process is writing the journal now."""
         if not self.started:
             return False
-        try:
-            return not self._can_be_locked()
-        except OSError as error:
-            raise RunFolderError(f"{self.journal_file} cannot be read: {error.strerror}") from error
-        except NoLocks:  # nothing can be written there either
-            return False
-
-    def _can_be_locked(self) -> bool:
         while True:
-            with open_file(self.journal_file) as file:
+            with (
+                suppress(NoLocks),  # nothing can be written there either
+                os_errors_explained(self.journal_file, "read"),
+                open_file(self.journal_file) as file,
+            ):
                 free = lock_file(file.fileno(), self.journal_file, shared=True)
-                if not free or os.path.samestat(os.fstat(file.fileno()), self.journal_file.stat()):
-                    return free  # otherwise it became a segment just now
+                if free and not os.path.samestat(os.fstat(file.fileno()), self.journal_file.stat()):
+                    continue  # it became a segment just now
+                return not free
+            return False
 
     def delete(self) -> None:
         """Delete the folder, unless a process is writing it or it holds no plan."""
@@ -387,15 +366,12 @@ def run_folders(results: Path) -> list[RunFolder]:
 
     def order(folder: RunFolder) -> tuple[str, float]:
         stamp = folder.name[:_STAMP_LENGTH]
-        return stamp, _began(folder) if seconds[stamp] > 1 else 0.0  # a journal is only read where names do not tell
+        if seconds[stamp] == 1:  # a journal is only read where names do not tell
+            return stamp, 0.0
+        began = folder.beginning().get("time")
+        return stamp, began if isinstance(began, float) else float("inf")  # one that was not started is the newest
 
     return sorted(found, key=order)
-
-
-def _began(folder: RunFolder) -> float:
-    """Return when the first process started the run. A run that was not started comes last, as the newest."""
-    began = folder.beginning().get("time")
-    return began if isinstance(began, float) else float("inf")
 
 
 def find_run(results: Path, name: str) -> RunFolder:
@@ -457,19 +433,16 @@ def in_current_form(plan: Plan) -> Plan:
         **{name: config[name] for name in _KEPT if name in config},
         "servers": config.get("mcpServers"),
         "threshold": threshold,
-        "judge": _judge(config) if config.get("judge") else None,
+        "judge": None,
     }
+    if config.get("judge"):
+        given: dict[str, dict[str, Any]] = config.get("providers", {})
+        providers = {
+            name: {new: provider[old] for old, new in _PROVIDER_OPTIONS.items() if provider.get(old)}
+            for name, provider in given.items()
+        }
+        options = {"model": config["judge"], "temperature": 0, "max_tokens": 1024, "timeout": 60}
+        options |= {"providers": providers} if providers else {}
+        settings["judge"] = SubjectSpec(kind="model", name="judge", options=options).model_dump(mode="json")
     cases = tuple(case.model_copy(update={"pass_rule": rule}) for case in plan.cases)
     return plan.model_copy(update={"settings": settings, "cases": cases})
-
-
-def _judge(config: dict[str, Any]) -> dict[str, Any]:
-    given: dict[str, dict[str, Any]] = config.get("providers", {})
-    providers = {
-        name: {new: provider[old] for old, new in _PROVIDER_OPTIONS.items() if provider.get(old)}
-        for name, provider in given.items()
-    }
-    options = {"model": config["judge"], "temperature": 0, "max_tokens": 1024, "timeout": 60}
-    if providers:
-        options["providers"] = providers
-    return SubjectSpec(kind="model", name="judge", options=options).model_dump(mode="json")

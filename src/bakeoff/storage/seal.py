@@ -4,11 +4,9 @@
 what was sealed: a run can be resumed, and the process that resumes it may be killed.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from pydantic_core import from_json, to_json
 
@@ -37,25 +35,21 @@ def plan_digest(data: bytes) -> str:
 def read_seal(folder: Path) -> Seal | None:
     """Return the seal of a run folder, None if it has none. Raise RunFolderError if it is damaged."""
     path = folder / NAME
-    try:
-        raw = read_file(path, _LARGEST)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
+    with os_errors_explained(path, "read"):
+        try:
+            raw = read_file(path, _LARGEST)
+        except FileNotFoundError:
+            return None
     found = line_end(raw)
     try:
         if found is None or not found.intact:
             raise ValueError("its checksum does not match")
-        return _read(from_json(raw))
+        data = from_json(raw)
+        if data["v"] > _VERSION:
+            raise ValueError("a newer bakeoff wrote it: upgrade bakeoff to read it")
+        return Seal(Totals(int(data["lines"]), int(data["sum"], 16)), tuple(map(str, data["plan"])))
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{path} is damaged: {error}; `bakeoff runs check --repair` makes a new one") from error
-
-
-def _read(data: Mapping[str, Any]) -> Seal:
-    if data["v"] > _VERSION:
-        raise ValueError("a newer bakeoff wrote it: upgrade bakeoff to read it")
-    return Seal(Totals(int(data["lines"]), int(data["sum"], 16)), tuple(map(str, data["plan"])))
 
 
 def write_seal(folder: Path, seal: Seal) -> None:

@@ -65,10 +65,19 @@ class Segment:
         """Unpack a frame. For one that is damaged, return a line of the same length that says so."""
         begin, end = self.places[number], self.places[number + 1]
         size = self.plain[number + 1] - self.plain[number]
+        from zstandard import ZstdDecompressor, ZstdError, get_frame_parameters
+
         try:
-            return _unpacked(os.pread(file.fileno(), end - begin, begin), size)
-        except _errors() as error:
-            return _note(f"{self.name}: frame {number + 1} of {len(self.places) - 1} cannot be unpacked: {error}", size)
+            if not 0 < size <= MAX_FRAME_SIZE:
+                raise ValueError(f"it is larger than {in_megabytes(MAX_FRAME_SIZE)}")
+            data = os.pread(file.fileno(), end - begin, begin)
+            known = get_frame_parameters(data)
+            if known.content_size != size or known.window_size > 2 * MAX_FRAME_SIZE:  # unpacking reserves as much
+                raise ValueError("its header is damaged")
+            return ZstdDecompressor().decompress(data, allow_extra_data=False)
+        except (ZstdError, ValueError, MemoryError) as error:
+            why = f"{self.name}: frame {number + 1} of {len(self.places) - 1} cannot be unpacked: {error}"
+            return (DAMAGE_NOTE + why.encode(errors="replace")[: size - 2]).ljust(size - 1)[: size - 1] + b"\n"
 
     def unpack(self) -> bytes:
         """Return all lines."""
@@ -85,61 +94,33 @@ class Segment:
         return (number for number in range(len(self.places) - 1) if self.plain[number] < self.plain[number + 1])
 
 
-def _errors() -> tuple[type[Exception], ...]:
-    from zstandard import ZstdError
-
-    return (ZstdError, ValueError, MemoryError)
-
-
-def _unpacked(data: bytes, size: int) -> bytes:
-    """Return the content of a frame. Raise ValueError or ZstdError if it is damaged, or larger than allowed."""
-    from zstandard import ZstdDecompressor, get_frame_parameters
-
-    if not 0 < size <= MAX_FRAME_SIZE:
-        raise ValueError(f"it is larger than {in_megabytes(MAX_FRAME_SIZE)}")
-    known = get_frame_parameters(data)
-    if known.content_size != size or known.window_size > 2 * MAX_FRAME_SIZE:  # unpacking reserves what these say
-        raise ValueError("its header is damaged")
-    return ZstdDecompressor().decompress(data, allow_extra_data=False)
-
-
-def _note(text: str, size: int) -> bytes:
-    """Return a line of exactly this size that says why lines are missing."""
-    return (DAMAGE_NOTE + text.encode(errors="replace")[: size - 2]).ljust(size - 1)[: size - 1] + b"\n"
-
-
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
 def compress_segment(plain: Path, into: Path, frame_bytes: int = FRAME_BYTES) -> bool:
     """Compress a plain segment, durably and completely or not at all. Return False if it has to stay plain."""
+    from zstandard import ZstdCompressor
+
+    compressor = ZstdCompressor(level=_LEVEL, write_checksum=True)
     temporary = into.with_name(f".new-{into.name}")
     with open_segment(plain) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_SEGMENT_SIZE:
             return False
         try:
-            fits = size <= MAX_RATIO * _write_segment(file, temporary, frame_bytes)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE)
+            with os.fdopen(descriptor, "wb") as packed:
+                for data in _frames(file, frame_bytes):
+                    packed.write(compressor.compress(data))
+                packed.flush()
+                os.fsync(descriptor)
+                fits = size <= MAX_RATIO * packed.tell()
             if fits:
                 temporary.replace(into)
                 sync_folder(into.parent)
         finally:
             temporary.unlink(missing_ok=True)
     return fits
-
-
-def _write_segment(plain: BinaryIO, path: Path, frame_bytes: int) -> int:
-    """Write a segment durably, and return its size."""
-    from zstandard import ZstdCompressor
-
-    compressor = ZstdCompressor(level=_LEVEL, write_checksum=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE)
-    with os.fdopen(descriptor, "wb") as into:
-        for data in _frames(plain, frame_bytes):
-            into.write(compressor.compress(data))
-        into.flush()
-        os.fsync(descriptor)
-        return into.tell()
 
 
 def _frames(file: BinaryIO, frame_bytes: int) -> Iterator[bytes]:

@@ -30,14 +30,7 @@ from typing import BinaryIO
 
 from bakeoff._kernel.files import PRIVATE, lock_file, open_file, sync_folder
 from bakeoff.errors import RunFolderError
-from bakeoff.storage.journal_lines import (
-    DAMAGE_NOTE,
-    Totals,
-    count_lines,
-    end_of_lines,
-    line_end,
-    lines_backwards,
-)
+from bakeoff.storage.journal_lines import DAMAGE_NOTE, Totals, count_lines, end_of_lines, line_end, lines_backwards
 from bakeoff.storage.segment_file import Segment, compress_segment, open_segment, read_segment
 
 JOURNAL = "journal.jsonl"
@@ -292,9 +285,11 @@ def begin_segment(journal: Path) -> int:
     then, nor after Ctrl-C.
     """
     folder, old = journal.parent, journal.stat()
-    number = _next_number(folder)
+    number = max((name.number for name in list_segments(folder)), default=0) + 1
     plain, new = segment_path(folder, number, compressed=False), folder / ".new-journal"
-    _make_place(folder)
+    plain.parent.mkdir(mode=0o700, exist_ok=True)
+    if _misplaced(folder):
+        raise NotADirectoryError(errno.ENOTDIR, "it is a link", str(plain.parent))
     new.unlink(missing_ok=True)
     descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
     try:
@@ -321,15 +316,6 @@ def _take_back(journal: Path, plain: Path, old: os.stat_result) -> None:
                 plain.unlink()
             else:
                 plain.replace(journal)
-
-
-def _make_place(folder: Path) -> Path:
-    """Make the folder of segments. Raise OSError if something else has its name."""
-    place = folder / SEGMENTS
-    place.mkdir(mode=0o700, exist_ok=True)
-    if _misplaced(folder):
-        raise NotADirectoryError(errno.ENOTDIR, "it is a link", str(place))
-    return place
 
 
 def finish_segments(names: list[SegmentName]) -> None:
@@ -375,20 +361,14 @@ def _remove(names: list[SegmentName]) -> None:
     for name in reversed(names):
         for path in {name.path, segment_path(name.path.parent.parent, name.number)}:
             with suppress(FileNotFoundError):
-                if _is_whole(path):
+                whole = False
+                with suppress(RunFolderError):
+                    open_segment(path).close()
+                    whole = path.suffix != ".zst" or not read_segment(path).damaged()
+                if whole:
                     path.unlink()
                 else:
                     _keep_damaged(path, path.parent.parent)
-
-
-def _is_whole(path: Path) -> bool:
-    try:
-        if path.suffix == ".zst":
-            return not read_segment(path).damaged()
-        open_segment(path).close()
-    except RunFolderError:
-        return False
-    return True
 
 
 def _keep_damaged(path: Path, folder: Path) -> None:
@@ -397,7 +377,3 @@ def _keep_damaged(path: Path, folder: Path) -> None:
     names = (folder / (DAMAGED_SEGMENTS.replace("*", f"{number:03d}") + end) for number in count(1))
     path.rename(next(name for name in names if not os.path.lexists(name)))
     sync_folder(folder)
-
-
-def _next_number(folder: Path) -> int:
-    return max((name.number for name in list_segments(folder)), default=0) + 1

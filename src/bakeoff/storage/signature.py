@@ -28,7 +28,7 @@ from bakeoff.storage.run_folder import RunFolder
 from bakeoff.storage.segments import DAMAGED_SEGMENTS
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 _FOLDERS = ("segments", "blobs", "pictures")
 _MAX_KEY_SIZE = 64 * 1024
@@ -86,12 +86,12 @@ def sign_run(folder: RunFolder, key: "Ed25519PrivateKey") -> Signature:
 def read_signature(folder: RunFolder) -> Signature | None:
     """Return the signature of a run, None if it has none. Raise RunFolderError if it is damaged."""
     path = folder.signature_file
-    try:
-        return Signature.model_validate_json(read_file(path))
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except OSError as error:
-        raise RunFolderError(f"{path} cannot be read: {error.strerror}") from error
+    with os_errors_explained(path, "read"):
+        data = read_file(path)
+    try:
+        return Signature.model_validate_json(data)
     except ValidationError as error:
         raise RunFolderError(f"{path} is no signature: {first_problem(error)}") from error
 
@@ -99,9 +99,10 @@ def read_signature(folder: RunFolder) -> Signature | None:
 def changes_since(folder: RunFolder, signed: Signature) -> Iterator[str]:
     """Yield every difference between the files of a run and those that were signed."""
     from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        _public_key(signed.public_bytes).verify(_decoded(signed.signature), signed.signed())
+        Ed25519PublicKey.from_public_bytes(signed.public_bytes).verify(_decoded(signed.signature), signed.signed())
     except (InvalidSignature, ValueError):
         yield f"{folder.signature_file.name} itself was changed: its signature does not fit its content"
         return
@@ -197,17 +198,10 @@ def _loaded(path: Path, load: Any, way_out: str) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
-        return load(read_file(path, _MAX_KEY_SIZE, pipes=True))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}; {way_out}") from error
+        with os_errors_explained(path, "read", hint=way_out, kind=UsageError):
+            return load(read_file(path, _MAX_KEY_SIZE, pipes=True))
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise UsageError(f"{path} is not a key that can be used here: {way_out}") from error
-
-
-def _public_key(data: bytes) -> "Ed25519PublicKey":
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    return Ed25519PublicKey.from_public_bytes(data)
 
 
 def _decoded(text: str) -> bytes:

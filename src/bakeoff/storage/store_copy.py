@@ -15,8 +15,7 @@ import os
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -138,20 +137,14 @@ def fetch_all(results: Path, tell: Callable[[str], object]) -> None:
     try:
         fetched = {name: pool.submit(fetch_run, store, results, name) for name in stored_runs(store)}
         for name, fetching in fetched.items():
-            if problem := _problem(fetching):
-                tell(f"run {name} is not fetched: {problem}")
+            try:
+                fetching.result()
+            except StoreError:
+                raise
+            except (RunFolderError, OSError) as error:
+                tell(f"run {name} is not fetched: {error}")
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _problem(fetching: "Future[bool]") -> str | None:
-    try:
-        fetching.result()
-    except StoreError:
-        raise
-    except (RunFolderError, OSError) as error:
-        return str(error)
-    return None
 
 
 def fetch_run(store: ObjectStore, results: Path, name: str) -> bool:
@@ -189,7 +182,10 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
             )
     _check_joined(sizes, pieces, folder, f"{store.address}/{run}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _fetching(folder) as note:
+    lock = folder / ".fetching"  # not the journal: a run is not being written because someone reads it
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+    with os.fdopen(descriptor, "rb+") as note:
+        lock_file(descriptor, lock, wait=True)
         behind = _fetch_journal(store, run, folder, pieces, note)
         wanted = [file for file in sizes if _FILE.fullmatch(file) and _is_new(folder, file, sizes[file], behind=behind)]
         for group in in_groups(wanted, sizes):
@@ -197,20 +193,6 @@ def fetch_files(store: ObjectStore, folder: Path, sizes: dict[str, int]) -> None
                 path = folder / key.removeprefix(f"{run}/")
                 if path.name not in _APPENDED or not path.exists() or data.startswith(read_file(path)):
                     write_atomically(path, data, PRIVATE)
-
-
-@contextmanager
-def _fetching(folder: Path) -> Iterator[BinaryIO]:
-    """Wait until no other process fetches this run.
-
-    Yield the locked file, which notes the last comparison with the store. The lock of the journal is not used for that:
-    a run is not being written because someone reads it.
-    """
-    lock = folder / ".fetching"
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
-    with os.fdopen(descriptor, "rb+") as note:
-        lock_file(descriptor, lock, wait=True)
-        yield note
 
 
 def journal_pieces(sizes: dict[str, int]) -> list[JournalPiece]:
@@ -250,8 +232,12 @@ def unjoined_pieces(sizes: dict[str, int], pieces: list[JournalPiece]) -> list[J
 
 def _check_joined(sizes: dict[str, int], pieces: list[JournalPiece], folder: Path, address: str) -> None:
     """Raise RunFolderError if pieces do not join, unless the journal here has their lines."""
-    if not (unjoined := unjoined_pieces(sizes, pieces)) or _size_of(folder / JOURNAL) >= unjoined[-1].end:
+    if not (unjoined := unjoined_pieces(sizes, pieces)):
         return
+    if (folder / JOURNAL).exists():
+        with open_journal(folder / JOURNAL) as local:
+            if local.size >= unjoined[-1].end:
+                return
     first = unjoined[0]
     before = max((piece for piece in pieces if piece.begin < first.begin), default=None)
     joins = f"{before.name} ends at byte {before.end}" if before else "the piece of byte 0 is missing"
@@ -262,14 +248,6 @@ def _check_joined(sizes: dict[str, int], pieces: list[JournalPiece], folder: Pat
         f"`bakeoff runs upload {folder.name}` there; if not, delete {names} from the store: the trials in them are "
         "lost, and `bakeoff resume` runs them again"
     )
-
-
-def _size_of(journal: Path) -> int:
-    try:
-        with open_journal(journal) as local:
-            return local.size
-    except FileNotFoundError:
-        return 0
 
 
 def _is_stale(piece: JournalPiece, found: dict[int, list[JournalPiece]], begins: list[int]) -> bool:
@@ -298,11 +276,19 @@ def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[Jour
             data = store.read(f"{run}/{piece.name}") or b""
             if piece.segment:
                 data = _unpacked(data, piece.size, f"{store.address}/{run}/{piece.name}")
-            if not _append(tail, journal, piece.begin, data):
-                raise RunFolderError(
-                    f"{folder} and {store.address}/{run} have different journals: trials were run here that the store "
-                    f"does not have. Move {folder} away to use the store's; its trials stay in the moved folder"
-                )
+            tail.flush()
+            with open_journal(journal) as local:
+                local.file.seek(piece.begin)
+                have = local.file.read(len(data))
+                if not data.startswith(have):
+                    raise RunFolderError(
+                        f"{folder} and {store.address}/{run} have different journals: trials were run here that the "
+                        f"store does not have. Move {folder} away to use the store's; its trials stay in the moved "
+                        "folder"
+                    )
+                if len(have) < len(data):
+                    tail.seek(piece.begin + len(have) - local.begin)
+                    tail.write(data[len(have) :])
         tail.flush()
         os.fsync(descriptor)
     note.seek(0)
@@ -329,20 +315,6 @@ def _unpacked(data: bytes, size: int, address: str) -> bytes:
     if len(lines) != size:
         raise RunFolderError(f"{address} cannot be used: it is damaged")
     return lines
-
-
-def _append(tail: BinaryIO, journal: Path, begin: int, data: bytes) -> bool:
-    """Append what is missing of a piece. Return False if the journal has other lines in its place."""
-    tail.flush()
-    with open_journal(journal) as local:
-        local.file.seek(begin)
-        have = local.file.read(len(data))
-        if not data.startswith(have):
-            return False
-        if len(have) < len(data):
-            tail.seek(begin + len(have) - local.begin)
-            tail.write(data[len(have) :])
-    return True
 
 
 def _is_new(folder: Path, file: str, size: int, *, behind: bool) -> bool:

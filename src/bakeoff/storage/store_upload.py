@@ -29,7 +29,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.storage.labels import append_missing
 from bakeoff.storage.object_store import ObjectStore, StoreError
 from bakeoff.storage.run_folder import MAX_PLAN_SIZE
-from bakeoff.storage.segments import JOURNAL, OpenJournal, open_journal
+from bakeoff.storage.segments import JOURNAL, open_journal
 from bakeoff.storage.store_copy import (
     JournalPiece,
     changing_files,
@@ -213,7 +213,10 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             fetch_files(self._store, self._folder, self._stored)
         if "labels.jsonl" in self._stored:  # those of two machines are joined
             append_missing(self._folder / "labels.jsonl", self._store.read(f"{self._run}/labels.jsonl") or b"")
-        self._content = self._stored_content()
+        own = [file for file in changing_files(self._folder) if file in self._stored]
+        same = [file for file in own if self._stored[file] == (self._folder / file).stat().st_size <= MAX_PLAN_SIZE]
+        found = self._store.read_some([f"{self._run}/{file}" for file in same]) if same else {}
+        self._content = {key.removeprefix(f"{self._run}/"): data for key, data in found.items()}
         end = 0 if self._whole else self._journal_end()
         pieces = [piece for piece in journal_pieces(self._stored) if piece.begin < end]
         last = pieces[-1] if pieces else JournalPiece(0, 0, 0)
@@ -222,16 +225,6 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         else:  # written again under this lease, once there are further lines: its writer may still be at it
             self._last = JournalPiece(last.begin, self._lease.number, last.size if last.end == end else 0)
         self._upload()
-
-    def _stored_content(self) -> dict[str, bytes]:
-        """Return what the store has of the files that may change, as far as they are as long as those here."""
-        files = [
-            file
-            for file in changing_files(self._folder)
-            if self._stored.get(file) == (self._folder / file).stat().st_size <= MAX_PLAN_SIZE
-        ]
-        found = self._store.read_some([f"{self._run}/{file}" for file in files]) if files else {}
-        return {key.removeprefix(f"{self._run}/"): data for key, data in found.items()}
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
@@ -285,23 +278,23 @@ class RunUpload(AbstractContextManager["RunUpload"]):
         self._lease.check()
         journal_end = self._journal_end()  # lines that are appended from now on may name blobs not uploaded below
         changing = list(changing_files(self._folder))
-        self._put_blobs(journal_end)
+        if self._searched is None:
+            self._put_unchanging(unchanging_files(self._folder, "blobs"))
+        elif journal_end > self._searched:
+            self._put_unchanging(named_blobs(self._folder, self._searched, journal_end))
+        self._searched = journal_end
         self._put_unchanging(unchanging_files(self._folder, "pictures"))
         self._put_journal(journal_end)
         for file in changing:
-            self._put_changing(file)
+            data = read_file(self._folder / file, MAX_PLAN_SIZE)
+            if self._content.get(file) != data:
+                self._lease.check()  # these objects have no number of a lease in their names
+                self._store.write(f"{self._run}/{file}", data)
+                self._content[file] = data
 
     def _stop_if_lost(self) -> None:
         if self.lost:
             raise LeaseLost(self._loss)
-
-    def _put_blobs(self, end: int) -> None:
-        """Upload all blobs at first, then those that further lines of the journal name."""
-        if self._searched is None:
-            self._put_unchanging(unchanging_files(self._folder, "blobs"))
-        elif end > self._searched:
-            self._put_unchanging(named_blobs(self._folder, self._searched, end))
-        self._searched = end
 
     def _put_unchanging(self, files: Iterable[str]) -> None:
         sizes = {file: (self._folder / file).stat().st_size for file in files if file not in self._stored}
@@ -310,13 +303,6 @@ class RunUpload(AbstractContextManager["RunUpload"]):
             contents = {f"{self._run}/{file}": read_file(self._folder / file, MAX_FILE_SIZE) for file in group}
             self._store.write_some(contents)
             self._stored.update({file: sizes[file] for file in group})
-
-    def _put_changing(self, file: str) -> None:
-        data = read_file(self._folder / file, MAX_PLAN_SIZE)
-        if self._content.get(file) != data:
-            self._lease.check()  # these objects have no number of a lease in their names
-            self._store.write(f"{self._run}/{file}", data)
-            self._content[file] = data
 
     def _journal_end(self) -> int:
         try:
@@ -327,18 +313,12 @@ class RunUpload(AbstractContextManager["RunUpload"]):
 
     def _put_journal(self, end: int) -> None:
         """Upload the piece that has grown, then further ones."""
-        if end > self._last.end:
-            with open_journal(self._folder / JOURNAL) as journal:
-                self._put_pieces(journal, end)
-
-    def _put_pieces(self, journal: OpenJournal, end: int) -> None:
         while end > self._last.end:
-            begin, lease, size, _ = self._last
-            if size >= PIECE_BYTES:
-                begin, size = begin + size, 0
-            journal.file.seek(begin)
-            data = journal.file.read(min(end - begin, PIECE_BYTES))
+            begin = self._last.begin if self._last.size < PIECE_BYTES else self._last.end
+            with open_journal(self._folder / JOURNAL) as journal:
+                journal.file.seek(begin)
+                data = journal.file.read(min(end - begin, PIECE_BYTES))
             self._stop_if_lost()
-            piece = JournalPiece(begin, lease, len(data))
+            piece = JournalPiece(begin, self._last.lease, len(data))
             self._store.write(f"{self._run}/{piece.name}", data)
             self._last = piece

@@ -1,7 +1,7 @@
 """Describe a command-line agent as data: how it is started, what it needs, and how it is pointed at the meter."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePosixPath
@@ -211,51 +211,40 @@ class Values:
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
 
+    def expand(self, text: str) -> str:
+        """Replace placeholders in one pass, so that nothing in the instructions is taken for a placeholder."""
+        return _PLACEHOLDER.sub(lambda found: self._put(found[0], found[1], found[2]), self._sections(text))
 
-def expand(text: str, values: Values) -> str:
-    """Replace placeholders in one pass, so that nothing in the instructions is taken for a placeholder."""
-    return _PLACEHOLDER.sub(lambda found: _put(found[0], found[1], found[2], values), _sections(text, values))
+    def expand_command(self, command: Sequence[str]) -> tuple[str, ...]:
+        """Return the words of a command. A word with a list is repeated for each item; an empty word is dropped."""
+        words: list[str] = []
+        for element in command:
+            held, default = next((found for found in _PLACEHOLDER.findall(element) if found[0] in _LISTS), (None, ""))
+            if held is not None and (items := self.lists.get(held)):
+                each = [Values({**self.texts, held: item}, {}, self.environment).expand(element) for item in items]
+                words += filter(None, each)
+            elif (held is None or default) and ((word := self.expand(element)) or word == element):
+                words.append(word)
+        return tuple(words)
 
+    def expand_variables(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Replace `${VAR:-default}` from the user's environment, and placeholders. Empty variables are not set."""
 
-def _sections(text: str, values: Values) -> str:
-    def kept(section: re.Match[str]) -> str:
-        return section[2] if values.texts.get(section[1]) or values.lists.get(section[1]) else ""
+        def put(found: re.Match[str]) -> str:
+            if found[1] is not None:
+                return self.environment.get(found[1]) or found[2] or ""
+            return self._put(found[0], found[3], found[4])
 
-    return _SECTION.sub(kept, text)
+        expanded = {name: _EITHER.sub(put, self._sections(text)) for name, text in variables.items()}
+        return {name: text for name, text in expanded.items() if text}
 
+    def _sections(self, text: str) -> str:
+        def kept(section: re.Match[str]) -> str:
+            return section[2] if self.texts.get(section[1]) or self.lists.get(section[1]) else ""
 
-def _put(whole: str, name: str, default: str | None, values: Values) -> str:
-    if name not in _TEXTS + _LISTS:
-        return whole
-    return values.texts.get(name) or " ".join(values.lists.get(name, ())) or default or ""
+        return _SECTION.sub(kept, text)
 
-
-def expand_command(command: Sequence[str], values: Values) -> tuple[str, ...]:
-    """Return the words of a command. A word with a list is repeated for each item; an empty word is dropped."""
-    return tuple(word for element in command for word in _words(element, values))
-
-
-def _words(element: str, values: Values) -> Iterator[str]:
-    held, default = next((found for found in _PLACEHOLDER.findall(element) if found[0] in _LISTS), (None, ""))
-    if held is not None and not values.lists.get(held) and not default:
-        return
-    if held is not None and values.lists.get(held):
-        for item in values.lists[held]:
-            one = Values({**values.texts, held: item}, {}, values.environment)
-            yield from filter(None, [expand(element, one)])
-        return
-    word = expand(element, values)
-    if word or word == element:
-        yield word
-
-
-def expand_variables(variables: Mapping[str, str], values: Values) -> dict[str, str]:
-    """Replace `${VAR:-default}` from the user's environment, and placeholders. Empty variables are not set."""
-
-    def put(found: re.Match[str]) -> str:
-        if found[1] is not None:
-            return values.environment.get(found[1]) or found[2] or ""
-        return _put(found[0], found[3], found[4], values)
-
-    expanded = {name: _EITHER.sub(put, _sections(text, values)) for name, text in variables.items()}
-    return {name: text for name, text in expanded.items() if text}
+    def _put(self, whole: str, name: str, default: str | None) -> str:
+        if name not in _TEXTS + _LISTS:
+            return whole
+        return self.texts.get(name) or " ".join(self.lists.get(name, ())) or default or ""

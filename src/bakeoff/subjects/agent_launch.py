@@ -12,8 +12,8 @@ from bakeoff._kernel.clock import Clock
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, Place, Stop, Task
+from bakeoff.sandbox.places import SandboxedWorkspace
 from bakeoff.sandbox.untrusted_files import open_folder, write_below
-from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.subjects.agent_program import last_words
 from bakeoff.subjects.agent_run import MAX_OUTPUT_LENGTH, AgentRun
 from bakeoff.subjects.folder_changes import Tree, changes_between, files_read, mark_unread, read_tree

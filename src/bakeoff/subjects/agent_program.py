@@ -13,8 +13,7 @@ from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place, take
 from bakeoff.sandbox.docker import DockerSandbox
-from bakeoff.sandbox.environment import inherited, search_path
-from bakeoff.sandbox.programs import program_path, program_roots, said_by
+from bakeoff.sandbox.programs import inherited, program_path, program_roots, said_by, search_path
 from bakeoff.storage.redaction import SHORTEST, secrets_in
 from bakeoff.subjects.agent_definition import AgentDefinition
 

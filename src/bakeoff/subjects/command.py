@@ -23,10 +23,10 @@ from bakeoff.record import Transcript
 from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, judged
 from bakeoff.sandbox.confinement import UserProgram, command_in, unconfined_command
 from bakeoff.sandbox.docker import find_docker
-from bakeoff.sandbox.environment import search_path
+from bakeoff.sandbox.places import SandboxedWorkspace
 from bakeoff.sandbox.process import ProcessSandbox
+from bakeoff.sandbox.programs import search_path
 from bakeoff.sandbox.supervisor_client import SupervisorLost, supervise
-from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.storage.redaction import secrets_in
 
 PROMPT = "{prompt}"

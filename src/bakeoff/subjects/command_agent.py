@@ -20,19 +20,11 @@ from bakeoff.plan import Case, Files, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Resource, Sandbox, Task
 from bakeoff.record import Transcript
 from bakeoff.sandbox.docker import DockerSandbox
+from bakeoff.sandbox.places import SandboxedWorkspace
 from bakeoff.sandbox.programs import program_path, program_roots
 from bakeoff.sandbox.untrusted_files import matches_pattern
-from bakeoff.sandbox.workspaces import SandboxedWorkspace
 from bakeoff.storage.redaction import looks_random, secrets_in
-from bakeoff.subjects.agent_definition import (
-    AgentDefinition,
-    MeterRule,
-    ProviderRule,
-    Values,
-    expand,
-    expand_command,
-    expand_variables,
-)
+from bakeoff.subjects.agent_definition import AgentDefinition, MeterRule, ProviderRule, Values
 from bakeoff.subjects.agent_launch import AgentLaunch, Watch, carry_out, sandboxed
 from bakeoff.subjects.agent_program import (
     is_address,
@@ -190,7 +182,8 @@ class CommandAgent:
         return {name: text for name, text in self.treatment.items() if not name.startswith(_HOME_PART)}
 
     def _lacks_program(self) -> list[str]:
-        program, image = self.definition.command[0], self._image()
+        program, sandbox = self.definition.command[0], self.sandbox() if self.sandbox else None
+        image = sandbox if isinstance(sandbox, DockerSandbox) else None  # it brings its own programs
         if is_installed(program, image):
             return []
         if image is not None:
@@ -209,11 +202,6 @@ class CommandAgent:
         if upstream is None and self.limited:
             return [f"it is not metered with {self.provider}, so nobody counts what it spends: leave out --max-cost"]
         return []
-
-    def _image(self) -> DockerSandbox | None:
-        """Return the docker sandbox if trials run in one: an image brings its own programs."""
-        sandbox = self.sandbox() if self.sandbox else None
-        return sandbox if isinstance(sandbox, DockerSandbox) else None
 
     def secrets(self) -> dict[str, str]:
         """Return the keys, other values of the environment that the agent is given, and the secrets of its login."""
@@ -378,14 +366,14 @@ class CommandAgent:
         texts = {"model": self.model or "", "provider": self.provider, "instructions": task.prompt, **pointed}
         known = self.files.get(task.case_id, TaskFiles())
         values = Values(texts, {"sourceFiles": known.sources, "testFiles": known.tests}, self.environment)
-        arguments = expand_command(rule.arguments, values)
+        arguments = values.expand_command(rule.arguments)
         values = replace(values, lists={**values.lists, "meterArguments": arguments})
-        env = {**expand_variables({**definition.env, **own.env}, values), **expand_variables(rule.env, values)}
+        env = {**values.expand_variables({**definition.env, **own.env}), **values.expand_variables(rule.env)}
         files = {**definition.home.files, **rule.files}
-        home = {name: expand(text, values).encode() for name, text in files.items()}
+        home = {name: values.expand(text).encode() for name, text in files.items()}
         if self.use_login:
             home = {**login_files(definition.home.login), **home}
-        program, *rest = expand_command(definition.command, values)
+        program, *rest = values.expand_command(definition.command)
         found = program if workspace.sandbox.name == "docker" else program_path(program) or program
         _check_length((found, *rest, *env.values()))
         treated = self._treated_home

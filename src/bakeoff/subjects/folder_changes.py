@@ -15,8 +15,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from bakeoff._kernel.files import pattern_problem
-from bakeoff.sandbox import TakenFiles, take
-from bakeoff.sandbox.untrusted_files import open_below, open_folder
+from bakeoff.sandbox.untrusted_files import TakenFiles, open_below, open_folder, take
 
 PASSED_OVER = frozenset(
     {".git", ".hg", ".svn", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".venv"}
@@ -81,18 +80,19 @@ def read_tree(folder: Path, known: Collection[str] = ()) -> Tree:
 
     Files that are `known`, and files beside them that steer tests, are read even if there are too many others.
     """
-    patterns, passed_over = _patterns(folder)
-    first = read_matching(folder, _first_patterns(known)) if known else Tree({}, {})
-    rest = read_matching(folder, patterns)
+    with open_folder(folder) as opened, os.scandir(opened) as entries:
+        found = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    # One pattern for each folder at the top level, so that huge folders of tools are never walked.
+    wanted = [name for name, is_folder in found if is_folder and name not in PASSED_OVER and not _special(name)]
+    folders = sorted({parent for name in known for parent in PurePosixPath(name).parents})
+    beside = [str(parent / name) for parent in folders for name in _STEERING]
+    known = [name for name in (*known, *beside) if not _special(name)]
+    first = read_matching(folder, known) if known else Tree({}, {})
+    rest = read_matching(folder, ["*", *(f"{name}/**" for name in wanted)])
     refused = {name: why for name, why in rest.refused.items() if name not in first.files}
     refused |= {name: why for name, why in first.refused.items() if why not in _NO_FILE and name not in rest.files}
+    passed_over = frozenset(name for name, _ in found if name in PASSED_OVER)
     return Tree({**rest.files, **first.files}, refused, passed_over)
-
-
-def _first_patterns(known: Collection[str]) -> list[str]:
-    folders = sorted({parent for name in known for parent in PurePosixPath(name).parents})
-    beside = [str(folder / name) for folder in folders for name in _STEERING]
-    return [name for name in (*known, *beside) if not _special(name)]
 
 
 def read_matching(folder: Path, patterns: Iterable[str]) -> Tree:
@@ -100,15 +100,6 @@ def read_matching(folder: Path, patterns: Iterable[str]) -> Tree:
     taken = take(folder, patterns, max_bytes=MAX_BYTES, max_files=MAX_FILES)
     wanted = {name: data for name, data in taken.files.items() if not PASSED_OVER & set(name.split("/")[:-1])}
     return Tree(*TakenFiles(wanted, taken.refused).texts())
-
-
-def _patterns(folder: Path) -> tuple[list[str], frozenset[str]]:
-    """Return one pattern per name at the top level, so that huge folders of tools are never walked."""
-    with open_folder(folder) as opened, os.scandir(opened) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    wanted = sorted((name, folder) for name, folder in found if name not in PASSED_OVER)
-    patterns = ["*", *(f"{name}/**" for name, is_folder in wanted if is_folder and not _special(name))]
-    return patterns, frozenset(name for name, _ in found if name in PASSED_OVER)
 
 
 def _special(name: str) -> bool:
@@ -144,14 +135,12 @@ def _diff(name: str, before: str | None, after: str | None) -> str:
     old, new = f"a/{name}" if before is not None else "/dev/null", f"b/{name}" if after is not None else "/dev/null"
     lines = difflib.unified_diff((before or "").splitlines(), (after or "").splitlines(), old, new, lineterm="")
     patch = "".join(f"{line}\n" for line in lines)
-    return patch if len(patch) <= _MAX_DIFF_LENGTH else _cut_diff(patch)
-
-
-def _cut_diff(patch: str) -> str:
-    """Show removed lines before added ones, so that a blown-up file does not hide what it lost."""
-    head, lines = patch.splitlines(keepends=True)[:2], patch.splitlines(keepends=True)[2:]
-    ordered = [line for line in lines if line[0] == "-"] + [line for line in lines if line[0] == "+"]
-    return f"{''.join((*head, *ordered))[:_MAX_DIFF_LENGTH]}\n… (the rest of this file is left out)\n"
+    if len(patch) <= _MAX_DIFF_LENGTH:
+        return patch
+    # Removed lines stand before added ones, so that a blown-up file does not hide what it lost.
+    written = patch.splitlines(keepends=True)
+    ordered = [line for mark in "-+" for line in written[2:] if line[0] == mark]
+    return f"{''.join((*written[:2], *ordered))[:_MAX_DIFF_LENGTH]}\n… (the rest of this file is left out)\n"
 
 
 def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:

@@ -129,7 +129,13 @@ class ModelSubject:
 
     async def attempt(self, task: Task) -> Transcript:
         talk = await self.asking(task)(begin(self.options.system, task.prompt))
-        return self._with_servers(talk.transcript(), task)
+        # Add the hash of each server's tool list to the metadata.
+        transcript = talk.transcript()
+        if self.hub is None:
+            return transcript
+        hub = self._open_hub(task)
+        hashes = {"mcp": {name: hub.fingerprint(name) for name in hub.servers}, "mcp_tools_hash": hub.fingerprint()}
+        return transcript.model_copy(update={"metadata": {**transcript.metadata, **hashes}})
 
     def asking(self, task: Task) -> Callable[[Conversation], Awaitable[Conversation]]:
         """Return a function that continues a conversation of one trial until the model has answered the user."""
@@ -152,32 +158,10 @@ class ModelSubject:
         opened: OpenHub = task.resources[self.hub.key]
         return opened
 
-    def _with_servers(self, transcript: Transcript, task: Task) -> Transcript:
-        """Add the hash of each server's tool list to the metadata."""
-        if self.hub is None:
-            return transcript
-        hub = self._open_hub(task)
-        hashes = {"mcp": {name: hub.fingerprint(name) for name in hub.servers}, "mcp_tools_hash": hub.fingerprint()}
-        return transcript.model_copy(update={"metadata": {**transcript.metadata, **hashes}})
-
     def _caller(self, task: Task) -> Caller:
         provider: OpenProvider | None = None if self.only_recordings else task.resources[self.access.key]
         price = self.options.price.price(str(self.name)) if self.options.price else None
         remote = self.access.provider.wire not in ("scripted", "custom")
-        return Caller(
-            self.name,
-            provider,
-            task,
-            self._settings(task),
-            price=price,
-            priced=self.options.priced,
-            stream=remote and self.options.stream,
-            remote=remote,
-            endpoint=self.access.endpoint,
-            recordings=recordings_of(task.resources),
-        )
-
-    def _settings(self, task: Task) -> ModelSettings:
         options = self.options
         must_call = isinstance(options, AgentOptions) and options.tool_choice == "required"
         seed = task.seed if options.seed is None else options.seed
@@ -189,7 +173,18 @@ class ModelSubject:
             # Anthropic has no seed.
             "seed": seed if options.send_seed and self.access.provider.wire != "anthropic" else None,
         }
-        return cast(ModelSettings, {name: value for name, value in settings.items() if value is not None})
+        return Caller(
+            self.name,
+            provider,
+            task,
+            cast(ModelSettings, {name: value for name, value in settings.items() if value is not None}),
+            price=price,
+            priced=self.options.priced,
+            stream=remote and self.options.stream,
+            remote=remote,
+            endpoint=self.access.endpoint,
+            recordings=recordings_of(task.resources),
+        )
 
 
 def _added(name: str, given: ProviderOptions, owner: str) -> Provider:

@@ -25,8 +25,7 @@ from bakeoff.errors import InfraError
 from bakeoff.plan import Grading, Limits
 from bakeoff.protocols import Command, Place, Sandbox
 from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
-from bakeoff.sandbox.environment import search_path
-from bakeoff.sandbox.programs import program_path, program_roots, said_by, without_homes
+from bakeoff.sandbox.programs import program_path, program_roots, said_by, search_path, without_homes
 from bakeoff.toolchains.command_reports import MAX_REPORT_SIZE, CommandReport, json_object
 from bakeoff.toolchains.install import JEST_SOURCES, Say, install_jest, install_once, output_of, quiet
 from bakeoff.toolchains.outcome import TestRun, last_output, stopped_by_limit

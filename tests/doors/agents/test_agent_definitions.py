@@ -10,7 +10,7 @@ from bakeoff.doors import agents as exercises
 from bakeoff.doors.agents.agents import agent_statuses, known_agents, read_agent
 from bakeoff.errors import UsageError
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.subjects.agent_definition import AgentDefinition, Values, expand_command, expand_variables
+from bakeoff.subjects.agent_definition import AgentDefinition, Values
 
 from .small_tracks import agent_file
 
@@ -39,17 +39,17 @@ BARE = Values({"provider": "openai", "instructions": "do it"})
     ],
 )
 def test_elements_expand_repeat_or_go(element: str, full: list[str], bare: list[str]) -> None:
-    assert list(expand_command([element], FULL)) == full
-    assert list(expand_command([element], BARE)) == bare
+    assert list(FULL.expand_command([element])) == full
+    assert list(BARE.expand_command([element])) == bare
 
 
 def test_nothing_in_the_instructions_is_taken_for_a_placeholder() -> None:
-    assert expand_command(["-p", "{instructions}"], FULL) == ("-p", PROMPT)
+    assert FULL.expand_command(["-p", "{instructions}"]) == ("-p", PROMPT)
 
 
 def test_variables_come_from_the_environment_or_their_default_and_are_unset_otherwise() -> None:
     given = {"A": "${KEY}", "B": "${NONE:-d}", "C": "${NONE}", "D": "{model}", "E": "${NONE:-}"}
-    assert expand_variables(given, FULL) == {"A": "k", "B": "d", "D": "m1"}
+    assert FULL.expand_variables(given) == {"A": "k", "B": "d", "D": "m1"}
 
 
 def test_the_known_command_lines_come_out_as_they_are_typed() -> None:
@@ -74,12 +74,12 @@ def test_the_known_command_lines_come_out_as_they_are_typed() -> None:
     for name, line in expected.items():
         texts = {"model": "M", "provider": agents[name].default_provider, "instructions": "P"}
         values = Values(texts, {"sourceFiles": ["S"], "testFiles": ["T"]})
-        assert " ".join(expand_command(agents[name].command, values)) == line
+        assert " ".join(values.expand_command(agents[name].command)) == line
 
 
 def test_without_a_model_nothing_is_said_of_one() -> None:
     for agent in known_agents().values():
-        words = expand_command(agent.command, Values({"provider": "p", "instructions": "P"}))
+        words = Values({"provider": "p", "instructions": "P"}).expand_command(agent.command)
         assert not {"--model", "-m", "M", ""} & set(words), agent.name
 
 

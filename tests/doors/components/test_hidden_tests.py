@@ -11,10 +11,9 @@ from bakeoff.doors.components.results.steps import TEST_COMPONENT
 from bakeoff.doors.components.suites import discover
 from bakeoff.doors.components.tools import component_tools
 from bakeoff.engine.resources import open_resources, sandbox_of
-from bakeoff.grading.cases import graded_case
+from bakeoff.grading.cases import graded_case, toolchains_for
 from bakeoff.grading.grades import grade_answer
 from bakeoff.grading.references import References
-from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
 from bakeoff.record import TestShares
 

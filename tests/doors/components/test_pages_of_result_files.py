@@ -8,8 +8,7 @@ import pytest
 from bakeoff.doors.components.sections import components_sections
 from bakeoff.plan import Case, Grading
 from bakeoff.report.blocks import DoorParts
-from bakeoff.report.render.html import read_file_entries
-from bakeoff.report.render.html.index_page import IndexEntry, Unreadable
+from bakeoff.report.render.html.index_page import IndexEntry, Unreadable, read_file_entries
 from bakeoff.report.render.html.run_page import write_run_page
 
 from ...report.runs import plan_of, record_of, write_run

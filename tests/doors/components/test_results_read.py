@@ -18,7 +18,7 @@ from bakeoff.doors.components.results.steps import read_step
 from bakeoff.errors import RunFolderError
 from bakeoff.record import Part, Reasoning, Record, Text, ToolCall
 from bakeoff.report.compare.comparison import compare_sources
-from bakeoff.report.leaderboard.ranking import rank_sources
+from bakeoff.report.leaderboard import rank_sources
 from bakeoff.report.readers import Source, open_source
 from bakeoff.report.render.html.run_page import write_source_page
 from bakeoff.report.summary import summarise

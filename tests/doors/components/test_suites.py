@@ -249,7 +249,7 @@ def test_files_that_cannot_be_read_as_text_are_told_in_a_sentence(tmp_path: Path
     assert found.suites == ()
     told = "\n".join(found.warnings)
     assert "prompt.md is not UTF-8 text" in told
-    assert "test.ts has more than 1,048,576 bytes" in told
+    assert "test.ts cannot be read: it is larger than 1 MB" in told
     assert "prompt.md is missing" in told
     assert "Reference.svelte is missing" in told
 

@@ -41,7 +41,10 @@ def case(parameters: dict[str, Any], tool: str = "travel", **more: Any) -> McpCa
 
 
 def counts(found: Coverage) -> tuple[str, str, str]:
-    return str(found.tools), str(found.parameters), str(found.enumValues)
+    tools, parameters, values = (
+        f"{each.covered} of {each.total}" for each in (found.tools, found.parameters, found.enumValues)
+    )
+    return tools, parameters, values
 
 
 def test_without_cases_nothing_is_covered_and_without_tools_everything():

@@ -148,7 +148,7 @@ def test_tools_without_end_that_a_model_makes_up_are_told_as_one(heard: Callable
         ("ab", "bb", "ab bb"),  # one for another
         ("abc", "axc", "aa bx cc"),
         ("abc", "xc", "ax b- cc"),
-        ("ab", "ba", "a- bb -a"),  # in another order, none is taken for another
+        ("ab", "ba", "-b aa b-"),  # in another order, none is taken for another
         ("ab", "", "a- b-"),
         ("a", "xyz", "ax -y -z"),
     ],

@@ -12,7 +12,7 @@ from bakeoff.mcp import ServerTool
 from bakeoff.mcp.arguments import find_tool
 from bakeoff.mcp.description_patch import description_patch
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
-from bakeoff.report.compare.tool_tuning import PRESENT, split_cases, versions_of
+from bakeoff.report.compare.tool_versions import PRESENT, split_cases, versions_of
 from bakeoff.scorers.mcp.calls import Call, CaseExpectation
 
 from ...warm_bakeoff import Bakeoff

@@ -17,16 +17,17 @@ from bakeoff.plan import Case, PassRule, Plan, Trial
 from bakeoff.record import Record, Score, Transcript
 from bakeoff.report.blocks import paragraph
 from bakeoff.report.exports import ci
-from bakeoff.report.exports.badges import badge, run_badge, score_badge
 from bakeoff.report.exports.ci import (
     MAX_ANNOTATIONS,
     CiOutputs,
     CiRun,
     annotations,
+    status_of,
     write_ci_outputs,
+    write_junit,
     write_step_summary,
 )
-from bakeoff.report.exports.junit import status_of, write_junit
+from bakeoff.report.exports.formats import badge, run_badge, score_badge
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run

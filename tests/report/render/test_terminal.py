@@ -15,8 +15,7 @@ from bakeoff.record import Transcript, Usage
 from bakeoff.report.blocks import Block, BulletList, Code, Quote, Report, Table, columns, heading, paragraph
 from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.compare.description import describe_comparison
-from bakeoff.report.leaderboard.description import describe_leaderboard
-from bakeoff.report.leaderboard.ranking import rank_sources
+from bakeoff.report.leaderboard import describe_leaderboard, rank_sources
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.render.text_tables import folded_name
 from bakeoff.report.run_summary import summary_table

@@ -18,7 +18,7 @@ from bakeoff.errors import UsageError
 if TYPE_CHECKING:
     from bakeoff.doors.mcp.suites import SelectedSuite
     from bakeoff.plan import Plan
-    from bakeoff.report.compare.tool_tuning import ToolsVersion, TuneReport
+    from bakeoff.report.compare.tool_versions import ToolsVersion, TuneReport
     from bakeoff.storage.run_folder import RunFolder
 
 app = group_of()
@@ -91,7 +91,7 @@ def tune(
     from bakeoff.doors.mcp.model_writing import proposed_descriptions
     from bakeoff.mcp.arguments import find_tool
     from bakeoff.mcp.description_patch import description_patch
-    from bakeoff.report.compare.tool_tuning import PRESENT, describe_tuning, split_cases, version_plan, versions_of
+    from bakeoff.report.compare.tool_versions import PRESENT, describe_tuning, split_cases, version_plan, versions_of
     from bakeoff.report.output_files import refuse_unwritable
 
     if wanted.patch is not None:
@@ -99,7 +99,7 @@ def tune(
     selected = _suite(wanted, flags)
     plan, settings = selected.plan, selected.door.settings_of(selected.plan)
     found = find_tool(settings.tools, tool)
-    split = split_cases(plan, found.label, wanted.hold_out)
+    training_cases, held_out_cases = split_cases(plan, found.label, wanted.hold_out)
     texts = [*(wanted.descriptions or ()), *_from_file(wanted.versions)]
     if wanted.propose:
         model = wanted.proposer or plan.subjects[0].name
@@ -109,8 +109,8 @@ def tune(
         texts += proposed
         warn(problems)
     versions = versions_of(found, texts)
-    training = version_plan(plan, found, versions, split.training, "training")
-    held_out = version_plan(plan, found, versions, split.held_out, "held out")
+    training = version_plan(plan, found, versions, training_cases, "training")
+    held_out = version_plan(plan, found, versions, held_out_cases, "held out")
     report = _tuned(selected, found.label, versions, training, held_out)
     if report is None:
         return INTERRUPTED
@@ -160,7 +160,7 @@ def _tuned(
 ) -> "TuneReport | None":
     """Find the best description with some cases, and confirm it with others. None if somebody pressed Ctrl-C."""
 
-    from bakeoff.report.compare.tool_tuning import PRESENT, TuneReport, best_version, confirm
+    from bakeoff.report.compare.tool_versions import PRESENT, TuneReport, best_version, confirm
 
     say(f"{count_of(len(versions), 'description')} on {count_of(len(training.cases), 'case')}, until one is ahead")
     first = _run(selected, training)

@@ -1,4 +1,4 @@
-"""Implement `bakeoff mcp list`, `call`, `snapshot` and `diff`, and find the servers that commands are about."""
+"""Implement `bakeoff mcp list`, `call`, `snapshot`, `serve` and `diff`, and find the servers that these are about."""
 
 import asyncio
 import json
@@ -310,6 +310,24 @@ def snapshot(
     taken.write(file)
     tools = sum(len(server.tools) for server in taken.servers.values())
     say(f"wrote {file}: {count_of(tools, 'tool')} of {count_of(len(taken.servers), 'server')}")
+    return PASSED
+
+
+@command(app, "serve")
+def serve(
+    *,
+    file: Annotated[Path, Argument(metavar="SNAPSHOT", help="What servers offer, as `snapshot` writes it.")],
+    name: Annotated[
+        str | None, Argument(metavar="SERVER", help="The server of the snapshot. Default: the only one.")
+    ] = None,
+) -> int:
+    """Serve the tools of a snapshot over stdio, without doing anything when they are called.
+
+    Example: bakeoff mcp serve mcp-snapshot.json
+    """
+    from bakeoff.mcp.snapshot import serve_snapshot
+
+    serve_snapshot(file, name)
     return PASSED
 
 

@@ -186,7 +186,7 @@ def generate(
     from bakeoff.doors.mcp.generate.surroundings import Surroundings
     from bakeoff.doors.mcp.generate.target import DraftTarget, keys_as_variables
     from bakeoff.doors.mcp.model_writing import reworded
-    from bakeoff.doors.mcp.servers import redacted_tools, written_servers
+    from bakeoff.doors.mcp.servers import hidden_headers, redacted_tools, with_headers
 
     if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
         # The configuration to add to also names the servers.
@@ -204,7 +204,7 @@ def generate(
         say(f"note: {problem}")
     if not drafts:
         raise UsageError("nothing to add: the configuration has all these cases already")
-    frame = Frame.given(written_servers(specs, servers.headers or ()), [model or "local:smollm2"])
+    frame = Frame.given(with_headers(specs, hidden_headers(servers.headers or ())[0]), [model or "local:smollm2"])
     if servers.path is not None and names_client_file(servers):  # it is imported: it may hold secrets
         folder = Path() if output is None else output.parent
         only: dict[str, JsonValue] = {"only": [*servers.only]} if servers.only else {}

@@ -16,9 +16,8 @@ from bakeoff.doors.case_section import cases_section, named
 from bakeoff.engine.registry import Registry, default_registry, no_tools
 from bakeoff.engine.resources import sandbox_of
 from bakeoff.errors import InfraError
-from bakeoff.grading.cases import build_test_scorer, graded_case
+from bakeoff.grading.cases import build_test_scorer, graded_case, toolchains_for
 from bakeoff.grading.references import References
-from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
 from bakeoff.report.blocks import Column, Datum, Section, Value, columns

@@ -11,9 +11,8 @@ from pydantic.alias_generators import to_camel
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, part_of, shorten
 from bakeoff.doors.agents.tampering import find_tampering, listed
-from bakeoff.grading.cases import GradedCase, graded_case
+from bakeoff.grading.cases import GradedCase, graded_case, run_tests, type_errors
 from bakeoff.grading.grades import Grade, first_line, grade_answer, share_metadata
-from bakeoff.grading.runners import run_tests, type_errors
 from bakeoff.plan import Case, Plan
 from bakeoff.protocols import ScoreInput, Tool
 from bakeoff.record import Failure, Record, Score

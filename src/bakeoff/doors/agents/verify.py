@@ -8,8 +8,8 @@ from bakeoff.doors.agents.plan import ExercisesRequest, case_of
 from bakeoff.engine.resources import open_resources
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.grading.audit import VerificationCheck, WrongAnswer, verify_cases
+from bakeoff.grading.cases import toolchains_for
 from bakeoff.grading.references import References
-from bakeoff.grading.runners import toolchains_for
 from bakeoff.protocols import Sandbox
 from bakeoff.toolchains.install import Say, install_jest, pytest_folders
 from bakeoff.toolchains.tracks import Track, graded_track, missing_programs, own_command

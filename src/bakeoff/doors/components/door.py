@@ -19,9 +19,8 @@ from bakeoff.engine.resources import open_resources, sandbox_of
 from bakeoff.errors import InfraError, RunFolderError, UsageError
 from bakeoff.grading.attacks import HostileSolution, all_attacks, attack_on, solution_in_turn
 from bakeoff.grading.audit import VerificationCheck, WrongAnswer, verify_cases
-from bakeoff.grading.cases import build_test_scorer, graded_case
+from bakeoff.grading.cases import build_test_scorer, graded_case, toolchains_for
 from bakeoff.grading.references import References
-from bakeoff.grading.runners import toolchains_for
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan
 from bakeoff.protocols import Sandbox
@@ -101,7 +100,7 @@ class ComponentsDoor(Door):
         """Write one result file for each subject and round, each with its page. Both are computed from records."""
         from bakeoff.doors.components.results.write import ResultOrigin, result_files
         from bakeoff.report.readers import Source
-        from bakeoff.report.render.html import write_source_page
+        from bakeoff.report.render.html.run_page import write_source_page
 
         folder, records = run.folder, list(run.records())
         written: list[Path] = []

@@ -15,7 +15,7 @@ from typing import Literal
 from pydantic import Field, JsonValue, PositiveFloat, ValidationError, model_validator
 
 from bakeoff import bundled
-from bakeoff._kernel.files import open_file
+from bakeoff._kernel.files import os_errors_explained, read_text
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import in_our_words
 from bakeoff.errors import UsageError
@@ -182,16 +182,7 @@ def present_of(directory: Path, names: tuple[str, ...]) -> str | None:
 
 def text_of(path: Path) -> str:
     """Return the text of a file of a suite. Raise `Unusable` where it has none."""
-    try:
-        with open_file(path) as file:
-            data = file.read(_LARGEST + 1)
-        if len(data) > _LARGEST:
-            raise Unusable(f"{path} has more than {_LARGEST:,} bytes")
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        raise Unusable(f"{path} is not UTF-8 text (byte {error.start})") from error
-    except OSError as error:
-        raise Unusable(f"{path} cannot be read: {error.strerror}") from error
+    return read_text(path, _LARGEST, kind=Unusable).replace("\r\n", "\n")
 
 
 DEFAULT_FOLDER = Path("tests")
@@ -304,10 +295,8 @@ def _chosen(found: FoundSuites, only: tuple[str, ...]) -> FoundSuites:
 
 def discover(folder: Path) -> FoundSuites:
     """Read every suite in a folder, sorted by name. One that is incomplete, or has a mistake, is left out."""
-    try:
+    with os_errors_explained(f"suites folder {folder}", "read", kind=UsageError):
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
-    except OSError as error:
-        raise UsageError(f"suites folder {folder} cannot be read: {error.strerror}") from error
     suites: list[ComponentSuite] = []
     left_out: list[tuple[str, str]] = []
     for name in names:

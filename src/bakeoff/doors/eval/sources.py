@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import from_json, to_jsonable_python
 
-from bakeoff._kernel.files import read_file, with_home
+from bakeoff._kernel import files
+from bakeoff._kernel.files import with_home
 from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.yaml import ConfigError, Key, PlacedYaml, parse_yaml
 from bakeoff.errors import UsageError
@@ -82,13 +83,8 @@ def rows_of_file(file: Path) -> Iterator[DataRow]:
 
 
 def read_text(file: Path) -> str:
-    """Return a text of the user's, or raise `UsageError`."""
-    try:
-        return read_file(file, MAX_FILE_SIZE).decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file} is not UTF-8 text (byte {error.start}): save it as UTF-8") from error
+    """Return the text of a file that a configuration names. Raise `UsageError` if it cannot be read."""
+    return files.read_text(file, MAX_FILE_SIZE)
 
 
 def _csv_rows(file: Path, delimiter: str = ",") -> Iterator[DataRow]:

@@ -324,7 +324,13 @@ def _expanded(placed: PlacedYaml, environment: Mapping[str, str]) -> PlacedYaml:
             return [expand(inner, (*key, at)) for at, inner in enumerate(value)]
         if not isinstance(value, str):
             return value
-        missing.extend(placed.problem(key, what) for what in _unset(value, key, environment))
+        for name in _VARIABLE.findall(value):
+            if name not in environment:
+                what = f"${{{name}}} is not set: set {name} in the environment, in .env or in .env.local"
+                missing.append(placed.problem(key, what))
+        if key[:1] == ("mcpServers",):  # elsewhere, a prompt may contain `${…}`
+            wrong = (f"{each!r} is not a variable: write it as ${{NAME}}" for each in _MALFORMED.findall(value))
+            missing.extend(placed.problem(key, what) for what in wrong)
         if _is_left(key, value):
             return value
         return _VARIABLE.sub(lambda found: environment.get(found[1], found[0]), value)
@@ -346,16 +352,6 @@ def _is_left(key: Key, value: str) -> bool:
         case ("providers", _, "options", *_):
             return True
     return False
-
-
-def _unset(text: str, key: Key, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each variable that is not set, and among servers for each malformed one."""
-    for name in _VARIABLE.findall(text):
-        if name not in environment:
-            yield f"${{{name}}} is not set: set {name} in the environment, in .env or in .env.local"
-    if key[:1] == ("mcpServers",):  # elsewhere, a prompt may contain `${…}`
-        for wrong in _MALFORMED.findall(text):
-            yield f"{wrong!r} is not a variable: write it as ${{NAME}}"
 
 
 def shape_problems(placed: PlacedYaml) -> Iterator[str]:
@@ -467,7 +463,15 @@ def _case_problems(placed: PlacedYaml, at: int, case: McpCase) -> Iterator[str]:
         for place, problem in parameter_problems(call.parameters):
             yield placed.problem((*key, "parameters", *place), problem)
     for key, part in parts_of(at, case):
-        yield from _turn_problems(placed, key, part)
+        for place, problem in matcher_problems(part.expectedResults):
+            yield placed.problem((*key, "expectedResults", *place), problem)
+        if part.expectedResults is not None and part.expectedOutput is None:
+            yield placed.problem((*key, "expectedResults"), _NO_TOOL_TO_CHECK)
+        if part.expectedError is not None and part.expectedResults is not None:
+            yield placed.problem((*key, "expectedError"), "excludes expectedResults: remove one")
+        needed = len(part.expectedOutput or ())
+        if part.maxCalls is not None and part.maxCalls < needed:
+            yield placed.problem((*key, "maxCalls"), f"{part.maxCalls}: {needed} calls are expected: raise it")
     if case.gradingPrompt is not None and case.expectedOutput is None:
         yield placed.problem(("testCases", at, "gradingPrompt"), _NO_TOOL_TO_CHECK)
 
@@ -483,19 +487,6 @@ def _end_state_problems(placed: PlacedYaml, at: int, case: McpCase, servers: Seq
         elif check.serverName is not None and check.serverName not in servers:
             near = near_names(check.serverName, servers)
             yield placed.problem((*key, "serverName"), f"no server is called {check.serverName!r}{near}")
-
-
-def _turn_problems(placed: PlacedYaml, key: Key, part: McpTurn) -> Iterator[str]:
-    """Yield expectations of a turn that contradict each other."""
-    for place, problem in matcher_problems(part.expectedResults):
-        yield placed.problem((*key, "expectedResults", *place), problem)
-    if part.expectedResults is not None and part.expectedOutput is None:
-        yield placed.problem((*key, "expectedResults"), _NO_TOOL_TO_CHECK)
-    if part.expectedError is not None and part.expectedResults is not None:
-        yield placed.problem((*key, "expectedError"), "excludes expectedResults: remove one")
-    needed = len(part.expectedOutput or ())
-    if part.maxCalls is not None and part.maxCalls < needed:
-        yield placed.problem((*key, "maxCalls"), f"{part.maxCalls}: {needed} calls are expected: raise it")
 
 
 def is_same_model(judge: str, models: Iterable[str]) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
@@ -25,9 +25,6 @@ class ToolCoverage(FrozenModel):
 
     covered: int
     total: int
-
-    def __str__(self) -> str:
-        return f"{self.covered} of {self.total}"
 
 
 class CoverageGap(FrozenModel):
@@ -65,20 +62,15 @@ class Coverage(FrozenModel):
     @property
     def first_gaps(self) -> str:
         """Return the first things that no case exercises, in a few words."""
-        gaps = [gap for each in self.uncovered for gap in _gaps(each)]
+        gaps: list[str] = []
+        for each in self.uncovered:
+            label = visible(tool_label(each.server, each.tool), 80)
+            gaps += [label] if each.noCase else [f"{label} {visible(name, 60)}" for name in each.parameters]
+            for name, values in each.enumValues.items():
+                shown = ", ".join(visible(json.dumps(value, ensure_ascii=False), 40) for value in values)
+                gaps.append(f"{label} {visible(name, 60)} = {shown}")
         more = f" and {len(gaps) - _MAX_SHOWN} more" if len(gaps) > _MAX_SHOWN else ""
         return f"{', '.join(gaps[:_MAX_SHOWN])}{more}"
-
-
-def _gaps(of: CoverageGap) -> Iterator[str]:
-    """Yield each gap of a tool in a few words."""
-    label = visible(tool_label(of.server, of.tool), 80)
-    if of.noCase:
-        yield label
-    yield from (f"{label} {visible(name, 60)}" for name in of.parameters)
-    for name, values in of.enumValues.items():
-        shown = ", ".join(visible(json.dumps(value, ensure_ascii=False), 40) for value in values)
-        yield f"{label} {visible(name, 60)} = {shown}"
 
 
 def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: float | None = None) -> Coverage:
@@ -105,19 +97,16 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
             for name, values in choices.items()
         }
         unnamed = {name: values for name, values in unnamed.items() if values}
-        totals.update(tools=1, parameters=len(parts), values=sum(map(len, choices.values())))
-        missing.update(tools=not own, parameters=len(unused), values=sum(map(len, unnamed.values())))
+        totals.update(tools=1, parameters=len(parts), enumValues=sum(map(len, choices.values())))
+        missing.update(tools=not own, parameters=len(unused), enumValues=sum(map(len, unnamed.values())))
         if not own:
             uncovered.append(CoverageGap(server=tool.server, tool=tool.name, noCase=True))
         elif unused or unnamed:
             told = {name: values for name, values in unnamed.items() if name not in unused}
             uncovered.append(CoverageGap(server=tool.server, tool=tool.name, parameters=tuple(unused), enumValues=told))
-    counts = {name: ToolCoverage(covered=total - missing[name], total=total) for name, total in totals.items()}
-    none, whole = ToolCoverage(covered=0, total=0), totals.total()
+    names, whole = ("tools", "parameters", "enumValues"), totals.total()
     return Coverage(
-        tools=counts.get("tools", none),
-        parameters=counts.get("parameters", none),
-        enumValues=counts.get("values", none),
+        **{name: ToolCoverage(covered=totals[name] - missing[name], total=totals[name]) for name in names},
         share=(whole - missing.total()) / whole if whole else 1.0,
         uncovered=tuple(uncovered),
         minimum=minimum,

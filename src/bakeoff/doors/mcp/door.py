@@ -1,6 +1,6 @@
 """Connect MCP suites to the commands that serve all doors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bakeoff.doors.mcp.results.files import McpResults
     from bakeoff.mcp import McpHub
     from bakeoff.plan import ScorerSpec, SubjectSpec
-    from bakeoff.report.blocks import Block, DoorParts
+    from bakeoff.report.blocks import DoorParts
     from bakeoff.report.render.html.run_data import RunData
     from bakeoff.scorers.mcp.scorer import CallScorer
 
@@ -89,10 +89,24 @@ class McpDoor(Door):
 
     def finish(self, run: FinishedRun) -> "McpResults":
         """Write the reports of the suite. A cell passes by its share of rounds, the suite by its rule over cells."""
+        from bakeoff.doors.mcp.results import sections
         from bakeoff.doors.mcp.results.files import write_reports
+        from bakeoff.doors.mcp.results.report import cost_of
+        from bakeoff.report.blocks import paragraph
 
         written = write_reports(run.folder, run.plan, self.settings_of(run.plan), run.records())
-        return replace(written, text=tuple(_describe(written, run)))
+        outcome, added = written.outcome, written.report.bakeoff
+        blocks = [
+            *sections.rate_tables(outcome),
+            paragraph(f"{sections.verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}"),
+            *sections.repeated_passes(added.models),
+            *sections.reasons(outcome),
+            *(sections.coverage_blocks(added.coverage) if added.coverage is not None else ()),
+        ]
+        if used := run.summary.spent.tokens:
+            counted = [one for one in added.models if one.usage.tokens]
+            blocks.append(paragraph(f"{used:,} tokens, cost: {cost_of(counted)}"))
+        return replace(written, text=tuple(blocks))
 
     def places(self, plan: Plan) -> Mapping[str, tuple[str, int]]:
         """Return file and line of each case, or none if the file is gone or was changed for the worse."""
@@ -111,31 +125,3 @@ class McpDoor(Door):
         if self._environment is None:
             self._environment = environment_of(plan, self.settings_of(plan))
         return self._environment
-
-
-def _describe(written: "McpResults", run: FinishedRun) -> "Iterator[Block]":
-    """Yield the pass rates, the outcome, the reasons of failures and the cost for the terminal."""
-    from bakeoff.doors.mcp.results.report import cost_of
-    from bakeoff.doors.mcp.results.sections import (
-        coverage_blocks,
-        end_state_table,
-        pass_rates,
-        reasons,
-        repeated_passes,
-        turn_rates,
-        verdict_sentence,
-    )
-    from bakeoff.report.blocks import paragraph
-
-    outcome = written.outcome
-    yield pass_rates(outcome)
-    yield from turn_rates(outcome)
-    yield from end_state_table(outcome)
-    yield paragraph(f"{verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}")
-    yield from repeated_passes(written.report.bakeoff.models)
-    yield from reasons(outcome)
-    if written.report.bakeoff.coverage is not None:
-        yield from coverage_blocks(written.report.bakeoff.coverage)
-    if used := run.summary.spent.tokens:
-        counted = [one for one in written.report.bakeoff.models if one.usage.tokens]
-        yield paragraph(f"{used:,} tokens, cost: {cost_of(counted)}")

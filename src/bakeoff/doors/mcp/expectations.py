@@ -49,25 +49,20 @@ def unknown_tools(suite: McpSuite, tools: Iterable[ServerTool], only: Container[
 def unknown_offers(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
     """Return a sentence with its place for each tool that a case offers and no server has, or wants and not offers."""
     known = {name for tool in tools for name in (tool.name, f"{tool.server}/{tool.name}")}
-    found = [
-        suite.lines.problem(("testCases", at, "tools", place), f"no server has {name!r}{near_names(name, known)}")
-        for at, case in enumerate(suite.config.testCases)
-        if only is None or at + 1 in only
-        for place, name in enumerate(case.tools or ())
-        if name not in known
-    ]
-    return [*found, *(suite.lines.problem(*problem) for problem in _not_offered(suite, only))]
-
-
-def _not_offered(suite: McpSuite, only: Container[int] | None) -> Iterator[_Problem]:
-    """Yield the calls that a model shall make with a tool that its case does not offer."""
+    found: list[str] = []
     for at, case in enumerate(suite.config.testCases):
         if case.tools is None or not (only is None or at + 1 in only):
             continue
+        for place, name in enumerate(case.tools):
+            if name not in known:
+                what = f"no server has {name!r}{near_names(name, known)}"
+                found.append(suite.lines.problem(("testCases", at, "tools", place), what))
         for key, call in expected_calls(suite.lines, at, case):
             names = (call.toolName, f"{call.serverName}/{call.toolName}")
             if "endState" not in key and not any(name in case.tools for name in names):
-                yield (*key, "toolName"), f"this case does not offer {call.toolName!r}: add it to the case's `tools`"
+                what = f"this case does not offer {call.toolName!r}: add it to the case's `tools`"
+                found.append(suite.lines.problem((*key, "toolName"), what))
+    return found
 
 
 def impossible_calls(suite: McpSuite, tools: Iterable[ServerTool], only: Container[int] | None = None) -> list[str]:
@@ -115,20 +110,14 @@ def _selected_calls(suite: McpSuite, only: Container[int] | None) -> Iterator[tu
 
 def _missing_parameters(suite: McpSuite, key: Key, call: ExpectedMcpCall, schema: Schema) -> Iterator[_Problem]:
     """Yield what the schema requires and the call lacks, unless the tool is to answer with an error."""
-    required = schema.get("required")
-    if not isinstance(required, list) or suite.config.extraParameters == "allow" or _expects_error(suite, key):
+    required, case = schema.get("required"), suite.config.testCases[int(key[1])]
+    part = case.turns[int(key[3])] if case.turns and key[2] == "turns" else case
+    if not isinstance(required, list) or suite.config.extraParameters == "allow" or part.expectedError:
         return
     if missing := [name for name in required if isinstance(name, str) and name not in call.parameters]:
         names = ", ".join(map(repr, missing))
         way_out = "write `{any: true}` for any value, or `extraParameters: allow`"
         yield (), f"the tool requires {names}, and a call with more than expected does not pass: {way_out}"
-
-
-def _expects_error(suite: McpSuite, key: Key) -> bool:
-    """Return True if the case or turn of this place expects an error."""
-    case = suite.config.testCases[int(key[1])]
-    part = case.turns[int(key[3])] if case.turns and key[2] == "turns" else case
-    return bool(part.expectedError)
 
 
 def _object_problems(expected: dict[str, JsonValue], schema: Schema, root: Schema, place: Key) -> Iterator[_Problem]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Literal
 
 from pydantic import ValidationError
@@ -15,6 +15,7 @@ from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record
 from bakeoff.report.summary import settled_subjects
 from bakeoff.scorers.mcp.calls import NO_TOOL, UNREADABLE, Call, CaseExpectation, turns_in
+from bakeoff.scorers.values import most_pairs_in_order
 from bakeoff.verdict import Verdict, case_verdict
 
 State = Literal["passed", "failed", "undecided"]
@@ -159,11 +160,10 @@ def confusions(plan: Plan, records: Iterable[Record]) -> tuple[Confusion, ...]:
     labels = sorted({label for labels in wanted.values() for label in labels})
     if not all(wanted.values()):
         labels.append(NO_TOOL)
-    order = {label: at for at, label in enumerate(labels)}
-    return tuple(_confusion(model, found, order) for model, found in rounds.items())
+    return tuple(_confusion(model, found, labels) for model, found in rounds.items())
 
 
-def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Mapping[str, int]) -> Confusion:
+def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Sequence[str]) -> Confusion:
     """Count the rounds of each pair. The rarest unwanted tools are counted together if there are too many."""
     wanted = Counter(name for pairs in rounds for name in {wanted for wanted, _ in pairs})
     called = Counter(name for pairs in rounds for _, name in pairs if name not in order and name not in _NOT_TOOLS)
@@ -171,7 +171,7 @@ def _confusion(model: str, rounds: Sequence[Sequence[Pair]], order: Mapping[str,
     counts: Counter[Pair] = Counter()
     for pairs in rounds:
         counts.update({(wanted, OTHERS if name in called and name not in kept else name) for wanted, name in pairs})
-    ordered = sorted(counts, key=lambda pair: (order.get(pair[0], len(order)), pair))
+    ordered = sorted(counts, key=lambda pair: (order.index(pair[0]) if pair[0] in order else len(order), pair))
     return Confusion(model, {pair: counts[pair] for pair in ordered}, wanted)
 
 
@@ -218,44 +218,20 @@ def called_in(record: Record) -> list[Call]:
 
 
 def _pairs(wanted: Sequence[str], record: Record) -> list[Pair]:
-    """Return the wanted tools of a round, each with what was called in its place."""
-    if not record.scores:
-        return [(name, NO_ANSWER) for name in wanted or [NO_TOOL]]
-    if record.scores[0].metadata.get("failure_class") == UNREADABLE:
-        return [(name, UNREADABLE) for name in wanted or [NO_TOOL]]
-    called = [call.tool for call in called_in(record)]
-    if not wanted and not called:
-        return [(NO_TOOL, NO_TOOL)]
-    return _align(wanted, called)
-
-
-def _align(wanted: Sequence[str], called: Sequence[str]) -> list[Pair]:
     """Pair each wanted tool with the call in its place: as many correct pairs as the order allows, then others.
 
     Pairing by position alone would make every call after a missing one look like a confusion.
     """
-    correct = len(wanted) + 1  # one correct pair is worth more than all wrong pairs together
-
-    def gain(at: int, place: int) -> int:
-        return correct if wanted[at] == called[place] else 1
-
-    # gains[at][place] is the most that the rest of both lists can gain.
-    gains = [[0] * (len(called) + 1) for _ in range(len(wanted) + 1)]
-    for at in reversed(range(len(wanted))):
-        for place in reversed(range(len(called))):
-            paired = gains[at + 1][place + 1] + gain(at, place)
-            gains[at][place] = max(paired, gains[at + 1][place], gains[at][place + 1])
+    unreadable = record.scores and record.scores[0].metadata.get("failure_class") == UNREADABLE
+    if unreadable or not record.scores:
+        return [(name, UNREADABLE if unreadable else NO_ANSWER) for name in wanted or [NO_TOOL]]
+    called = [call.tool for call in called_in(record)]
+    places = most_pairs_in_order([[name == other for other in called] for name in wanted])
+    correct = [(at, place) for at, place in enumerate(places) if place is not None]
     found: list[Pair] = []
-    at, place = 0, 0
-    while at < len(wanted) and place < len(called):
-        best = gains[at][place]
-        if best == gains[at + 1][place + 1] + gain(at, place):
-            found.append((wanted[at], called[place]))
-            at, place = at + 1, place + 1
-        elif best == gains[at + 1][place]:
-            found.append((wanted[at], NO_TOOL))
-            at += 1
-        else:
-            found.append((NO_TOOL, called[place]))
-            place += 1
-    return [*found, *((name, NO_TOOL) for name in wanted[at:]), *((NO_TOOL, name) for name in called[place:])]
+    at = place = 0
+    for next_at, next_place in [*correct, (len(wanted), len(called))]:
+        found += zip_longest(wanted[at:next_at], called[place:next_place], fillvalue=NO_TOOL)
+        found += zip(wanted[next_at : next_at + 1], called[next_place : next_place + 1], strict=True)
+        at, place = next_at + 1, next_place + 1
+    return found or [(NO_TOOL, NO_TOOL)]

@@ -283,7 +283,11 @@ def config_of(plan: Plan, settings: McpPlanSettings) -> SuiteConfig:
     """Return the evaluated part of the configuration, derived from the plan."""
     scoring = next((spec.options for spec in plan.scorers if spec.kind == SCORER), {})
     models = [spec.name for spec in plan.subjects]
-    of_models = {spec.name: _settings_from(spec.options) for spec in plan.subjects}
+    of_models: dict[str, dict[str, JsonValue]] = {}
+    for spec in plan.subjects:
+        own = {name: value for name, value in spec.options.items() if name in ModelSettings.model_fields}
+        read = ModelSettings.model_validate(own, by_name=True)
+        of_models[spec.name] = read.model_dump(exclude_defaults=True, by_alias=True)
     common = of_models[models[0]]
     same = all(each == common for each in of_models.values())
     judge = str(settings.judge.options["model"]) if settings.judge else None
@@ -307,12 +311,6 @@ def config_of(plan: Plan, settings: McpPlanSettings) -> SuiteConfig:
             "providers": {name: given for each in providers if isinstance(each, dict) for name, given in each.items()},
         }
     )
-
-
-def _settings_from(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the settings of a model as a configuration writes them."""
-    own = {name: value for name, value in options.items() if name in ModelSettings.model_fields}
-    return ModelSettings.model_validate(own, by_name=True).model_dump(exclude_defaults=True, by_alias=True)
 
 
 def _suite_case(case: Case, settings: McpPlanSettings) -> McpCase:

@@ -123,10 +123,24 @@ def parse_headers(given: Sequence[str]) -> dict[str, str]:
 
 
 def with_headers(specs: Sequence[ServerSpec], headers: Mapping[str, str]) -> list[ServerSpec]:
-    """Return the servers, with the headers added to those at a URL. They replace headers of the same name."""
+    """Return the servers, with the headers added to those at a URL. They replace headers of the same name.
+
+    An error does not show the values, which may be secret.
+    """
     if headers and not any(spec.url for spec in specs):
         raise UsageError(f"--header {next(iter(headers))!r} is for a server at a URL, and there is none")
-    return [_with_headers(spec, headers) if spec.url and headers else spec for spec in specs]
+    replaced = {name.lower() for name in headers}
+    changed: list[ServerSpec] = []
+    for spec in specs:
+        if spec.url and headers:
+            kept = {name: value for name, value in spec.headers.items() if name.lower() not in replaced}
+            try:
+                spec = type(spec).model_validate({**spec.model_dump(), "headers": {**kept, **headers}})
+            except ValidationError as error:
+                first = error.errors(include_url=False, include_input=False)[0]
+                raise UsageError(f"--header: {expectation(first)}") from None
+        changed.append(spec)
+    return changed
 
 
 def suite_with_headers(suite: McpSuite, given: Sequence[str]) -> McpSuite:
@@ -139,11 +153,6 @@ def suite_with_headers(suite: McpSuite, given: Sequence[str]) -> McpSuite:
     servers = tuple(with_headers(suite.config.mcpServers, headers))
     config = suite.config.model_copy(update={"mcpServers": servers})
     return replace(suite, config=config, environment={**suite.environment, **secrets})
-
-
-def written_servers(specs: Sequence[ServerSpec], given: Sequence[str]) -> list[ServerSpec]:
-    """Return servers for a file: the values of headers that were given are variables there."""
-    return with_headers(specs, hidden_headers(given)[0])
 
 
 def hidden_headers(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -160,17 +169,6 @@ def hidden_headers(given: Sequence[str]) -> tuple[dict[str, str], dict[str, str]
         headers[name] = f"{value[:start]}${{{variable}}}"
         secrets[variable] = value[start:]
     return headers, secrets
-
-
-def _with_headers(spec: ServerSpec, headers: Mapping[str, str]) -> ServerSpec:
-    """Return a server with these headers. Raise `UsageError` without the values, which may be secret."""
-    replaced = {name.lower() for name in headers}
-    kept = {name: value for name, value in spec.headers.items() if name.lower() not in replaced}
-    try:
-        return type(spec).model_validate({**spec.model_dump(), "headers": {**kept, **headers}})
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise UsageError(f"--header: {expectation(first)}") from None
 
 
 async def lint_suite(suite: McpSuite, only: Sequence[str] = ()) -> LintResult:

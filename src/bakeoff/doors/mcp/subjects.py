@@ -160,23 +160,21 @@ class SuiteModel:
         return replace(needs, resources=(*needs.resources, *shared))
 
     async def attempt(self, task: Task) -> Transcript:
-        return await self.for_case(task.case_id)._attempt(task)
-
-    async def _attempt(self, task: Task) -> Transcript:
         """Ask the model about one case, with real tools only if it is an agent that may execute them."""
         expected = self.turns.get(task.case_id)
         if self.mode == "agent":
             executes = task.case_id not in self.unexecuted
         else:
             executes = bool(expected is not None and expected.execute)
+        own = self.for_case(task.case_id)
         async with self._opened(self.hub if executes else None, task) as hub:
             if hub is not None and self.mode == "agent":
                 await _check_unchanged(hub, self.tools)
-            task = replace(task, tools=tuple(self._offered_tools(hub, task)))
+            task = replace(task, tools=tuple(own._offered_tools(hub, task)))
             if expected is None:
-                return self._annotated(await self.model.attempt(task))
+                return self._annotated(await own.model.attempt(task))
             assert self.turn_rules is not None, "a suite with turns has rules for them"
-            ask, system = self.model.asking(task), self.model.options.system
+            ask, system = own.model.asking(task), own.model.options.system
             talk = TurnConversation(self.turn_rules, hub, task.clock)
             return self._annotated(await talk.run(expected, ask, system))
 
@@ -299,11 +297,8 @@ def _real_tool(name: str, tool: ServerTool, hub: OpenHub, clock: Clock) -> Tool:
 
 async def _check_unchanged(hub: OpenHub, planned: Sequence[ServerTool]) -> None:
     """Refuse servers whose tools have changed since the plan was made. Their order does not matter."""
-
-    def ordered(tools: Sequence[ServerTool]) -> list[ServerTool]:
-        return sorted(tools, key=lambda tool: (tool.server, tool.name))
-
-    if ordered(await hub.tools()) != ordered(planned):
+    now, before = ({(tool.server, tool.name): tool for tool in tools} for tools in (await hub.tools(), planned))
+    if now != before:
         raise InfraError("the servers offer other tools than when the run began: start a new run", permanent=True)
 
 
@@ -376,10 +371,11 @@ class TurnConversation:
             return
         parts = list(last.parts)  # what the tools gave back; models in function calling have not seen it yet
         if self.rules.reader.mode == "native":
-            contents = _contents(executed, len(parts))
+            given: list[JsonValue] = [{"error": each.text} if each.is_error else each.value for each in executed]
+            given += [{"error": _NOT_MADE} if executed else NOT_SHOWN] * (len(parts) - len(given))
             parts = [
                 ToolReturnPart(part.tool_name, content, part.tool_call_id)
-                for part, content in zip(last.parts, contents, strict=True)
+                for part, content in zip(last.parts, given, strict=True)
                 if isinstance(part, ToolReturnPart)
             ]
         talk.messages[-1] = replace(last, parts=[*parts, UserPromptPart(prompt)])
@@ -396,12 +392,6 @@ def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
         for call, result in zip(calls, results, strict=True)
     ]
     return "\n".join(["These calls were made, and gave back:", *lines, "", f"The user's next message: {prompt}"])
-
-
-def _contents(executed: Sequence[ExecutedCall], calls: int) -> list[JsonValue]:
-    """Return what each call of function calling gave back, as a model is told it."""
-    given: list[JsonValue] = [{"error": each.text} if each.is_error else each.value for each in executed]
-    return given + [{"error": _NOT_MADE} if executed else NOT_SHOWN] * (calls - len(given))
 
 
 def _with_results(step: Step, executed: Sequence[ExecutedCall]) -> Step:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bakeoff._kernel.files import open_file
+from bakeoff._kernel.files import open_file, os_errors_explained
 from bakeoff._kernel.imports import import_object, importable
 from bakeoff._kernel.text import count_of, near_names
 from bakeoff._kernel.yaml import Key, gathered
@@ -49,10 +49,16 @@ class SelectedSuite:
     options: RunOptions
 
 
-def find_configs(path: Path | None, start: Path | None = None) -> tuple[Path, ...]:
-    """Return the configuration files of a path. Without a path, return the nearest one in `start` or above."""
+def find_configs(path: Path | None) -> tuple[Path, ...]:
+    """Return the configuration files of a path. Without a path, return the nearest one here or above."""
     if path is None:
-        return (_nearest(start or Path()),)
+        here = Path.cwd()
+        file = next((place / CONFIG_NAME for place in (here, *here.parents) if (place / CONFIG_NAME).is_file()), None)
+        if file is None:
+            raise UsageError(
+                f"there is no {CONFIG_NAME} here or in a folder above: name a file, or make one with `bakeoff mcp init`"
+            )
+        return (file.relative_to(here) if file.parent == here else file,)
     if path.is_dir():
         found = tuple(_suites_below(path))
         if not found:
@@ -90,25 +96,10 @@ def _suites_below(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _nearest(start: Path) -> Path:
-    """Return the configuration in this folder or the nearest one above."""
-    here = start.resolve()
-    for folder in (here, *here.parents):
-        file = folder / CONFIG_NAME
-        if file.is_file():
-            return file.relative_to(here) if folder == here else file
-    raise UsageError(
-        f"there is no {CONFIG_NAME} here or in a folder above: name a file, or make one with `bakeoff mcp init`"
-    )
-
-
 def _has_cases(file: Path) -> bool:
     """Return True if a file has the key `testCases`, without parsing it."""
-    try:
-        with open_file(file, pipes=True) as opened:
-            return _CASES.search(opened.read(_BYTES_SEARCHED)) is not None
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+    with os_errors_explained(file, "read", kind=UsageError), open_file(file, pipes=True) as opened:
+        return _CASES.search(opened.read(_BYTES_SEARCHED)) is not None
 
 
 @dataclass(frozen=True, slots=True)

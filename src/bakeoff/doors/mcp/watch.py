@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, outcome_of
 from bakeoff.doors.mcp.plan import DOOR, McpPlanSettings, mode_of, settings_of
-from bakeoff.doors.mcp.results.sections import TONES, pass_rates, reasons, verdict_sentence
+from bakeoff.doors.mcp.results.sections import pass_rates, rate_of, reasons, verdict_sentence
 from bakeoff.engine.reuse import carry_over, past_runs
 from bakeoff.engine.watch import CODE_SUFFIXES, source_files
 from bakeoff.errors import BakeoffError
@@ -26,8 +26,8 @@ from bakeoff.mcp.snapshot import Snapshot
 from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.report.blocks import Block, Datum, Quote, Table, Value, columns, paragraph
-from bakeoff.report.formatting import UNKNOWN, percent, points
+from bakeoff.report.blocks import Block, Quote, Table, Value, columns, paragraph
+from bakeoff.report.formatting import UNKNOWN, points
 from bakeoff.report.tools import listed_changes
 from bakeoff.scorers.mcp.calls import SCORER, CaseExpectation
 from bakeoff.storage.run_folder import RunFolder
@@ -220,48 +220,35 @@ def cycle_blocks(selection: Selection, outcome: CallOutcome, rounds: int) -> Ite
     yield from listed_changes(selection.changes)
     if before is None:
         yield pass_rates(outcome)
-    elif rows := tuple(_rows(selection, outcome, before)):
-        titles = columns("case", "model", "asked because", "before>", "now>")
-        yield Table(titles, rows, "Cells that were asked", text_rows=_MAX_ROWS)
+    else:
+        rows: list[tuple[Value, ...]] = []
+        for cell in outcome.cells:
+            earlier, reason = before.get((cell.case, cell.model)), selection.asked.get((cell.case, cell.model))
+            if reason is not None or earlier is None or earlier.pass_rate != cell.pass_rate:
+                rates = rate_of(earlier, UNKNOWN), rate_of(cell, UNKNOWN)
+                rows.append((Quote(cell.case), Quote(cell.model), reason or "scored again", *rates))
+        if rows:
+            titles = columns("case", "model", "asked because", "before>", "now>")
+            yield Table(titles, tuple(rows), "Cells that were asked", text_rows=_MAX_ROWS)
     yield from reasons(outcome)
     yield paragraph(f"{verdict_sentence(outcome, rounds)}: {outcome.state}")
     yield paragraph(_counts(selection, outcome))
 
 
-def _rows(
-    selection: Selection, outcome: CallOutcome, before: Mapping[CellKey, CellOutcome]
-) -> Iterator[tuple[Value, ...]]:
-    """Yield the cells that were asked, and those that came out differently when they were scored again."""
-    for cell in outcome.cells:
-        key = cell.case, cell.model
-        earlier = before.get(key)
-        reason = selection.asked.get(key)
-        if reason is None and earlier is not None and earlier.pass_rate == cell.pass_rate:
-            continue
-        yield Quote(cell.case), Quote(cell.model), reason or "scored again", _rate(earlier), _rate(cell)
-
-
-def _rate(cell: CellOutcome | None) -> Datum:
-    if cell is None:
-        return Datum(UNKNOWN, tone="muted")
-    return Datum(
-        f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})", cell.pass_rate, TONES[cell.state]
-    )
-
-
 def _counts(selection: Selection, outcome: CallOutcome) -> str:
+    """Return how many cells were asked and carried over, and the mean difference of the pass rates that both have."""
     asked = f"{count_of(len(selection.asked), 'cell')} asked"
     carried = f", {selection.cells_carried:,} carried over" if selection.cells_carried else ""
-    if selection.before is None:
-        return f"{asked}{carried}"
-    pairs = [
-        (earlier.pass_rate, cell.pass_rate)
+    before = selection.before or {}
+    differences = [
+        cell.pass_rate - earlier.pass_rate
         for cell in outcome.cells
-        if (earlier := selection.before.get((cell.case, cell.model))) is not None
+        if (earlier := before.get((cell.case, cell.model))) is not None
+        and earlier.pass_rate is not None
+        and cell.pass_rate is not None
     ]
-    both = [(old, new) for old, new in pairs if old is not None and new is not None]
-    if not both:
+    if not differences:
         return f"{asked}{carried}"
-    won, lost = sum(new > old for old, new in both), sum(new < old for old, new in both)
-    difference = sum(new - old for old, new in both) / len(both)
-    return f"{asked}{carried}; {points(difference)} points since the last cycle: {won} better, {lost} worse"
+    won, lost = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
+    mean = points(sum(differences) / len(differences))
+    return f"{asked}{carried}; {mean} points since the last cycle: {won} better, {lost} worse"

@@ -112,7 +112,7 @@ def stale_tests(changed: Changes, known: CycleResult) -> set[str] | None:
 
 def watch(config: pytest.Config) -> int:
     """Run cycles until Ctrl-C; return the exit code of the last one."""
-    from bakeoff.report.render.html import write_cycle  # a cycle without evals does not need it
+    from bakeoff.report.render.html.render import write_cycle  # a cycle without evals does not need it
 
     if config.option.eval_until_decided:
         raise pytest.UsageError("--eval-watch keeps results, and --eval-until-decided needs all anew: use one of them")

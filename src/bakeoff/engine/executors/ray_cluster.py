@@ -4,8 +4,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,9 @@ class RayNode:
 @asynccontextmanager
 async def connected(address: str | None) -> AsyncIterator[None]:
     """Connect to a cluster, or start one on this machine. One that the program itself has connected to is used."""
-    with _variables(_QUIET):
+    missing = {name: value for name, value in _QUIET.items() if name not in os.environ}
+    os.environ.update(missing)
+    try:
         import ray
 
         if ray.is_initialized():
@@ -47,6 +49,9 @@ async def connected(address: str | None) -> AsyncIterator[None]:
             return
         # In a thread, where Ray cannot replace our handler of SIGTERM.
         await asyncio.to_thread(_connect, address or os.environ.get("RAY_ADDRESS") or None)
+    finally:
+        for name in missing:
+            os.environ.pop(name, None)
     try:
         yield
     finally:
@@ -59,21 +64,25 @@ def _connect(address: str | None) -> None:
 
     _check_address(address)
     logging.getLogger("ray").setLevel(logging.CRITICAL)
+    # The processes that Ray starts would have the keys of the environment for everybody to read.
+    secret = [name for name in secrets_in(os.environ) if name in os.environ and not name.startswith("RAY_")]
+    kept = {name: os.environ.pop(name) for name in secret}
     try:
-        with _without_secrets():
-            ray.init(
-                address,
-                log_to_driver=False,
-                configure_logging=False,
-                # Ray takes no such setting for a cluster that runs already.
-                include_dashboard=False if address in (None, "local") else None,
-            )
+        ray.init(
+            address,
+            log_to_driver=False,
+            configure_logging=False,
+            # Ray takes no such setting for a cluster that runs already.
+            include_dashboard=False if address in (None, "local") else None,
+        )
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UsageError(
             f"ray_address: no Ray cluster can be reached at {address or 'this machine'}: {first} (one that was started "
             "with a token needs RAY_AUTH_MODE=token and RAY_AUTH_TOKEN)"
         ) from error
+    finally:
+        os.environ.update(kept)
     # Ray prints errors of any node to stdout, whatever was asked for; lost nodes are dealt with here.
     ray._private.worker.print_to_stdstream = lambda *_, **__: None
 
@@ -104,31 +113,6 @@ def _speaks_grpc(connection: socket.socket) -> bool:
     connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0)))
     answer = connection.recv(9)
     return len(answer) > 3 and answer[3] == _SETTINGS
-
-
-@contextmanager
-def _variables(values: dict[str, str]) -> Iterator[None]:
-    """Set variables that are not set, for Ray and the processes it starts."""
-    missing = {name: value for name, value in values.items() if name not in os.environ}
-    os.environ.update(missing)
-    try:
-        yield
-    finally:
-        for name in missing:
-            os.environ.pop(name, None)
-
-
-@contextmanager
-def _without_secrets() -> Iterator[None]:
-    """Take keys out of the environment, which the processes that Ray starts would have for everybody to read."""
-    secret = [name for name in secrets_in(os.environ) if name in os.environ]
-    kept = {name: os.environ[name] for name in secret if not name.startswith("RAY_")}  # Ray connects with its token
-    for name in kept:
-        del os.environ[name]
-    try:
-        yield
-    finally:
-        os.environ.update(kept)
 
 
 def usable_nodes() -> list[RayNode]:

@@ -6,16 +6,21 @@ for too long is given up: its trials run again on others.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from uuid import uuid4
 
+from bakeoff._kernel.choices import SandboxName
 from bakeoff._kernel.clock import Clock
+from bakeoff._kernel.environment import read_environment
+from bakeoff._kernel.files import os_errors_explained
+from bakeoff._version import __version__
 from bakeoff.engine.executors.ray_cluster import (
     RayNode,
     answer_of,
@@ -24,15 +29,12 @@ from bakeoff.engine.executors.ray_cluster import (
     start_worker,
     usable_nodes,
 )
-from bakeoff.engine.executors.ray_messages import (
+from bakeoff.engine.executors.ray_worker import (
     BudgetGrant,
     Cancel,
-    Close,
-    Drain,
     GivenBack,
     NodeClosed,
     NodeFailed,
-    NodeOpened,
     Order,
     SpendingReport,
     Start,
@@ -42,17 +44,17 @@ from bakeoff.engine.executors.ray_messages import (
     TrialsWanted,
     UsageSpent,
     WaitNotice,
-    make_order,
 )
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.trial import Job, TrialRunner
-from bakeoff.errors import BudgetError, InfraError, UsageError
+from bakeoff.errors import BudgetError, InfraError, PlanError, UsageError
 from bakeoff.models.rate_limit import CallSlots
 from bakeoff.options import RunOptions
-from bakeoff.plan import Plan
+from bakeoff.plan import Plan, ScorerSpec, SubjectSpec, describe
 from bakeoff.protocols import Sandbox
 from bakeoff.record import NO_USAGE, Failure, Record, Usage
+from bakeoff.storage.redaction import known_secrets
 
 _MAX_LOSSES = 3  # workers that a trial may lose before it is given up: it may be the reason why they die
 _MAX_STARTS = 3  # of a node's worker, without a finished trial in between
@@ -135,14 +137,14 @@ class RayRunner:
         trial = job.trial
         self.control.in_flight[trial.index] = (trial.subject.name, trial.case.id)
         try:
-            record = await self._run(job, spend)
+            record = await self._try_workers(job, spend)
             self._local.note_refusal(record)
             return record
         finally:
             self.control.end_wait(trial.index)
             del self.control.in_flight[trial.index]
 
-    async def _run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+    async def _try_workers(self, job: Job, spend: Callable[[Usage], None]) -> Record:
         """Try one worker after another. The record of an attempt is never replaced by one without."""
         why = ""
         for _ in range(_MAX_LOSSES):
@@ -194,7 +196,12 @@ class RayRunner:
         import ray
 
         self._plan = ray.put(plan.model_dump_json().encode())
-        beside = [asyncio.create_task(self._pass_on_draining())]
+
+        async def pass_on_draining() -> None:
+            await self.control.until_draining()
+            self._send_all("drain")
+
+        beside = [asyncio.create_task(pass_on_draining())]
         try:
             await self._open_first()
             beside.append(asyncio.create_task(self._look_for_nodes()))
@@ -217,7 +224,12 @@ class RayRunner:
         workers = list(self._workers.values())
         await asyncio.wait([worker.opened for worker in workers])
         failed = {worker.node: why for worker in workers if worker.lost is None and (why := worker.opened.result())}
-        hint = _hint(self._local.options)
+        hint = (
+            "\nno --ray-address was given: if another Ray runs on this machine, its nodes were used; name a cluster "
+            "with --ray-address HOST:PORT, or start one for this run alone with --ray-address local"
+        )
+        if self._local.options.ray_address or os.environ.get("RAY_ADDRESS"):
+            hint = ""
         if failed:
             raise UsageError("\n".join(f"{node}: {why}" for node, why in failed.items()) + hint)
         if not any(worker.ready for worker in workers):
@@ -287,15 +299,11 @@ class RayRunner:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def _pass_on_draining(self) -> None:
-        await self.control.until_draining()
-        self._send_all(Drain())
-
     async def _close(self) -> None:
         """End all workers: first by asking, so that they close their resources, then by force."""
         asked = [worker for worker in self._workers.values() if worker.lost is None]
         for worker in asked:
-            self._send(worker, Close())
+            self._send(worker, "close")
         try:
             async with asyncio.timeout(_STOPPED_SECONDS if self.control.stopped else _CLOSE_SECONDS):
                 for worker in asked:
@@ -333,7 +341,7 @@ class RayRunner:
 
     def _handle(self, worker: _Worker, event: ToDriver) -> None:
         match event:
-            case NodeOpened():
+            case "opened":
                 worker.opened.set_result(None)
                 self._note_change()
             case NodeFailed():
@@ -399,14 +407,86 @@ class RayRunner:
             held.taking.cancel()
 
 
-def _hint(options: RunOptions) -> str:
-    """Return what to do if the nodes are those of a cluster that nobody has named."""
-    if options.ray_address or os.environ.get("RAY_ADDRESS"):
-        return ""
-    return (
-        "\nno --ray-address was given: if another Ray runs on this machine, its nodes were used; name a cluster with "
-        "--ray-address HOST:PORT, or start one for this run alone with --ray-address local"
+_OF_ONE_MACHINE = frozenset(
+    (
+        *("PATH", "HOME", "PWD", "OLDPWD", "SHELL", "USER", "LOGNAME", "HOSTNAME", "TMPDIR", "TMP", "TEMP", "TERM"),
+        *("SHLVL", "_", "DISPLAY", "VIRTUAL_ENV", "OMP_NUM_THREADS", "LANG", "MAIL", "EDITOR", "PAGER"),
     )
+)
+_OF_ONE_MACHINE_PREFIXES = (
+    *("RAY_", "PYTHON", "LD_", "DYLD_", "LC_", "XDG_", "SSH_", "CONDA_", "CUDA_", "NVIDIA_", "KUBERNETES_", "NODE_"),
+    *("COLUMNS", "LINES", "PYTEST_", "COV_", "COVERAGE_", "DBUS_", "WAYLAND_", "SYSTEMD_", "INVOCATION_"),
+)
+
+
+@contextmanager
+def make_order(resolved: ResolvedPlan, options: RunOptions, sandbox: str | None) -> Iterator[Order]:
+    """Yield what each worker is to be told. Raise PlanError for a plan that only this process can run.
+
+    `sandbox` is the one that was chosen here; all nodes use the same.
+    """
+    source, here = _portable_source(resolved), Path.cwd()
+    with _marked(options) as marker:
+        yield Order(
+            version=__version__,
+            source=source,
+            folder=str(here),
+            options=replace(
+                options,
+                executor="local",
+                ray_address=None,
+                sandbox=cast("SandboxName", sandbox or options.sandbox),
+                results=here / options.results,
+                folder=options.folder and here / options.folder,
+                recordings=here / options.recordings,
+                secrets={**known_secrets(), **options.secrets},
+            ),
+            environment={  # of this process and of its `.env` files
+                name: value
+                for name, value in read_environment().items()
+                if name not in _OF_ONE_MACHINE and not name.startswith(_OF_ONE_MACHINE_PREFIXES)
+            },
+            marker=marker,
+        )
+
+
+@contextmanager
+def _marked(options: RunOptions) -> Iterator[str | None]:
+    """Leave a file among the recordings, by which a node can tell whether it sees the same folder."""
+    if options.replay == "off":
+        yield None
+        return
+    folder = Path.cwd() / options.recordings
+    marker = folder / f".shared-{uuid4().hex}"
+    hint = "Ray needs a folder that can be: choose another"
+    with os_errors_explained(f"recordings: {folder}", "written", hint=hint, kind=UsageError):
+        folder.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+    try:
+        yield str(marker)
+    finally:
+        marker.unlink(missing_ok=True)
+
+
+def _portable_source(resolved: ResolvedPlan) -> str:
+    """Return the name of the plan's registry. Raise PlanError for what only this process can build."""
+    plan = resolved.plan
+    specs: tuple[SubjectSpec | ScorerSpec, ...] = (*plan.subjects, *plan.every_scorer)
+    problems = [
+        f"{describe(spec)}: {target!r} cannot be imported on a Ray node: move the function out of the script into a "
+        "module, and name it as `module:function`"
+        for spec in specs
+        if isinstance(target := spec.options.get("target"), str) and target.startswith("__main__:")
+    ]
+    if resolved.source is None or resolved.rows:
+        problems.append(
+            f"plan {plan.name!r} uses a registry that only this process can build: for Ray, give it the name of a "
+            "function that returns it, with `registry.built_by('module:function')`, or name subjects and scorers as "
+            "`module:function`, with the kind `function`"
+        )
+    if problems or resolved.source is None:
+        raise PlanError(problems)
+    return resolved.source
 
 
 @asynccontextmanager

@@ -8,13 +8,14 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Literal
 
 from bakeoff._kernel.clock import Clock, Delay
 from bakeoff._kernel.environment import hide_our_memory
@@ -22,25 +23,6 @@ from bakeoff._kernel.imports import import_target
 from bakeoff._kernel.temporary import removing_beside
 from bakeoff._version import __version__
 from bakeoff.engine.executors.local import open_local
-from bakeoff.engine.executors.ray_messages import (
-    BudgetGrant,
-    Cancel,
-    Close,
-    Drain,
-    GivenBack,
-    NodeClosed,
-    NodeFailed,
-    NodeOpened,
-    Order,
-    SpendingReport,
-    Start,
-    ToDriver,
-    ToWorker,
-    TrialEnded,
-    TrialsWanted,
-    UsageSpent,
-    WaitNotice,
-)
 from bakeoff.engine.registry import Registry, ResolvedPlan
 from bakeoff.engine.resources import OpenResources, sandbox_of
 from bakeoff.engine.run_control import Budget, RunControl
@@ -49,7 +31,7 @@ from bakeoff.errors import BakeoffError, BudgetError, InfraError, UsageError
 from bakeoff.models.rate_limit import SHARED_SLOTS, CallSlots, Outcome
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.record import NO_USAGE, Usage
+from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.storage.journal import without_secrets
 from bakeoff.storage.redacted_stream import printed_secrets, redact_streams
 from bakeoff.storage.redaction import Redactor
@@ -58,6 +40,122 @@ POLL_SECONDS = 1.0
 """A call of `poll` returns after this time at the latest: it is the worker's sign of life."""
 
 _REMOVAL_SECONDS = 10.0  # for the folders of trials, at the end
+
+# --- from the driver to a worker ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything that a worker needs to run trials of a plan, but the plan.
+
+    It has secrets, so it travels as the argument of a call, from memory to memory. Ray itself puts arguments of more
+    than 100 kB into its object store, which may spill to a disk.
+    """
+
+    version: str
+    source: str  # of the registry
+    folder: str  # the current folder of the driver
+    options: RunOptions
+    environment: Mapping[str, str] = field(repr=False)
+    marker: str | None  # a file among the recordings
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Run a trial. `job` is unique, also if the trial was started before on a worker that was lost."""
+
+    job: int
+    trial: int
+    prior: Record | None
+    spent: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancel a job. It may not have been started yet."""
+
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetGrant:
+    """A provider's slot. The worker has to give it back."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpendingReport:
+    """The spending of the run on all nodes."""
+
+    spent: Usage
+    counted: int  # how many reports of this worker are in it
+    reached: str | None  # a sentence about the limit that has been reached
+
+
+# --- from a worker to the driver ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFailed:
+    """The worker cannot run trials, or met an error that is no trial's."""
+
+    reason: str
+    ended: bool = False  # it runs nothing any more
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClosed:
+    """The worker has closed its resources. `left_behind` are folders that could not be removed, and why."""
+
+    left_behind: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEnded:
+    """A trial is finished. Its record holds no secrets."""
+
+    job: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSpent:
+    """A job has used this much just now."""
+
+    job: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class TrialsWanted:
+    """A trial needs a slot of a provider. All workers together get `most` at a time."""
+
+    request: int
+    provider: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBack:
+    """A slot is no longer held, or no longer wanted."""
+
+    request: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class WaitNotice:
+    """A trial waits, or waits no longer."""
+
+    trial: int
+    delay: Delay | None
+
+
+ToWorker = Start | Cancel | BudgetGrant | SpendingReport | Literal["drain", "close"]
+"""`drain` starts no further tries of trials. `close` cancels what runs, and closes the resources."""
+ToDriver = Literal["opened"] | NodeFailed | NodeClosed | TrialEnded | UsageSpent | TrialsWanted | GivenBack | WaitNotice
+"""`opened` says that the worker can run trials."""
 
 Tell = Callable[[ToDriver], None]
 
@@ -73,7 +171,7 @@ class Worker:
         self._opened = False
 
     def open(self, order: Order, plan: bytes) -> None:
-        """Begin to open the resources of a plan, as JSON. `NodeOpened` or `NodeFailed` tells what came of it."""
+        """Begin to open the resources of a plan, as JSON. `opened` or `NodeFailed` tells what came of it."""
         trials = _WorkerTrials(order, plan, self._messages, self._tell)
         threading.Thread(target=self._run, args=(trials,), name="bakeoff-trials", daemon=True).start()
 
@@ -92,7 +190,7 @@ class Worker:
             self._loop.close()
 
     def _tell(self, event: ToDriver) -> None:
-        self._opened = self._opened or isinstance(event, NodeOpened)
+        self._opened = self._opened or event == "opened"
         self._events.put(event)
 
     def poll(self) -> list[ToDriver]:
@@ -113,7 +211,7 @@ class Worker:
                 self._loop.call_soon_threadsafe(self._take, message)
 
     def _take(self, message: ToWorker) -> None:
-        if isinstance(message, Close) and not self._opened and self._serving is not None:
+        if message == "close" and not self._opened and self._serving is not None:
             self._serving.cancel()  # the opening may take minutes
         self._messages.put_nowait(message)
 
@@ -136,7 +234,7 @@ class _WorkerTrials:
         return self._redactor.text(text, cut=True)
 
     async def serve(self) -> None:
-        """Open the resources, run trials until the driver says `Close`, and close the resources."""
+        """Open the resources, run trials until the driver says `close`, and close the resources."""
         order, options = self._order, self._order.options
         _apply_driver_settings(order)
         self._redactor = options.redactor()
@@ -153,12 +251,15 @@ class _WorkerTrials:
             failed = runner.resources.failed if isinstance(runner.resources, OpenResources) else {}
             if failed:  # its trials would fail at once, and so it would be given ever more of them
                 raise InfraError("; ".join(failed.values()))
-            self._tell(NodeOpened())
+            self._tell("opened")
             try:
-                while not isinstance(message := await self._messages.get(), Close):
+                while (message := await self._messages.get()) != "close":
                     self._take(message, runner, budget)
             finally:
-                await self._cancel_all()
+                for task in (running := list(self._running.values())):
+                    task.cancel()
+                if running:
+                    await asyncio.wait(running)
         self._tell(NodeClosed({str(path): problem for path, problem in removals.left.items()}))
 
     def _take(self, message: ToWorker, runner: TrialRunner, budget: "NodeBudget") -> None:
@@ -174,7 +275,7 @@ class _WorkerTrials:
                 self._slots.granted(request)
             case SpendingReport():
                 budget.update(message)
-            case Drain():
+            case "drain":
                 runner.control.drain()
 
     async def _run(self, start: Start, runner: TrialRunner, budget: "NodeBudget") -> None:
@@ -194,12 +295,6 @@ class _WorkerTrials:
             self._tell(NodeFailed(self.redact(f"trial {trial.case.id!r}: {type(error).__name__}: {error}")))
         finally:
             del self._running[start.job]
-
-    async def _cancel_all(self) -> None:
-        for task in (running := list(self._running.values())):
-            task.cancel()
-        if running:
-            await asyncio.wait(running)
 
 
 def _apply_driver_settings(order: Order) -> None:

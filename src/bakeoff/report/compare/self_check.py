@@ -53,16 +53,6 @@ def check_runs(first: RunFolder, second: RunFolder, subject: str) -> SelfCheck:
 def describe_self_check(check: SelfCheck) -> Report:
     """Describe how far two runs of one subject agree."""
     kept = Facts((("First run", check.runs[0]), ("Second run", check.runs[1])))
-    sections = (
-        Section("findings", "Findings", (BulletList(tuple(map(sentence, _findings(check)))),)),
-        Section("runs", "Runs", (kept,)),
-    )
-    differ = "differ" if check.differ else "do not differ"
-    headline = f"Flip rate {_rate(check.between)}; the two runs {differ}."
-    return Report(("Self-check: ", Quote(check.subject)), sections, headline=headline)
-
-
-def _findings(check: SelfCheck) -> list[str]:
     lines = [f"two trials of one case disagree {_rate(check.between)} of the time (between the two runs)"]
     if check.within:
         lines.append(f"two rounds of one case disagree {_rate(check.within)} of the time (within the first run)")
@@ -71,7 +61,13 @@ def _findings(check: SelfCheck) -> list[str]:
         lines.append(
             "something besides the subject changes from run to run: check what the scorers and the sandbox depend on"
         )
-    return lines
+    sections = (
+        Section("findings", "Findings", (BulletList(tuple(map(sentence, lines))),)),
+        Section("runs", "Runs", (kept,)),
+    )
+    differ = "differ" if check.differ else "do not differ"
+    headline = f"Flip rate {_rate(check.between)}; the two runs {differ}."
+    return Report(("Self-check: ", Quote(check.subject)), sections, headline=headline)
 
 
 def _rate(flips: FlipRate | None) -> str:

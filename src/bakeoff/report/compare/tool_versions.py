@@ -1,26 +1,34 @@
-"""Compare two versions of MCP servers: the points that each tool won or lost, and what changed about it."""
+"""Compare two versions of MCP servers: the points that each tool won or lost, and what changed about it.
 
-from collections.abc import Sequence
+`mcp tune` finds the better of several descriptions of a tool: chosen on some cases, and confirmed on others.
+"""
+
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from difflib import unified_diff
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import UsageError
+from bakeoff.mcp import ServerTool
 from bakeoff.mcp.changes import CHANGE_LEVELS, ChangeLevel, ToolChange
+from bakeoff.mcp.description_patch import DescriptionPatch
 from bakeoff.mcp.tools import tool_label
-from bakeoff.plan import Case, Plan
+from bakeoff.plan import Case, Plan, SubjectSpec, UntilDecided
+from bakeoff.record import Record
 from bakeoff.report.blocks import (
     Block,
     Code,
     Column,
     Datum,
     Difference,
+    Facts,
     ForestPlot,
     Quote,
     Report,
     Section,
     Table,
+    TextBlock,
     Tone,
     Value,
     columns,
@@ -35,6 +43,7 @@ from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare, compare_all
 from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all
 from bakeoff.stats.power import POWER, cases_needed, too_few
+from bakeoff.stats.sequential import PairDecisions, SequentialDecision, random_order
 
 _MAX_NAMED = 5  # tools in a sentence
 
@@ -255,17 +264,14 @@ def version_sections(report: VersionReport) -> tuple[Section, ...]:
         lead = "What models read about tools, before and after."
         found.append(Section("descriptions", "Changed descriptions", texts[:_MAX_TEXTS], lead))
     everything = sorted(
-        (*_tool_changes(report), *report.other_changes), key=lambda change: CHANGE_LEVELS.index(change.level)
+        (*[change for one in report.tools for change in one.changes], *report.other_changes),
+        key=lambda change: CHANGE_LEVELS.index(change.level),
     )
     if everything:
         rows = tuple(_change_row(change) for change in everything)
         table = Table(columns("Level", "Where", "Change"), rows, "Changes of the servers")
         found.append(Section("server-changes", "Changes", (table,)))
     return tuple(found)
-
-
-def _tool_changes(report: VersionReport) -> list[ToolChange]:
-    return [change for one in report.tools for change in one.changes]
 
 
 def _change_row(change: ToolChange) -> tuple[Value, ...]:
@@ -350,3 +356,189 @@ def _texts(report: VersionReport) -> list[Block]:
 
 def _lines(before: str, after: str) -> list[str]:
     return list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3))[2:]
+
+
+PRESENT = "present"
+_MIN_CASES = 4  # two to choose by, and two to confirm by
+
+
+class ToolsVersion(FrozenModel):
+    """A description, and how it fared on the training cases."""
+
+    name: str
+    description: str
+    score: float | None = None
+    cases: int = 0
+
+
+class TuneReport(FrozenModel):
+    """Which description won, and whether cases that did not choose it confirm that."""
+
+    tool: str
+    model: str
+    versions: tuple[ToolsVersion, ...]
+    winner: str
+    training: FileName
+    held_out: FileName | None = None
+    comparison: Comparison | None = None
+    ruling: GateJudgement | None = None
+
+    @property
+    def confirmed(self) -> bool:
+        """Tell whether the winner is shown to be better than the present description."""
+        return self.ruling is not None and self.ruling.verdict is GateVerdict.IMPROVED
+
+    def description_of(self, name: str) -> str:
+        return next(version.description for version in self.versions if version.name == name)
+
+
+def split_cases(plan: Plan, tool: str, share: float) -> tuple[list[Case], list[Case]]:
+    """Return the cases to choose by and the `share` to confirm by, at random by the seed of the plan.
+
+    Cases that want the tool and others are split separately. Cases of one cluster stay together.
+    """
+    units = list(random_order(plan))
+    groups = [[unit for unit in units if _wants(unit, tool) is wanted] for wanted in (True, False)]
+    if len(groups[0]) < _MIN_CASES:
+        raise UsageError(
+            f"{len(groups[0])} cases want {tool}: at least {_MIN_CASES} are needed, to choose a description by some "
+            "and to confirm it by others; `bakeoff mcp generate` drafts more"
+        )
+    training: list[Case] = []
+    held_out: list[Case] = []
+    for group in groups:
+        kept = min(len(group) - 1, max(1, round(share * len(group)))) if len(group) > 1 else 0
+        held_out += [case for unit in group[:kept] for case in unit]
+        training += [case for unit in group[kept:] for case in unit]
+    return training, held_out
+
+
+def _wants(unit: Iterable[Case], tool: str) -> bool:
+    return any(call.tool == tool for case in unit for call in CaseExpectation.model_validate(case.expected).calls or ())
+
+
+def versions_of(tool: ServerTool, texts: Iterable[str]) -> tuple[ToolsVersion, ...]:
+    """Return the present description and the others, without repetitions."""
+    given = dict.fromkeys(text.strip() for text in texts if text.strip())
+    others = [text for text in given if text != tool.description.strip()]
+    if not others:
+        raise UsageError(f"there is no other description of {tool.name!r} to try: give one with --description")
+    named = [ToolsVersion(name=f"version {number}", description=text) for number, text in enumerate(others, 1)]
+    return (ToolsVersion(name=PRESENT, description=tool.description), *named)
+
+
+def version_plan(
+    plan: Plan, tool: ServerTool, versions: Sequence[ToolsVersion], cases: Sequence[Case], stage: str
+) -> Plan:
+    """Return the plan in which one model answers the cases with each version."""
+    [model] = plan.subjects
+    return plan.with_changes(
+        name=f"{plan.name} {tool.name} {stage}",
+        subjects=tuple(_subject(model, tool.label, version) for version in versions),
+        cases=tuple(cases),
+        until_decided=UntilDecided() if stage == "training" else None,
+    )
+
+
+def _subject(model: SubjectSpec, label: str, version: ToolsVersion) -> SubjectSpec:
+    """Return the model as a subject that is told one version of the description."""
+    if version.name == PRESENT:
+        return model.model_copy(update={"name": PRESENT})
+    told = {**model.options, "descriptions": {label: version.description}}
+    return model.model_copy(update={"name": version.name, "options": told})
+
+
+def best_version(plan: Plan, versions: Sequence[ToolsVersion], records: Iterable[Record]) -> tuple[ToolsVersion, ...]:
+    """Return the versions with their training scores, the best first.
+
+    A version that a decided pair has shown to be worse comes after the others. The present one wins a tie.
+    """
+    kept = list(records)
+    worse: dict[str, int] = dict.fromkeys((version.name for version in versions), 0)
+    for pair in PairDecisions.of(plan, kept).results():
+        if pair.decision in (SequentialDecision.IMPROVED, SequentialDecision.REGRESSED):
+            worse[pair.first if pair.decision is SequentialDecision.IMPROVED else pair.second] += 1
+    scored = [_scored(version, cells_of_subject(kept, version.name)) for version in versions]
+    return tuple(sorted(scored, key=lambda version: (worse[version.name], -(version.score or 0.0))))
+
+
+def _scored(version: ToolsVersion, cells: Cells) -> ToolsVersion:
+    score = sum(cell.mean for cell in cells.values()) / len(cells) if cells else None
+    return version.model_copy(update={"score": score, "cases": len(cells)})
+
+
+def cells_of_subject(records: Iterable[Record], subject: str) -> Cells:
+    """Return the passes of a subject by case."""
+    rounds: dict[CaseKey, list[float]] = {}
+    for record in records:
+        if record.subject == subject and record.verdict.counts:
+            rounds.setdefault(CaseKey(record.case), []).append(float(record.verdict.ok))
+    return {key: Cell.of(values) for key, values in rounds.items()}
+
+
+def confirm(records: Sequence[Record], winner: str) -> tuple[Comparison, GateJudgement]:
+    """Compare the winner with the present description on the held-out cases."""
+    compared = compare(cells_of_subject(records, PRESENT), cells_of_subject(records, winner))
+    return compared, judge(compared)
+
+
+def describe_tuning(report: TuneReport, patch: DescriptionPatch | None) -> Report:
+    """Describe the verdict first, then every version, then what to change."""
+    rows = tuple(
+        (
+            Datum(version.name, tone="strong" if version.name == report.winner else "plain"),
+            Datum(percent(version.score), sort=version.score),
+            version.cases,
+            Quote(version.description[:500]),
+        )
+        for version in report.versions
+    )
+    table = Table(columns("Version", "Score>", "Cases>", "Description"), rows, "Training cases, the best first")
+    sections = [
+        Section(
+            "versions",
+            "Versions",
+            (table,),
+            "Chosen by the training cases. A version is run until it is shown to be behind.",
+        )
+    ]
+    if report.comparison is not None and report.ruling is not None:
+        found = report.comparison
+        lead = f"{count_of(found.cases, 'case')} that did not choose the winner, each with both descriptions."
+        facts = Facts(
+            (
+                (PRESENT, percent(found.baseline)),
+                (report.winner, percent(found.candidate)),
+                ("better, same, worse", f"{found.wins}, {found.ties}, {found.losses}"),
+                ("verdict", report.ruling.sentence),
+            )
+        )
+        sections.append(Section("held-out", "Held-out cases", (facts,), lead))
+    if report.confirmed:
+        sections.append(Section("patch", "The change", _change(report, patch)))
+    runs = (("training", report.training), *((("held out", report.held_out),) if report.held_out else ()))
+    sections.append(Section("runs", "Runs", (Facts(runs),)))
+    badge, tone, headline = _verdict(report)
+    title = ("Descriptions of ", Quote(report.tool), " for ", Quote(report.model))
+    return Report(title, tuple(sections), badge, tone, headline)
+
+
+def _verdict(report: TuneReport) -> tuple[str, Tone, str]:
+    """Return the badge, its tone and the headline."""
+    if report.winner == PRESENT:
+        return "Kept", "pass", "No version did better than the present description on the training cases: keep it."
+    assert report.ruling is not None
+    if report.confirmed:
+        return "Better", "pass", f"{report.winner.capitalize()} is better. {sentence(report.ruling.sentence)}"
+    ahead = f"{report.winner.capitalize()} was ahead on the training cases, and held-out cases do not confirm it."
+    return "Not confirmed", "partial", f"{ahead} {sentence(report.ruling.sentence)}"
+
+
+def _change(report: TuneReport, patch: DescriptionPatch | None) -> tuple[Block, ...]:
+    """Return the patch, or a comparison of both texts if there is none."""
+    if patch is not None and patch.text is not None:
+        return (Code(patch.text, "diff", "Patch", folded=False),)
+    before, after = report.description_of(PRESENT), report.description_of(report.winner)
+    lines = [*(f"-{line}" for line in before.splitlines()), *(f"+{line}" for line in after.splitlines())]
+    diff = Code("\n".join(lines), "diff", visible(report.tool, _NAME), folded=False)
+    return (TextBlock(f"There is no patch: {patch.refused}.", tone="muted"), diff) if patch else (diff,)

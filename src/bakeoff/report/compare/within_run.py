@@ -104,7 +104,20 @@ def treatment_section(effects: tuple[Effect, ...]) -> Section | None:
         Column("Helped", help="cases that score higher with the treatment"),
         Column("Hurt", help="cases that score lower with the treatment"),
     )
-    table = Table(titles, tuple(map(_row, effects)), "Each treatment against none, in pairs", tuple(_notes(effects)))
+    notes: list[Phrase] = [
+        "Each pair is one case with and without the treatment; everything else is the same. Helped and hurt are the "
+        "cases whose score changed, which may be chance: more --rounds tell."
+    ]
+    if len(effects) > 1:
+        notes.append(f"Intervals and verdicts are adjusted for {len(effects)} comparisons (Bonferroni).")
+    if any(effect.opened is not None for effect in effects):
+        notes.append("Opened: the file system noted that a file of the treatment was read while the agent worked.")
+    unread = [effect for effect in effects if effect.opened == 0 and effect.watched]
+    notes += [
+        (Quote(one.subject), " never opened a file of ", Quote(one.treatment), ": beyond their names, it is chance.")
+        for one in unread[:_MAX_NAMED]
+    ]
+    table = Table(titles, tuple(map(_row, effects)), "Each treatment against none, in pairs", tuple(notes))
     return Section("treatments", "Treatments", (table,))
 
 
@@ -129,23 +142,6 @@ def _named(cases: tuple[str, ...]) -> Datum:
     names: Phrase = ", ".join(visible(case, 60) for case in cases[:_MAX_NAMED])
     more = f" and {len(cases) - _MAX_NAMED} more" if len(cases) > _MAX_NAMED else ""
     return Datum(f"{len(cases)}: {names}{more}" if cases else "none", sort=len(cases))
-
-
-def _notes(effects: tuple[Effect, ...]) -> list[Phrase]:
-    notes: list[Phrase] = [
-        "Each pair is one case with and without the treatment; everything else is the same. Helped and hurt are the "
-        "cases whose score changed, which may be chance: more --rounds tell."
-    ]
-    if len(effects) > 1:
-        notes.append(f"Intervals and verdicts are adjusted for {len(effects)} comparisons (Bonferroni).")
-    if any(effect.opened is not None for effect in effects):
-        notes.append("Opened: the file system noted that a file of the treatment was read while the agent worked.")
-    unread = [effect for effect in effects if effect.opened == 0 and effect.watched]
-    notes += [
-        (Quote(one.subject), " never opened a file of ", Quote(one.treatment), ": beyond their names, it is chance.")
-        for one in unread[:_MAX_NAMED]
-    ]
-    return notes
 
 
 STOPPED_NOTE = (

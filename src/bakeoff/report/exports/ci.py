@@ -8,24 +8,128 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
+from xml.sax.saxutils import escape, quoteattr
 
+from bakeoff._kernel.files import os_errors_explained
 from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
-from bakeoff.plan import Plan
+from bakeoff.plan import Case, Plan, SubjectSpec
+from bakeoff.record import Record
 from bakeoff.report.blocks import Blocks
-from bakeoff.report.exports.junit import write_junit_of_all
 from bakeoff.report.output_files import refuse_unwritable, replace_text
 from bakeoff.report.reasons import why
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run, failed_records
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.verdict import LOST
+from bakeoff.verdict import LOST, Verdict
+
+Status = Literal["passed", "failure", "error", "skipped"]
+
+_MAX_XML_LENGTH = 2000  # characters of an untrusted text
+_MAX_ROUNDS = 20  # of a case that are listed
+_FAILED = (Verdict.FAIL, Verdict.TIMEOUT)
+_BROKEN = (Verdict.INFRA, Verdict.GRADER)
+
+
+def write_junit(name: str, records: RunRecords, file: TextIO) -> None:
+    """Write one run, case by case."""
+    write_junit_of_all(name, [("", records)], file)
+
+
+def write_junit_of_all(name: str, runs: Iterable[tuple[str, RunRecords]], file: TextIO) -> None:
+    """Write several runs to one file, each with a prefix for the names of its suites."""
+    file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={_attribute(name)}>\n')
+    for prefix, records in runs:
+        for subject in records.judged:
+            _write_suite(f"{prefix}{subject.name}", subject, records, file)
+    file.write("</testsuites>\n")
+
+
+def status_of(verdict: Verdict | None) -> Status:
+    """Return JUnit's word for the verdict of a case. A round that is missing counts like one over the budget."""
+    if verdict is not None and verdict.ok:
+        return "passed"
+    if verdict in _FAILED:
+        return "failure"
+    return "error" if verdict in _BROKEN else "skipped"
+
+
+def _write_suite(name: str, spec: SubjectSpec, records: RunRecords, file: TextIO) -> None:
+    subject = spec.name
+    cases = records.cases_of(subject)
+    statuses = [status_of(records.case_verdict(subject, case.id).verdict) for case in cases]
+    counts = {
+        "tests": len(statuses),
+        "failures": statuses.count("failure"),
+        "errors": statuses.count("error"),
+        "skipped": statuses.count("skipped"),
+    }
+    numbers = " ".join(f'{key}="{count}"' for key, count in counts.items())
+    file.write(f"<testsuite name={_attribute(name)} {numbers}>\n")
+    if records.is_control(spec):
+        file.write('<properties>\n<property name="control" value="tests the cases"/>\n</properties>\n')
+    for case, status in zip(cases, statuses, strict=True):
+        file.writelines(_test_case(name, case, subject, status, records))
+    file.write("</testsuite>\n")
+
+
+def _test_case(suite: str, case: Case, subject: str, status: Status, records: RunRecords) -> Iterator[str]:
+    seconds = 0.0
+    verdicts = records.verdicts(subject, case.id)
+    rounds = len(verdicts) if records.plan.sparse else records.plan.rounds
+    # The rounds that decide the outcome of their case come first.
+    ranks = {**dict.fromkeys(_FAILED, 0), **dict.fromkeys(_BROKEN, 1), Verdict.BUDGET: 2}
+    chosen = sorted(range(len(verdicts)), key=lambda place: ranks.get(verdicts[place], 3))[:_MAX_ROUNDS]
+    told: dict[int, str] = {}
+    properties: list[tuple[str, str]] = []
+    for place, record in enumerate(records.rounds(subject, case.id)):
+        seconds += record.seconds
+        if place in chosen:
+            properties += _properties(record, several=rounds > 1)
+            if not record.verdict.ok:
+                told[place] = f"round {record.round + 1}: {': '.join(filter(None, (record.verdict, why(record))))}"
+    if (score := records.case_verdict(subject, case.id).score) is not None:
+        properties.insert(0, ("score", f"{score:g}"))
+    yield f'<testcase classname={_attribute(suite)} name={_attribute(case.id)} time="{seconds:.6f}">\n'
+    if properties:
+        lines = "".join(f"<property name={_attribute(key)} value={_attribute(value)}/>\n" for key, value in properties)
+        yield f"<properties>\n{lines}</properties>\n"
+    if status != "passed":
+        more = sum(not verdict.ok for verdict in verdicts) - len(told)
+        worst = [told[place] for place in chosen if place in told]
+        yield _outcome(status, worst, more, missing=rounds - len(verdicts))
+    yield "</testcase>\n"
+
+
+def _properties(record: Record, *, several: bool) -> Iterator[tuple[str, str]]:
+    prefix = f"round {record.round + 1}: " if several else ""
+    yield f"{prefix}verdict", str(record.verdict)
+    for score in record.scores:
+        yield f"{prefix}{score.name}", "unscored" if score.value is None else f"{score.value:g}"
+    if (used := record.used.cost) is not None:
+        yield f"{prefix}cost", f"{used:.6f}"
+
+
+def _outcome(status: Status, told: list[str], more: int, *, missing: int) -> str:
+    rest = [f"and {more} more rounds that did not pass"] if more else []
+    lines = [*told, *rest, *([f"{missing} not run"] if missing else [])]
+    message = lines[0] if lines else status
+    if status == "skipped":
+        return f"<skipped message={_attribute(message)}/>\n"
+    text = "\n".join(escape(visible(line, _MAX_XML_LENGTH)) for line in lines)
+    return f"<{status} message={_attribute(message)}>{text}</{status}>\n"
+
+
+def _attribute(text: str) -> str:
+    """Return a quoted attribute. Characters that XML does not allow are escaped."""
+    return quoteattr(visible(text, _MAX_XML_LENGTH))
+
 
 MAX_ANNOTATIONS = 10
 """The number of annotations of each level. GitHub shows no more of one step."""
@@ -68,11 +172,9 @@ def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str,
     data = text.encode(errors="replace")
     if len(data) > _MAX_SUMMARY_LENGTH:
         data = data[:_MAX_SUMMARY_LENGTH].rsplit(b"\n", 1)[0] + b"\n\nCut: GitHub limits the length of a summary.\n"
-    try:
-        with Path(place).open("ab") as file:
-            file.write(data)
-    except OSError as error:
-        raise UsageError(f"{SUMMARY_FILE}={place}: this file cannot be written: {error.strerror}") from error
+    what = f"{SUMMARY_FILE}={place}: this file"
+    with os_errors_explained(what, "written", kind=UsageError), Path(place).open("ab") as file:
+        file.write(data)
 
 
 def command(level: str, title: str, text: str, *, file: str | None = None, line: int | None = None) -> str:
@@ -149,26 +251,16 @@ def write_ci_outputs(
     """Write the outputs and return their paths. GitHub also reads stderr, and stdout may have to be JSON."""
     if not outputs or not runs:
         return ()
+    stream = stream or sys.stderr
     with ExitStack() as stack:
-        found = [(run.folder.name, stack.enter_context(run.records())) for run in runs]
-        places = {run.folder.name: run.places for run in runs}
-        return tuple(_written(found, places, outputs, stream or sys.stderr, environment))
-
-
-def _written(
-    runs: Sequence[tuple[str, RunRecords]],
-    places: Mapping[str, Mapping[str, tuple[str, int]]],
-    outputs: CiOutputs,
-    stream: TextIO,
-    environment: Mapping[str, str],
-) -> Iterator[Path]:
-    if outputs.junit:
-        several = len(runs) > 1
-        prefixed = [(f"{records.plan.name}: " if several else "", records) for _, records in runs]
-        with replace_text(outputs.junit) as file:
-            write_junit_of_all("bakeoff" if several else runs[0][0], prefixed, file)
-        yield outputs.junit
-    if outputs.github:
-        blocks = [block for name, records in runs for block in describe_run(name, records)]
-        stream.writelines(f"{line}\n" for name, records in runs for line in annotations(records, places[name]))
-        write_step_summary(blocks, stream, environment)
+        found = [(run, stack.enter_context(run.records())) for run in runs]
+        if outputs.junit:
+            several = len(runs) > 1
+            prefixed = [(f"{run.plan.name}: " if several else "", records) for run, records in found]
+            with replace_text(outputs.junit) as file:
+                write_junit_of_all("bakeoff" if several else runs[0].folder.name, prefixed, file)
+        if outputs.github:
+            blocks = [block for run, records in found for block in describe_run(run.folder.name, records)]
+            stream.writelines(f"{line}\n" for run, records in found for line in annotations(records, run.places))
+            write_step_summary(blocks, stream, environment)
+    return (outputs.junit,) if outputs.junit else ()

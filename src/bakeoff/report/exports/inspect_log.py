@@ -12,14 +12,15 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote, unquote
 
 from bakeoff._kernel.model import fingerprint
 from bakeoff._version import __version__
 from bakeoff.plan import Case, Plan, SubjectSpec
-from bakeoff.record import Record, Step, Text, ToolCall, Usage
+from bakeoff.record import Record, Text, ToolCall, Usage
 from bakeoff.report.exports.tables import unique_names
 from bakeoff.report.formatting import as_text, utc
 from bakeoff.report.reasons import why
@@ -42,46 +43,27 @@ def write_inspect_log(name: str, plan: Plan, subject: SubjectSpec, run_records: 
     """
     [summary] = (one for one in run_records.summary.subjects if one.subject == subject.name)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as log, tempfile.TemporaryFile() as summaries:
-        span = _write_samples(plan, subject, run_records, log, summaries)
+        first, last = inf, -inf  # the start of the first sample and the end of the last one
+        separator = b"["
+        for case in plan.cases:
+            for record in run_records.rounds(subject.name, case.id):
+                first, last = min(first, record.started), max(last, record.started + record.seconds)
+                sample = _sample(case, subject, record)
+                sample["metadata"]["bakeoff_case_verdict"] = run_records.case_verdict(subject.name, case.id).verdict
+                log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", _dump(sample))
+                summaries.write(separator + _dump(_summary(sample)))
+                separator = b","
+        summaries.write(b"]" if separator == b"," else b"[]")
         start = {
             "version": _VERSION,
-            "eval": _spec(name, plan, subject, span),
+            "eval": _spec(name, plan, subject, first),
             "plan": {"name": "bakeoff", "steps": []},
         }
         log.writestr("_journal/start.json", _dump(start))
         summaries.seek(0)
         with log.open("summaries.json", "w") as member:
             shutil.copyfileobj(summaries, member)
-        log.writestr("header.json", _dump({**start, **_ending(summary, subject, span)}))
-
-
-class _Span:
-    """The start of the first sample and the end of the last one."""
-
-    def __init__(self) -> None:
-        self.first: float | None = None
-        self.last: float | None = None
-
-    def add(self, record: Record) -> None:
-        self.first = min(record.started, self.first if self.first is not None else record.started)
-        self.last = max(record.started + record.seconds, self.last or 0.0)
-
-
-def _write_samples(
-    plan: Plan, subject: SubjectSpec, run_records: RunRecords, log: zipfile.ZipFile, summaries: IO[bytes]
-) -> _Span:
-    span = _Span()
-    separator = b"["
-    for case in plan.cases:
-        for record in run_records.rounds(subject.name, case.id):
-            span.add(record)
-            sample = _sample(case, subject, record)
-            sample["metadata"]["bakeoff_case_verdict"] = run_records.case_verdict(subject.name, case.id).verdict
-            log.writestr(f"samples/{sample['id']}_epoch_{sample['epoch']}.json", _dump(sample))
-            summaries.write(separator + _dump(_summary(sample)))
-            separator = b","
-    summaries.write(b"]" if separator == b"," else b"[]")
-    return span
+        log.writestr("header.json", _dump({**start, **_ending(summary, subject, first, last)}))
 
 
 def sample_id(case: str) -> str:
@@ -91,11 +73,11 @@ def sample_id(case: str) -> str:
     return case if safe and unquote(case) == case else quote(case, safe="")
 
 
-def _spec(name: str, plan: Plan, subject: SubjectSpec, span: _Span) -> Json:
+def _spec(name: str, plan: Plan, subject: SubjectSpec, started: float) -> Json:
     return {
         "eval_id": fingerprint(name, subject.digest),
         "run_id": fingerprint(name),
-        "created": _time(span.first) or _time(0.0),
+        "created": _time(started) or _time(0.0),
         "task": plan.name,
         "task_id": fingerprint(plan.name),
         "dataset": {
@@ -116,7 +98,7 @@ def _spec(name: str, plan: Plan, subject: SubjectSpec, span: _Span) -> Json:
     }
 
 
-def _ending(summary: SubjectSummary, subject: SubjectSpec, span: _Span) -> Json:
+def _ending(summary: SubjectSummary, subject: SubjectSpec, started: float, ended: float) -> Json:
     whole = summary.scored == summary.planned
     return {
         "status": "success" if whole else "cancelled",
@@ -126,8 +108,8 @@ def _ending(summary: SubjectSummary, subject: SubjectSpec, span: _Span) -> Json:
             "scores": [_result(summary)] if summary.score is not None else [],
         },
         "stats": {
-            "started_at": _time(span.first) or "",
-            "completed_at": _time(span.last) or "",
+            "started_at": _time(started) or "",
+            "completed_at": _time(ended) or "",
             "model_usage": {_model(subject): _usage(summary.spent)},
         },
     }
@@ -187,26 +169,22 @@ def _messages(case: Case, subject: SubjectSpec, record: Record) -> Iterator[Json
         yield {"role": "system", "content": system}
     yield {"role": "user", "content": case.prompt, "source": "input"}
     for number, step in enumerate(record.transcript.steps if record.transcript else ()):
-        yield from _step(step, number, subject)
-
-
-def _step(step: Step, number: int, subject: SubjectSpec) -> Iterator[Json]:
-    content = [
-        {"type": part.type, "text" if isinstance(part, Text) else "reasoning": part.text}
-        for part in step.parts
-        if not isinstance(part, ToolCall)
-    ]
-    calls = [part for part in step.parts if isinstance(part, ToolCall)]
-    ids = [call.id or f"call-{number}-{place}" for place, call in enumerate(calls)]
-    said: Json = {"role": "assistant", "content": content, "source": "generate", "model": _model(subject)}
-    for call, id_ in zip(calls, ids, strict=True):
-        arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
-        asked = {"id": id_, "function": call.name, "arguments": arguments, "type": "function"}
-        said.setdefault("tool_calls", []).append(asked)
-    yield said
-    for call, id_ in zip(calls, ids, strict=True):
-        answer: Json = {"role": "tool", "content": as_text(call.result), "tool_call_id": id_, "function": call.name}
-        yield {**answer, "error": {"type": "unknown", "message": call.error}} if call.error is not None else answer
+        content = [
+            {"type": part.type, "text" if isinstance(part, Text) else "reasoning": part.text}
+            for part in step.parts
+            if not isinstance(part, ToolCall)
+        ]
+        calls = [part for part in step.parts if isinstance(part, ToolCall)]
+        ids = [call.id or f"call-{number}-{place}" for place, call in enumerate(calls)]
+        said: Json = {"role": "assistant", "content": content, "source": "generate", "model": _model(subject)}
+        for call, id_ in zip(calls, ids, strict=True):
+            arguments = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
+            asked = {"id": id_, "function": call.name, "arguments": arguments, "type": "function"}
+            said.setdefault("tool_calls", []).append(asked)
+        yield said
+        for call, id_ in zip(calls, ids, strict=True):
+            answer: Json = {"role": "tool", "content": as_text(call.result), "tool_call_id": id_, "function": call.name}
+            yield {**answer, "error": {"type": "unknown", "message": call.error}} if call.error is not None else answer
 
 
 def _output(subject: SubjectSpec, record: Record, messages: list[Json]) -> Json:
@@ -281,7 +259,7 @@ def _model(subject: SubjectSpec) -> str:
     return model if isinstance(model, str) else f"bakeoff/{subject.name}"
 
 
-def _time(seconds: float | None) -> str | None:
+def _time(seconds: float) -> str | None:
     moment = utc(seconds)
     return moment.isoformat() if moment else None
 

@@ -138,7 +138,10 @@ class Judgements:
         strata, labels = self.strata(scorer, subject), self.labels.of_scorer(scorer)
         scored = self.of(scorer).get(subject, [])
         sampled = {one.place: labels[one.place] for one in scored if one.place in labels}
-        weights = _weights(sampled)
+        # How many trials each label stands for: those of the stratum that it was drawn from.
+        drawn = {place: max(given.values(), key=lambda label: label.time) for place, given in sampled.items()}
+        counts = Counter(label.stratum for label in drawn.values())
+        weights = {place: max(1.0, label.size / counts[label.stratum]) for place, label in drawn.items()}
         trials = []
         for one in scored:
             given = sampled.get(one.place)
@@ -193,13 +196,6 @@ def settled(labels: Iterable[Label]) -> float:
     given = [_PASS[label.label] for label in labels if label.label in _PASS]
     passes = sum(given)
     return 0.5 if 2 * passes == len(given) else float(2 * passes > len(given))
-
-
-def _weights(sampled: Mapping[tuple[str, str], Mapping[str, Label]]) -> dict[tuple[str, str], float]:
-    """Return how many trials each label stands for: those of the stratum that it was drawn from."""
-    drawn = {place: max(given.values(), key=lambda label: label.time) for place, given in sampled.items()}
-    counts = Counter(label.stratum for label in drawn.values())
-    return {place: max(1.0, label.size / counts[label.stratum]) for place, label in drawn.items()}
 
 
 _COLUMNS = (

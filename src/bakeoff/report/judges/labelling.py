@@ -1,6 +1,11 @@
-"""Draw the answers of a run that people label, without telling them who gave an answer or how it was judged."""
+"""Draw the answers of a run that people label, without telling them who gave an answer or how it was judged.
 
-from collections.abc import Iterable, Iterator
+A judge can also be asked again about the answers that have a label.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,10 +13,15 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.errors import BakeoffError, UsageError
+from bakeoff._kernel.threads import call
+from bakeoff.engine.registry import needs_of
+from bakeoff.engine.resources import open_resources
+from bakeoff.engine.trial import as_score
+from bakeoff.errors import BakeoffError, GraderError, UsageError
 from bakeoff.plan import Plan
-from bakeoff.record import Record
-from bakeoff.report.judges.calibration import JUDGE, Judgement, Judgements
+from bakeoff.protocols import ModelJudge, ScoreInput, Scorer, Workspace
+from bakeoff.record import NO_USAGE, Record, Transcript, Usage
+from bakeoff.report.judges.calibration import JUDGE, Judgement, Judgements, repeated_scores
 from bakeoff.report.summary import is_control
 from bakeoff.storage.labels import Choice, Label, answer_digest, read_labels
 from bakeoff.storage.run_folder import RunFolder, run_folders
@@ -164,3 +174,54 @@ def _in_turn(groups: dict[tuple[str, int], list[Judgement]], most: int) -> Itera
         yield from drawn[:most]
         most -= len(drawn)
         turn += 1
+
+
+_AT_A_TIME = 8  # questions to a judge
+
+
+async def ask_again(
+    judge: Scorer, scorer: str, plan: Plan, records: Sequence[Record], times: int
+) -> tuple[dict[str, Sequence[float]], Usage]:
+    """Ask a judge several times about the answers of records. Nothing in the run changes.
+
+    Args:
+        judge: The judge. One that asks a model asks it `times` times for each score by itself.
+        scorer: The name of its scores.
+        plan: The plan of the run.
+        records: The records of the answers.
+        times: How often to ask about each answer.
+
+    Returns:
+        The scores by attempt key, and what asking cost.
+    """
+    asked = 1 if isinstance(judge, ModelJudge) else times
+    cases = {case.id: case for case in plan.cases}
+    spent: list[Usage] = []
+    limit = asyncio.Semaphore(_AT_A_TIME)
+    async with open_resources(needs_of(judge).resources) as resources:
+
+        async def scores_of(record: Record) -> list[float]:
+            given = ScoreInput(
+                case=cases[record.case],
+                transcript=record.transcript or Transcript(),
+                artefacts=record.artefacts,
+                pristine=_no_workspace,
+                resources=resources,
+                spend=spent.append,
+            )
+            values: list[float] = []
+            async with limit:
+                for _ in range(asked):
+                    score = as_score(scorer, await call(judge, given))
+                    values += repeated_scores(score) or ([] if score.value is None else [score.value])
+            return values
+
+        found_scores = await asyncio.gather(*map(scores_of, records))
+    scores_by_key: dict[str, Sequence[float]] = {
+        record.attempt_key: scores for record, scores in zip(records, found_scores, strict=True)
+    }
+    return scores_by_key, sum(spent, NO_USAGE)
+
+
+def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
+    raise GraderError("--repeat asks judges that read an answer, not scorers that run commands")

@@ -135,7 +135,10 @@ def _block(block: Block) -> str:
         case Table():
             return _table(block)
         case Code():
-            return _fenced(block)
+            lines = [visible(line, MAX_QUOTE_LENGTH) for line in block.text.split("\n")]
+            fence = "`" * max(3, 1 + max(map(_longest_run, lines), default=0))
+            language = block.language if block.language.isalnum() else ""
+            return "\n".join([f"{code_span(block.title)}:", "", f"{fence}{language}", *lines, fence])
         case _:
             return ""
 
@@ -160,13 +163,6 @@ def _cell(value: Value) -> str:
     datum = as_datum(value)
     text = _phrase(datum.text, in_table=True) if joined(datum.text) or not datum.trail else ""
     return " ".join(filter(None, (sparkline(datum.trail), text)))
-
-
-def _fenced(code: Code) -> str:
-    lines = [visible(line, MAX_QUOTE_LENGTH) for line in code.text.split("\n")]
-    fence = "`" * max(3, 1 + max(map(_longest_run, lines), default=0))
-    language = code.language if code.language.isalnum() else ""
-    return "\n".join([f"{code_span(code.title)}:", "", f"{fence}{language}", *lines, fence])
 
 
 def _longest_run(text: str) -> int:

@@ -53,7 +53,12 @@ def render_block(block: Block, width: int) -> RenderableType:
         case Facts():
             return _listing([f"{visible(name)}: {visible(value, 2000)}" for name, value in block.pairs])
         case Table():
-            return _table(block, width)
+            tables = split_table(block, width, cell_len) if block.splits else [fit_table(block, width, cell_len)]
+            parts: list[RenderableType] = []
+            for fitted in tables:
+                parts += [Line(""), _grid(fitted)] if parts else [_grid(fitted)]
+                parts += [Line(note, style="dim") for note in fitted.notes]
+            return Group(*parts)
         case Code():
             lines = [
                 Line(f"  {visible(line, _MAX_LINE_LENGTH)}", style=_DIFF_STYLES.get(line[:1], "dim"))
@@ -70,15 +75,6 @@ def _listing(items: list[str]) -> Grid:
     for item in items:
         table.add_row(Line("·"), Line(item))
     return table
-
-
-def _table(block: Table, width: int) -> RenderableType:
-    tables = split_table(block, width, cell_len) if block.splits else [fit_table(block, width, cell_len)]
-    parts: list[RenderableType] = []
-    for fitted in tables:
-        parts += [Line(""), _grid(fitted)] if parts else [_grid(fitted)]
-        parts += [Line(note, style="dim") for note in fitted.notes]
-    return Group(*parts)
 
 
 def _grid(fitted: TextTable) -> Grid:

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, JsonValue, StrictBool, ValidationError, field_serializer, model_validator
 from pydantic_core import to_json
 
-from bakeoff._kernel.files import open_file, read_file
+from bakeoff._kernel.files import open_file, os_errors_explained, read_file
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, expectation, visible
 from bakeoff._version import __version__
@@ -156,13 +156,9 @@ def _outcome(suite: EvalSuiteResult, case: EvalCaseResult) -> EvalOutcome:
 
 def read_eval_file(path: Path) -> EvalFile:
     """Read a file, or raise an error that says what is wrong with it and where."""
-    try:
-        size = path.stat().st_size
-        if size > _LARGEST:
-            raise UsageError(f"{path} has {size / 1024**2:.0f} MiB; the limit is {_LARGEST // 1024**2} MiB")
-        return parse_eval_file(read_file(path, _LARGEST), visible(str(path), 300))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}: name a file of --eval-json") from error
+    with os_errors_explained(path, "read", hint="name a file of --eval-json", kind=UsageError):
+        data = read_file(path, _LARGEST)
+    return parse_eval_file(data, visible(str(path), 300))
 
 
 def parse_eval_file(data: bytes, source: str) -> EvalFile:

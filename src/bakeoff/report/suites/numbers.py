@@ -20,7 +20,7 @@ from bakeoff.verdict import LOST, Verdict
 
 if TYPE_CHECKING:
     from bakeoff.report.summary import Comparisons
-    from bakeoff.stats.unequal_losses import UnequalLosses
+    from bakeoff.stats.gates import UnequalLosses
 
 
 MAX_WORST = 50
@@ -195,8 +195,7 @@ class SuiteTallies:
         """Return the subjects, by their parameters, that lost unequal shares of their rounds."""
         if len(self.rounds) < 2:
             return ()
-        from bakeoff.stats.gates import Losses
-        from bakeoff.stats.unequal_losses import unequal_losses
+        from bakeoff.stats.gates import Losses, unequal_losses
 
         unpaid = (Verdict.INFRA, Verdict.GRADER)
         lost = {name: sum(found[verdict] for verdict in unpaid) for name, found in self.rounds.items()}

@@ -1,8 +1,7 @@
 """Serve the same pages from this machine, with live progress.
 
-guard    who may ask: this machine's browser, under our name, with our token
 live     how a run goes on, from the end of its journal, and which runs have changed
-app      which address shows what; the socket and its life
+app      which address shows what; the socket and its life; who may ask
 label    the page of `bakeoff label`, which takes labels
 """
 

@@ -23,7 +23,7 @@ from bakeoff.record import SHOWN
 from bakeoff.report.formatting import as_text, shown
 from bakeoff.report.judges.labelling import Drawn
 from bakeoff.report.render.html.render import NAME, Page, ServedPages
-from bakeoff.report.view.guard import Guard
+from bakeoff.report.view.app import Guard
 from bakeoff.scorers.registry import scorer_kinds
 from bakeoff.storage.labels import MAX_NOTE_LENGTH, Choice, append_label, read_labels
 

@@ -17,7 +17,7 @@ from bakeoff.report.render.html.index_page import IndexEntry, index_rows, read_e
 from bakeoff.report.render.html.render import ServedPages
 from bakeoff.report.render.html.run_data import read_plan
 from bakeoff.storage.blobs import Blobs
-from bakeoff.storage.journal import Entry, JournalMark, SpentTokens, read_line
+from bakeoff.storage.journal import JournalMark, SpentTokens, read_line
 from bakeoff.storage.journal_lines import Damage, lines_forwards
 from bakeoff.storage.run_folder import RunFolder, run_folders
 from bakeoff.storage.segments import open_journal
@@ -48,7 +48,18 @@ class LiveProgress:
             self._planned, self.plan = planned, read_plan(self.folder)
             self._forget()  # what was scored otherwise no longer counts
         for raw in self._new_lines():
-            self._take(read_line(raw, 0, Blobs(self.folder.path / "blobs")))
+            entry = read_line(raw, 0, Blobs(self.folder.path / "blobs"))
+            match entry:
+                case Record():
+                    self._take_record(entry)
+                case SpentTokens():
+                    self._cost = entry.total.cost
+                case Damage():
+                    self._damaged += 1  # the report says which
+                case JournalMark(kind="start"):
+                    self._ending = None
+                case JournalMark(kind="end"):
+                    self._ending = visible(str(entry.facts.get("reason", "ended")))
         return self._at != before
 
     def _forget(self) -> None:
@@ -65,19 +76,6 @@ class LiveProgress:
             for _, raw in lines_forwards(journal.file):
                 self._at = journal.file.tell()
                 yield raw
-
-    def _take(self, entry: Entry) -> None:
-        match entry:
-            case Record():
-                self._take_record(entry)
-            case SpentTokens():
-                self._cost = entry.total.cost
-            case Damage():
-                self._damaged += 1  # the report says which
-            case JournalMark(kind="start"):
-                self._ending = None
-            case JournalMark(kind="end"):
-                self._ending = visible(str(entry.facts.get("reason", "ended")))
 
     def _take_record(self, record: Record) -> None:
         trial = record.trial_in(self.plan)

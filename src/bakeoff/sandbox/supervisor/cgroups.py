@@ -17,10 +17,6 @@ CONTROLLERS = ("memory", "pids")
 REMOVE_SECONDS = 2.0  # the kernel takes a moment to notice that a group is empty
 
 
-def own_name() -> str:
-    return f"{PREFIX}-{os.stat('/proc/self/ns/pid').st_ino}-{os.getpid()}-{start_time(os.getpid())}"
-
-
 def start_time(pid: int) -> str:
     """Return when a process began, which tells it from a later one with the same pid; empty if it has ended."""
     try:
@@ -48,7 +44,8 @@ class Cgroup:
 
     def __init__(self, version: int, parents: dict[str, str]) -> None:
         self.version = version
-        self.folders = {controller: f"{parent}/{own_name()}" for controller, parent in parents.items()}
+        name = f"{PREFIX}-{os.stat('/proc/self/ns/pid').st_ino}-{os.getpid()}-{start_time(os.getpid())}"
+        self.folders = {controller: f"{parent}/{name}" for controller, parent in parents.items()}
 
     def make(self, memory: int, processes: int) -> None:
         """Make the group with limits of memory, in bytes, and of processes. Raise `OSError` if we may not."""
@@ -142,8 +139,8 @@ def sweep_groups(parents: dict[str, str]) -> None:
                 remove_groups({f"{parent}/{name}"})
 
 
-def find_parents() -> tuple[int, dict[str, str]] | None:
-    """Return the version, and for each controller the folder in which we may make groups."""
+def find_parents() -> dict[str, Any] | None:
+    """Return the version, and for each controller the folder in which we may make groups, as `Cgroup` takes them."""
     if not LINUX:
         return None
     mounted = mounted_hierarchies()
@@ -158,7 +155,8 @@ def find_parents() -> tuple[int, dict[str, str]] | None:
         candidates = [(2, dict.fromkeys(CONTROLLERS, folder)) for folder in upwards(mounted[""], ours[""])]
     else:
         candidates = []
-    return next((found for found in candidates if works(*found)), None)
+    fitting = ((number, where) for number, where in candidates if works(number, where))
+    return next(({"version": number, "parents": where} for number, where in fitting), None)
 
 
 def mounted_hierarchies() -> dict[str, tuple[str, str]]:
@@ -213,7 +211,3 @@ def works(version: int, parents: dict[str, str]) -> bool:
     joined = os.waitpid(pid, 0)[1] == 0
     sweep_groups(parents)  # the one that it made, too
     return joined
-
-
-def describe(found: tuple[int, dict[str, str]] | None) -> dict[str, Any] | None:
-    return None if found is None else {"version": found[0], "parents": found[1]}

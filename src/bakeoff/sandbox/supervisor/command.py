@@ -8,7 +8,7 @@ import signal
 import time
 from typing import Any, NoReturn
 
-from .cgroups import Cgroup, describe, find_parents
+from .cgroups import Cgroup, find_parents
 from .confinement import Order, SetUpFailed, can_own_ipc, start
 from .ending import Reaper, end_everything, run_epilogue, sweep
 from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, prctl, processes_of
@@ -25,25 +25,23 @@ def supervise(control: int) -> NoReturn:
     """
     os.set_inheritable(control, False)
     send(control, {"pid": os.getpid()})
-    order = read_order(control)
-    if order is None:
-        os._exit(0)
+    received = b""
+    while not received.endswith(b"\n"):
+        if not (chunk := os.read(control, 1 << 16)):
+            os._exit(0)  # Bakeoff has ended before it gave an order
+        received += chunk
+    order: Order = json.loads(received)
     try:
         if "sweep" in order:
             report = sweep(order["sweep"])
-        elif "probe" in order:
-            report = probe()
+        elif "probe" in order:  # what we may do on this machine; it removes the groups that killed supervisors left
+            report = {"cgroup": find_parents(), "own_ipc": LINUX and can_own_ipc()}
         else:
             report = carry_out(order, control)
     except SetUpFailed as problem:
         report = {"problem": str(problem)}
     send(control, {**report, "secret": order["secret"]})
     os._exit(0)
-
-
-def probe() -> dict[str, Any]:
-    """Find out what we may do on this machine, and remove the control groups that killed supervisors left."""
-    return {"cgroup": describe(find_parents()), "own_ipc": LINUX and can_own_ipc()}
 
 
 def send(control: int, message: dict[str, Any]) -> None:
@@ -62,8 +60,13 @@ def carry_out(order: Order, control: int) -> dict[str, Any]:
     reaper = Reaper()
     if order["uid"] is None and "RLIMIT_NPROC" in order["rlimits"] and not order["own_ipc"]:
         order["rlimits"]["RLIMIT_NPROC"] += processes_of(os.getuid())  # a user namespace has a count of its own
-    cgroup = make_cgroup(order)
+    cgroup = Cgroup(**order["cgroup"]) if order["cgroup"] is not None else None
     try:
+        if cgroup is not None:
+            try:
+                cgroup.make(order["memory"], order["processes"])
+            except OSError as problem:
+                raise SetUpFailed(f"cannot make a control group: {problem}") from problem
         return carry_out_in(cgroup, order, control, reaper)
     finally:
         if cgroup is not None:
@@ -78,22 +81,12 @@ def hold(root: str) -> None:
         raise SetUpFailed(f"its place {root} is gone or being removed: {problem.strerror}") from problem
 
 
-def make_cgroup(order: Order) -> Cgroup | None:
-    """Make the control group of an order; return None where the machine has none."""
-    if order["cgroup"] is None:
-        return None
-    cgroup = Cgroup(**order["cgroup"])
-    try:
-        cgroup.make(order["memory"], order["processes"])
-    except OSError as problem:
-        cgroup.remove()
-        raise SetUpFailed(f"cannot make a control group: {problem}") from problem
-    return cgroup
-
-
 def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reaper) -> dict[str, Any]:
     """Start the command, watch its limits, end everything that it started, and return the report."""
-    status = offer_status_pipe(order)
+    # A pipe on which a wrapper such as bubblewrap reports its progress; its number goes into the argv.
+    status, writing = os.pipe()
+    os.set_inheritable(writing, order["status_word"] in order["argv"])
+    order["argv"] = [str(writing) if word == order["status_word"] else word for word in order["argv"]]
     offer_filter(order)
     started = time.monotonic()
     reaper.command, ipc_lists = start(order, control, cgroup)
@@ -107,7 +100,7 @@ def carry_out_in(cgroup: Cgroup | None, order: Order, control: int, reaper: Reap
         "seconds": seconds,
         "exit_code": reaper.exit_code,
         "clean": clean,
-        "status": read_now(status),
+        "status": os.read(status, 4096).decode(errors="replace") if select.select([status], [], [], 0)[0] else "",
     }
     if order["epilogue"]:
         for _ in range(3):  # subprocess needs the standard descriptors to be open
@@ -126,15 +119,6 @@ def watch_of_memory(order: Order, cgroup: Cgroup | None, ipc_lists: list[int]) -
     return MemoryWatch(order["memory"], ipc_lists) if order["memory"] else None
 
 
-def offer_status_pipe(order: Order) -> int:
-    """Open a pipe on which a wrapper such as bubblewrap reports its progress; its number goes into the argv."""
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    os.set_inheritable(writing, order["status_word"] in order["argv"])
-    order["argv"] = [str(writing) if word == order["status_word"] else word for word in order["argv"]]
-    return reading
-
-
 def offer_filter(order: Order) -> None:
     """Let a wrapper such as bubblewrap read the filter, which it would not survive itself."""
     if order["filter_word"] not in order["argv"]:
@@ -145,13 +129,6 @@ def offer_filter(order: Order) -> None:
     os.set_inheritable(reading, True)
     order["argv"] = [str(reading) if word == order["filter_word"] else word for word in order["argv"]]
     order["filter"] = ""
-
-
-def read_now(descriptor: int) -> str:
-    try:
-        return os.read(descriptor, 4096).decode(errors="replace")
-    except BlockingIOError:
-        return ""
 
 
 def watch(order: Order, control: int, reaper: Reaper, memory: Watch | None, started: float) -> str:
@@ -179,15 +156,3 @@ def watch(order: Order, control: int, reaper: Reaper, memory: Watch | None, star
             return "memory"
         if disk.over(now):
             return "disk"
-
-
-def read_order(control: int) -> Order | None:
-    """Read the order, one JSON line; return None if Bakeoff has ended before it was complete."""
-    received = b""
-    while not received.endswith(b"\n"):
-        chunk = os.read(control, 1 << 16)
-        if not chunk:
-            return None  # Bakeoff has ended before it gave an order
-        received += chunk
-    order: Order = json.loads(received)
-    return order

@@ -13,39 +13,13 @@ import stat
 import struct
 from typing import Any, NoReturn
 
+from . import kernel
 from .cgroups import Cgroup
-from .kernel import (
-    ATTR_NOSUID,
-    ATTR_RDONLY,
-    CLONE_NEWIPC,
-    CLONE_NEWNS,
-    CLONE_NEWUSER,
-    LANDLOCK_ADD,
-    LANDLOCK_CREATE,
-    LANDLOCK_RESTRICT,
-    LANDLOCK_VERSION,
-    LINUX,
-    MS_BIND,
-    MS_NODEV,
-    MS_NOSUID,
-    MS_PRIVATE,
-    MS_REC,
-    PR_CAPBSET_DROP,
-    PR_SET_DUMPABLE,
-    PR_SET_NO_NEW_PRIVS,
-    PR_SET_PDEATHSIG,
-    PR_SET_SECCOMP,
-    SECCOMP_MODE_FILTER,
-    libc,
-    mount,
-    prctl,
-    set_mount_flags,
-    unshare,
-)
 
 READY = b"r"
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - it is covered
 SHARED_MEMORY_BYTES = 64 << 20
+EMPTY_FLAGS = kernel.MS_NOSUID | kernel.MS_NODEV  # of an empty folder that covers another one
 IPC_LISTS = ("shm", "sem", "msg")
 LANDLOCK_READ, LANDLOCK_LIST = 0x1 | 0x4, 0x8  # execute and read files; list folders
 LANDLOCK_OF_FILES = 0x1 | 0x2 | 0x4 | 1 << 14 | 1 << 15  # what can be allowed for a file that is no folder
@@ -116,15 +90,18 @@ def confine(order: Order) -> None:
     if order["confined"]:
         for name, value in order["rlimits"].items():
             if hasattr(resource, name):
-                lower_rlimit(getattr(resource, name), value)
+                which = getattr(resource, name)
+                hard = resource.getrlimit(which)[1]
+                bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+                resource.setrlimit(which, (bound, bound))
     if order["uid"] is not None:
         drop_to(order["uid"])
-    if LINUX:
+    if kernel.LINUX:
         if order["confined"]:
-            prctl(PR_SET_NO_NEW_PRIVS, 1)
+            kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         if order["access"] is not None:
             restrict_access(order["access"])
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         if order["filter"]:
             refuse_system_calls(bytes.fromhex(order["filter"]))
 
@@ -132,32 +109,22 @@ def confine(order: Order) -> None:
 def refuse_system_calls(program: bytes) -> None:
     """Have the kernel check each system call from here on; see `system_calls.py`."""
     instructions = ctypes.create_string_buffer(program, len(program))
-    filter_of_kernel = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(instructions))
-    if libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(SECCOMP_MODE_FILTER), filter_of_kernel, 0, 0) != 0:
+    packed = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(instructions))
+    mode = ctypes.c_ulong(kernel.SECCOMP_MODE_FILTER)
+    if kernel.libc.prctl(kernel.PR_SET_SECCOMP, mode, packed, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "seccomp")
-
-
-def lower_rlimit(which: int, value: int) -> None:
-    hard = resource.getrlimit(which)[1]
-    bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(which, (bound, bound))
 
 
 def drop_to(uid: int) -> None:
     """Become a user that owns nothing, irrevocably."""
-    if LINUX:
-        drop_capability_bounds()
+    for capability in range(64 if kernel.LINUX else 0):
+        try:
+            kernel.prctl(kernel.PR_CAPBSET_DROP, capability)
+        except OSError:
+            break  # beyond the last capability of this kernel, or not ours to drop; changing the user clears the rest
     os.setgroups([])
     os.setregid(uid, uid)
     os.setreuid(uid, uid)
-
-
-def drop_capability_bounds() -> None:
-    for capability in range(64):
-        try:
-            prctl(PR_CAPBSET_DROP, capability)
-        except OSError:
-            return  # beyond the last capability of this kernel, or not ours to drop; changing the user clears the rest
 
 
 def restrict_access(rules: dict[str, Any]) -> None:
@@ -166,13 +133,13 @@ def restrict_access(rules: dict[str, Any]) -> None:
     The command can also no longer look into processes outside, signal them, or reach their abstract sockets. The
     network is left alone: honest tests start servers on loopback.
     """
-    version = libc.syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION)
+    version = kernel.libc.syscall(kernel.LANDLOCK_CREATE, None, 0, kernel.LANDLOCK_VERSION)
     if version < 1:
         return
     every = sum(rights for since, rights in LANDLOCK_RIGHTS.items() if since <= version)
     attributes = struct.pack("QQQ", every, 0, LANDLOCK_SCOPES if version >= 6 else 0)
     size = 8 if version < 4 else 16 if version < 6 else 24
-    ruleset = libc.syscall(LANDLOCK_CREATE, attributes, size, 0)
+    ruleset = kernel.libc.syscall(kernel.LANDLOCK_CREATE, attributes, size, 0)
     if ruleset < 0:
         raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
     for rights, paths in (
@@ -182,7 +149,7 @@ def restrict_access(rules: dict[str, Any]) -> None:
     ):
         for path in paths:
             allow_beneath(ruleset, path, rights & every)
-    if libc.syscall(LANDLOCK_RESTRICT, ruleset, 0) != 0:
+    if kernel.libc.syscall(kernel.LANDLOCK_RESTRICT, ruleset, 0) != 0:
         raise OSError(ctypes.get_errno(), "landlock_restrict_self")
     os.close(ruleset)
 
@@ -196,7 +163,7 @@ def allow_beneath(ruleset: int, path: str, rights: int) -> None:
     if not stat.S_ISDIR(os.fstat(beneath).st_mode):
         rights &= LANDLOCK_OF_FILES
     rule = struct.pack("=Qi", rights, beneath)
-    if libc.syscall(LANDLOCK_ADD, ruleset, 1, rule, 0) != 0:
+    if kernel.libc.syscall(kernel.LANDLOCK_ADD, ruleset, 1, rule, 0) != 0:
         raise OSError(ctypes.get_errno(), f"landlock_add_rule for {path}")
     os.close(beneath)
 
@@ -207,15 +174,15 @@ def own_ipc(kept: list[str]) -> list[int]:
     An ordinary user gets shared memory of its own, too, in which the `kept` folders are seen where they are.
     """
     if os.geteuid() == 0:
-        unshare(CLONE_NEWIPC)
+        kernel.unshare(kernel.CLONE_NEWIPC)
     else:
         uid, gid = os.geteuid(), os.getegid()
-        prctl(PR_SET_DUMPABLE, 1)  # or the files below are root's; this process is about to become the command
-        unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # or the files below are root's; this process becomes the command soon
+        kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWIPC)
         for name, content in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                 file.write(content)
-        mount("none", "/", None, MS_REC | MS_PRIVATE)
+        kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
         own_shared_memory([path for path in kept if path.startswith(f"{SHARED_MEMORY}/")])
     return [os.open(f"/proc/sysvipc/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in IPC_LISTS]
 
@@ -223,10 +190,10 @@ def own_ipc(kept: list[str]) -> list[int]:
 def own_shared_memory(kept: list[str]) -> None:
     """Cover the host's shared memory by an empty one of limited size, and bind the `kept` folders back."""
     sources = {path: os.open(path, os.O_PATH) for path in kept}
-    mount("tmpfs", SHARED_MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, f"mode=1777,size={SHARED_MEMORY_BYTES}")
+    kernel.mount("tmpfs", SHARED_MEMORY, "tmpfs", EMPTY_FLAGS, f"mode=1777,size={SHARED_MEMORY_BYTES}")
     for path, source in sources.items():
         make_mount_point(path, is_folder=True)
-        mount(f"/proc/self/fd/{source}", path, None, MS_BIND)
+        kernel.mount(f"/proc/self/fd/{source}", path, None, kernel.MS_BIND)
         os.close(source)
 
 
@@ -243,37 +210,33 @@ def can_own_ipc() -> bool:
 
 
 def arrange_mounts(steps: list[dict[str, Any]], *, system_read_only: bool) -> None:
-    """Carry out mount steps, shallow paths first, in a mount namespace of our own."""
-    unshare(CLONE_NEWNS)
-    mount("none", "/", None, MS_REC | MS_PRIVATE)
+    """Carry out the steps of a plan of mounts (`sandbox/mounts.py`), shallow paths first, in a mount namespace of our
+    own.
+    """
+    kernel.unshare(kernel.CLONE_NEWNS)
+    kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     if system_read_only:
-        set_mount_flags("/", on=ATTR_RDONLY | ATTR_NOSUID, everything_below=True)
-        set_mount_flags("/proc", off=ATTR_RDONLY)
+        kernel.set_mount_flags("/", on=kernel.ATTR_RDONLY | kernel.ATTR_NOSUID, everything_below=True)
+        kernel.set_mount_flags("/proc", off=kernel.ATTR_RDONLY)
     # Sources are opened before anything is covered, and bound through these descriptors afterwards.
     sources = {step["path"]: os.open(step["source"], os.O_PATH) for step in steps if step["kind"] == "bind"}
     try:
         for step in steps:
-            take_step(step, sources)
+            path = step["path"]
+            if step["kind"] == "cover":
+                size = f",size={step['size']}" if step["size"] else ""
+                kernel.mount("tmpfs", path, "tmpfs", EMPTY_FLAGS, f"mode={step['mode']:o}{size}")
+            elif step["kind"] == "link":
+                os.makedirs(os.path.dirname(path), mode=0o711, exist_ok=True)
+                os.symlink(step["target"], path)
+            else:
+                make_mount_point(path, is_folder=stat.S_ISDIR(os.fstat(sources[path]).st_mode))
+                kernel.mount(f"/proc/self/fd/{sources[path]}", path, None, kernel.MS_BIND)
+                if step["writable"]:
+                    kernel.set_mount_flags(path, off=kernel.ATTR_RDONLY)
     finally:
         for descriptor in sources.values():
             os.close(descriptor)
-
-
-def take_step(step: dict[str, Any], sources: dict[str, int]) -> None:
-    """Carry out one step of a plan of mounts (`sandbox/mounts.py`). `sources` are descriptors of what is bound."""
-    path = step["path"]
-    if step["kind"] == "cover":
-        size = f",size={step['size']}" if step["size"] else ""
-        mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, f"mode={step['mode']:o}{size}")
-    elif step["kind"] == "link":
-        os.makedirs(os.path.dirname(path), mode=0o711, exist_ok=True)
-        os.symlink(step["target"], path)
-    else:
-        source = sources[path]
-        make_mount_point(path, is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
-        mount(f"/proc/self/fd/{source}", path, None, MS_BIND)
-        if step["writable"]:
-            set_mount_flags(path, off=ATTR_RDONLY)
 
 
 def make_mount_point(path: str, *, is_folder: bool) -> None:

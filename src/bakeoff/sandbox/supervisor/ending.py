@@ -13,21 +13,18 @@ KILL_SECONDS = 15.0  # only a process stuck in the kernel survives SIGKILL that 
 EPILOGUE_PAUSE = 0.5  # an engine that was asked for a container just before its client died is still making it
 
 
-class Reaper:
-    """Reaps every child that ends, and remembers how the command itself ended."""
+class ChildWatch:
+    """A pipe that can be read when a child has ended, and what the ended children leave to be learned."""
 
     def __init__(self) -> None:
-        self.woken, waker = os.pipe()
+        self.woken, self.waker = os.pipe()
         os.set_blocking(self.woken, False)
-        os.set_blocking(waker, False)
-        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        os.set_blocking(self.waker, False)
+        signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self.command = 0
-        self.exit_code: int | None = None
-        self.peak_bytes = 0
 
     def collect(self) -> bool:
-        """Return whether no child is left."""
+        """Reap every child that has ended. Return whether no child is left."""
         try:
             os.read(self.woken, 4096)
         except BlockingIOError:
@@ -39,9 +36,26 @@ class Reaper:
                 return True
             if pid == 0:
                 return False
-            if pid == self.command:
-                self.exit_code = os.waitstatus_to_exitcode(status)
-                self.peak_bytes = usage.ru_maxrss * (1024 if LINUX else 1)
+            self.ended(pid, status, usage.ru_maxrss)
+
+    def ended(self, pid: int, status: int, peak: int) -> None:
+        """Take note of the end of a child. `peak` is the most memory that it had, in the kernel's unit."""
+        raise NotImplementedError
+
+
+class Reaper(ChildWatch):
+    """Reaps every child that ends, and remembers how the command itself ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.command = 0
+        self.exit_code: int | None = None
+        self.peak_bytes = 0
+
+    def ended(self, pid: int, status: int, peak: int) -> None:
+        if pid == self.command:
+            self.exit_code = os.waitstatus_to_exitcode(status)
+            self.peak_bytes = peak * (1024 if LINUX else 1)
 
 
 def end_everything(uid: int | None, reaper: Reaper) -> bool:
@@ -55,7 +69,15 @@ def end_everything(uid: int | None, reaper: Reaper) -> bool:
         if uid is not None:
             kill_all_of(uid)
         else:
-            kill_tree(reaper.command)
+            # Kill every process below this one; outside of Linux, the process group of the command.
+            targets: list[tuple[Callable[[int, int], None], int]] = [(os.kill, pid) for pid in descendants()]
+            if not LINUX:
+                targets = [(os.killpg, reaper.command)]
+            for kill, target in targets:
+                try:
+                    kill(target, signal.SIGKILL)
+                except (ProcessLookupError, PermissionError):
+                    pass  # already gone
         poller.poll(5)
     return True
 
@@ -73,18 +95,6 @@ def kill_all_of(uid: int) -> None:
             pass  # no process of that user is left
         os._exit(0)
     os.waitpid(helper, 0)
-
-
-def kill_tree(command: int) -> None:
-    """Kill every process below this one; outside of Linux, the process group of the command."""
-    targets: list[tuple[Callable[[int, int], None], int]] = [(os.kill, pid) for pid in descendants()]
-    if not LINUX:
-        targets = [(os.killpg, command)]
-    for kill, target in targets:
-        try:
-            kill(target, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass  # already gone
 
 
 def run_epilogue(commands: list[list[str]], env: dict[str, str]) -> list[str]:

@@ -16,6 +16,7 @@ import signal
 import socket
 
 from .command import supervise
+from .ending import ChildWatch
 from .kernel import LINUX, PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, children_of, prctl, tree_below
 
 READY = b"r"
@@ -37,18 +38,14 @@ def main(connection: int) -> None:
         ForkServer(requests).run()
 
 
-class ForkServer:
+class ForkServer(ChildWatch):
     """Takes requests until Bakeoff ends."""
 
     def __init__(self, requests: socket.socket) -> None:
+        super().__init__()
         self.requests = requests
         self.supervisors = set[int]()
         self.has_orphans = False  # a supervisor was killed, and its command may still run
-        self.woken, self.waker = os.pipe()
-        os.set_blocking(self.woken, False)
-        os.set_blocking(self.waker, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
 
     def run(self) -> None:
         poller = select.poll()
@@ -57,23 +54,21 @@ class ForkServer:
         while True:
             ready = [descriptor for descriptor, _ in poller.poll()]
             if self.woken in ready:
-                self.reap()
-            if self.requests.fileno() in ready and not self.take_request():
+                self.collect()
+                if self.has_orphans and LINUX:
+                    self.end_orphans()
+            if self.requests.fileno() not in ready:
+                continue
+            word, descriptors, _, _ = socket.recv_fds(self.requests, 1, DESCRIPTORS)
+            if not word:
                 return
-
-    def take_request(self) -> bool:
-        """Fork a supervisor; return False when Bakeoff has ended."""
-        word, descriptors, _, _ = socket.recv_fds(self.requests, 1, DESCRIPTORS)
-        if not word:
-            return False
-        if len(descriptors) == DESCRIPTORS:
-            pid = os.fork()
-            if pid == 0:
-                self.become_supervisor(*descriptors)
-            self.supervisors.add(pid)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        return True
+            if len(descriptors) == DESCRIPTORS:
+                pid = os.fork()
+                if pid == 0:
+                    self.become_supervisor(*descriptors)
+                self.supervisors.add(pid)
+            for descriptor in descriptors:
+                os.close(descriptor)
 
     def become_supervisor(self, control: int, *streams: int) -> None:
         try:
@@ -88,26 +83,13 @@ class ForkServer:
         finally:
             os._exit(1)
 
-    def reap(self) -> None:
-        """Reap children that have ended. Of killed supervisors, end what they leave behind."""
-        try:
-            os.read(self.woken, 4096)
-        except BlockingIOError:
-            pass
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                break
-            if pid == 0:
-                break
-            if pid in self.supervisors:
-                self.supervisors.discard(pid)
-                self.has_orphans |= status != 0
-        if self.has_orphans and LINUX:
-            self.end_orphans()
+    def ended(self, pid: int, status: int, peak: int) -> None:  # noqa: ARG002 - only a supervisor's end counts
+        if pid in self.supervisors:
+            self.supervisors.discard(pid)
+            self.has_orphans |= status != 0
 
     def end_orphans(self) -> None:
+        """End what killed supervisors leave behind."""
         orphans = [pid for pid in children_of(os.getpid()) if pid not in self.supervisors]
         self.has_orphans = bool(orphans)  # the end of each wakes us again, and then we look for its children
         for pid in [pid for orphan in orphans for pid in (orphan, *tree_below(orphan))]:

@@ -110,8 +110,8 @@ def disk_use(roots: list[str], owner: int | None, limit: int) -> Iterator[int]:
                 if used > limit:
                     return
     # A container's processes are not below us, but they belong to its user.
-    processes = descendants() if owner is None else all_of(owner)
-    yield used + sum(unlinked_bytes(pid, linked) + mapped_bytes(pid, device_of(roots), linked) for pid in processes)
+    processes, device = descendants() if owner is None else all_of(owner), os.stat(roots[0]).st_dev
+    yield used + sum(unlinked_bytes(pid, linked) + mapped_bytes(pid, device, linked) for pid in processes)
 
 
 def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: list[str]) -> int:
@@ -131,27 +131,26 @@ def entry_bytes(entry: os.DirEntry[str], linked: set[tuple[int, int]], queue: li
 
 def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
     """Return the size of files that were deleted while open, which take space and show up nowhere else."""
+    used = 0
+    for found in opened_by(pid):
+        identity = (found.st_dev, found.st_ino)
+        if stat.S_ISREG(found.st_mode) and not found.st_nlink and identity not in seen and identity[0] != MEMORY_FILES:
+            seen.add(identity)
+            used += found.st_blocks * 512
+    return used
+
+
+def opened_by(pid: int) -> Iterator[os.stat_result]:
+    """Yield what is known of each open file of a process; nothing if it has ended."""
     try:
         names = os.listdir(f"/proc/{pid}/fd")
     except OSError:
-        return 0  # it has ended meanwhile
-    return sum(bytes_if_unlinked(f"/proc/{pid}/fd/{name}", seen) for name in names)
-
-
-def bytes_if_unlinked(descriptor: str, seen: set[tuple[int, int]]) -> int:
-    try:
-        found = os.stat(descriptor)
-    except OSError:
-        return 0  # it was closed meanwhile
-    identity = (found.st_dev, found.st_ino)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink or identity in seen or found.st_dev == MEMORY_FILES:
-        return 0
-    seen.add(identity)
-    return found.st_blocks * 512
-
-
-def device_of(roots: list[str]) -> int:
-    return os.stat(roots[0]).st_dev
+        return
+    for name in names:
+        try:
+            yield os.stat(f"/proc/{pid}/fd/{name}")
+        except OSError:
+            pass  # it was closed meanwhile
 
 
 def mapped_bytes(pid: int, device: int, seen: set[tuple[int, int]]) -> int:
@@ -182,7 +181,11 @@ class MemoryWatch:
     def over(self, now: float) -> bool:
         if not LINUX or now < self.due:
             return False
-        left = memory_left(self.limit, self.ipc_lists)
+        tree = descendants()
+        held = ipc_bytes(self.ipc_lists) + buffered_bytes(tree) + inode_bytes(tree) + memory_file_bytes(tree)
+        left = self.limit - held - sum(map(resident_bytes, tree))
+        if left < 0:
+            left = self.limit - held - sum(map(proportional_bytes, tree))
         self.due = now + max(TICK, left / 2 / FILLED_PER_SECOND, 10 * (time.monotonic() - now))
         return left < 0
 
@@ -245,14 +248,6 @@ def proportional_bytes(pid: int) -> int:
         return resident_bytes(pid)
 
 
-def memory_left(limit: int, ipc_lists: list[int]) -> int:
-    """Return how far the command is from its limit; below zero, it is over it."""
-    tree = descendants()
-    limit -= ipc_bytes(ipc_lists) + buffered_bytes(tree) + inode_bytes(tree) + memory_file_bytes(tree)
-    left = limit - sum(map(resident_bytes, tree))
-    return left if left >= 0 else limit - sum(map(proportional_bytes, tree))
-
-
 def ipc_bytes(lists: list[int]) -> int:
     """Return the memory in System V segments that nobody has attached, in semaphores and in queues.
 
@@ -278,20 +273,8 @@ def rows(descriptor: int) -> list[dict[str, str]]:
 
 def memory_file_bytes(tree: list[int]) -> int:
     """Return what is in open memory files. What of it is mapped, too, counts twice: nothing tells the two apart."""
-    sizes: dict[int, int] = {}
-    for pid in tree:
-        try:
-            names = os.listdir(f"/proc/{pid}/fd")
-        except OSError:
-            continue  # it has ended meanwhile
-        for name in names:
-            try:
-                found = os.stat(f"/proc/{pid}/fd/{name}")
-            except OSError:
-                continue  # it was closed meanwhile
-            if found.st_dev == MEMORY_FILES:
-                sizes[found.st_ino] = found.st_blocks * 512
-    return sum(sizes.values())
+    opened = [found for pid in tree for found in opened_by(pid) if found.st_dev == MEMORY_FILES]
+    return sum({found.st_ino: found.st_blocks * 512 for found in opened}.values())
 
 
 def inode_bytes(tree: list[int]) -> int:

@@ -82,21 +82,15 @@ def _form(spelling: bytes, *, words: bool = False) -> Form:
 
 def _spelled(value: str) -> Iterator[bytes]:
     """Yield the value plain and as texts of other formats write it: JSON, `repr`, URLs, HTML."""
-    for text in {value, quote(value, safe=""), quote(value), quote_plus(value)}:
-        yield from _escaped(text)
+    levels = {value, quote(value, safe=""), quote(value), quote_plus(value)}
+    for _ in range(_JSON_DEPTH + 1):  # JSON in JSON, with and without `\\uXXXX` for characters outside ASCII
+        yield from map(_bytes, levels)
+        levels = {json.dumps(level, ensure_ascii=ascii)[1:-1] for level in levels for ascii in (True, False)}
     for text in {quote(value, safe=""), quote_plus(value)}:
         yield re.sub(r"%[0-9A-F]{2}", lambda match: match.group().lower(), text).encode()
     marked = html.escape(value)
     others = (marked.replace("&#x27;", "&#39;"), marked.replace("&quot;", "&#34;"), html.escape(value, quote=False))
     yield from map(_bytes, (marked, *others, repr(value)[1:-1], ascii(value)[1:-1]))
-
-
-def _escaped(text: str) -> Iterator[bytes]:
-    """Yield the text at each depth of JSON in JSON, with and without `\\uXXXX` for characters outside ASCII."""
-    levels = {text}
-    for _ in range(_JSON_DEPTH + 1):
-        yield from map(_bytes, levels)
-        levels = {json.dumps(level, ensure_ascii=ascii)[1:-1] for level in levels for ascii in (True, False)}
 
 
 def _encoded(raw: bytes) -> Iterator[bytes]:

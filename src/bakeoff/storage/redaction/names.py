@@ -80,18 +80,12 @@ def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def _secrets_of(name: str, value: str) -> tuple[tuple[str, str], ...]:
-    return tuple(_parts(name, value))
-
-
-def _parts(name: str, value: str) -> Iterator[tuple[str, str]]:
     inside = tuple(_inside(name, value)) if SHORTEST <= len(value) <= _LARGEST else ()
     named = bool(_SECRET_NAME.search(name)) and not is_ordinary(value)
     if _SETTING_NAME.search(name) or (named and _is_address(value)):
         named = False
     doubtful = not named and bool(_DOUBTFUL_NAME.search(name)) and not _is_address(value) and looks_random(value)
-    if named or doubtful or inside:
-        yield name, value
-        yield from inside
+    return ((name, value), *inside) if named or doubtful or inside else ()
 
 
 def _inside(name: str, value: str) -> Iterator[tuple[str, str]]:
@@ -109,7 +103,11 @@ def _inside(name: str, value: str) -> Iterator[tuple[str, str]]:
         token = value[scheme.end() :].strip()
         named = name.lower().endswith("authorization") or _SECRET_NAME.search(name)
         if looks_random(token) or (named and len(token) >= SHORTEST):
-            yield from _in_header(name, token)
+            yield f"{name}.token", token
+            with suppress(ValueError):  # of `Basic`
+                user, colon, password = base64.b64decode(token, validate=True).decode().partition(":")
+                if colon and user.isprintable():
+                    yield f"{name}.password", password
     elif value.lstrip().startswith("{"):
         with suppress(ValueError, RecursionError):
             yield from ((f"{name}.{field}", text) for field, text in _in_json(json.loads(value)))
@@ -136,15 +134,6 @@ def _in_url(name: str, value: str) -> Iterator[tuple[str, str]]:
         yield from ((f"{name}.path", part) for part in url.path.split("/") if looks_random(part))
 
 
-def _in_header(name: str, token: str) -> Iterator[tuple[str, str]]:
-    """Yield what follows the scheme of an `Authorization` header, and the password if it is one of `Basic`."""
-    yield f"{name}.token", token
-    with suppress(ValueError):
-        user, colon, password = base64.b64decode(token, validate=True).decode().partition(":")
-        if colon and user.isprintable():
-            yield f"{name}.password", password
-
-
 def secrets_inside(name: str, value: str) -> dict[str, str]:
     """Return the secrets inside of a value by its form: the password of a URL, the token of a header.
 
@@ -169,14 +158,11 @@ def _in_json(data: Any) -> Iterator[tuple[str, str]]:
 
 def is_ordinary(value: str) -> bool:
     """Return True for values that are never secret: words for settings, and paths."""
-    return value.lower() in _ORDINARY or (bool(_PATH.fullmatch(value)) and _is_path(value))
-
-
-def _is_path(value: str) -> bool:
-    """Tell a path from base64 that begins with a slash."""
+    if value.lower() in _ORDINARY or not _PATH.fullmatch(value):
+        return value.lower() in _ORDINARY
     if os.path.lexists(value) or re.search(r"\.[A-Za-z]{1,5}$|^[~.]", value):
         return True
-    return not any(map(looks_random, value.split("/")))
+    return not any(map(looks_random, value.split("/")))  # base64 may begin with a slash
 
 
 def _is_address(value: str) -> bool:

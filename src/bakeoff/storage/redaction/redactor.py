@@ -26,7 +26,7 @@ class Redactor:
     def __init__(self, secrets: Mapping[str, str]) -> None:
         """Take the values of secrets by their names. Values shorter than `SHORTEST` are ignored."""
         known = tuple((name, value) for name, value in secrets.items() if len(value) >= SHORTEST)
-        self._needles = _needles_of(known) if known else None
+        self._needles = _NEEDLES(known) if known else None
 
     def __bool__(self) -> bool:
         """Return True if there is a secret to look for."""
@@ -47,7 +47,8 @@ class Redactor:
         end = 0
         for each in _apart(self._needles.found_in(data, cut=cut)):
             # In JSON, a backslash before it is the rest of an escape that began with the first letter.
-            pieces += (data[end : each.start].rstrip(b"\\"), f"[redacted {_label(each.name)}]".encode())
+            label = re.sub(r"[^A-Za-z0-9_.-]", "_", each.name)  # these characters need no escape in JSON
+            pieces += (data[end : each.start].rstrip(b"\\"), f"[redacted {label}]".encode())
             end = each.end
         return b"".join((*pieces, data[end:])) if pieces else data
 
@@ -82,9 +83,7 @@ class Redactor:
         return sorted(found)
 
 
-@lru_cache(maxsize=64)
-def _needles_of(secrets: tuple[tuple[str, str], ...]) -> Needles:
-    return Needles(secrets)
+_NEEDLES = lru_cache(maxsize=64)(Needles)
 
 
 def _apart(found: Iterable[SecretMatch]) -> Iterator[SecretMatch]:
@@ -102,11 +101,6 @@ def _apart(found: Iterable[SecretMatch]) -> Iterator[SecretMatch]:
             whole, longest = SecretMatch(whole.start, max(whole.end, each.end), name), max(length, longest)
     if whole is not None:
         yield whole
-
-
-def _label(name: str) -> str:
-    """Return the name with only those characters that need no escape in JSON."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
 
 
 def with_texts(model: Model, change: Callable[[str], str]) -> Model:

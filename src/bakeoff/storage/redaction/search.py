@@ -79,8 +79,13 @@ class Needles:
                 if not said:
                     continue
                 first, last = max(said, key=lambda place: place[1] - place[0])
-            elif forms[0].words and not _is_cut(data, first, last, head=needle.startswith(view[start:end])):
-                continue
+            elif forms[0].words:  # a part of words is only told by the cut beside it
+                if needle.startswith(view[start:end]):
+                    is_cut = last == len(data) or _CUT_MARK.match(data, last) is not None
+                else:
+                    is_cut = first == 0 or data.endswith(_CUT_ENDS, 0, first)
+                if not is_cut:
+                    continue
             yield SecretMatch(first, last, name)
 
 
@@ -102,13 +107,6 @@ def _is_said(form: Form, data: bytes, first: int, last: int) -> bool:
         return True
     gaps = _GAP.findall(found)
     return len(gaps) * 2 >= len(form.needle) or fold(found) != form.needle or any(map(_UNUSUAL.search, gaps))
-
-
-def _is_cut(data: bytes, first: int, last: int, *, head: bool) -> bool:
-    """Return True if nothing stands between the part of a secret and the place where the text was cut."""
-    if head:
-        return last == len(data) or _CUT_MARK.match(data, last) is not None
-    return first == 0 or data.endswith(_CUT_ENDS, 0, first)
 
 
 class _Spelling(NamedTuple):

@@ -8,10 +8,11 @@ import pytest
 from bakeoff.plan import Case, Plan
 from bakeoff.report.compare.comparison import CompareReport, compare_sources
 from bakeoff.report.compare.description import describe_comparison
-from bakeoff.report.leaderboard.description import describe_leaderboard
-from bakeoff.report.leaderboard.ranking import rank_sources
+from bakeoff.report.leaderboard import describe_leaderboard, rank_sources
 from bakeoff.report.readers import open_source
-from bakeoff.report.render.html import read_entries, write_index, write_report_page, write_run_page
+from bakeoff.report.render.html.index_page import read_entries, write_index
+from bakeoff.report.render.html.render import write_report_page
+from bakeoff.report.render.html.run_page import write_run_page
 from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, axe_source

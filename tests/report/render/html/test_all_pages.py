@@ -10,7 +10,9 @@ from bakeoff.report.compare.comparison import compare_sources
 from bakeoff.report.compare.description import describe_comparison
 from bakeoff.report.readers import open_source
 from bakeoff.report.reasons import normalised
-from bakeoff.report.render.html import read_entries, write_index, write_leaderboard, write_report_page, write_run_page
+from bakeoff.report.render.html.index_page import read_entries, write_index, write_leaderboard
+from bakeoff.report.render.html.render import write_report_page
+from bakeoff.report.render.html.run_page import write_run_page
 
 from ...runs import plan_of, run_of
 from .browser import Chromium, opened, until

@@ -7,15 +7,16 @@ import pytest
 from playwright.async_api import Page
 
 from bakeoff.report.blocks import Datum, DoorParts, IndexColumn
-from bakeoff.report.render.html import read_entries, write_index
 from bakeoff.report.render.html.index_page import (
     IndexEntry,
     Unreadable,
     cache_file,
     clean_up,
     page_is_current,
+    read_entries,
     read_entry,
     write_current_page,
+    write_index,
 )
 from bakeoff.report.render.html.run_data import RunData
 from bakeoff.storage.journal import JournalWriter

@@ -13,8 +13,8 @@ from playwright.async_api import Page
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan
 from bakeoff.report.blocks import Column, Datum, DoorParts, Facts, Section, Table
-from bakeoff.report.render.html import write_run_page
 from bakeoff.report.render.html.run_data import RunData
+from bakeoff.report.render.html.run_page import write_run_page
 from bakeoff.storage.run_folder import RunFolder
 
 from .browser import Chromium, opened, until

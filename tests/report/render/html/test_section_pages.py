@@ -14,12 +14,10 @@ from bakeoff.errors import RunFolderError
 from bakeoff.report.blocks import Column, Datum, Difference, ForestPlot, Report, Section, Table, TextSpan
 from bakeoff.report.compare.comparison import CompareReport, compare_sources
 from bakeoff.report.compare.description import describe_comparison
-from bakeoff.report.leaderboard.description import describe_leaderboard
-from bakeoff.report.leaderboard.ranking import rank_sources
+from bakeoff.report.leaderboard import describe_leaderboard, rank_sources
 from bakeoff.report.readers import Source, open_source
-from bakeoff.report.render.html import write_report_page
 from bakeoff.report.render.html.drawing import WIDTH, forest
-from bakeoff.report.render.html.render import file_link
+from bakeoff.report.render.html.render import file_link, write_report_page
 
 from ...runs import Values, plan_of, record_of, run_of, source, write_run
 from .browser import Chromium, opened, until

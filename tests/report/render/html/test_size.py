@@ -14,8 +14,7 @@ import pytest
 from playwright.async_api import Page
 
 from bakeoff.record import Phase, Score
-from bakeoff.report.render.html import write_run_page
-from bakeoff.report.render.html.run_page import MAX_LISTED
+from bakeoff.report.render.html.run_page import MAX_LISTED, write_run_page
 
 from .browser import Chromium, opened
 from .generator import as_line, line_of, plan_of, records_of, write_lines
@@ -77,7 +76,7 @@ def test_a_report_over_20_000_trials_stays_responsive(chromium: Chromium, large_
 INDEX = """\
 import resource, sys, time
 from pathlib import Path
-from bakeoff.report.render.html import read_entries, write_index
+from bakeoff.report.render.html.index_page import read_entries, write_index
 results = Path(sys.argv[1])
 began = time.process_time()
 write_index(results / "index.html", read_entries(results))

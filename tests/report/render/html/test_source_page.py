@@ -13,8 +13,9 @@ from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import Record
 from bakeoff.report.blocks import DoorParts, Facts, Section
 from bakeoff.report.readers import Circumstances, Description, Source, open_source
-from bakeoff.report.render.html import write_cycle, write_run_page, write_source_page
+from bakeoff.report.render.html.render import write_cycle
 from bakeoff.report.render.html.run_data import MAX_TRIALS, RunData, read_run
+from bakeoff.report.render.html.run_page import write_run_page, write_source_page
 from bakeoff.report.summary import summarise
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder

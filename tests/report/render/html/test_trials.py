@@ -7,7 +7,7 @@ from playwright.async_api import Page
 
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Phase, Reasoning, Record, Score, Step, Text, ToolCall, Transcript, Usage
-from bakeoff.report.render.html import write_run_page
+from bakeoff.report.render.html.run_page import write_run_page
 
 from ...runs import write_run
 from .browser import Chromium, opened, until

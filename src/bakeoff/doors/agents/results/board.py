@@ -33,14 +33,15 @@ from bakeoff.report.blocks import (
     Value,
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points
-from bakeoff.report.leaderboard.description import (
+from bakeoff.report.leaderboard import (
     RANK_COLUMNS,
     RANK_NOTE,
+    LeaderboardEntry,
     rank_cells,
+    rank_sources,
     unfinished_notes,
     unranked_sentence,
 )
-from bakeoff.report.leaderboard.ranking import LeaderboardEntry, rank_sources
 from bakeoff.report.readers import Circumstances, Description, RunFolderReader, Source
 from bakeoff.report.scores import SHARE_COLUMNS, interval_datum, score_plots
 from bakeoff.storage.run_folder import RunFolder

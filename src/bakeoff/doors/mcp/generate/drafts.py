@@ -92,7 +92,10 @@ class _DraftContext:
             if made in seen or (len(values) == len(made) and not maker.allows(tool.input_schema, values)):
                 continue
             seen.append(made)
-            expected = {name: _expected(each) for name, each in made.items()}
+            expected: dict[str, JsonValue] = {}
+            for name, each in made.items():  # a value that looks like a matcher is expected literally
+                literal: JsonValue = {"value": each.value, "exact": True} if has_matcher(each.value) else each.value
+                expected[name] = literal if each.sure else {"any": True}
             yield Draft(
                 name=self.new_name(tool.name),
                 prompt=self.new_prompt(tool, values, rest=len(values) < len(made)),
@@ -185,13 +188,6 @@ def _is_plain(value: JsonValue) -> bool:
     if isinstance(value, dict):
         return all(_is_plain(name) and _is_plain(inner) for name, inner in value.items())
     return True
-
-
-def _expected(made: GeneratedValue) -> JsonValue:
-    """Return the expectation of a value: anything if it is unsure, literally if it looks like a matcher."""
-    if not made.sure:
-        return {"any": True}
-    return {"value": made.value, "exact": True} if has_matcher(made.value) else made.value
 
 
 def _defaults(schema: Mapping[str, JsonValue], made: Mapping[str, GeneratedValue]) -> dict[str, JsonValue]:
@@ -307,7 +303,7 @@ def _moved(server: JsonValue, home: Path, folder: Path) -> JsonValue:
 
 
 def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
-    """Return a complete configuration that can be evaluated."""
+    """Return a complete configuration that can be evaluated, with the line that names its schema to editors."""
     config: dict[str, Any] = {
         "testRound": 3,
         "passThreshold": 1,
@@ -318,12 +314,7 @@ def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
         config["providers"] = dict(frame.providers)
     config["testCases"] = [draft.as_case() for draft in drafts]
     config["mcpServers"] = frame.servers
-    return config_text(config)
-
-
-def config_text(config: Mapping[str, Any]) -> str:
-    """Return a configuration as YAML, with the line that names its schema to editors."""
-    return f"# yaml-language-server: $schema=./{SCHEMA_NAME}\n{_dump(dict(config))}"
+    return f"# yaml-language-server: $schema=./{SCHEMA_NAME}\n{_dump(config)}"
 
 
 def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:
@@ -334,10 +325,15 @@ def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:
     tokens = _tokens_of_cases(text, file)
     column = next(token for token in tokens if isinstance(token, yaml.BlockEntryToken)).start_mark.column
     end = _end_of_line(text, tokens[-1])
-    new = _dump([draft.as_case() for draft in drafts])
+    cases = [draft.as_case() for draft in drafts]
+    new = _dump(cases)
     indented = "".join(f"{' ' * column}{line}{line_end}" for line in new.splitlines())
     made = f"{text[:end]}{indented}{text[end:]}"
-    if not _only_adds(text, drafts, made, file):
+    before, after = parse_yaml(text, file).value, parse_yaml(made, file).value
+    assert isinstance(before, dict)
+    old = before["testCases"]
+    assert isinstance(old, list), "the file has cases"
+    if after != {**before, "testCases": [*old, *cases]}:
         raise UsageError(f"{file}: cases cannot be added to this file: leave out -o, and copy them")
     return made
 
@@ -366,15 +362,6 @@ def _end_of_line(text: str, last: yaml.Token) -> int:
         end = len(text[:end].rstrip("\r\n"))
     found = _LINE_END.search(text, end)
     return len(text) if found is None else found.end()
-
-
-def _only_adds(text: str, drafts: Sequence[Draft], made: str, file: Path) -> bool:
-    """Return True if the new text means the old configuration with the drafts after its cases."""
-    before, after = parse_yaml(text, file).value, parse_yaml(made, file).value
-    assert isinstance(before, dict), "the file has cases"
-    cases = before["testCases"]
-    assert isinstance(cases, list), "the cases are a list"
-    return after == {**before, "testCases": [*cases, *(draft.as_case() for draft in drafts)]}
 
 
 def _dump(value: Any) -> str:

@@ -82,10 +82,11 @@ class Surroundings:
             yield self.word
         elif joined in ("table", "table name"):
             yield self.table
-        elif joined in ("query", "sql", "statement") and "sql" in name_words(
-            f"{tool.description} {_about(tool, name)}"
-        ):
-            yield self._statement(about)
+        elif joined in ("query", "sql", "statement"):
+            part = tool.parameters.get(name)
+            said = part.get("description", "") if isinstance(part, dict) else ""
+            if "sql" in name_words(f"{tool.description} {said}"):
+                yield self._statement(about)
 
     def _of_repository(self, name: str) -> Iterator[JsonValue]:
         """Yield values of parameters of Git tools."""
@@ -121,11 +122,6 @@ class Surroundings:
         if about & {"write", "insert", "update", "execute"}:
             return f"INSERT INTO {self.table} ({self.column}) VALUES ('milk')"  # noqa: S608 - a text for a draft, which is not executed here
         return f"SELECT count(*) FROM {self.table}"  # noqa: S608 - as above
-
-
-def _about(tool: ServerTool, name: str) -> str:
-    part = tool.parameters.get(name)
-    return str(part.get("description", "")) if isinstance(part, dict) else ""
 
 
 def _files(root: Path, suffixes: frozenset[str]) -> Iterator[Path]:

@@ -93,8 +93,7 @@ class Maker:
         elif isinstance(default, int):
             others += [default + 1, default - 1]
         fitting = (other for other in others if other != default and self.allows(schema, other))
-        other = next(fitting, None)
-        return GeneratedValue(default) if other is None else GeneratedValue(other)
+        return GeneratedValue(next(fitting, default))
 
     def checked(self, schema: JsonValue, name: str) -> GeneratedValue:
         made = self._made(schema, name, 0)
@@ -133,10 +132,9 @@ class Maker:
         if self._suggest is None or "pattern" in schema:
             return None
         fitting = [value for value in self._suggest(name, schema) if self.allows(schema, value)]
-        fresh = [value for value in fitting if value not in self._used]
         if not fitting:
             return None
-        chosen = (fresh or fitting)[0]
+        chosen = next((value for value in fitting if value not in self._used), fitting[0])
         self._used.append(chosen)
         return chosen
 
@@ -290,14 +288,9 @@ def _text(schema: Schema) -> GeneratedValue:
     if isinstance(kind, str) and (known := wording()["formats"].get(kind)):
         return GeneratedValue(known[0], sure="pattern" not in schema)
     pattern = schema.get("pattern")
-    if isinstance(pattern, str):
-        return _matching(pattern, schema)
-    return GeneratedValue(_of_length("example", schema))
-
-
-def _matching(pattern: str, schema: Schema) -> GeneratedValue:
-    """Return the first known text that a pattern accepts. Patterns are untrusted, so no text is derived from them."""
-    try:
+    if not isinstance(pattern, str):
+        return GeneratedValue(_of_length("example", schema))
+    try:  # patterns are untrusted, so no text is derived from them
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError):
         return GeneratedValue("example", sure=False)

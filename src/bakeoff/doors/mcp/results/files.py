@@ -16,12 +16,10 @@ from bakeoff.doors.mcp.results.report import McpReport, ModelNumbers, build_repo
 from bakeoff.doors.mcp.results.sections import (
     TONES,
     coverage_blocks,
-    end_state_table,
     page_parts,
-    pass_rates,
+    rate_tables,
     repeated_passes,
     state_with,
-    turn_rates,
 )
 from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.errors import UsageError
@@ -68,7 +66,7 @@ class McpResults(DoorResults):
 
 def write_reports(folder: RunFolder, plan: Plan, settings: McpPlanSettings, records: Iterable[Record]) -> McpResults:
     """Write the reports of a run from its latest records. A resumed run replaces its own files."""
-    from bakeoff.report.render.html import write_run_page
+    from bakeoff.report.render.html.run_page import write_run_page
 
     records = list(records)
     outcome, found = outcome_of(plan, records, settings), confusions(plan, records)
@@ -140,9 +138,7 @@ def describe(report: McpReport, outcome: CallOutcome) -> Iterator[Block]:
         yield BulletList(tuple(Quote(warning) for warning in report.bakeoff.warnings))
     if report.bakeoff.coverage is not None:
         yield from coverage_blocks(report.bakeoff.coverage)
-    yield pass_rates(outcome)
-    yield from turn_rates(outcome)
-    yield from end_state_table(outcome)
+    yield from rate_tables(outcome)
     titles = columns("model", "score>", "95 % interval>", "rounds>", "lost>", "cost>", "tokens>", "p50>", "p90>")
     yield heading("Models", level=4)
     yield Table(titles, tuple(map(_model, report.bakeoff.models)), "Models")
@@ -226,7 +222,7 @@ def log_lines(report: McpReport) -> Iterator[str]:
 
 def write_combined(written: Sequence[McpResults], not_run: Sequence[str], folder: Path) -> Iterator[Path]:
     """Write `combined-report-<time of the first>` as JSON, Markdown and a page, including suites that did not run."""
-    from bakeoff.report.render.html import write_report_page
+    from bakeoff.report.render.html.render import write_report_page
 
     described = _describe_all(written, not_run)
     stem = f"combined-report-{written[0].stamp}"

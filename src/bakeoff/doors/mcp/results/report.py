@@ -18,7 +18,7 @@ from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage
 from bakeoff.report.formatting import UNKNOWN, cost
 from bakeoff.report.summary import Comparisons, Interval, PassK, SubjectSummary, UnequalLosses, summarise
-from bakeoff.scorers.mcp.calls import CaseExpectation, ExpectedTurn, Mode, TurnScore, turns_in, written_calls
+from bakeoff.scorers.mcp.calls import CaseExpectation, ExpectedTurn, Mode, turns_in, written_calls
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
 from bakeoff.verdict import Verdict
 
@@ -280,36 +280,31 @@ def _detail(record: Record, mode: Mode) -> RoundDetail:
         response=(called if mode != "agent" else None) or response_of(record),
         toolExecutionResult=_results(executed if isinstance(executed, list) else []),
         gradingResult=_grade(metadata.get("grading")),
-        turns=tuple(_turn_detail(number, turn) for number, turn in enumerate(turns_in(record), 1)),
+        turns=tuple(
+            TurnDetail(
+                turn=number,
+                passed=not turn.reason,
+                error=turn.reason or None,
+                response=written_calls(turn.called or None),
+                toolExecutionResult=_results([each.model_dump(mode="json") for each in turn.executed]),
+            )
+            for number, turn in enumerate(turns_in(record), 1)
+        ),
         failedTurn=failed_turn(record),
         endState=tuple(end_results_in(record)),
     )
 
 
-def _turn_detail(number: int, turn: TurnScore) -> TurnDetail:
-    """Return one turn of a round as the report writes it."""
-    return TurnDetail(
-        turn=number,
-        passed=not turn.reason,
-        error=turn.reason or None,
-        response=written_calls(turn.called or None),
-        toolExecutionResult=_results([each.model_dump(mode="json") for each in turn.executed]),
-    )
-
-
 def _results(executed: Sequence[JsonValue]) -> JsonValue:
-    """Return what the calls gave: one result alone, several as a list, and none as null."""
-    results = [_result(each) for each in executed]
+    """Return the results of calls as mcp-testing-framework writes them: one alone, several as a list, none as null."""
+    results: list[JsonValue] = []
+    for each in executed:
+        if isinstance(each, dict):
+            value = each.get("text") if each.get("structured") is None else each["structured"]
+            good = not each.get("is_error")
+            each = {"success": good, ("content" if good else "error"): value}
+        results.append(each)
     return None if not results else results[0] if len(results) == 1 else results
-
-
-def _result(executed: JsonValue) -> JsonValue:
-    """Return the result of one call in the form of mcp-testing-framework."""
-    if not isinstance(executed, dict):
-        return executed
-    structured = executed.get("structured")
-    value = executed.get("text") if structured is None else structured
-    return {"success": False, "error": value} if executed.get("is_error") else {"success": True, "content": value}
 
 
 def _grade(grading: JsonValue) -> JsonValue:

@@ -69,6 +69,8 @@ def page_parts(
     """
     state, coverage = state_with(outcome, settings.coverage), settings.coverage
     gap = "" if coverage is None or coverage.passed else "; the cases exercise too little"
+    lead = f"A cell is one case and one model; it passes at {percent(outcome.threshold)} of its rounds."
+    notes = [TextBlock(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in settings.warnings]
     after = [_tools_section(plan, settings)]
     if coverage is not None:
         _, *tables = uncovered_blocks(coverage)
@@ -76,7 +78,7 @@ def page_parts(
     return DoorParts(
         verdict=f"The suite {_VERDICTS[state]}: {verdict_sentence(outcome, plan.rounds)}{gap}.",
         first=(
-            _cells_section(outcome, settings.warnings),
+            Section("cells", "Pass rates", (*rate_tables(outcome), *notes), lead),
             *(version_sections(since) if since else ()),
             *_confusion_sections(settings, found),
             *_answers_section(plan, outcome),
@@ -92,21 +94,28 @@ def verdict_sentence(outcome: CallOutcome, rounds: int) -> str:
     return f"{outcome.passed} of {len(outcome.cells)} cells passed at {share} of {count_of(rounds, 'round')}{needed}"
 
 
+def rate_tables(outcome: CallOutcome) -> Iterator[Table]:
+    """Yield the pass rates by case and model, those of turns, and those of end states."""
+    yield pass_rates(outcome)
+    yield from turn_rates(outcome)
+    yield from end_state_table(outcome)
+
+
 def pass_rates(outcome: CallOutcome) -> Table:
     """Return the pass rates as a table with a row for each case and a column for each model."""
     models = dict.fromkeys(cell.model for cell in outcome.cells)
     rows: list[tuple[Value, ...]] = []
     for case, cells in outcome.by_case():
         by_model = {cell.model: cell for cell in cells}
-        rows.append((Quote(case), *(_pass_rate(by_model.get(model)) for model in models)))
+        rows.append((Quote(case), *(rate_of(by_model.get(model), "not needed") for model in models)))
     titles = columns("case", *(f"{visible(model, 60)}>" for model in models))
     return Table(titles, tuple(rows), "Pass rates by case and model", splits=True)
 
 
-def _pass_rate(cell: CellOutcome | None) -> Datum:
-    """Return a cell of the table. A cell that was not run because the comparison was decided says so."""
+def rate_of(cell: CellOutcome | None, absent: str) -> Datum:
+    """Return the pass rate of a cell with its rounds. `absent` stands for a cell that was not run."""
     if cell is None:
-        return Datum("not needed", tone="muted")
+        return Datum(absent, tone="muted")
     rate = f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})"
     return Datum(rate, cell.pass_rate, TONES[cell.state])
 
@@ -160,18 +169,6 @@ def end_state_table(outcome: CallOutcome) -> Iterator[Table]:
             rows.append((Quote(cell.case), Quote(cell.model), Quote(check), rate, Quote(visible(reason, 300))))
     if rows:
         yield Table(columns("case", "model", "end state", "passed>", "why not"), tuple(rows), "End states")
-
-
-def _cells_section(outcome: CallOutcome, warnings: Sequence[str]) -> Section:
-    """Return the pass rates, those of turns and end states, and the warnings."""
-    lead = f"A cell is one case and one model; it passes at {percent(outcome.threshold)} of its rounds."
-    notes = tuple(TextBlock(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in warnings)
-    return Section(
-        id="cells",
-        title="Pass rates",
-        lead=lead,
-        blocks=(pass_rates(outcome), *turn_rates(outcome), *end_state_table(outcome), *notes),
-    )
 
 
 def _confusion_sections(settings: McpPlanSettings, found: Sequence[Confusion]) -> Iterator[Section]:
@@ -325,16 +322,16 @@ def uncovered_blocks(coverage: Coverage) -> Iterator[Block]:
             visible(each.tool, _NAME),
             visible(each.server, _NAME),
             "no case at all" if each.noCase else visible(", ".join(each.parameters), 500) or "–",
-            "; ".join(f"{visible(name, _NAME)}: {_listed(values)}" for name, values in each.enumValues.items()) or "–",
+            "; ".join(
+                f"{visible(name, _NAME)}: {visible(json.dumps(values, ensure_ascii=False)[1:-1], 300)}"
+                for name, values in each.enumValues.items()
+            )
+            or "–",
         )
         for each in coverage.uncovered
     ]
     if rows:
         yield Table(columns("Tool", "Server", "Parameters", "Enum values"), tuple(rows), "What no case exercises")
-
-
-def _listed(values: Sequence[JsonValue]) -> str:
-    return visible(", ".join(json.dumps(value, ensure_ascii=False) for value in values), 300)
 
 
 def _tools_section(plan: Plan, settings: McpPlanSettings) -> Section:

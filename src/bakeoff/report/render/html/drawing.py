@@ -91,12 +91,21 @@ def draw(plot: Plot) -> Drawing:
     legend = () if spots is not None else tuple(visible(point.label, _LEGEND) for point in plot.points)
     if spots is None:
         spots = _spots(plot, across, up, [str(number) for number in range(1, len(named) + 1)], always=True)
+    # The efficient frontier, the best score for each amount of money, is a staircase.
+    best = sorted({(across(point.x), up(point.y)) for point in plot.points if point.frontier})
+    corners: list[tuple[float, float]] = []
+    for x, y in best:
+        if corners:
+            corners.append((x, corners[-1][1]))
+        corners.append((x, y))
+    if best:
+        corners.append((WIDTH - RIGHT, best[-1][1]))
     return Drawing(
         spots=spots or (),
         legend=legend,
         x_ticks=tuple(Tick(across(value), tick_text(value, plot.x.unit)) for value in _ticks(across, plot.x.unit, 5)),
         y_ticks=tuple(Tick(up(value), tick_text(value, plot.y.unit)) for value in _ticks(up, plot.y.unit, 6)),
-        frontier=_stairs(plot.points, across, up),
+        frontier=(" ".join(f"{x},{y}" for x, y in corners) if len(best) > 1 else ""),
         scale_note="logarithmic" if across.log else "",
     )
 
@@ -155,37 +164,20 @@ def _ticks(scale: Scale, unit: Unit, most: int) -> list[float]:
     if unit == "percent":
         return [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     if scale.log:
-        return _log_ticks(scale, most)
+        # Powers of ten; where these are few, their multiples too.
+        powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
+        inside: list[float] = []
+        for multiples in ((1, 2, 5), (1, 3), (1,)):
+            ticks = [number * 10.0**power for power in powers for number in multiples]
+            inside = [tick for tick in ticks if scale.low <= tick <= scale.high]
+            if len(inside) <= most:
+                break
+        return inside[:: math.ceil(len(inside) / most) or 1]
     least = (scale.high - scale.low) / most
     power = 10.0 ** math.floor(math.log10(least)) if least > 0 else 1.0
     step = next(power * nice for nice in (1, 2, 5, 10) if power * nice >= least * 0.999)
     first = math.ceil(scale.low / step)
     return [number * step for number in range(first, math.floor(scale.high / step) + 1)]
-
-
-def _log_ticks(scale: Scale, most: int) -> list[float]:
-    """Return powers of ten; where these are few, their multiples too."""
-    powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
-    inside: list[float] = []
-    for multiples in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [number * 10.0**power for power in powers for number in multiples]
-        inside = [tick for tick in ticks if scale.low <= tick <= scale.high]
-        if len(inside) <= most:
-            break
-    return inside[:: math.ceil(len(inside) / most) or 1]
-
-
-def _stairs(points: Sequence[Point], across: Scale, up: Scale) -> str:
-    """Return the efficient frontier, the best score for each amount of money, as a staircase."""
-    best = sorted({(across(point.x), up(point.y)) for point in points if point.frontier})
-    corners: list[tuple[float, float]] = []
-    for x, y in best:
-        if corners:
-            corners.append((x, corners[-1][1]))
-        corners.append((x, y))
-    if best:
-        corners.append((WIDTH - RIGHT, best[-1][1]))
-    return " ".join(f"{x},{y}" for x, y in corners) if len(best) > 1 else ""
 
 
 def _spots(
@@ -234,14 +226,12 @@ def _label_place(
         for anchor, left in (("start", x + 10), ("end", x - 10 - width)):
             box = (left, y + shift - _LINE / 2, left + width, y + shift + _LINE / 2)
             inside = box[0] >= LEFT and box[2] <= WIDTH and box[1] >= 0 and box[3] <= HEIGHT - BOTTOM + 4
-            if inside and not any(_overlap(box, other) for other in taken):
+            if inside and not any(
+                (box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]) for other in taken
+            ):
                 taken.append(box)
                 return x + 10 if anchor == "start" else x - 10, round(y + shift + 4, 1), anchor
     return None
-
-
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _whisker(interval: tuple[float, float] | None, scale: Scale) -> tuple[float, float] | None:

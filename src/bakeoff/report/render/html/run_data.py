@@ -44,20 +44,13 @@ class Bill:
     """The cost of one subject's conversations, and their cost with a prompt cache."""
 
     price: Price | None = None
-    input: float = 0.0
-    output: float = 0.0
-    cache_read: float = 0.0
-    cache_write: float = 0.0
+    total: float = 0.0  # of all requests, as the price list gives it
     simulated: float = 0.0
     hits: int = 0
     writes: int = 0
 
-    @property
-    def total(self) -> float:
-        """Return the cost of all requests, as the price list gives it."""
-        return self.input + self.output + self.cache_read + self.cache_write
-
     def add(self, record: Record, price: Price | None) -> None:
+        """Add the requests of a trial; without a price, only the tokens of the cache count."""
         steps = record.transcript.steps if record.transcript else ()
         requests = [step.usage for step in steps if step.usage.tokens]
         if not requests:
@@ -68,10 +61,7 @@ class Bill:
         self.writes += cached.writes
         costs = split_costs(requests, price)
         if costs is not None and cached.simulated_cost is not None:
-            self.input += costs.input_cost
-            self.output += costs.output_cost
-            self.cache_read += costs.cache_read_cost
-            self.cache_write += costs.cache_write_cost
+            self.total += costs.total_cost
             self.simulated += cached.simulated_cost
 
 

@@ -1,1 +1,0 @@
-"""Rank subjects over many runs."""
