@@ -105,7 +105,7 @@ _NOT_THE_USERS = tuple(
 
 
 class _StallSample(NamedTuple):
-    """What the loop does at one moment at which it is late."""
+    """One look at a loop that is late: which case it runs, and where."""
 
     clock: Clock | None  # of the case that runs, if it is one
     place: str | None  # in the user's code
@@ -127,6 +127,7 @@ class StallWatch:
         threading.Thread(target=self._look, daemon=True, name="bakeoff-stalls").start()
 
     def close(self) -> None:
+        """Stop watching. The thread ends by itself soon after."""
         self._timer.cancel()
         self._ended.set()
 

@@ -156,6 +156,7 @@ class WatchedStream(ObjectReceiveStream[Wire]):
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Wire:
+        """Return the next message. At the end of the stream, set the connection's `ended` and raise as usual."""
         try:
             item: Wire = await self._stream.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
@@ -169,7 +170,17 @@ class WatchedStream(ObjectReceiveStream[Wire]):
 
 
 class Connection:
-    """One connection to a server, from its start to its end."""
+    """One connection to a server, from its start to its end.
+
+    Attributes:
+        peer: the process or the HTTP connection.
+        client: the SDK's client. It can be used while `open` lasts.
+        ended: set as soon as the server is gone.
+        explained: set when the connection is closed and `reason` is final.
+        reason: why it ended, without secrets; empty before.
+        ready: True once the server could be called.
+        tools: the server's tools, as it listed them at the start.
+    """
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
         self._spec, self._limits = spec, limits
@@ -187,13 +198,17 @@ class Connection:
         self._stage = "answer the handshake"
         self._listed: list[Any] | None = None
         self.ended = asyncio.Event()
-        self.explained = asyncio.Event()  # set when the connection is closed and `reason` is final
+        self.explained = asyncio.Event()
         self.reason = ""
-        self.ready = False  # set once the server could be called
+        self.ready = False
         self.tools: tuple[ServerTool, ...] = ()
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
+        """Start the server, shake hands and list its tools, within `startup_seconds` altogether.
+
+        Raises whatever the SDK or the transport raises; give that to `close_with` to get a `reason` for people.
+        """
         async with contextlib.AsyncExitStack() as stack:
             async with asyncio.timeout(self._limits.startup_seconds):
                 await stack.enter_async_context(self.client)

@@ -40,7 +40,10 @@ class StreamCut(Exception):
 
 
 class Responder:
-    """Sends the answer to the agent over ASGI."""
+    """Sends the answer to the agent over ASGI.
+
+    Every method raises `StreamCut` if the agent is gone or does not read for `taking_seconds`.
+    """
 
     def __init__(self, send: Send, taking_seconds: float) -> None:
         self._send = send
@@ -48,15 +51,18 @@ class Responder:
         self.begun = False  # the agent has received something
 
     async def whole(self, answer: UpstreamReply) -> None:
+        """Send a complete answer."""
         await self.start(answer.status, {**answer.headers, "content-length": str(len(answer.body))})
         await self.more(answer.body, last=True)
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
+        """Send the beginning of an answer. From now on, the request cannot be tried again."""
         self.begun = True
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await self._take({"type": "http.response.start", "status": status, "headers": raw})
 
     async def more(self, body: bytes, *, last: bool = False) -> None:
+        """Send the next bytes of the body, after `start`. `last` ends the answer."""
         await self._take({"type": "http.response.body", "body": body, "more_body": not last})
 
     async def _take(self, message: Message) -> None:

@@ -356,10 +356,12 @@ class NodeBudget(Budget):
         self._uncounted: list[Usage] = []
 
     def add(self, usage: Usage) -> None:
+        """Count spending of this node, and keep it until the driver has counted it, too."""
         super().add(usage)
         self._uncounted.append(usage)
 
     def exceeded(self) -> str | None:
+        """Return the limit that the driver says is reached, or else the one that this node has reached by itself."""
         return self._known.reached or super().exceeded()
 
     def update(self, now: SpendingReport) -> None:
