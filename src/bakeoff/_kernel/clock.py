@@ -104,7 +104,7 @@ class Clock:
                 self._set_timer(self._deadline)
 
     async def sleep(self, delay: Delay) -> bool:
-        """Wait with the clock stopped. Return False if the wait was cut short because nothing is to be tried again."""
+        """Wait with the clock stopped. Return False if the wait was cut short because there will be no other try."""
         with self.paused():
             if self._sleep is not None:
                 return await self._sleep(delay)

@@ -104,7 +104,7 @@ def _own_provider() -> Any:
 
 
 def exports_nothing(provider: object) -> bool:
-    """Return True if a provider is the one that is set here where the application has none."""
+    """Return True if a provider is the placeholder that Bakeoff sets where the application has none."""
     return _own_provider.cache_info().currsize > 0 and provider is _own_provider()
 
 

@@ -230,7 +230,7 @@ def _command(what: str, run: FinishedRun) -> str:
 async def watch(
     checked: CheckedPlan, options: RunOptions, console: Console, line_of: Callable[[Record], str | None] | None = None
 ) -> bool:
-    """Run a plan to its end with a progress display. Return whether someone stopped it.
+    """Run a plan to its end with a progress display. Return True if someone stopped it.
 
     `line_of` returns what to print about a trial that has ended, instead of the door.
     """

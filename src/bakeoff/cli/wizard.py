@@ -302,7 +302,7 @@ def _advice(error: UsageError) -> str:
 
 
 def _is_control(name: str) -> bool:
-    """Return whether a name stands for a control subject, which uses no model."""
+    """Return True if a name stands for a control subject, which uses no model."""
     return name in _CONTROLS or name.partition(":")[0] == "cheat"
 
 

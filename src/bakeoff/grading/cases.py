@@ -52,7 +52,7 @@ class GradedCase:
 
     @property
     def is_exercise(self) -> bool:
-        """Return whether the case is an exercise, which is solved or not solved. Suites count their tests instead."""
+        """Return True if the case is an exercise, which is solved or not solved. Suites count their tests instead."""
         return bool(self.settings.track)
 
     def with_answer(self, answer: Mapping[str, str]) -> dict[str, str]:

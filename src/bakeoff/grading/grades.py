@@ -239,7 +239,7 @@ class Grade:
 
     @property
     def refused(self) -> bool:
-        """Return whether the validator refused the answer."""
+        """Return True if the validator refused the answer."""
         return self.validation is not None and not self.validation.valid
 
     @property

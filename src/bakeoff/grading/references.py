@@ -206,7 +206,7 @@ async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> Tes
 
 
 def is_partly_sound(case: GradedCase, run: TestRun) -> bool:
-    """Return whether the tests that a reference passes still count. They do in a suite, but not in an exercise."""
+    """Return True if the tests that a reference passes still count. They do in a suite, but not in an exercise."""
     ran = run.tampered is None and run.error is None and run.stop == "finished"
     return ran and not case.is_exercise and any(test.state == "passed" for test in run.tests)
 

@@ -98,7 +98,7 @@ _HUGE = 1e300  # whole numbers may be too large for a float
 
 
 class LogSource(FrozenModel):
-    """Where an imported run comes from."""
+    """The origin of an imported run."""
 
     tool: str
     version: str | None = None

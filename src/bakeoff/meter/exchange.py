@@ -308,7 +308,7 @@ class Exchange:
         await self.responder.whole(self.last)
 
     def _is_about_key(self, status: int, *, hopeless: bool) -> bool:
-        """Return whether a refusal is about the key or its money, and not about what the agent chose to ask for.
+        """Return True if a refusal is about the key or its money, and not about what the agent chose to ask for.
 
         Once a model has answered this subject, the key works: then another model, a free request, and whatever is
         forbidden are the agent's own affair, so that none can excuse itself by one.
@@ -419,7 +419,7 @@ def _is_readable(got: httpx2.Response) -> bool:
 
 
 def _is_about_money(status: int, body: bytes) -> bool:
-    """Return whether the account has no credit. Fields that repeat the request are ignored, since an agent writes
+    """Return True if the account has no credit. Fields that repeat the request are ignored, since an agent writes
     those.
     """
     if status == 400:

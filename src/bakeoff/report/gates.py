@@ -147,7 +147,7 @@ class GateEvidence:
 
 
 def decide_gate(evidence: GateEvidence) -> GateDecision:
-    """Return whether a gate passes, and why."""
+    """Return True if a gate passes, and why."""
     if evidence.cases == 0:
         return GateDecision(GateState.FAILED, "no eval was run")
     decisions = [_decide_comparison(*each, evidence.rule) for each in evidence.comparisons]

@@ -210,7 +210,7 @@ def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
 
 
 def _is_of_the_kernel(path: Path) -> bool:
-    """Return whether a path leads into the machine itself: its processes, settings and devices."""
+    """Return True if a path leads into the machine itself: its processes, settings and devices."""
     return any(path.is_relative_to(root) for root in _OF_THE_KERNEL)
 
 

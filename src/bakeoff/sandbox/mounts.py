@@ -31,7 +31,7 @@ class MountPlan:
             self.covers.setdefault(path.resolve(), (mode, size))
 
     def is_hidden(self, path: Path) -> bool:
-        """Return whether a folder above the path is covered, and nothing in between is bound back."""
+        """Return True if a folder above the path is covered, and nothing in between is bound back."""
         for ancestor in path.parents:
             if ancestor in self.binds:
                 return False

@@ -158,7 +158,7 @@ def wait_for_supervisors(root: Path) -> None:
 
 
 def is_supervised(root: Path) -> bool:
-    """Return whether a supervisor still works in a place, which it shows by a lock on the folder."""
+    """Return True if a supervisor still works in a place, which it shows by a lock on the folder."""
     try:
         descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

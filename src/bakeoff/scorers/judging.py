@@ -92,7 +92,11 @@ class UnreadableVerdict(GraderError):
 
 
 class Asker(Protocol):
-    """A scorer that asks a model."""
+    """A scorer that asks a model: its provider, and the settings of each call.
+
+    With `only_recordings`, nothing is asked that was not recorded. A `temperature` or `max_tokens` of None leaves the
+    choice to the provider. `repeats` is how often each question is asked; `name` is the name of the score.
+    """
 
     @property
     def access(self) -> ProviderAccess: ...

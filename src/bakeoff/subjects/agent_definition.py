@@ -61,7 +61,7 @@ class _Description(FrozenModel):
 
 
 class Install(_Description):
-    """How to install the agent. This is shown to users and never run."""
+    """The way to install the agent. It is shown to users and never run."""
 
     method: Literal["npm", "pip", "pipx", "uv", "brew", "script", "binary", "other"]
     package: str | None = Field(default=None, description="its name in the method's registry")
@@ -84,7 +84,7 @@ class VersionCommand(_Description):
 
 
 class ModelRule(_Description):
-    """Say whether the agent needs `--model`."""
+    """The agent's need for `--model`."""
 
     required: bool = Field(default=False, description="it does not start without --model")
     example: str | None = Field(default=None, description="a name as this agent writes it, to show to users")
@@ -100,7 +100,7 @@ class Home(_Description):
 
 
 class MeterRule(_Description):
-    """How the agent is pointed at another base URL for one provider."""
+    """The settings that point the agent at another base URL, for one provider."""
 
     env: dict[Variable, Template] = {}
     files: dict[RelativePath, str] = Field(default={}, description="configuration below HOME, with placeholders")

@@ -27,7 +27,7 @@ PICTURES = "pictures"
 
 
 class ComponentsRequest(FrozenModel):
-    """Which suites, models and servers to use, and how to ask the models. Options of the run itself are not in it."""
+    """Choose suites, models and servers, and how to ask the models. Options of the run itself are not in it."""
 
     suites: Path | None = Field(default=None, description="None: `tests/` if it has suites, or else the bundled ones")
     only: tuple[str, ...] = Field(default=(), description="names of suites; all if empty")

@@ -227,7 +227,7 @@ class ComponentSuite:
 
     @property
     def needs_node(self) -> bool:
-        """Return whether the tests or the validator run in Node."""
+        """Return True if the tests or the validator run in Node."""
         return self.layout.runner == "vitest" or (self.validator_file or "").endswith(".ts")
 
 

@@ -55,7 +55,7 @@ class Eval(pytest.Item):
         return None
 
     def may_be_skipped(self) -> bool:
-        """Return whether a mark of its own, such as one from a conftest, may keep pytest from running it."""
+        """Return True if a mark of its own, such as one from a conftest, may keep pytest from running it."""
         return any(mark.name in _JUDGED_IN_SETUP for mark in self.own_markers)
 
     def runtest(self) -> None:
@@ -417,7 +417,7 @@ _SHOWING_PHASES = ("setuponly", "setupshow", "setupplan", "durations")  # option
 
 
 def _nobody_would_notice(item: EvalItem) -> bool:
-    """Return whether no option, mark or hook needs the phases in which nothing happens."""
+    """Return True if no option, mark or hook needs the phases in which nothing happens."""
     option, hooks = item.config.option, item.ihook
     asked_for = (getattr(option, name, None) for name in _SHOWING_PHASES)
     if any(value is not None and value is not False for value in asked_for):  # 0 asks for all durations
@@ -430,7 +430,7 @@ def _nobody_would_notice(item: EvalItem) -> bool:
 
 
 def all_known(hook: Any, known: tuple[str, ...], *, wrappers: bool = True) -> bool:
-    """Return whether each implementation of a hook is ours or in one of these modules of pytest."""
+    """Return True if each implementation of a hook is ours or in one of these modules of pytest."""
     modules = (
         each.function.__module__ for each in hook.get_hookimpls() if wrappers or not (each.wrapper or each.hookwrapper)
     )

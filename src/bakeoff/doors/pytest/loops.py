@@ -31,7 +31,7 @@ _GRACE_SECONDS = 5.0  # for cancelled tasks to clean up
 
 
 def on_asyncio() -> bool:
-    """Return whether an asyncio loop runs in this thread. A trio loop is none."""
+    """Return True if an asyncio loop runs in this thread. Trio event loops do not count."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -172,7 +172,7 @@ class LoopThread:
             loop.call_soon_threadsafe(callback)
 
     def is_here(self) -> bool:
-        """Return whether the caller runs on the loop."""
+        """Return True if the caller runs on the loop."""
         return on_asyncio() and asyncio.get_running_loop() is self._loop
 
     async def awaited(self, coroutine: Coroutine[Any, Any, Result]) -> Result:

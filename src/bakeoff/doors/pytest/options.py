@@ -152,7 +152,7 @@ def rounds_of(config: pytest.Config, settings: "Settings") -> int:
 
 
 def is_limited(config: pytest.Config) -> bool:
-    """Return whether there is a limit on what evals may spend."""
+    """Return True if there is a limit on what evals may spend."""
     return config.getoption("eval_max_cost") is not None or config.getoption("eval_max_total_tokens") is not None
 
 

@@ -74,7 +74,7 @@ class PendingCase:
                 event.wait()
 
     def notify(self) -> None:
-        """Wake who waits for the case."""
+        """Wake the waiters of the case."""
         if self.finished is not None:
             self.finished.set()
 

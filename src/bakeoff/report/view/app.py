@@ -72,7 +72,7 @@ class LiveProgress:
         self._told: dict[str, Any] | None = None  # what the listener knows
 
     def update(self) -> bool:
-        """Read new lines; return whether there were any."""
+        """Read new lines; return True if there were any."""
         before = self._at
         if (planned := self.folder.plan_file.stat().st_mtime_ns) != self._planned:
             self._planned, self.plan = planned, read_plan(self.folder)

@@ -372,7 +372,7 @@ def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers
 
 
 def cost_of(models: Sequence[ModelNumbers]) -> str:
-    """Return what models cost together. What nobody knows is called unknown, and is no part of a sum."""
+    """Return the cost of models together. An unknown cost is shown as unknown, and is not part of the sum."""
     known = [one.cost for one in models if one.cost is not None]
     unknown = [one for one in models if one.cost is None and one.usage.requests]
     if not known:
