@@ -108,7 +108,11 @@ VALIDATOR_SECONDS = 30.0
 
 
 def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int = 1) -> Resource:
-    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.outcome.Grader`."""
+    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.outcome.Grader`.
+
+    `slots` is the number of candidates that are tested at a time. Nothing is installed or started before the resource
+    is opened. Raises `GraderError` if no runner fits the settings.
+    """
     if settings.track:
         from bakeoff.toolchains.exercises import ExerciseToolchain
         from bakeoff.toolchains.tracks import graded_track

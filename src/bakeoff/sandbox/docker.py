@@ -130,7 +130,11 @@ def client_environment() -> dict[str, str]:
 
 
 def judged(finished: CommandEnd) -> Completed:
-    """Return the result with what the engine knows: whether the container was started, and whether memory ran out."""
+    """Return the result of a container, corrected by what the engine reported about it after its end.
+
+    The engine knows the exit code of the command itself, and if memory ran out. Raises `InfraError` if the container
+    was not started.
+    """
     completed = signals_as_negative(finished.completed)
     status, out_of_memory, exit_code = [*finished.epilogue[0].split(), "", "", ""][:3]
     if completed.stop != "exited":

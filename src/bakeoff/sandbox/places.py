@@ -88,7 +88,11 @@ def reserved_users() -> range:
 
 
 def lease_user(folder: Path = LEASES) -> UserLease:
-    """Lease the first free user, and remove what its last holder left."""
+    """Lease the first free user, and remove what its last holder left.
+
+    Raises `SandboxMissing` if `folder`, which holds the locks, cannot be made, and `InfraError` if all users are in
+    use.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:

@@ -67,7 +67,11 @@ class JournalPiece(NamedTuple):
 
 
 def results_folder(results: Path) -> Path:
-    """Return the folder to use for `--results`: for the address of a store, that of the local copies."""
+    """Return the folder to use for `--results`: for the address of a store, that of the local copies.
+
+    That folder is made if it is missing. Raises `UsageError` for a text that only looks like an address, and
+    `RunFolderError` if the folder cannot be made.
+    """
     text = str(results)
     if text.startswith("file:/"):
         return Path("/" + text.removeprefix("file:").lstrip("/"))

@@ -198,7 +198,10 @@ _STUB = WrongAnswer("stub", {}, "the stub that agents start from passes already:
 async def gradable_exercises(
     exercises: Sequence[Exercise], command: str | None, say: Say
 ) -> tuple[tuple[Exercise, ...], tuple[str, ...]]:
-    """Return the exercises whose tests can run here, and a sentence about each track whose tests cannot."""
+    """Return the exercises whose tests can run here, and a sentence about each track whose tests cannot.
+
+    `command` tests them in place of our own runner; None means our own. Raises `UsageError` if no exercise is left.
+    """
     problems: dict[str, str | None] = {}
     for track in dict.fromkeys(exercise.track for exercise in exercises):
         problems[track.slug] = await _problem(track, command, say)

@@ -99,7 +99,11 @@ IN_TURN = "in-turn"
 
 
 def build_plan(request: ComponentsRequest, suites: Sequence[ComponentSuite]) -> Plan:
-    """Build the plan of `bakeoff run`."""
+    """Build the plan of `bakeoff run`. A suite is a case; a model with a server configuration is a subject.
+
+    Raises `UsageError` if no model is named, or if a name or a server cannot be read. Providers and keys are checked
+    later.
+    """
     if not request.models:
         raise UsageError(
             "no model was named: add --model, for instance --model local:smollm2, which runs on this machine, or "

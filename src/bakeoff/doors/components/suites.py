@@ -91,7 +91,11 @@ class Layout(FrozenModel):
 
 
 def read_layout(directory: Path) -> Layout:
-    """Read the layout of a suite from its `suite.toml`, if it has one, and from the names of its files."""
+    """Read the layout of a suite from its `suite.toml`, if it has one, and from the names of its files.
+
+    What the file says has precedence over the names. Raises `Unusable`, with the lines of all problems, if the file is
+    wrong.
+    """
     path = directory / SUITE_FILE
     if not path.exists():
         return Layout.model_validate(_names(directory, {}))

@@ -127,7 +127,10 @@ def _allowance(text: str) -> "Allowance":
 
 
 def shard_of(config: pytest.Config) -> tuple[int, int] | None:
-    """Return the option or, without one, the variable."""
+    """Return number and count of `--eval-shard` or, without it, of the variable BAKEOFF_SHARD; None if neither is set.
+
+    Raises `pytest.UsageError` if the variable cannot be read.
+    """
     import os
 
     chosen: tuple[int, int] | None = config.getoption("eval_shard")

@@ -319,7 +319,11 @@ def _apply_driver_settings(order: Order) -> None:
 
 
 def resolve(plan: Plan, options: RunOptions, source: str) -> ResolvedPlan:
-    """Build everything that a plan names, in a process that has only the plan."""
+    """Build everything that a plan names, in a process that has only the plan.
+
+    `source` names the function that makes the registry, as `Registry.built_by` keeps it. Raises `UsageError` if this
+    node lacks something that the plan names.
+    """
     make = import_target(source, "the plan's registry")
     registry: Registry = make(plan, options)
     try:

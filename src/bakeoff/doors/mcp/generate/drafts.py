@@ -322,7 +322,10 @@ def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
 
 
 def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:
-    """Return the text of the file with the drafts after its cases. Everything else stays unchanged."""
+    """Return the text of the file with the drafts after its cases. Everything else, comments too, stays unchanged.
+
+    Raises `UsageError` if the new text would not read as the old cases and the new ones, as with unusual YAML.
+    """
     line_end = "\r\n" if "\r\n" in text else "\n"
     if not _LINE_END.match(text, max(0, len(text) - 1)):
         text += line_end
