@@ -129,7 +129,7 @@ class Clock:
 
 
 async def run_until(work: Coroutine[Any, Any, Result], event: Awaitable[object]) -> Result | None:
-    """Return the result of the work, or None if the event came first. Neither goes on when this returns."""
+    """Return the result of the work, or None if the event came first. Both have ended when this returns."""
     working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(event)
     try:
         await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)

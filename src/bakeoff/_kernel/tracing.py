@@ -243,7 +243,7 @@ class OpenTelemetry:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Tracing]:
-        """Yield the tracing of a run. At the end, send what is left of its spans."""
+        """Yield the tracing of a run. At the end, send the remaining spans."""
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
 

@@ -80,7 +80,7 @@ def check_plan(plan: Plan, options: RunOptions, door: Door | None = None) -> Che
 def carry_out(
     checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder | None = None, opened: bool = False
 ) -> int:
-    """Run what is left of a plan, report the results, and return the exit code.
+    """Run the remaining trials of a plan, report the results, and return the exit code.
 
     `folder` is an existing run; without it, a new one is started. `opened` shows the page of the run in the browser.
     """

@@ -196,5 +196,5 @@ class RunControl:
         self.delays.pop(trial, None)
 
     async def until_draining(self) -> None:
-        """Wait until no further trials are to be started."""
+        """Wait until no further trials may start."""
         await self._changed.wait()

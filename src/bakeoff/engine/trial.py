@@ -72,7 +72,7 @@ class UsageTally:
             self.judging += usage
 
     def settle(self, usage: Usage) -> None:
-        """Add the part of a try's total usage that was not told while it ran."""
+        """Add the part of a try's total usage that was not reported while it ran."""
         told = self.this_try
         if usage == told:
             return
@@ -363,7 +363,7 @@ async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
 
 
 def as_score(name: str, scored: Any) -> Score:
-    """Return a scorer's result as a `Score` of that name. Raise GraderError for what is no score."""
+    """Return a scorer's result as a `Score` of that name. Raise GraderError for any other result."""
     if isinstance(scored, Score):
         return scored if scored.name == name else scored.model_copy(update={"name": name})
     if scored is None:

@@ -104,7 +104,7 @@ class OpenReferences:
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def get(self, key: str, run: Callable[[], Awaitable[ReferenceRun]]) -> ReferenceRun:
-        """Return what is stored under a key, or else what `run` finds. The same key never runs twice at a time."""
+        """Return the stored value of a key, or else the result of `run`. The same key never runs twice at a time."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             if key not in self._known:
                 path, stored = self.folder / f"{key}.json", None

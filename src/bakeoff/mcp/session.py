@@ -231,7 +231,10 @@ class Connection:
             yield WatchedStream(incoming, self), outgoing
 
     def redacted(self, said: Model) -> Model:
-        """Return what the server said without its tokens: they change during a run, so that nobody else knows them."""
+        """Return a message of the server without its tokens.
+
+        Only the connection knows the tokens, because they change during a run.
+        """
         secrets = self.peer.secrets()
         return Redactor(secrets).model(said) if secrets else said
 
@@ -317,7 +320,7 @@ class ServerSession:
             await wait_despite_cancellation(self._task)
 
     def remark(self) -> str:
-        """Say what is wrong with a server that works all the same, or return an empty text."""
+        """Return a remark on a server that works but breaks the protocol, or an empty text."""
         outcome = self._current.result() if self._current.done() else None
         return outcome.peer.remark() if isinstance(outcome, Connection) else ""
 

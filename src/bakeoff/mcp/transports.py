@@ -266,7 +266,7 @@ class StdioServer:
         return {}
 
     def remark(self) -> str:
-        """Say what is wrong with a server that works all the same: text on stdout that is no message."""
+        """Return a remark on a working server that prints other text than messages to stdout; empty if it does not."""
         if not self._noise:
             return ""
         one = self._noise == 1

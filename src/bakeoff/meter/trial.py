@@ -93,7 +93,7 @@ def unix_socket(path: Path, uid: int | None) -> socket.socket:
 
 
 def sweep() -> None:
-    """Remove the folders of killed processes: nobody listens on their sockets."""
+    """Remove the folders of killed processes, which have sockets that no process listens on."""
     for folder in runtime_folder().glob(f"{PREFIX}*"):
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             found = folder.lstat()
@@ -311,7 +311,7 @@ def _shown(content: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MeterAccess:
-    """How a sandboxed agent gets to its meter: a prefix for its command, the address, and what must be readable."""
+    """The way from a sandboxed agent to its meter: a prefix for its command, the address, and readable paths."""
 
     argv_prefix: tuple[str, ...]
     origin: str

@@ -398,7 +398,7 @@ def order_line(order: Order) -> bytes:
 
 
 def authentic(order: Order, report: Report | None) -> Report | None:
-    """Return the report if it is our supervisor's: nobody else knows the secret of the order."""
+    """Return the report if it has the secret of the order, which only our supervisor knows."""
     return report if report is not None and report.get("secret") == order["secret"] else None
 
 
@@ -477,7 +477,7 @@ async def supervise(order: Order, command: Command) -> CommandEnd:
 
 
 def finish(order: Order, report: Report | None, output: _CommandOutput, seconds: float) -> CommandEnd:
-    """Return the end of a command, or raise `InfraError` if it was not run, or not ended, as it should be."""
+    """Return the end of a command, or raise `InfraError` if it was not run, or not ended, properly."""
     if report is None:
         left = "what it ran may still be running"
         if order["uid"] is not None:

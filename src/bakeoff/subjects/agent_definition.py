@@ -150,7 +150,7 @@ class AgentDefinition(_Description):
         return self
 
     def check_provider(self, provider: str) -> None:
-        """Raise `UsageError` if the agent names its providers and this is none of them."""
+        """Raise `UsageError` if the agent lists its providers without this one."""
         if self.providers and provider not in self.providers:
             raise UsageError(
                 f"agent {self.name!r} has no provider {provider!r}: it has {', '.join(sorted(self.providers))}"

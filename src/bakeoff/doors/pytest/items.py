@@ -269,7 +269,7 @@ class EvalItem(Eval):
         return self.group.holder() if self.group.serial and self.group.holder else None
 
     def run_call_phase_only(self, nextitem: pytest.Item | None) -> bool:
-        """Run without setup and teardown if nobody would notice; return False if the whole protocol is needed.
+        """Run without setup and teardown if that makes no difference; return False if the whole protocol is needed.
 
         pytest goes through three phases for each test and reports each of them. Between two cases of a suite without
         fixtures, two of the phases do nothing.
@@ -318,14 +318,14 @@ class EvalItem(Eval):
         return True
 
     def _end_alone(self) -> None:
-        """Tear down what is left if no test follows."""
+        """Tear down the remaining fixtures if no test follows."""
         if self.session.shouldfail or self.session.shouldstop:
             self.stash.setdefault(caplog_records_key, {})
             call_and_report(self, "teardown", nextitem=None)
 
     @contextmanager
     def _announced(self) -> Iterator[None]:
-        """Tell those who show it that the test begins and ends."""
+        """Report the begin and the end of the test to the plugins that show it."""
         silent = self._is_silent()
         if not silent:
             self.ihook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
@@ -334,7 +334,7 @@ class EvalItem(Eval):
             self.ihook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
 
     def _is_silent(self) -> bool:
-        """Tell whether nobody shows that a test begins or ends: with -q, pytest does not."""
+        """Tell whether no plugin shows that a test begins or ends: with -q, pytest does not."""
         if self.group.silent is None:
             config, hooks = self.config, self.ihook
             quiet = config.get_verbosity() < 0 and config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) < 0

@@ -129,7 +129,7 @@ class BorrowedLoop:
                 watch.close()
 
     def close(self) -> None:
-        """Forget the loop. It belongs to others, who close it."""
+        """Forget the loop. Its owner closes it."""
         if self._loop is not None:
             RUNNING.pop(self._loop, None)
 
@@ -235,7 +235,7 @@ def async_fixtures(template: pytest.Function) -> list[Any]:
 
 
 def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:
-    """Return the runner of the async fixtures of an item, and how it runs a coroutine; None if nobody runs them."""
+    """Return the runner of the async fixtures of an item, and how it runs a coroutine; None if no plugin runs them."""
     definitions = async_fixtures(item)
     if not definitions:
         return None

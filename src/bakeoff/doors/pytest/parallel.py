@@ -291,7 +291,7 @@ class SuiteExecution:
         return self._finished - self._reached
 
     def stop(self) -> None:
-        """Cancel what is not finished."""
+        """Cancel the unfinished cases."""
         self._stopped = True
         self._loop.call(lambda: self._task and self._task.cancel())
 

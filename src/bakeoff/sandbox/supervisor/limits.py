@@ -157,7 +157,7 @@ def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
 
 
 def opened_by(pid: int) -> Iterator[os.stat_result]:
-    """Yield what is known of each open file of a process; nothing if it has ended."""
+    """Yield the `stat` of each open file of a process; nothing if it has ended."""
     try:
         names = os.listdir(f"/proc/{pid}/fd")
     except OSError:

@@ -321,7 +321,7 @@ class ResultServer(FileObject):
 
 
 class TrialFacts(FileObject):
-    """What the format has no field for: the verdict of a trial, and its times."""
+    """The facts of a trial that the format has no field for: its verdict and its times."""
 
     test_name: ShortName
     verdict: Verdict
