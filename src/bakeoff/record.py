@@ -1,7 +1,8 @@
 """RECORD: what happened in one trial. Phases and scores are stored; verdicts are derived from them.
 
 A `Record` has up to three `Phase`s (prepare, attempt, score), the `Transcript` of the attempt, the collected files and
-a `Score` per scorer. A phase that ended early has a `Failure`, whose `kind` says who is to blame.
+a `Score` per scorer. A phase that was not reached is None. One that ended early has a `Failure`, whose `kind` names the
+cause. The two keys say what exactly was tried and scored: a record counts for a trial only while its keys agree.
 
 Texts of subjects and scorers are cleaned when an object is made, so that every record can be written as JSON.
 """
@@ -351,11 +352,7 @@ Answers = Literal["live", "recorded", "replayed"]
 
 
 class Record(_WithTexts):
-    """One finished trial.
-
-    `attempt_key` and `score_key` say what exactly was tried and scored: a record counts for a trial of a plan only
-    while they agree. `started` is in seconds since 1970. A phase that was not reached is None.
-    """
+    """One finished trial."""
 
     case: str
     subject: str

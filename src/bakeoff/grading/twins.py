@@ -92,6 +92,7 @@ class Twins(FrozenModel):
 
     @property
     def mostly_sound(self) -> bool:
+        """Return True if at least half of the twins are sound."""
         return 2 * sum(twin.sound for twin in self.twins) >= len(self.twins)
 
     def perturb(
@@ -112,6 +113,7 @@ class Twins(FrozenModel):
         return {name: with_edits(files[name], each) for name, each in edits.items()}
 
     def complement(self, half: Collection[int]) -> frozenset[int]:
+        """Return the indices of the twins that are not in a half: those that the other run perturbs."""
         return frozenset(range(len(self.twins))) - frozenset(half)
 
 

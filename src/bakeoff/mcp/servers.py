@@ -351,6 +351,7 @@ def shown_url(url: str) -> str:
 
 
 def is_http_address(url: str) -> bool:
+    """Return True if a text is an HTTP address with a host and without spaces or control characters."""
     parts = _split(url)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
 

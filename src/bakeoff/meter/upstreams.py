@@ -41,6 +41,7 @@ class Upstream:
 
     @property
     def family(self) -> Family:
+        """Return the kind of API that the provider speaks."""
         return _FAMILIES[self.provider.wire]
 
     @property

@@ -45,6 +45,7 @@ def is_private(path: Path) -> bool:
 
 
 def is_around_home(real: Path) -> bool:
+    """Return True if a resolved path is a home, lies directly in the folder of all homes, or contains a home."""
     return bool(_HOMES & {real, real.parent}) or any(home.is_relative_to(real) for home in _homes())
 
 

@@ -254,6 +254,7 @@ class KernelMeans:
 
 @cache
 def kernel_means() -> KernelMeans:
+    """Ask a supervisor once which means of isolation the kernel of this machine offers."""
     report = supervise_now({"probe": True})
     return KernelMeans(report.get("cgroup"), bool(report.get("own_ipc")), can_filter())
 
@@ -394,6 +395,7 @@ async def _reader(descriptor: int, limit: int, stack: contextlib.AsyncExitStack)
 
 
 def order_line(order: Order) -> bytes:
+    """Return an order as the line of JSON that a supervisor reads."""
     return json.dumps(order).encode() + b"\n"
 
 

@@ -208,6 +208,7 @@ class RunDamage:
 
     @property
     def any(self) -> bool:
+        """Return True if any part of the run is damaged."""
         return bool(self.damaged or self.labels or self.plan)
 
 

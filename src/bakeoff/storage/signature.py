@@ -52,6 +52,7 @@ class Signature(FrozenModel):
 
     @property
     def public_bytes(self) -> bytes:
+        """Return the public key of the signer, 32 bytes. Only a reader who knows it can trust it."""
         return _decoded(self.public_key)
 
     @property

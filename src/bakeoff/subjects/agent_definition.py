@@ -80,6 +80,8 @@ class Install(_Description):
 
 
 class VersionCommand(_Description):
+    """The command that prints the version of the agent; its first line is kept."""
+
     command: tuple[Word, ...] = Field(min_length=1)
 
 
@@ -109,6 +111,8 @@ class MeterRule(_Description):
 
 
 class ProviderRule(_Description):
+    """The variables that the agent needs and gets with one provider."""
+
     require: tuple[Required, ...] = ()
     env: dict[Variable, Template] = {}
 
@@ -173,6 +177,7 @@ class AgentDefinition(_Description):
             )
 
     def required(self, provider: str) -> tuple[Required, ...]:
+        """Return the variables that must be set: those of the agent, then those of the provider."""
         return (*self.require, *(self.providers[provider].require if provider in self.providers else ()))
 
     def missing(self, provider: str, environment: Mapping[str, str]) -> list[str]:

@@ -128,6 +128,7 @@ def changes_between(before: Tree, after: Tree) -> Changes:
 
 
 def cut_patch(patch: str) -> str:
+    """Return a patch, cut with a note if it is too long to be kept in a record."""
     return patch if len(patch) <= _MAX_PATCH_LENGTH else f"{patch[:_MAX_PATCH_LENGTH]}\n… (the rest is left out)\n"
 
 

@@ -62,6 +62,8 @@ class ModelResult(FrozenModel):
 
 
 class ExpectedTurnResult(FrozenModel):
+    """One turn of a case as the configuration has it: the prompt and the expected calls."""
+
     prompt: str
     expectedOutput: JsonValue = None
 
@@ -127,6 +129,8 @@ class ConfusionEntry(FrozenModel):
 
 
 class ModelConfusion(FrozenModel):
+    """The tools that one model called, against those that were wanted."""
+
     model: str
     calls: tuple[ConfusionEntry, ...]
 
