@@ -53,7 +53,7 @@ class Usage(FrozenModel):
 
     @property
     def tokens(self) -> int:
-        """Return the tokens of prompts and answers. Reasoning is part of `output`, cached tokens of `input`."""
+        """Return the tokens of prompts and answers together. Cached tokens are part of `input`."""
         return self.input + self.output
 
     def __add__(self, other: Self) -> "Usage":

@@ -78,7 +78,7 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
 
     The summary and the notes go to stderr, because the merged file may go to stdout.
 
-    Raises `UsageError` if a target cannot be written, if --shards names another count than there are files,
+    Raises `UsageError` if a target cannot be written, if --shards is not the number of shards,
     or if --allow-undecided is neither a number nor a share.
     """
 

@@ -1,4 +1,9 @@
-"""RUN, one trial: workspace → the subject attempts → scorers score → Record."""
+"""RUN, one trial: workspace → the subject attempts → scorers score → Record.
+
+`TrialRunner.run` makes a `Record` of a `Job`. It runs each of the three steps in a `phase`, where every error becomes a
+`Failure` with a kind: this is the only place that decides whose failure an error is. A `UsageTally` counts what the
+trial spends and tells the run at once, so that budgets hold while trials run side by side.
+"""
 
 import asyncio
 import numbers
@@ -89,7 +94,7 @@ class UsageTally:
 
 @dataclass(slots=True)
 class AttemptResult:
-    """The results of one try so far."""
+    """The results of one try so far. A phase that was not reached is None; `started` is in seconds since 1970."""
 
     started: float = field(default_factory=time.time)
     prepare: Phase | None = None

@@ -324,7 +324,7 @@ def with_unique_names(specs: Iterable[ServerSpec]) -> tuple[ServerSpec, ...]:
 def parse_mcp_option(text: str) -> ServerSpec | None:
     """Return the server that `none`, `http[:URL]`, `stdio[:COMMAND]`, `unsandboxed:COMMAND` or a URL stands for.
 
-    `none` is None. Without a URL or a command, the default server is used. Raises `UsageError` for any other text.
+    `none` is None. `http` and `stdio` alone stand for the default server. Raises `UsageError` for any other text.
     """
     kind, _, rest = text.partition(":")
     if text == "none":

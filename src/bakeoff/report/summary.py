@@ -394,7 +394,10 @@ class _Tally:
 
 
 class RunTally:
-    """Count records while they stream by: each trial's latest record once, in any order."""
+    """Count records one by one, and summarise them at any time.
+
+    Add each trial's latest record once, in any order.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

@@ -192,8 +192,8 @@ def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
     """Return the paths of this machine that a program gets, and True for those that it may change.
 
     It gets the folder that it starts in, the paths that its arguments name, and those of its settings. Arguments that
-    name a home or a part of the kernel's file systems are left out; settings that do, or that name a missing path,
-    raise `InfraError`.
+    name a home, a missing path or a part of the kernel's file systems are left out. Settings that name one of the last
+    two raise `InfraError`.
     """
     shared: dict[Path, bool] = {}
     if program.cwd is not None or not is_around_home(folder):  # else it starts in a folder of its own
