@@ -468,6 +468,7 @@ def verdict_on(design: Design) -> str:
 
 
 def describe_design(design: Design, others: tuple[Design, ...]) -> Report:
+    """Describe which differences a design can show, beside `others` that have more cases or rounds."""
     titles = (
         Column("Cases", align="end"),
         Column("Rounds", align="end"),
@@ -501,7 +502,7 @@ def _points(share: float | None) -> str:
 
 
 class SelfCheck(FrozenModel):
-    """How far two runs of one subject agree.
+    """The agreement of two runs of one subject.
 
     The exit code is 1 if they differ, and 3 if too much is missing to tell.
     """
