@@ -131,7 +131,7 @@ Effect = Literal["changes", "narrows", "widens", "adds", "told", "untold"]
 part, models are told something else about the same values, or nothing that models see."""
 
 _Trail = tuple[tuple[str | None, str | None], ...]
-_DEEPEST = 30  # schemas may refer to themselves
+_MAX_DEPTH = 30  # schemas may refer to themselves
 _MAX_PARTS = 5_000  # references may repeat parts without end
 _MAX_BRANCHES = 50
 _LOWEST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
@@ -177,7 +177,7 @@ class _SchemaComparison:
         if self._parts == _MAX_PARTS:
             yield SchemaChange("schema-large", "narrows", "", "the schemas are too large to be compared whole")
         references = _reference(before), _reference(after)
-        if self._parts >= _MAX_PARTS or (any(references) and references in trail) or len(trail) > _DEEPEST:
+        if self._parts >= _MAX_PARTS or (any(references) and references in trail) or len(trail) > _MAX_DEPTH:
             return
         trail = (*trail, references)
         old, new = self._before.resolved(before), self._after.resolved(after)
@@ -271,7 +271,7 @@ class _Side:
         if not isinstance(schema, dict):
             return {"not": {}} if schema is False else {}
         found: Schema = schema
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_DEPTH):
             reference = found.get("$ref")
             target = self._target(reference) if isinstance(reference, str) and reference.startswith("#") else None
             if not isinstance(target, dict):

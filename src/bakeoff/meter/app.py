@@ -25,7 +25,7 @@ from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RetryPolicy
 from bakeoff.protocols import Place, Task
 from bakeoff.replay.store import recordings_of
 
-DEEPEST = 200
+MAX_DEPTH = 200
 MAX_PATH_LENGTH = 2000  # characters; names of models are shorter, and clients fail at longer addresses
 
 _QUERY = re.compile(r"[\w.~%=&+:,/-]{0,2000}", re.ASCII)
@@ -198,8 +198,8 @@ def _data(body: bytes) -> dict[str, Any]:
         raise RequestRefused(400, "the request is not JSON") from None
     if not isinstance(data, dict):
         raise RequestRefused(400, "the request is not a JSON object")
-    if depth_of(data) > DEEPEST:
-        raise RequestRefused(400, f"the request nests deeper than {DEEPEST}")
+    if depth_of(data) > MAX_DEPTH:
+        raise RequestRefused(400, f"the request nests deeper than {MAX_DEPTH}")
     return data
 
 

@@ -24,7 +24,7 @@ Kind = Literal["text", "reasoning", "tool"]
 
 MAX_CHARACTERS = 200_000  # kept of one part
 MAX_PARTS = 256  # kept of one answer
-_DEEPEST = 50  # of a call's arguments
+_MAX_DEPTH = 50  # of a call's arguments
 MAX_TOKENS = 100_000_000
 # Longer than any text without a space: an image or another file, which is not billed by its characters.
 _MAX_WORD_LENGTH = 20_000
@@ -131,7 +131,7 @@ def arguments_of(text: str) -> JsonValue:
         arguments: JsonValue = json.loads(text, parse_constant=_refuse, parse_float=_finite) if text else {}
     except (ValueError, RecursionError):
         return text
-    return arguments if depth_of(arguments) <= _DEEPEST else text
+    return arguments if depth_of(arguments) <= _MAX_DEPTH else text
 
 
 def _refuse(constant: str) -> NoReturn:

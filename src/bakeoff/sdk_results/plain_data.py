@@ -15,8 +15,8 @@ from bakeoff._kernel.json import as_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 
-_DEEPEST = 40
-_MOST = 200_000  # values in one object
+_MAX_DEPTH = 40
+_MAX_COUNT = 200_000  # values in one object
 
 
 def has_class(value: Any, package: str, *names: str) -> bool:
@@ -63,7 +63,7 @@ def plain_data(value: Any) -> Any:
 
     What is nested too deeply, or beyond the limit of values, becomes `…`.
     """
-    left = count(_MOST, -1)
+    left = count(_MAX_COUNT, -1)
 
     def data(value: Any, depth: int) -> Any:
         if isinstance(value, Enum):
@@ -73,7 +73,7 @@ def plain_data(value: Any) -> Any:
             return value
         if isinstance(value, str):
             return str(value)
-        if depth > _DEEPEST or exhausted:
+        if depth > _MAX_DEPTH or exhausted:
             return "…"
         if isinstance(value, bytes):
             return base64.b64encode(value).decode()

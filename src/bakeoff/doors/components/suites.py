@@ -39,7 +39,7 @@ _REFERENCES = {
 }
 _IMPORTED = re.compile(r"""["']\./(Component\.svelte|Component\.vue|Component|solution)(?:\.[jt]sx?)?["']""")
 _IMPORTS = {"Component.svelte": "svelte", "Component.vue": "vue", "Component": "react", "solution": "typescript"}
-_LARGEST = 1024 * 1024  # bytes of one file of a suite
+_MAX_SIZE = 1024 * 1024  # bytes of one file of a suite
 _VALIDATOR_ENDINGS = (".ts", ".py")  # they decide what runs it
 
 
@@ -173,7 +173,7 @@ def present_of(directory: Path, names: tuple[str, ...]) -> str | None:
 
 def text_of(path: Path) -> str:
     """Return the text of a file of a suite. Raise `Unusable` where it has none."""
-    return read_text(path, _LARGEST, kind=Unusable).replace("\r\n", "\n")
+    return read_text(path, _MAX_SIZE, kind=Unusable).replace("\r\n", "\n")
 
 
 DEFAULT_FOLDER = Path("tests")

@@ -202,7 +202,7 @@ def _subject(row: EvalRow, task: Callable[..., Any] | None, output: Any, errors:
 
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 _BY_THE_TEST = PassRule(threshold=0.0)
-_LONGEST = 2000
+_MAX_LENGTH = 2000
 
 
 @dataclass(slots=True)
@@ -267,7 +267,7 @@ def add_logged(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         return  # evals of the test have said everything
     row = EvalRow("", log.row)
     case = Case(id=escaped(item.nodeid) + (" log" if others else ""), prompt=row.shown_input, expected=row.expected)
-    failure = error and Failure(kind="subject", type=type(error).__name__, message=str(error)[:_LONGEST])
+    failure = error and Failure(kind="subject", type=type(error).__name__, message=str(error)[:_MAX_LENGTH])
     scores = tuple(log.scores.values())
     if not failure and not any(score.value is not None for score in scores):
         scores += (Score(name="asserts", value=1.0, reason="the test passed"),)
