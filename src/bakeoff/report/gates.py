@@ -171,16 +171,16 @@ def _decide_comparison(comparison: Comparison, ruling: GateJudgement, rule: Gate
         way_out = "run `bakeoff resume` to retry the lost trials" if lost else "run it again"
         return GateDecision(GateState.UNDECIDED, f"no decision: {way_out}")
     if ruling.verdict is GateVerdict.REGRESSED:
-        return GateDecision(GateState.FAILED, f"the gate is shut: a regression is shown{unpaired}")
+        return GateDecision(GateState.FAILED, f"the gate failed: a regression is shown{unpaired}")
     if ruling.verdict is not GateVerdict.UNDECIDABLE:
         shown = "equivalence" if ruling.verdict is GateVerdict.EQUIVALENT else "an improvement"
-        return GateDecision(GateState.PASSED, f"the gate is open: {shown} is shown{unpaired}")
+        return GateDecision(GateState.PASSED, f"the gate passed: {shown} is shown{unpaired}")
     inner, margin = comparison.inner, rule.margin
     if rule.gate == "regression" and margin is not None and inner is not None and inner.low > -margin:
         # One-sided: only losses matter.
         not_worse = f"not worse by more than {100 * margin:g} points{unpaired}"
-        return GateDecision(GateState.PASSED, f"the gate is open: {not_worse}")
+        return GateDecision(GateState.PASSED, f"the gate passed: {not_worse}")
     if rule.undecidable == "fail":
         missed = f"a loss of up to {100 * could_miss(comparison):.1f} points is not ruled out"
-        return GateDecision(GateState.FAILED, f"the gate is shut, because undecidable counts as failed: {missed}")
-    return GateDecision(GateState.PASSED, f"the gate is open: no regression is shown{unpaired}")
+        return GateDecision(GateState.FAILED, f"the gate failed, because undecidable counts as failed: {missed}")
+    return GateDecision(GateState.PASSED, f"the gate passed: no regression is shown{unpaired}")

@@ -421,7 +421,8 @@ def in_current_form(plan: Plan) -> Plan:
     their cases contain no pass rules.
     """
     if plan.door in _OLD_DOORS:
-        return plan.model_copy(update={"door": _OLD_DOORS[plan.door]})
+        name = _OLD_DOORS.get(plan.name, plan.name)  # the history of runs goes by the name
+        return plan.model_copy(update={"door": _OLD_DOORS[plan.door], "name": name})
     config: Any = plan.settings.get("config")
     if plan.door != "mcp" or not isinstance(config, dict):
         return plan
