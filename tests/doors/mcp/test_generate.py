@@ -224,6 +224,7 @@ def test_every_draft_of_the_example_is_a_call_that_its_server_carries_out(exampl
     assert asyncio.run(check()) == [False] * 6
 
 
+@pytest.mark.full
 def test_drafts_of_server_everything_all_load(tmp_path: Path):
     script = fetch_package("@modelcontextprotocol/server-everything@2026.8.31")
     script = script / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"

@@ -178,7 +178,10 @@ async def test_a_start_that_takes_too_long_is_given_up(weights: Path, tmp_path: 
 def test_a_server_that_holds_its_lock_and_gives_no_word_is_not_waited_for_forever(tmp_path: Path) -> None:
     launch = EmbeddedServer(make_gguf(tmp_path))._launch()
     files = Files(tmp_path, launch.id)
-    with locked(files.alive), pytest.raises(InfraError, match=r"not ready after 0\.1 s; .*\n\(there is none\)"):
+    with (
+        locked(files.alive),
+        pytest.raises(InfraError, match=r"not ready after 0\.1 s; .*\n\(it is empty or missing\)"),
+    ):
         connect(launch, files, 0.1)
 
 

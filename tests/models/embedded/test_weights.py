@@ -163,9 +163,8 @@ def test_a_file_of_ones_own_is_taken_by_its_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        ("smollm", "'smollm'; did you mean smollm2?"),
-        ("gpt", "'gpt'; use smollm2 or the path"),
-        ("{folder}/tinyy.gguf", "no weights file .*tinyy.gguf; did you mean tiny.gguf?"),
+        ("smollm", "'smollm': use smollm2 or the path"),
+        ("{folder}/tinyy.gguf", "no weights file .*tinyy.gguf: did you mean tiny.gguf?"),
         ("{folder}/zzz.gguf", "its folder has fake.gguf, tiny.gguf"),
         ("{folder}/none/x.gguf", "the folder .*none does not exist"),
         ("{folder}/empty/x.gguf", "no .gguf file is in"),

@@ -152,5 +152,5 @@ def _start(launch: ServerLaunch, files: Files, seconds: float) -> None:
 
 def _no_start(launch: ServerLaunch, files: Files, what: str) -> InfraError:
     log = files.log.read_text("utf-8", errors="replace") if files.log.exists() else ""
-    tail = "\n".join(log.rstrip().splitlines()[-_LOG_LINES:]) or "(it is empty)"
+    tail = "\n".join(log.rstrip().splitlines()[-_LOG_LINES:]) or "(it is empty or missing)"
     return InfraError(f"the llama.cpp server for {launch.weights} {what}; the end of {files.log}:\n{tail}")

