@@ -241,7 +241,7 @@ EXPECTED = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]), EXPECTED, max_size=3), st.data())
 def test_optional_and_case_insensitive_never_turn_a_pass_into_a_fail(expected, data):
     actual = data.draw(
