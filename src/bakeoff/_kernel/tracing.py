@@ -104,7 +104,7 @@ def _own_provider() -> Any:
 
 
 def exports_nothing(provider: object) -> bool:
-    """Return True if a provider is the one that is set here where the application has none."""
+    """Return True if a provider is the placeholder that Bakeoff sets where the application has none."""
     return _own_provider.cache_info().currsize > 0 and provider is _own_provider()
 
 
@@ -243,7 +243,7 @@ class OpenTelemetry:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Tracing]:
-        """Yield the tracing of a run. At the end, send what is left of its spans."""
+        """Yield the tracing of a run. At the end, send the remaining spans."""
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
 

@@ -59,6 +59,7 @@ def _walk(part: SchemaPart) -> Iterator[SchemaPart]:
 
 
 def types_of(schema: Schema) -> list[str]:
+    """Return the types that a schema names, as a list; empty if it names none, which allows all."""
     given = schema.get("type")
     return [given] if isinstance(given, str) else [str(name) for name in given] if isinstance(given, list) else []
 

@@ -205,7 +205,7 @@ def _data(body: bytes) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """The resource."""
+    """The resource: a gateway between command-line agents and their providers, which counts what each trial uses."""
 
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     most_in_flight: int = DEFAULT_MAX_IN_FLIGHT  # requests to one provider, over all trials
@@ -217,6 +217,7 @@ class Meter:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenMeter"]:
+        """Remove what killed processes left behind, and yield the meter. Connections to providers open on demand."""
         await asyncio.to_thread(sweep)
         async with AsyncExitStack() as stack:
             yield OpenMeter(self.limits, self.retry_policy, self.most_in_flight, stack)

@@ -62,7 +62,7 @@ class GateDecision(NamedTuple):
 
 
 class GateRule(NamedTuple):
-    """What the user asked of comparisons.
+    """The rule that the user set for comparisons.
 
     With a margin, `gate="regression"` counts a comparison as decided if it rules out a larger loss, whatever the gain.
     """
@@ -122,13 +122,13 @@ _NO_RULE = GateRule()
 
 @dataclass(frozen=True, slots=True)
 class GateEvidence:
-    """What one gate is decided by. Parts that are left out decide nothing.
+    """The evidence that decides one gate. Parts that are left out decide nothing.
 
     Args:
         wanted: the least value that passes; a missing value fails.
         value: the measured value, from 0 to 1.
         comparisons: comparisons with their rulings, all of which must pass by the `rule`.
-        refused: why the gate cannot be decided.
+        refused: True if the gate cannot be decided.
         sentence: the facts; without one, a comparison is described.
         undecided: groups of cases without a verdict, more of which than allowed fail the gate.
         cases: the number of all cases; no gate passes without any.
@@ -147,7 +147,11 @@ class GateEvidence:
 
 
 def decide_gate(evidence: GateEvidence) -> GateDecision:
-    """Return whether a gate passes, and why."""
+    """Decide whether a gate passes, and say why in one sentence.
+
+    The strictest part of the evidence decides. A run without cases or without an end fails, whatever the numbers are.
+    Too many undecided cases and a missed number fail, too. A refused comparison leaves the gate undecided.
+    """
     if evidence.cases == 0:
         return GateDecision(GateState.FAILED, "no eval was run")
     decisions = [_decide_comparison(*each, evidence.rule) for each in evidence.comparisons]
@@ -171,16 +175,16 @@ def _decide_comparison(comparison: Comparison, ruling: GateJudgement, rule: Gate
         way_out = "run `bakeoff resume` to retry the lost trials" if lost else "run it again"
         return GateDecision(GateState.UNDECIDED, f"no decision: {way_out}")
     if ruling.verdict is GateVerdict.REGRESSED:
-        return GateDecision(GateState.FAILED, f"the gate is shut: a regression is shown{unpaired}")
+        return GateDecision(GateState.FAILED, f"the gate failed: a regression is shown{unpaired}")
     if ruling.verdict is not GateVerdict.UNDECIDABLE:
         shown = "equivalence" if ruling.verdict is GateVerdict.EQUIVALENT else "an improvement"
-        return GateDecision(GateState.PASSED, f"the gate is open: {shown} is shown{unpaired}")
+        return GateDecision(GateState.PASSED, f"the gate passed: {shown} is shown{unpaired}")
     inner, margin = comparison.inner, rule.margin
     if rule.gate == "regression" and margin is not None and inner is not None and inner.low > -margin:
         # One-sided: only losses matter.
         not_worse = f"not worse by more than {100 * margin:g} points{unpaired}"
-        return GateDecision(GateState.PASSED, f"the gate is open: {not_worse}")
+        return GateDecision(GateState.PASSED, f"the gate passed: {not_worse}")
     if rule.undecidable == "fail":
         missed = f"a loss of up to {100 * could_miss(comparison):.1f} points is not ruled out"
-        return GateDecision(GateState.FAILED, f"the gate is shut, because undecidable counts as failed: {missed}")
-    return GateDecision(GateState.PASSED, f"the gate is open: no regression is shown{unpaired}")
+        return GateDecision(GateState.FAILED, f"the gate failed, because undecidable counts as failed: {missed}")
+    return GateDecision(GateState.PASSED, f"the gate passed: no regression is shown{unpaired}")

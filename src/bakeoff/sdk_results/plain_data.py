@@ -20,7 +20,7 @@ _MOST = 200_000  # values in one object
 
 
 def has_class(value: Any, package: str, *names: str) -> bool:
-    """Return whether the object's class or one of its bases has one of the names in the package, imported or not."""
+    """Return True if the object's class or one of its bases has one of the names in the package, imported or not."""
     return named_in(type(value).__mro__, package, *names)
 
 
@@ -30,7 +30,7 @@ def classes_of(value: Any) -> tuple[type, ...]:
 
 
 def named_in(classes: tuple[type, ...], package: str, *names: str) -> bool:
-    """Return whether one of the classes has one of the names and comes from the package or a module in it."""
+    """Return True if one of the classes has one of the names and comes from the package or a module in it."""
     return any(
         base.__name__.partition("[")[0] in names and f"{base.__module__}.".startswith(f"{package}.") for base in classes
     )

@@ -115,7 +115,7 @@ class Pictures:
         return self._path(key, "png").exists()
 
     def read(self, key: str) -> Picture | None:
-        """Return what is known of an answer, or None if no picture was tried."""
+        """Return the picture of an answer or the reason for none; None if no picture was tried."""
         if (text := _start_of(self._path(key, "txt"), 4 * _LONGEST)) is not None:
             return Picture(problem=text.decode(errors="replace")[:_LONGEST])
         if (data := _start_of(self._path(key, "png"), MAX_BYTES + 1)) is None:

@@ -24,6 +24,7 @@ import pytest  # noqa: E402 - the path of the host's pytest has just been added
 
 
 def tell(**what: object) -> None:
+    """Write one line of JSON to the original stdout, which the tests cannot print to by accident."""
     line = json.dumps(what, ensure_ascii=False).encode(errors="replace") + b"\n"  # half of a pair is no valid text
     while line:
         line = line[os.write(results, line) :]
@@ -82,6 +83,7 @@ class Plugin:
 
 
 def text_of(report: pytest.TestReport) -> str:
+    """Return why a test failed: the message of its error, or the lines that pytest marks with `E`."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash:
         return str(crash.message)[:LONGEST]
@@ -91,6 +93,7 @@ def text_of(report: pytest.TestReport) -> str:
 
 
 def main() -> None:
+    """Run the test files of the job. The last line that is told has the errors outside of tests."""
     tell(ready=True)  # nothing of the candidate's has been imported yet
     here = os.getcwd()
     sys.path.insert(0, here)

@@ -91,7 +91,11 @@ class Layout(FrozenModel):
 
 
 def read_layout(directory: Path) -> Layout:
-    """Read the layout of a suite from its `suite.toml`, if it has one, and from the names of its files."""
+    """Read the layout of a suite from its `suite.toml`, if it has one, and from the names of its files.
+
+    What the file says has precedence over the names. Raises `Unusable`, with the lines of all problems, if the file is
+    wrong.
+    """
     path = directory / SUITE_FILE
     if not path.exists():
         return Layout.model_validate(_names(directory, {}))
@@ -227,7 +231,7 @@ class ComponentSuite:
 
     @property
     def needs_node(self) -> bool:
-        """Return whether the tests or the validator run in Node."""
+        """Return True if the tests or the validator run in Node."""
         return self.layout.runner == "vitest" or (self.validator_file or "").endswith(".ts")
 
 

@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 
 class Evaluation(Coroutine[Any, Any, Result], Generic[Result]):
-    """An eval that was called and is to be awaited. It knows whether anyone did.
+    """An eval that was called and must be awaited. It remembers whether it was.
 
     Args:
         coroutine: the eval itself.
@@ -69,7 +69,7 @@ class Evaluation(Coroutine[Any, Any, Result], Generic[Result]):
         self._coroutine.close()
 
     def abandon(self) -> str | None:
-        """Close the eval if nobody has started it, and say so."""
+        """Close an eval that was never awaited, and return a sentence about it; None if it was awaited."""
         if self._started:
             return None
         self._coroutine.close()
@@ -111,7 +111,7 @@ class EvalFixture:
         return evaluation
 
     def forget(self) -> list[str]:
-        """Return a sentence for each eval that nobody has awaited, and forget all."""
+        """Return a sentence for each eval that was not awaited, and forget all."""
         made, self._made = self._made, []
         return [said for one in made if (said := one.abandon()) is not None]
 

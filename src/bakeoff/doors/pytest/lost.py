@@ -120,7 +120,7 @@ def lost_unawaited(item: pytest.Item, why: str) -> EvalOutcome:
 def all_lost(
     session: pytest.Session, written: Path | None, seen: Collection[str], crashed: Mapping[str, str]
 ) -> Iterator[EvalOutcome]:
-    """Yield the outcomes of the evals that nobody has reported.
+    """Yield the outcomes of the evals that were never reported.
 
     Args:
         session: The session at its end.

@@ -294,6 +294,7 @@ class LintReport(FrozenModel):
     costs: tuple[ToolListCost, ...] = ()
 
     def count(self, level: Level) -> int:
+        """Return the number of findings of exactly this level."""
         return Counter(finding.level for finding in self.findings)[level]
 
     def fails(self, on: str) -> bool:

@@ -175,7 +175,7 @@ def _decision(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPo
     parts = {one.tool: decide_gate(GateEvidence(comparisons=((one.comparison, one.ruling),))) for one in tools}
     worse = [tool for tool, decision in parts.items() if decision.state is GateState.FAILED]
     if worse and together.state is not GateState.FAILED:
-        return GateDecision(GateState.FAILED, f"the gate is shut: {visible(', '.join(worse), 300)} got worse")
+        return GateDecision(GateState.FAILED, f"the gate failed: {visible(', '.join(worse), 300)} got worse")
     return together
 
 
@@ -343,7 +343,7 @@ class ToolsVersion(FrozenModel):
 
 
 class TuneReport(FrozenModel):
-    """Which description won, and whether cases that did not choose it confirm that."""
+    """The description that won, and the comparison on held-out cases that may confirm it."""
 
     tool: str
     model: str

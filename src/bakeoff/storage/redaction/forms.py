@@ -26,6 +26,8 @@ _MAX_ENCODED = 65_536  # bytes of a value that is also spelled in encodings
 _NUMBERS = (
     "{:02x}",  # hexadecimal, also as `73 6b`, `73:6b` and `%73%6B`
     "x{:02x}",  # `\x73` and `&#x73;`
+    "0x{:02x}",  # `0x73, 0x6b`, as hexdumps for programs have it
+    "{:03o}",  # octal, as `\163\153`
     "u{:04x}",  # `\u0073`
     "{:d}",  # `115, 107` and `&#115;&#107;`
 )

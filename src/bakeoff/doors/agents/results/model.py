@@ -137,7 +137,7 @@ class LostTrial(CamelObject):
 
 
 class AgentsAdditions(CamelObject):
-    """What bakeoff adds to the format."""
+    """The fields that bakeoff adds to the format."""
 
     run: str | None = Field(default=None, description="the run folder that the file was computed from")
     subject: Short

@@ -90,16 +90,22 @@ class FileObject(CamelObject):
 
 
 class TextBlock(FileObject):
+    """Text that the model said."""
+
     type: Literal["text"] = "text"
     text: str
 
 
 class ReasoningBlock(FileObject):
+    """Text that the model thought aloud, where its provider returns it."""
+
     type: Literal["reasoning"] = "reasoning"
     text: str
 
 
 class ToolCallBlock(FileObject):
+    """A call of a tool. Its result is in a block of its own, with the same id."""
+
     type: Literal["tool-call"] = "tool-call"
     tool_call_id: Short
     tool_name: Short
@@ -107,6 +113,8 @@ class ToolCallBlock(FileObject):
 
 
 class ToolResultBlock(FileObject):
+    """The result of a call of a tool. The input of the call is repeated here."""
+
     type: Literal["tool-result"] = "tool-result"
     tool_call_id: Short
     tool_name: Short
@@ -321,7 +329,7 @@ class ResultServer(FileObject):
 
 
 class TrialFacts(FileObject):
-    """What the format has no field for: the verdict of a trial, and its times."""
+    """The facts of a trial that the format has no field for: its verdict and its times."""
 
     test_name: ShortName
     verdict: Verdict

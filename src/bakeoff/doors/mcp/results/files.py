@@ -221,7 +221,11 @@ def log_lines(report: McpReport) -> Iterator[str]:
 
 
 def write_combined(written: Sequence[McpResults], not_run: Sequence[str], folder: Path) -> Iterator[Path]:
-    """Write `combined-report-<time of the first>` as JSON, Markdown and a page, including suites that did not run."""
+    """Write `combined-report-<time of the first>` as JSON, Markdown and a page, and yield each file once it is there.
+
+    Nothing is written until the caller iterates. `written` must not be empty; `not_run` names the files of the suites
+    that have no results.
+    """
     from bakeoff.report.render.html.render import write_report_page
 
     described = _describe_all(written, not_run)
