@@ -8,7 +8,7 @@ from bakeoff.storage.run_folder import find_run
 
 from .small_project import SmallProject, project
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]

@@ -8,7 +8,7 @@ import pytest
 
 from .small_project import PLUGIN, SmallProject, project
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
