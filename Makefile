@@ -30,7 +30,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export RUFF_CACHE_DIR := .ruff_cache
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf 'make %-12s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf 'make %-12s %s\n' "$$name" "$$text"; done
 
 setup: $(TOOLS) ## make .venv and install everything into it, development tools as well
 	@echo "✓ .venv is ready"
