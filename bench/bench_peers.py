@@ -24,7 +24,7 @@ INSTANT = tuple(Work(cases) for cases in (1, 100, 1_000, 10_000, 100_000))
 SLEEPING = Work(2_000, pause=0.05, at_once=100)
 REPEATS = 3
 LONG = 12.0  # seconds; a run that takes longer is not repeated
-LONGEST = 75.0  # seconds; a contender that would need longer sits the row out
+MAX_LENGTH = 75.0  # seconds; a contender that would need longer sits the row out
 DOCS = Path(__file__).parents[1] / "docs" / "explanation"
 
 
@@ -75,7 +75,7 @@ def race(here: list[Contender], work: Work, before: list[Row]) -> Iterator[Row]:
             if mine is None or (mine and mine[0].seconds > LONG):
                 continue
             try:
-                mine.append(measure(contender, work, 2 * LONGEST))
+                mine.append(measure(contender, work, 2 * MAX_LENGTH))
             except ContenderFailed as problem:
                 print(f"✗ {problem}", flush=True)
                 del runs[contender.name]
@@ -91,7 +91,7 @@ def is_able(contender: Contender, work: Work, before: list[Row]) -> bool:
         return not before
     alone = mine[0].median("seconds")
     each = (mine[-1].median("seconds") - alone) / mine[-1].work.cases
-    return alone + each * work.cases < LONGEST
+    return alone + each * work.cases < MAX_LENGTH
 
 
 def show(work: Work, rows: list[Row], here: list[Contender]) -> None:

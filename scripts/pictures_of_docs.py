@@ -15,7 +15,7 @@ from playwright.sync_api import Page, sync_playwright
 from scripts.docs_outputs import output_of, with_outputs
 
 DOCS = Path(__file__).parents[1] / "docs"
-LARGEST = 150_000  # bytes of a picture
+MAX_SIZE = 150_000  # bytes of a picture
 WIDTH, HEIGHT = 1200, 760
 
 
@@ -73,8 +73,8 @@ def take(page: Page, shown: Path, picture: Path) -> None:
     page.goto(shown.as_uri())
     page.wait_for_load_state("networkidle")
     data = page.screenshot()
-    if len(data) > LARGEST:
-        raise SystemExit(f"✗ {picture.name} has {len(data):,} bytes, more than {LARGEST:,}")
+    if len(data) > MAX_SIZE:
+        raise SystemExit(f"✗ {picture.name} has {len(data):,} bytes, more than {MAX_SIZE:,}")
     picture.write_bytes(data)
     print(f"✓ {picture.relative_to(DOCS.parent)}, {len(data):,} bytes")
 

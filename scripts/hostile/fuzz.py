@@ -25,7 +25,7 @@ INPUTS, SAMPLED_INPUTS = 120_000, 5_500
 _HANGS_SECONDS = 5.0  # of processor time, so that a busy machine finds no more than an idle one
 _MAX_MEMORY = 3 << 30
 _BATCH = 125
-_LONGEST = 200_000
+_MAX_LENGTH = 200_000
 _WORDS = (
     *(b"null", b"true", b"-1", b"1e999", b"NaN", b"0x10", b"9" * 400, b'""', b"[]", b"{}", b"\\u0000", b"\\ud800"),
     *(
@@ -157,7 +157,7 @@ def mutated(seed: bytes, chance: random.Random) -> bytes:
     data = seed
     for _ in range(chance.choice((1, 1, 1, 2, 3, 8))):
         changed = _of_structure(data, chance) if chance.random() < 0.5 else _of_bytes(data, chance)
-        data = changed[:_LONGEST]  # each time: repeated lists would fill the memory
+        data = changed[:_MAX_LENGTH]  # each time: repeated lists would fill the memory
     return data
 
 

@@ -1,4 +1,11 @@
-"""PLAN: what to try. Cases × subjects × rounds as frozen data; trials are made one at a time."""
+"""PLAN: what to try. Cases × subjects × rounds as frozen data; trials are made one at a time.
+
+A `Plan` names its subjects and scorers by `SubjectSpec` and `ScorerSpec`, which `bakeoff.engine.registry` builds. It is
+written to the run folder as JSON, so that a run can be resumed without the files that it was made from.
+
+Each `Trial` has two keys made of digests. The attempt key covers all that a subject can notice; the score key adds all
+that only graders can. Resuming compares keys, so an edited case is a new one, and an edited scorer costs no attempt.
+"""
 
 import hashlib
 from collections import Counter
@@ -150,6 +157,7 @@ class ScorerSpec(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
+        """Return what identifies the scorer in score keys. Options at their defaults do not count."""
         return fingerprint(self.model_dump(exclude_defaults=True))
 
 
@@ -188,16 +196,16 @@ class Case(FrozenModel):
         return self.attempt_digest_within(self.limits)
 
     def attempt_digest_within(self, limits: Limits) -> str:
-        """Return the digest that the case has with these limits."""
+        """Return the attempt digest that the case would have with other limits, such as those of the command line."""
         return fingerprint(self._differing(_NOTICED), limits.attempt_digest)
 
     @cached_property
     def score_digest(self) -> str:
-        """Return a digest of what only graders can notice."""
+        """Return a digest of what only graders can notice. A new one means scoring again, not attempting again."""
         return self.score_digest_within(self.limits)
 
     def score_digest_within(self, limits: Limits) -> str:
-        """Return the digest that the case has with these limits."""
+        """Return the score digest that the case would have with other limits."""
         own = [] if self.scorers is None else [[scorer.digest for scorer in self.scorers]]
         return fingerprint(self._differing(_GRADED), limits.score_seconds, *own)
 
@@ -242,6 +250,7 @@ class SubjectSpec(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
+        """Return what identifies the subject in attempt keys. It does not depend on how treatments are described."""
         return fingerprint(self.model_dump(exclude_defaults=True, exclude={"base", "treatment"}))
 
 
@@ -314,10 +323,11 @@ class Plan(FrozenModel):
 
     @property
     def size(self) -> int:
+        """Return the number of trials. A sparse plan has records for a part of them only."""
         return self.rounds * len(self.cases) * len(self.subjects)
 
     def trial(self, index: int) -> Trial:
-        """Return the trial at one place of the order."""
+        """Return the trial at one place of the order, counted from 0. Raises `IndexError` beyond the last."""
         if not 0 <= index < self.size:
             raise IndexError(f"trial {index} of a plan with {self.size}")
         rest, subject = divmod(index, len(self.subjects))
@@ -325,11 +335,11 @@ class Plan(FrozenModel):
         return self.trial_of(self.cases[case], self.subjects[subject], round_, index)
 
     def trials(self) -> Iterator[Trial]:
-        """Yield every trial in order."""
+        """Yield every trial in order. Each is made when it is asked for, so that large plans take little memory."""
         return map(self.trial, range(self.size))
 
     def find(self, case_id: str, subject: str, round_: int) -> Trial | None:
-        """Return the trial of these names, or None if the plan has none."""
+        """Return the trial of these names, or None if the plan has none. Rounds count from 0."""
         case_at, subject_at = self._case_places.get(case_id), self._subject_places.get(subject)
         if case_at is None or subject_at is None or not 0 <= round_ < self.rounds:
             return None
@@ -361,7 +371,7 @@ class Plan(FrozenModel):
         return names + [name for name in own if name not in names]
 
     def with_scorers(self, scorers: tuple[ScorerSpec, ...]) -> Self:
-        """Return the plan with these scorers for all cases."""
+        """Return the plan with these scorers for all cases, also for those that had scorers of their own."""
         cases = tuple(
             case if case.scorers is None else case.model_copy(update={"scorers": None}) for case in self.cases
         )
@@ -379,7 +389,7 @@ class Plan(FrozenModel):
 
     @property
     def origin(self) -> Origin:
-        """Return where the cases come from; nothing is known of most plans."""
+        """Return where the cases come from. Most plans do not say: all fields of the result are then empty."""
         try:
             return Origin.model_validate(self.settings.get(ORIGIN) or {})
         except ValidationError:  # settings are a door's own affair
@@ -399,6 +409,8 @@ class Plan(FrozenModel):
 
         `largest` is the number of cases of the largest plan, if several are parted alike: smaller ones then need not
         have a case for every shard.
+
+        Raises `UsageError` if there are fewer cases than shards, or if the plan runs until it is decided.
         """
         if self.ends_when_decided:
             raise UsageError(

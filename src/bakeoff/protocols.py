@@ -1,4 +1,11 @@
-"""The interfaces of subjects, scorers and sandboxes: one method each, with frozen data around them."""
+"""The interfaces of subjects, scorers and sandboxes: one method each, with frozen data around them.
+
+A trial uses them in this order. The engine makes a `Workspace` if the subject `Needs` one, and calls
+`Subject.attempt(task)`. It then gives the `Transcript` and the collected files to each `Scorer` as a `ScoreInput`.
+Both run programs only through a `Sandbox`. A `Resource` is opened once and shared by all trials of a run.
+
+The `runtime_checkable` protocols are optional abilities: a subject or scorer has one by having its methods.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,7 +34,10 @@ user can end, and otherwise by one of our limits."""
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The private folders of a trial, deleted with it. A subject leaves its answer in `work`."""
+    """The private folders of a trial, deleted with it.
+
+    A subject leaves its answer in `work`. `home` and `tmp` become HOME and TMPDIR of its commands.
+    """
 
     work: Path
     home: Path
@@ -37,7 +47,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One program to run in a place, with its limits."""
+    """One program to run in a place, with its limits.
+
+    `seconds` is wall-clock time. No shell is involved: `argv` is passed on as it is.
+    """
 
     argv: tuple[str, ...]
     place: Place
@@ -56,7 +69,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The result of a command. `exit_code` is negative for a signal, as in `subprocess`."""
+    """The result of a command.
+
+    `exit_code` is negative for a signal, as in `subprocess`. Output may be cut at the limits of the command; `stop`
+    says so.
+    """
 
     exit_code: int
     stdout: bytes
@@ -66,26 +83,33 @@ class Completed:
 
     @property
     def ok(self) -> bool:
+        """Return True if the command ended by itself, with exit code 0."""
         return self.stop == "exited" and self.exit_code == 0
 
 
 class Sandbox(Protocol):
-    """Runs commands in isolation."""
+    """Runs commands in isolation. `bakeoff.sandbox` has one for each rung: `process`, `bwrap` and `docker`."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Return the name of the rung, as `--sandbox` takes it."""
 
-    async def run(self, command: Command) -> Completed: ...
+    async def run(self, command: Command) -> Completed:
+        """Run a command to its end or to its limits.
+
+        A command that fails or exceeds a limit is a result, not an error.
+        """
 
 
 class Workspace(Protocol):
     """A trial's private folder and the sandbox that runs commands in it."""
 
     @property
-    def folder(self) -> Path: ...
+    def folder(self) -> Path:
+        """Return the folder on the host. A command inside the sandbox may see it under another path."""
 
     def write(self, files: Mapping[str, str]) -> None:
-        """Write files, before anything untrusted has run there."""
+        """Write texts by relative path. Only do this before anything untrusted has run in the folder."""
 
     async def run(
         self,
@@ -96,19 +120,27 @@ class Workspace(Protocol):
         network: bool = False,
         stdin: bytes = b"",
     ) -> Completed:
-        """Run a command; when this returns, nothing it started is alive."""
+        """Run a command; when this returns, nothing it started is alive.
+
+        `env` is added to the allow-listed environment. A command has no network unless `network` is True.
+        """
 
     async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the texts of the files that match, and the refused files with reasons: the folder is untrusted."""
+        """Return the texts of the files that match, and the refused files with reasons, both by relative path.
+
+        The folder is untrusted: links, special files and files that are too large are refused.
+        """
 
 
 class Resource(Protocol):
     """Something that a run opens once and shares; two with the same `key` are the same."""
 
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """Return what identifies the resource. `Task.resources` and `ScoreInput.resources` have it under this key."""
 
-    def open(self) -> AbstractAsyncContextManager[Any]: ...
+    def open(self) -> AbstractAsyncContextManager[Any]:
+        """Return a context manager that starts the resource and, at the end of the run, stops it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +184,7 @@ class Task:
 
     @property
     def workspace(self) -> Workspace:
+        """Return the workspace of the trial. Raises `LookupError` for a subject that did not ask for one."""
         if self.own_workspace is None:
             raise LookupError("this subject did not ask for a workspace: give it `needs = Needs(workspace=True)`")
         return self.own_workspace
@@ -160,14 +193,21 @@ class Task:
 class Subject(Protocol):
     """The thing that is judged: a model, an agent, a function."""
 
-    async def attempt(self, task: Task) -> Transcript: ...
+    async def attempt(self, task: Task) -> Transcript:
+        """Try the task once, and return what was said and done.
+
+        Report usage with `task.spend` as it arrives, so that it counts even if the attempt is killed. The type of a
+        `TrialError` decides whose failure it is. Any other exception counts as `infra`, unless the subject has an
+        attribute `raises_its_own_errors = True`.
+        """
 
 
 @runtime_checkable
 class BoundSubject(Protocol):
     """A subject that gets the hidden parts of a case on purpose; its records say so."""
 
-    def bind(self, case: Case) -> Subject: ...
+    def bind(self, case: Case) -> Subject:
+        """Return the subject that attempts this one case."""
 
 
 @runtime_checkable
@@ -182,7 +222,8 @@ class Checking(Protocol):
 class SelectiveScorer(Protocol):
     """A scorer that does not score every case."""
 
-    def can_score(self, case: Case) -> bool: ...
+    def can_score(self, case: Case) -> bool:
+        """Tell whether the case has what the scorer needs, such as an expected answer."""
 
 
 @runtime_checkable
@@ -209,7 +250,11 @@ def _no_workspace() -> AbstractAsyncContextManager[Workspace]:
 
 @dataclass(frozen=True, slots=True)
 class ScoreInput:
-    """The input of a scorer."""
+    """The input of a scorer.
+
+    Scorers mostly use `input`, `output`, `expected` and `tool_calls`. A case that was written in Python can have
+    further values: each is an attribute too, so that a row `{"input": …, "topic": …}` gives `given.topic`.
+    """
 
     case: Case
     transcript: Transcript
@@ -233,7 +278,10 @@ class ScoreInput:
         seconds: float | None = None,
         **row: Any,
     ) -> Self:
-        """Make an input to call a scorer directly: an output, and the row that it answers."""
+        """Make an input to call a scorer directly, as in a test of the scorer: an output, and the row that it answers.
+
+        Such an input has no workspace: `pristine` raises `LookupError`.
+        """
         steps = (Step(parts=tuple(tool_calls)),) if tool_calls else ()
         case = Case(id=str(row.get("name", "case")), prompt=str(row.get("input", "")))
         return cls(
@@ -242,18 +290,22 @@ class ScoreInput:
 
     @property
     def input(self) -> Any:
+        """Return the `input` of the row, or else the prompt of the case."""
         return self.row.get("input", self.case.prompt)
 
     @property
     def output(self) -> JsonValue:
+        """Return the final answer of the subject; None if it gave none."""
         return self.transcript.output
 
     @property
     def expected(self) -> Any:
+        """Return the `expected` of the row, or else that of the case; None if there is none."""
         return self.row.get("expected", self.case.expected)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Return all calls of tools in the attempt, in order."""
         return self.transcript.tool_calls
 
     def __getattr__(self, name: str) -> Any:
@@ -284,6 +336,11 @@ class Scorer(Protocol):
     """Scores one trial: a callable, sync or async. Sync ones run in a thread."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Return the name of its scores, if the plan gives it no other. The scorers of a case need different names."""
 
-    def __call__(self, given: ScoreInput, /) -> Scored | Awaitable[Scored]: ...
+    def __call__(self, given: ScoreInput, /) -> Scored | Awaitable[Scored]:
+        """Return a score, a number from 0 to 1, True or False, or None for "unscored".
+
+        An exception that is no `TrialError` is a failure of the scorer, not of the subject: its kind is `grader`.
+        """

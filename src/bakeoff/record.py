@@ -1,4 +1,11 @@
-"""RECORD: what happened in one trial. Phases and scores are stored; verdicts are derived from them."""
+"""RECORD: what happened in one trial. Phases and scores are stored; verdicts are derived from them.
+
+A `Record` has up to three `Phase`s (prepare, attempt, score), the `Transcript` of the attempt, the collected files and
+a `Score` per scorer. A phase that was not reached is None. One that ended early has a `Failure`, whose `kind` names the
+cause. The two keys say what exactly was tried and scored: a record counts for a trial only while its keys agree.
+
+Texts of subjects and scorers are cleaned when an object is made, so that every record can be written as JSON.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -46,6 +53,7 @@ class Usage(FrozenModel):
 
     @property
     def tokens(self) -> int:
+        """Return the tokens of prompts and answers together. Cached tokens are part of `input`."""
         return self.input + self.output
 
     def __add__(self, other: Self) -> "Usage":
@@ -88,11 +96,15 @@ class _TaggedBlock(_WithTexts):
 
 
 class Text(_TaggedBlock):
+    """Text that the subject said to the user."""
+
     type: Literal["text"] = "text"
     text: CleanText
 
 
 class Reasoning(_TaggedBlock):
+    """Text that a model thought aloud before it answered, where its provider returns it."""
+
     type: Literal["reasoning"] = "reasoning"
     text: CleanText
 
@@ -137,6 +149,7 @@ class ToolCall(_TaggedBlock):
 
     @property
     def timestamp(self) -> float | None:
+        """Return the start in seconds since 1970; None if unknown. It is another name of `started`."""
         return self.started
 
     @model_validator(mode="wrap")
@@ -195,7 +208,7 @@ Part = Annotated[Text | Reasoning | ToolCall, Field(discriminator="type")]
 
 
 class Step(_WithTexts):
-    """One turn of the subject."""
+    """One turn of the subject: what it said and which tools it called, between two inputs."""
 
     parts: tuple[Part, ...] = ()
     usage: Usage = NO_USAGE
@@ -204,7 +217,10 @@ class Step(_WithTexts):
 
 
 class Transcript(_WithTexts):
-    """Everything that a subject said and did in one attempt."""
+    """Everything that a subject said and did in one attempt.
+
+    `output` is the final answer that scorers judge: text, or any JSON value. `usage` is that of the whole attempt.
+    """
 
     output: CleanJson = None
     steps: tuple[Step, ...] = ()
@@ -213,11 +229,16 @@ class Transcript(_WithTexts):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
+        """Return the calls of tools in all steps, in order."""
         return tuple(part for step in self.steps for part in step.parts if isinstance(part, ToolCall))
 
 
 class Failure(_WithTexts):
-    """The reason why a phase ended early; `kind` says what caused it."""
+    """The reason why a phase ended early; `kind` says what caused it.
+
+    `subject` and `timeout` are the subject's own: the trial scores 0. The other kinds leave the trial unscored, and a
+    resumed run tries it again.
+    """
 
     kind: Literal["subject", "timeout", "budget", "infra", "grader"]
     type: CleanText
@@ -255,6 +276,7 @@ class UnitTests(FrozenModel):
 
     @property
     def share(self) -> float | None:
+        """Return the share that passed, from 0 to 1; None if there are no tests."""
         return self.passed / self.total if self.total else None
 
     def __add__(self, other: "UnitTests") -> "UnitTests":
@@ -277,15 +299,20 @@ class TestShares(FrozenModel):
 
     @property
     def visible(self) -> float | None:
+        """Return the share of the visible tests that passed; None if there are none."""
         return self.visible_passed / self.visible_total if self.visible_total else None
 
     @property
     def hidden(self) -> float | None:
+        """Return the share of the hidden tests that passed; None if there are none."""
         return self.hidden_passed / self.hidden_total if self.hidden_total else None
 
     @property
     def difference(self) -> float | None:
-        """Return how much better the visible tests did: what hard-coded answers gain."""
+        """Return the share of visible tests minus that of hidden ones; None if either is missing.
+
+        A large difference suggests answers that were written for the tests that the subject saw.
+        """
         return None if self.visible is None or self.hidden is None else self.visible - self.hidden
 
     def __add__(self, other: "TestShares") -> "TestShares":
@@ -307,6 +334,8 @@ class Score(_WithTexts):
 
 
 class Phase(FrozenModel):
+    """One phase of a trial: how long it took, and why it failed, if it did. `seconds` includes all waiting."""
+
     seconds: float
     waited: float = 0.0  # of these, waiting that the subject did not cause, such as for a provider's queue
     remarks: tuple[CleanText, ...] = ()  # on how the time was used, such as that others had to wait
@@ -347,7 +376,10 @@ class Record(_WithTexts):
 
     @property
     def used(self) -> Usage:
-        """Return what the subject itself used."""
+        """Return what the subject itself used, in all tries, without what scorers used.
+
+        Its cost is None if nothing but the cost of judging is known.
+        """
         if self.judging == NO_USAGE:
             return self.spent
         used = self.spent - self.judging
@@ -432,6 +464,7 @@ class Record(_WithTexts):
 
     @property
     def seconds(self) -> float:
+        """Return the duration of all phases together, waiting included."""
         return sum(phase.seconds for phase in (self.prepare, self.attempt, self.score) if phase)
 
     @property

@@ -108,10 +108,11 @@ def test_a_trial_its_model_calls_and_its_tools_are_spans_inside_each_other(tmp_p
 
 def test_a_key_in_the_name_of_a_tool_that_a_model_made_up_is_in_no_span(tmp_path: Path) -> None:
     key = "Zq8Wv3Lp0Xn5Rt7Yb2Kd"
-    program = f"REPLIES['replies'][0]['call'].append({{'name': '{key[::-1]}', 'arguments': {{}}}})\n{IN_MEMORY}"
+    written = key.encode().hex()
+    program = f"REPLIES['replies'][0]['call'].append({{'name': '{written}', 'arguments': {{}}}})\n{IN_MEMORY}"
     spans = carry_out(tmp_path, program, MY_API_KEY=key)
     assert "execute_tool [redacted MY_API_KEY]" in spans
-    assert key[::-1] not in spans
+    assert written not in spans
 
 
 def test_without_a_tracer_of_the_programs_own_spans_go_to_the_collector(tmp_path: Path) -> None:

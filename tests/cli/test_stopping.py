@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 BAKEOFF = Path(sys.executable).parent / "bakeoff"
 SLOW = textwrap.dedent("""\

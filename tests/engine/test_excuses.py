@@ -11,8 +11,6 @@ from bakeoff.record import Record, Transcript
 
 from .probes import Probe, registry_of
 
-pytestmark = pytest.mark.full
-
 CarryOut = Callable[..., Awaitable[list[Record]]]
 ANSWER = "answer.py"
 LIMITS = Limits(attempt_seconds=120, score_seconds=120, disk_mb=64, memory_mb=512)

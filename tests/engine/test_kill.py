@@ -17,7 +17,7 @@ from bakeoff.storage.journal import JournalMark, SpentTokens
 from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.run_folder import RunFolder
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 PROGRAM = Path(__file__).with_name("programs") / "killed_run.py"
 KILLS = int(os.environ.get("BAKEOFF_KILLS", "8"))

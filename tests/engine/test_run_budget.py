@@ -13,8 +13,6 @@ from bakeoff.record import Transcript, Usage
 
 from .probes import CarryOut, Probe, end_reason, plan_of, registry_of
 
-pytestmark = pytest.mark.full
-
 
 def spending(usage: Usage, *, told: bool) -> Callable[[Task], Awaitable[Transcript]]:
     async def attempt(task: Task) -> Transcript:

@@ -21,7 +21,7 @@ from ..sandbox.conftest import docker_engine, place, sandbox_on
 from ..sandbox.docker_engine import docker
 from .conftest import CANARY, Opening, Visit
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 __all__ = ["docker_engine", "place", "sandbox_on"]  # fixtures, found by their names
 

@@ -18,7 +18,7 @@ from bakeoff.verdict import Verdict
 from ..models.loopback import Act, Loopback, failure, plan_of
 from .conftest import CANARY, QUICK
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 Ask = Callable[..., Awaitable[Record]]
 

@@ -12,6 +12,7 @@ import openai
 import pytest
 from google import genai
 
+from bakeoff._kernel.choices import ReplayMode
 from bakeoff.errors import InfraError
 from bakeoff.replay.application import ReplayRound
 
@@ -142,26 +143,29 @@ def test_calls_at_the_same_time_are_recorded_and_replayed(provider: Loopback, re
         assert asyncio.run(ask_all()) == first
 
 
-def test_processes_at_the_same_time_share_a_folder(provider: Loopback, replay: Replay) -> None:
+def test_processes_at_the_same_time_share_a_folder(provider: Loopback) -> None:
     program = textwrap.dedent(
         f"""
+        import pathlib, sys
         import openai
-        from bakeoff.replay.process import replaying_as_inherited
-        with replaying_as_inherited(), openai.OpenAI(base_url="{provider.url}/v1", api_key="{KEY}") as client:
+        from bakeoff.replay.process import replaying
+        from bakeoff.storage.redaction import Redactor
+        mode, folder = sys.argv[1:]
+        client = openai.OpenAI(base_url="{provider.url}/v1", api_key="{KEY}")
+        with client, replaying(mode, pathlib.Path(folder), Redactor({{"LOOPBACK_API_KEY": "{KEY}"}})):
             for number in range(5):
                 message = [{{"role": "user", "content": f"question {{number}}"}}]
                 print(client.chat.completions.create(model="m", messages=message).choices[0].message.content)
         """
     )
 
-    def run_both() -> list[str]:
-        started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in "ab"]
+    def run_both(mode: ReplayMode) -> list[str]:
+        command = [sys.executable, "-c", program, mode, str(FOLDER)]
+        started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in "ab"]
         return [process.communicate(timeout=120)[0] for process in started]
 
-    with replay("auto"):
-        first = run_both()
+    first = run_both("auto")
     assert first == ["yes\n" * 5] * 2
     assert len(recordings()) == 5
     provider.stop()
-    with replay("strict"):
-        assert run_both() == first
+    assert run_both("strict") == first

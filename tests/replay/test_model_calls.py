@@ -17,8 +17,6 @@ from bakeoff.verdict import Verdict
 
 from ..models.loopback import KEY, Act, Loopback, Received, plan_of
 
-pytestmark = pytest.mark.full
-
 CarryOut = Callable[..., Awaitable[list[Record]]]
 MakeSpec = Callable[..., SubjectSpec]
 

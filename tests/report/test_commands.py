@@ -20,7 +20,7 @@ from bakeoff.storage.run_folder import RunFolder
 from ..warm_bakeoff import Bakeoff
 from .runs import Values, plan_of, record_of, run_of, write_run
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 BAKEOFF = Path(sys.executable).parent / "bakeoff"
 

@@ -31,7 +31,7 @@ from bakeoff.report.run_summary import describe_run, summary_table
 from .hostile import BREAKOUTS, JOURNALS, NAME, hostile_plan, texts, write_hostile
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-LARGEST = 3_000_000  # bytes of a text output over eight trials, whatever was put into them
+MAX_SIZE = 3_000_000  # bytes of a text output over eight trials, whatever was put into them
 TABLE_TAGS = {"h2", "h3", "p", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "pre"}
 MARKDOWN_TAGS = TABLE_TAGS | {"code", "h4"}
 
@@ -58,7 +58,7 @@ def check_blocks(blocks: Report | tuple[Block, ...]) -> None:
     print_blocks(Console(file=file, width=100, highlight=False, force_terminal=False), blocks)
     for text in (markdown, file.getvalue()):
         assert not CONTROL.search(text)
-        assert len(text) < LARGEST
+        assert len(text) < MAX_SIZE
 
 
 def check_page(path: Path) -> None:
@@ -70,14 +70,14 @@ def check_page(path: Path) -> None:
     assert all(re.fullmatch(r"#[\w-]+|data:,|[\w./%-]+", link) for link in page.links), page.links
     assert text.count("<script>") == 1
     assert not CONTROL.search(text)
-    assert len(text) < LARGEST
+    assert len(text) < MAX_SIZE
 
 
 def comparison(source: Source) -> None:
     report = compare_sources(source, source)
     check_page(write_report_page(source.path.parent / "compare.html", describe_comparison(report)))
     check_blocks(describe_comparison(report))
-    assert len(report.model_dump_json()) < LARGEST
+    assert len(report.model_dump_json()) < MAX_SIZE
 
 
 def leaderboard(source: Source) -> None:
@@ -144,7 +144,7 @@ def export(source: Source, format_: ExportFormat, folder: Path, capsys: pytest.C
     if format_ in CHECKS:
         text = capsys.readouterr().out
         CHECKS[format_](text)
-        assert len(text) < LARGEST
+        assert len(text) < MAX_SIZE
     if format_ == "inspect":
         read = pytest.importorskip("inspect_ai.log", reason="pip install 'bakeoff[bench]'").read_eval_log
         for log in (folder / "logs").glob("*.eval"):

@@ -27,7 +27,7 @@ from bakeoff.sandbox.places import LEASES, lease_user, take_lease
 from bakeoff.sandbox.supervisor.kernel import children_of
 from bakeoff.sandbox.supervisor_client import open_pipes
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 SANDBOXES = ("process", "bwrap", "docker")
 every_sandbox = pytest.mark.parametrize("sandbox_kind", SANDBOXES)

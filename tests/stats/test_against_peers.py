@@ -23,7 +23,7 @@ from bakeoff.stats.power import Noise, minimum_detectable
 
 from .simulation import Array
 
-pytestmark = [pytest.mark.full, pytest.mark.unwatched]
+pytestmark = pytest.mark.unwatched
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -17,7 +17,7 @@ from bakeoff.stats.intervals import TOO_SMALL
 
 from .simulation_judges import FAIR, GRADED, LENIENT, Judged, draw, held, held_by_difference
 
-pytestmark = [pytest.mark.full, pytest.mark.unwatched]
+pytestmark = pytest.mark.unwatched
 
 DRAWS = 300  # the standard error of a coverage near 95 % is then 1.3 points
 LOW, HIGH = 0.92 - 0.01, 0.98 + 0.01

@@ -15,16 +15,16 @@ from .simulation_small import SKEWED, skewed_apart
 pytestmark = [pytest.mark.full, pytest.mark.unwatched]
 
 PAIRS = 2_000
-MOST = 0.05 + 3 * (0.05 * 0.95 / PAIRS) ** 0.5
+MAX_COUNT = 0.05 + 3 * (0.05 * 0.95 / PAIRS) ** 0.5
 
 
 @pytest.mark.parametrize(("cases", "rounds"), [(40, 1), (40, 10)])
 def test_identical_pairs_are_rarely_called_different(cases: int, rounds: int) -> None:
-    assert false_alarms(cases, rounds, PAIRS) <= MOST
+    assert false_alarms(cases, rounds, PAIRS) <= MAX_COUNT
 
 
 def test_identical_pairs_in_clusters_are_rarely_called_different() -> None:
-    assert false_alarms(60, 3, 1_000, clusters=15) <= MOST
+    assert false_alarms(60, 3, 1_000, clusters=15) <= MAX_COUNT
 
 
 def test_pooling_the_rounds_would_cry_wolf() -> None:

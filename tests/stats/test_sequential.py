@@ -6,7 +6,7 @@ from bakeoff.stats.sequential import SequentialDecision, SequentialTest
 
 from .simulation_sequential import Apart, any_wrong, simulated
 
-pytestmark = [pytest.mark.full, pytest.mark.unwatched]
+pytestmark = pytest.mark.unwatched
 
 
 def test_nothing_is_decided_before_the_first_case() -> None:

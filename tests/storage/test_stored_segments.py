@@ -21,8 +21,6 @@ from bakeoff.storage.store_upload import RunUpload, upload_run
 from .damage import make_run
 from .s3_server import s3_server
 
-pytestmark = pytest.mark.full
-
 SMALL = 2000
 
 

@@ -104,7 +104,7 @@ class Clock:
                 self._set_timer(self._deadline)
 
     async def sleep(self, delay: Delay) -> bool:
-        """Wait with the clock stopped. Return False if the wait was cut short because nothing is to be tried again."""
+        """Wait with the clock stopped. Return False if the wait was cut short because there will be no other try."""
         with self.paused():
             if self._sleep is not None:
                 return await self._sleep(delay)
@@ -129,7 +129,7 @@ class Clock:
 
 
 async def run_until(work: Coroutine[Any, Any, Result], event: Awaitable[object]) -> Result | None:
-    """Return the result of the work, or None if the event came first. Neither goes on when this returns."""
+    """Return the result of the work, or None if the event came first. Both have ended when this returns."""
     working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(event)
     try:
         await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the command line loads this module first
 
 FILES = (".env", ".env.local")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_LARGEST = 1 << 20  # bytes of a file above that is read for its secrets
+_MAX_SIZE = 1 << 20  # bytes of a file above that is read for its secrets
 
 
 def read_environment(folder: Path | None = None, base: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -47,7 +47,7 @@ def environments_above(folder: Path | None = None) -> Iterator[dict[str, str]]:
             return
         for path in [above / name for name in FILES]:
             with suppress(UsageError, OSError):
-                if path.is_file() and path.stat().st_size <= _LARGEST:
+                if path.is_file() and path.stat().st_size <= _MAX_SIZE:
                     yield _read(path)
 
 

@@ -45,7 +45,7 @@ def open_file(path: Path, *, pipes: bool = False) -> BinaryIO:
 def open_to_append(path: Path) -> int:
     """Open a file for reading and appending without ever waiting for it. Raise OSError if it is no regular file.
 
-    A link is refused: who made the folder would choose what is appended to which file.
+    A link is refused, because the owner of the folder could make it point to any file.
     """
     how = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
     try:
@@ -129,7 +129,7 @@ def in_megabytes(size: int) -> str:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True if a path is a device or pipe such as /dev/null, into which one writes and which nobody replaces."""
+    """Return True if a path is a device or pipe such as /dev/null, which is written to and never replaced."""
     try:
         mode = path.stat().st_mode
     except OSError:

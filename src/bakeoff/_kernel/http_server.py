@@ -1,4 +1,4 @@
-"""Serve HTTP on loopback to clients that nobody trusts: none of them can keep a connection for nothing.
+"""Serve HTTP on loopback to untrusted clients: none of them can hold a connection without using it.
 
 uvicorn's own protocol waits without end for a request that never becomes complete, and for a client that never reads.
 """

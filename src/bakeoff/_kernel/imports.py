@@ -24,7 +24,11 @@ def import_target(target: str, who: str) -> Any:
 
 
 def import_object(target: str, who: str) -> Any:
-    """Return the object that `module:attribute` names; modules are also looked for in the current folder."""
+    """Return the object that `module:attribute` names; modules are also looked for in the current folder.
+
+    The current folder is added to `sys.path`, after everything else. Raises `UsageError`, which begins with `who`, if
+    the text names nothing, or if the module cannot be imported, whatever it raises.
+    """
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute or module_name.startswith("."):
         raise UsageError(f"{who}: {target!r} does not name a function: write it as `module:function`")
@@ -113,7 +117,10 @@ def existing_objects_frozen() -> Iterator[None]:
 
 
 def lazy_imports(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package. `homes` maps each name to its module."""
+    """Return the `__getattr__` and `__dir__` of a package. `homes` maps each name to its module.
+
+    A module is imported when one of its names is first used, which keeps the start of commands fast.
+    """
 
     def get(name: str) -> Any:
         if name not in homes:

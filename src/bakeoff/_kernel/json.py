@@ -35,7 +35,7 @@ CleanObject = Annotated[dict[str, JsonValue], AfterValidator(clean)]
 """The types of all texts and free data in plans, transcripts and records, so that everything in them can be written."""
 
 
-_DEEPEST = 200  # levels, as pydantic allows
+_MAX_DEPTH = 200  # levels, as pydantic allows
 
 
 def parse_json(data: str | bytes) -> Any:
@@ -46,16 +46,16 @@ def parse_json(data: str | bytes) -> Any:
     try:
         value = json.loads(data)
     except RecursionError:
-        raise ValueError(f"it is nested more than {_DEEPEST} levels deep") from None
+        raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep") from None
     brackets = ("[", "{") if isinstance(data, str) else (b"[", b"{")
-    if sum(map(data.count, brackets)) > _DEEPEST:  # type: ignore[arg-type]
+    if sum(map(data.count, brackets)) > _MAX_DEPTH:  # type: ignore[arg-type]
         _refuse_deep(value)
     return value
 
 
 def _refuse_deep(value: Any) -> None:
     level = [value]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         level = [
             item
             for each in level
@@ -65,7 +65,7 @@ def _refuse_deep(value: Any) -> None:
         ]
         if not level:
             return
-    raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
+    raise ValueError(f"it is nested more than {_MAX_DEPTH} levels deep")
 
 
 def as_json(value: Any) -> JsonValue:

@@ -62,7 +62,7 @@ def sweep_folders(parent: Path, prefix: str) -> None:
 
 
 def is_left_behind(root: Path) -> bool:
-    """Return True if a folder is ours, not new, and has a lock that nobody holds. Raise OSError if it has no lock."""
+    """Return True if a folder is ours, not new, and has a free lock. Raise OSError if it has no lock."""
     found = root.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or time.time() - found.st_mtime < FRESH_SECONDS:
         return False
@@ -82,7 +82,7 @@ _Job = tuple[Path, Callable[[], None]]
 
 
 class Removals:
-    """Remove folders in threads that do not keep the process alive: what is left is removed by the next run."""
+    """Remove folders in threads that do not keep the process alive. The next run removes the remaining ones."""
 
     def __init__(self) -> None:
         self.left: dict[Path, str] = {}  # folders that could not be removed, and why
@@ -127,7 +127,7 @@ class Removals:
             await self._one_done.wait()
 
     async def finish(self, seconds: float) -> None:
-        """Wait for the removals, for this long at most, and note what is left. Take no more of them."""
+        """Wait at most this long for the removals, and note the folders that remain. Accept no further ones."""
         self.open = False
         try:
             async with asyncio.timeout(seconds):

@@ -58,7 +58,7 @@ async def call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def end_despite_threads(exit_code: int) -> None:
-    """End the process at once if a call that nobody waits for is still running; otherwise do nothing.
+    """End the process at once if an abandoned call is still running; otherwise do nothing.
 
     Before 3.14, Python ends such a thread by force, and aborts if it is inside of foreign code.
     """
@@ -70,7 +70,7 @@ def end_despite_threads(exit_code: int) -> None:
 
 
 async def in_daemon_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a sync function returns, as it is: also an awaitable."""
+    """Return the result of a sync function unchanged, even if it is an awaitable."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()

@@ -31,7 +31,7 @@ SPANS = "spans"
 """The key of the collector among resources, and of what it collected in a transcript's metadata."""
 
 OWN_SCOPE = "bakeoff"  # of the spans that Bakeoff makes
-_MOST = 1000  # spans of one case that are kept; the others are counted
+_MAX_COUNT = 1000  # spans of one case that are kept; the others are counted
 
 
 class CollectedSpans:
@@ -45,7 +45,7 @@ class CollectedSpans:
     def add(self, span: Any) -> None:
         """Keep a finished span, up to a limit; count all of them."""
         self.count += 1
-        if len(self.spans) < _MOST:
+        if len(self.spans) < _MAX_COUNT:
             self.spans.append(_as_data(span))
 
     def told(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _own_provider() -> Any:
 
 
 def exports_nothing(provider: object) -> bool:
-    """Return True if a provider is the one that is set here where the application has none."""
+    """Return True if a provider is the placeholder that Bakeoff sets where the application has none."""
     return _own_provider.cache_info().currsize > 0 and provider is _own_provider()
 
 
@@ -243,7 +243,7 @@ class OpenTelemetry:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Tracing]:
-        """Yield the tracing of a run. At the end, send what is left of its spans."""
+        """Yield the tracing of a run. At the end, send the remaining spans."""
         from opentelemetry import trace
         from opentelemetry.sdk.trace import TracerProvider
 

@@ -29,7 +29,7 @@ Key = tuple[str | int, ...]
 
 MAX_FILE_SIZE = 16 * 1024 * 1024
 _MAX_VALUES = 200_000  # aliases repeat values, and a small file must not become a large one
-_DEEPEST = 100
+_MAX_DEPTH = 100
 
 _WORDS = re.compile(r"(?P<null>~|null|Null|NULL|)|(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)")
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
@@ -194,8 +194,8 @@ def _compose(text: str, file: Path, loader: Any) -> yaml.Node | None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if made > 2 * _MAX_VALUES:  # keys are nodes, too
             raise ConfigError([f"{file}:{line}: this has more than {_MAX_VALUES:,} values"])
-        if depth > _DEEPEST + 1:
-            raise ConfigError([f"{file}:{line}: this is nested more than {_DEEPEST} levels deep"])
+        if depth > _MAX_DEPTH + 1:
+            raise ConfigError([f"{file}:{line}: this is nested more than {_MAX_DEPTH} levels deep"])
     composed: yaml.Node | None = yaml.compose(text, Loader=loader)
     return composed
 
@@ -225,8 +225,8 @@ class _Builder:
         line = node.start_mark.line + 1
         self._made += 1
         self.lines.setdefault(key, line)
-        if len(key) > _DEEPEST:
-            raise self._error(line, key, f"this is nested more than {_DEEPEST} levels deep")
+        if len(key) > _MAX_DEPTH:
+            raise self._error(line, key, f"this is nested more than {_MAX_DEPTH} levels deep")
         if self._made > _MAX_VALUES:
             raise self._error(line, key, f"this has more than {_MAX_VALUES:,} values, aliases counted")
         if isinstance(node, yaml.MappingNode):

@@ -66,7 +66,7 @@ def add_row(table: Table, *cells: str | Text) -> None:
 
 
 def can_ask() -> bool:
-    """Return whether a person can be asked: stdin and stdout are terminals, and this is no CI job."""
+    """Return True if a person can be asked: stdin and stdout are terminals, and this is no CI job."""
     # A program that was started without these streams has None in their place, whatever their types say.
     terminals = all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout))
     return terminals and not os.environ.get("CI") and os.environ.get("TERM") != "dumb"

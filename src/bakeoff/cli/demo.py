@@ -44,7 +44,7 @@ class DemoResult:
 
     @property
     def is_right(self) -> bool:
-        """Return whether it ran, and its controls did what controls do."""
+        """Return True if the demo ran and its controls had the results that they must have."""
         controls = [one for summary in self.summaries for one in summary.subjects if one.subject in _CONTROLS]
         ran = self.code in _EXPECTED and bool(self.runs)
         return ran and all(one.score == _CONTROLS[one.subject] for one in controls)

@@ -188,7 +188,7 @@ class PrintFlags(Flags):
 
     @property
     def prints_table(self) -> bool:
-        """Return whether the table goes to stdout: nothing else does."""
+        """Return True if the table goes to stdout: nothing else does."""
         return self.output is not None or not (self.as_json or self.markdown)
 
     def check(self) -> None:

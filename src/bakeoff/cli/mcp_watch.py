@@ -55,7 +55,7 @@ def watch_suites(
 
 @dataclass(slots=True)
 class _WatchedSuite:
-    """What the cycles know of one suite."""
+    """The state of one suite between cycles."""
 
     page: Path
     selected: SelectedSuite | None = None  # as it was read last

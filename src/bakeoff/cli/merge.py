@@ -64,6 +64,24 @@ def run_merge(
     Example: bakeoff merge shard-1.json shard-2.json -o evals.json
     """
 
+    from bakeoff.storage.object_store import is_store_address
+
+    if address := next((file for file in files if is_store_address(str(file))), None):
+        raise UsageError(f"{address}: runs are merged from folders on this machine: name those that have the copies")
+    if any(file.is_dir() for file in files):
+        return merge_run_folders(files, wanted)
+    return merge_eval_files(files, wanted)
+
+
+def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
+    """Merge files of `pytest --eval-json`, judge the gates over all shards, and return the exit code.
+
+    The summary and the notes go to stderr, because the merged file may go to stdout.
+
+    Raises `UsageError` if a target cannot be written, if --shards is not the number of shards,
+    or if --allow-undecided is neither a number nor a share.
+    """
+
     from bakeoff.report.gates import Allowance, GateState
     from bakeoff.report.output_files import refuse_unwritable
     from bakeoff.report.render.terminal import print_blocks
@@ -72,12 +90,7 @@ def run_merge(
     from bakeoff.report.suites.files import OutcomeRedactor, write_html, write_json
     from bakeoff.report.suites.gates import SuiteGates, judge_gates
     from bakeoff.report.suites.numbers import SuiteTallies, summary_of
-    from bakeoff.storage.object_store import is_store_address
 
-    if address := next((file for file in files if is_store_address(str(file))), None):
-        raise UsageError(f"{address}: runs are merged from folders on this machine: name those that have the copies")
-    if any(file.is_dir() for file in files):
-        return merge_run_folders(files, wanted)
     output, html = wanted.output, wanted.html
     for option, target in (("--output", None if output == STDOUT else Path(output)), ("--html", html)):
         if target is not None:
@@ -120,7 +133,12 @@ def run_merge(
 
 
 def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
-    """Make one run of the shards in the folder of results that `--output` names, and report it as if it had run."""
+    """Merge the run folders of shards into one new run below the folder that --output names, and report it.
+
+    Missing shards do not stop the merge: they are named, and the exit code is at least "undecided".
+
+    Raises `UsageError` for options that only files of pytest have, and for a path that is not a run folder.
+    """
 
     from bakeoff.cli.run_plan import conclude, finish_run, worst_of
     from bakeoff.doors import door_of
@@ -158,6 +176,10 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
 
 
 def refuse_other_count(wanted: int, shard: "Shard", given: set[int]) -> None:
+    """Raise `UsageError` unless `wanted` is the number of shards of the plan and every shard with cases is there.
+
+    `given` holds the numbers of the shards that were named. Shards without cases have no run to name.
+    """
     if wanted != (of := shard.of):
         raise UsageError(f"--shards {wanted}: this plan was parted into {count_of(of, 'shard')}: write --shards {of}")
     if missing := [str(number) for number in shard.numbers_with_cases if number not in given]:

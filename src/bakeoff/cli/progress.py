@@ -45,9 +45,11 @@ class RunProgress:
 
     @classmethod
     def of(cls, plan: Plan, control: RunControl) -> Self:
+        """Begin to count the trials of a plan, with the clock started now."""
         return cls(plan.size, tuple(spec.name for spec in plan.subjects), control)
 
     def add(self, record: Record) -> None:
+        """Count a finished trial."""
         verdict = record.verdict
         self.done += 1
         self.verdicts[verdict] += 1
@@ -59,6 +61,7 @@ class RunProgress:
 
     @property
     def finished(self) -> int:
+        """Return the finished trials of this run, those of earlier processes included."""
         return self.before + self.done
 
     def details(self) -> str:

@@ -80,7 +80,7 @@ def check_plan(plan: Plan, options: RunOptions, door: Door | None = None) -> Che
 def carry_out(
     checked: CheckedPlan, ending: EndingFlags, *, folder: RunFolder | None = None, opened: bool = False
 ) -> int:
-    """Run what is left of a plan, report the results, and return the exit code.
+    """Run the remaining trials of a plan, report the results, and return the exit code.
 
     `folder` is an existing run; without it, a new one is started. `opened` shows the page of the run in the browser.
     """
@@ -230,7 +230,7 @@ def _command(what: str, run: FinishedRun) -> str:
 async def watch(
     checked: CheckedPlan, options: RunOptions, console: Console, line_of: Callable[[Record], str | None] | None = None
 ) -> bool:
-    """Run a plan to its end with a progress display. Return whether someone stopped it.
+    """Run a plan to its end with a progress display. Return True if someone stopped it.
 
     `line_of` returns what to print about a trial that has ended, instead of the door.
     """

@@ -302,7 +302,7 @@ def _advice(error: UsageError) -> str:
 
 
 def _is_control(name: str) -> bool:
-    """Return whether a name stands for a control subject, which uses no model."""
+    """Return True if a name stands for a control subject, which uses no model."""
     return name in _CONTROLS or name.partition(":")[0] == "cheat"
 
 
@@ -352,7 +352,7 @@ def ask_mcp(before: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _ask_server(offered: list[str], number: int) -> str | None:
-    """Ask for one more server, with the one that was used before as the default. None stands for no more."""
+    """Ask for one more server, with the last used one as the default. Return None if there are no more."""
     from bakeoff.mcp.servers import DEFAULT_COMMAND, DEFAULT_URL
 
     before = offered[number] if number < len(offered) else _NO_SERVER
@@ -388,7 +388,7 @@ def _server_problem(text: str) -> str | None:
 
 
 def choose_aim(results: Path) -> Words | None:
-    """Ask what to find out, and return the words to type after `bakeoff`. None stands for a person who leaves."""
+    """Ask what to find out, and return the words to type after `bakeoff`. Return None if the person leaves."""
     _print_recent(results)
     aims: dict[str, Callable[[], Words]] = {
         "Which model answers my prompts best?": lambda: _or_start("eval", "bakeoff.yaml", "eval"),

@@ -102,7 +102,10 @@ class Door:
 
 
 def door_of(plan: "Plan") -> Door:
-    """Return the door that made a plan."""
+    """Return the door that made a plan; a plan made in Python has the plain `Door`.
+
+    Raises `UsageError` for a plan of a door that this version does not know.
+    """
     if plan.door is None:
         return Door()
     if plan.door not in _DOORS:

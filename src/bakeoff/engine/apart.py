@@ -1,4 +1,4 @@
-"""Run code of the user's beside other trials, so that none of it holds up the event loop that all share.
+"""Run the user's code beside other trials, so that it never blocks the event loop that all of them share.
 
 `call_apart` runs a function in a task and a context of its own, and gives it up if it ignores its cancellation.
 `StallWatch` notices code that blocks the loop, and gives the lost time back to the other trials.
@@ -37,7 +37,10 @@ async def call_apart(function: "partial[Any]", clock: Clock) -> Any:
 
 
 async def in_own_task(function: Callable[[], Awaitable[Any]], clock: Clock) -> Any:
-    """Return the result of an async function. The clock of its case is told if it goes on after it was given up."""
+    """Return the result of an async function that runs in a task of its own.
+
+    If it ignores a cancellation for `GRACE_SECONDS`, it is abandoned, and the clock of its case gets a remark.
+    """
     task = asyncio.get_running_loop().create_task(_settled(function), context=contextvars.copy_context())
     _RUNNING[task] = clock
     try:
@@ -105,7 +108,7 @@ _NOT_THE_USERS = tuple(
 
 
 class _StallSample(NamedTuple):
-    """What the loop does at one moment at which it is late."""
+    """One look at a loop that is late: which case it runs, and where."""
 
     clock: Clock | None  # of the case that runs, if it is one
     place: str | None  # in the user's code
@@ -127,6 +130,7 @@ class StallWatch:
         threading.Thread(target=self._look, daemon=True, name="bakeoff-stalls").start()
 
     def close(self) -> None:
+        """Stop watching. The thread ends by itself soon after."""
         self._timer.cancel()
         self._ended.set()
 

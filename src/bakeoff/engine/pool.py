@@ -22,11 +22,17 @@ class Runner(Protocol):
     """Run one trial: here, as `TrialRunner` does, or elsewhere."""
 
     @property
-    def control(self) -> RunControl: ...
+    def control(self) -> RunControl:
+        """Return what the caller of the run watches and stops it with."""
 
-    async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record: ...
+    async def run(self, job: Job, spend: Callable[[Usage], None]) -> Record:
+        """Run the trial of a job to its end. Failures are part of the record; only a cancelled trial raises.
 
-    def not_started(self, job: Job, reason: str, kind: Literal["budget", "infra"] = "budget") -> Record: ...
+        `spend` is called with usage as it arrives.
+        """
+
+    def not_started(self, job: Job, reason: str, kind: Literal["budget", "infra"] = "budget") -> Record:
+        """Return the record of a trial that was not even begun, for this reason."""
 
 
 class TrialPool:

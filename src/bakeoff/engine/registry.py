@@ -1,4 +1,8 @@
-"""Know the kinds of subjects and scorers, and build those that a plan names."""
+"""Know the kinds of subjects and scorers, and build those that a plan names.
+
+`default_registry()` has all kinds that Bakeoff ships. A door adds its own with the `with_` methods. `Registry.resolve`
+checks a whole plan before anything runs, and returns a `ResolvedPlan` with the objects that the engine calls.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,10 +43,12 @@ Tools = Callable[[Case, Mapping[str, Any]], tuple[Tool, ...]]
 
 
 def no_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:  # noqa: ARG001 - the signature of Tools
+    """Give subjects no tools: the default of a registry."""
     return ()
 
 
 def needs_of(member: Subject | BoundSubject | Scorer) -> Needs:
+    """Return the declared needs of a subject or scorer; none if it has no attribute `needs`."""
     needs: Needs = getattr(member, "needs", NO_NEEDS)
     return needs
 
@@ -76,7 +82,10 @@ class ResolvedPlan:
         return self.scorers if case.scorers is None else self.of_cases[case.id]
 
     def may_run_commands(self, subjects: Collection[str] | None = None) -> bool:
-        """Return True if some trial, of these subjects if they are given, may need a workspace."""
+        """Return True if some trial may need a workspace.
+
+        `subjects` are the names of those that will still be asked; None means all.
+        """
         if any(case.files or case.hidden or case.reference or case.collect for case in self.plan.cases):
             return True
         named = {**self.subjects, **self.bound}
@@ -84,6 +93,7 @@ class ResolvedPlan:
         return any(needs_of(member).workspace for member in self._members() if id(member) not in left_out)
 
     def resources(self) -> Iterable[Resource]:
+        """Yield the resources that subjects and scorers need. One key may occur several times: open it once."""
         for member in self._members():
             yield from needs_of(member).resources
 

@@ -76,7 +76,7 @@ class SharedResources:
         self._opener: asyncio.Task[None] | None = None
 
     async def open(self, wanted: Iterable[Resource], given: Mapping[str, Any]) -> OpenResources:
-        """Return the wanted resources beside the given ones. What is not open yet is opened."""
+        """Return the wanted resources beside the given ones, and open those that are not open yet."""
         missing = [each for each in wanted if each.key not in self._opened and each.key not in self._failed]
         if missing:
             if self._opener is None:

@@ -76,6 +76,7 @@ class SharedBudget(Budget):
         self._read_to = 0
 
     def add(self, usage: Usage) -> None:
+        """Count spending. With a file, it is only written there; `exceeded` reads it like that of others."""
         if self._ledger is not None:
             os.write(self._ledger, usage.model_dump_json(exclude_defaults=True).encode() + b"\n")
             return
@@ -83,6 +84,7 @@ class SharedBudget(Budget):
             super().add(usage)
 
     def exceeded(self) -> str | None:
+        """Return which limit all processes together have reached; None if they may go on."""
         if self._ledger is not None:
             with self._lock:
                 while whole := os.pread(self._ledger, 1 << 16, self._read_to).rpartition(b"\n")[0]:
@@ -194,5 +196,5 @@ class RunControl:
         self.delays.pop(trial, None)
 
     async def until_draining(self) -> None:
-        """Wait until no further trials are to be started."""
+        """Wait until no further trials may start."""
         await self._changed.wait()

@@ -1,4 +1,9 @@
-"""RUN, one trial: workspace → the subject attempts → scorers score → Record."""
+"""RUN, one trial: workspace → the subject attempts → scorers score → Record.
+
+`TrialRunner.run` makes a `Record` of a `Job`. It runs each of the three steps in a `phase`, where every error becomes a
+`Failure` with a kind: this is the only place that decides whose failure an error is. A `UsageTally` counts what the
+trial spends and tells the run at once, so that budgets hold while trials run side by side.
+"""
 
 import asyncio
 import numbers
@@ -72,7 +77,7 @@ class UsageTally:
             self.judging += usage
 
     def settle(self, usage: Usage) -> None:
-        """Add the part of a try's total usage that was not told while it ran."""
+        """Add the part of a try's total usage that was not reported while it ran."""
         told = self.this_try
         if usage == told:
             return
@@ -89,7 +94,7 @@ class UsageTally:
 
 @dataclass(slots=True)
 class AttemptResult:
-    """The results of one try so far."""
+    """The results of one try so far. A phase that was not reached is None; `started` is in seconds since 1970."""
 
     started: float = field(default_factory=time.time)
     prepare: Phase | None = None
@@ -363,7 +368,7 @@ async def _score_with(name: str, scorer: Scorer, given: ScoreInput) -> Score:
 
 
 def as_score(name: str, scored: Any) -> Score:
-    """Return a scorer's result as a `Score` of that name. Raise GraderError for what is no score."""
+    """Return a scorer's result as a `Score` of that name. Raise GraderError for any other result."""
     if isinstance(scored, Score):
         return scored if scored.name == name else scored.model_copy(update={"name": name})
     if scored is None:

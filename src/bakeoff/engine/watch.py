@@ -210,7 +210,7 @@ def source_files(root: Path, suffix: str | tuple[str, ...] = ".py", without: Con
 
 
 def forget_modules(changed: Iterable[str], sources: Collection[str]) -> bool:
-    """Forget the modules of these source files, if one of them has changed. Return whether one has."""
+    """Forget the modules of these source files, if one of them has changed. Return True if one has."""
     ours = {
         name: file
         for name, module in list(sys.modules.items())

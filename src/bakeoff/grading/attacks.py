@@ -72,7 +72,7 @@ class HostileSolution:
     """True if it attacks Vitest and not Jest, False if Jest and not Vitest, None if its ending tells."""
 
     def fits(self, case: GradedCase) -> bool:
-        """Return whether the attack is one on the language of a case."""
+        """Return True if the attack is one on the language of a case."""
         runs_there = self.in_vitest in (None, case.settings.runner == "vitest")
         return runs_there and _suffix_of(case) == self.suffix
 

@@ -31,7 +31,7 @@ _NAMED = 3
 
 
 class AuditSettings(FrozenModel):
-    """How thorough an audit is, and what a case must reach."""
+    """The settings of an audit: how thorough it is, and what a case must reach."""
 
     rounds: int = Field(default=5, ge=1, description="how often the reference and the starting files are graded")
     mutants: int = Field(default=20, ge=0, description="of each case, without the equivalent ones")

@@ -52,7 +52,7 @@ class GradedCase:
 
     @property
     def is_exercise(self) -> bool:
-        """Return whether the case is an exercise, which is solved or not solved. Suites count their tests instead."""
+        """Return True if the case is an exercise, which is solved or not solved. Suites count their tests instead."""
         return bool(self.settings.track)
 
     def with_answer(self, answer: Mapping[str, str]) -> dict[str, str]:
@@ -108,7 +108,11 @@ VALIDATOR_SECONDS = 30.0
 
 
 def toolchain_for(settings: Grading, sandbox: Callable[[], Sandbox], slots: int = 1) -> Resource:
-    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.outcome.Grader`."""
+    """Return the resource that grades with these settings. Opened, it is a `bakeoff.toolchains.outcome.Grader`.
+
+    `slots` is the number of candidates that are tested at a time. Nothing is installed or started before the resource
+    is opened. Raises `GraderError` if no runner fits the settings.
+    """
     if settings.track:
         from bakeoff.toolchains.exercises import ExerciseToolchain
         from bakeoff.toolchains.tracks import graded_track

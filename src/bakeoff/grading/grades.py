@@ -235,15 +235,17 @@ class Grade:
 
     @property
     def total(self) -> int:
+        """Return the number of tests that count."""
         return self.passed.total() + self.failed.total()
 
     @property
     def refused(self) -> bool:
-        """Return whether the validator refused the answer."""
+        """Return True if the validator refused the answer."""
         return self.validation is not None and not self.validation.valid
 
     @property
     def ok(self) -> bool:
+        """Return True if at least one test counts, all passed, and neither an error nor the validator objects."""
         faultless = self.problem is None and self.error is None and not self.refused
         return faultless and bool(self.passed) and not self.failed
 
@@ -407,4 +409,5 @@ def share_metadata(grade: Grade) -> dict[str, JsonValue]:
 
 
 def first_line(text: str) -> str:
+    """Return the first line that is not blank; the whole text if all are."""
     return next((line for line in text.splitlines() if line.strip()), text)

@@ -411,7 +411,7 @@ def _condition(node: Node) -> Node | None:
 
 
 def _is_condition(node: Node) -> bool:
-    """Return whether a node is a whole condition, which is negated as such."""
+    """Return True if a node is a whole condition, which is negated as such."""
     whole = node.parent if node.parent is not None and node.parent.type == "parenthesized_expression" else node
     around = whole.parent
     return around is not None and around.type in _CONDITIONAL | _TERNARIES and _condition(around) == whole
@@ -435,7 +435,7 @@ def _keeps_the_same(comparison: Node) -> str | None:
 
 
 def _is_error_text(node: Node) -> bool:
-    """Return whether a text is part of an error message. Many tasks do not prescribe these words."""
+    """Return True if a text is part of an error message. Many tasks do not prescribe these words."""
     around = node.parent
     while around is not None and not around.type.endswith(("_statement", "_definition", "block")):
         callee = around.child_by_field_name("function") or around.child_by_field_name("constructor")

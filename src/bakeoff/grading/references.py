@@ -104,7 +104,7 @@ class OpenReferences:
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def get(self, key: str, run: Callable[[], Awaitable[ReferenceRun]]) -> ReferenceRun:
-        """Return what is stored under a key, or else what `run` finds. The same key never runs twice at a time."""
+        """Return the stored value of a key, or else the result of `run`. The same key never runs twice at a time."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             if key not in self._known:
                 path, stored = self.folder / f"{key}.json", None
@@ -206,7 +206,7 @@ async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> Tes
 
 
 def is_partly_sound(case: GradedCase, run: TestRun) -> bool:
-    """Return whether the tests that a reference passes still count. They do in a suite, but not in an exercise."""
+    """Return True if the tests that a reference passes still count. They do in a suite, but not in an exercise."""
     ran = run.tampered is None and run.error is None and run.stop == "finished"
     return ran and not case.is_exercise and any(test.state == "passed" for test in run.tests)
 

@@ -92,6 +92,7 @@ class Twins(FrozenModel):
 
     @property
     def mostly_sound(self) -> bool:
+        """Return True if at least half of the twins are sound."""
         return 2 * sum(twin.sound for twin in self.twins) >= len(self.twins)
 
     def perturb(
@@ -112,6 +113,7 @@ class Twins(FrozenModel):
         return {name: with_edits(files[name], each) for name, each in edits.items()}
 
     def complement(self, half: Collection[int]) -> frozenset[int]:
+        """Return the indices of the twins that are not in a half: those that the other run perturbs."""
         return frozenset(range(len(self.twins))) - frozenset(half)
 
 
@@ -233,7 +235,7 @@ def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
 
 
 def _is_sound(value: Value, *, borrowed: bool) -> bool:
-    """Return whether no answer can satisfy both the assertion of a value and the one with another value."""
+    """Return True if no answer can satisfy both the assertion of a value and the one with another value."""
     if value.comparison == "part":  # a text may hold two words; it hardly holds one and its misspelling
         return not borrowed and len(value.text) > _SHORT
     return value.comparison in ("equal", "made", "close")
@@ -261,11 +263,11 @@ class _TwinSearch:
 
     @property
     def is_sound(self) -> bool:
-        """Return whether the first perturbation that was found is a sound one."""
+        """Return True if the first perturbation that was found is a sound one."""
         return bool(self.found) and self.found[0].sound
 
     def wants(self, forms: int) -> bool:
-        """Return whether to go on: until there is a sound perturbation, and enough of them in all."""
+        """Tell whether to continue: until there is a sound perturbation, and enough of them in all."""
         return bool(self.places) and (not self.is_sound or len(self.found) < forms)
 
     def keep(self, seconds: float) -> None:
@@ -403,7 +405,7 @@ class _TwinTrials:
 
 
 def _is_like(found: TestRun, plain: TestRun) -> bool:
-    """Return whether the same tests ran to their end, and nothing went wrong outside of them."""
+    """Return True if the same tests ran to their end, and nothing went wrong outside of them."""
     return (
         len(found.tests) == len(plain.tests) and found.stop == "finished" and (found.error is None or bool(plain.error))
     )

@@ -170,7 +170,7 @@ class _TestReader:
             yield from self._loops(child)
 
     def _in_last_column(self, node: Node) -> bool:
-        """Return whether a value stands in the last column of a table that a loop in the test runs over."""
+        """Return True if a value stands in the last column of a table that a loop in the test runs over."""
         row, table, holder = None, node, node.parent
         while holder is not None and (holder.type in self.dialect.containers or holder.type in _WRAPPED):
             if holder.type not in _WRAPPED:
@@ -388,7 +388,7 @@ class _TestReader:
         return False
 
     def _expects_last_of(self, names: list[str], body: Node) -> bool:
-        """Return whether an assertion in the body expects the last of these names."""
+        """Return True if an assertion in the body expects the last of these names."""
         if not names:
             return False
         return any(
@@ -516,6 +516,6 @@ def javascript_flips(node: Node) -> Iterator[SyntaxEdit]:
 
 
 def _is_a(name: str, wanted: str) -> bool:
-    """Return whether `raises(wanted)`, with one exception or a tuple, accepts the built-in exception `name`."""
+    """Return True if `raises(wanted)`, with one exception or a tuple, accepts the built-in exception `name`."""
     kinds = [getattr(builtins, word, None) for word in re.findall(r"\w+", wanted)]
     return any(isinstance(kind, type) and issubclass(getattr(builtins, name), kind) for kind in kinds)

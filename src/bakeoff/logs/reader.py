@@ -98,7 +98,7 @@ _HUGE = 1e300  # whole numbers may be too large for a float
 
 
 class LogSource(FrozenModel):
-    """Where an imported run comes from."""
+    """The origin of an imported run."""
 
     tool: str
     version: str | None = None
@@ -316,6 +316,7 @@ class ForeignLogReader:
 
     @property
     def what(self) -> str:
+        """Return a phrase that lists the formats, for messages."""
         return f"a log of another tool ({known_formats()})"
 
     def __init__(self, choices: Choices | None = None) -> None:
@@ -323,6 +324,7 @@ class ForeignLogReader:
         self._last: LogFile | None = None  # one path is described, then read
 
     def recognises(self, path: Path) -> bool:
+        """Tell whether the format of the path is known. A path that cannot be read is of no format."""
         with suppress(RunFolderError):
             return detect(path) is not None
         return False

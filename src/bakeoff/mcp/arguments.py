@@ -121,7 +121,10 @@ def _json(text: str) -> JsonValue:
 
 
 def find_tool(tools: Sequence[ServerTool], wanted: str) -> ServerTool:
-    """Return the tool of a name, or of `server/name` if several servers have it."""
+    """Return the tool of a name, or of `server/name` if several servers have it.
+
+    Raises `UsageError` if there is no such tool, with similar names, or if the name alone is ambiguous.
+    """
     found = [tool for tool in tools if wanted in (tool.name, f"{tool.server}/{tool.name}")]
     if len(found) == 1:
         return found[0]

@@ -1,4 +1,4 @@
-"""Tell what changed between two snapshots, and what that means for those who use the servers.
+"""Compare two snapshots, and say what each change means for the users of the servers.
 
 `breaking`: a call that worked is refused, or means something else. `risky`: calls go on working, but models are told
 something else, so that they may choose or fill in something else. `cosmetic`: nothing that models go by.

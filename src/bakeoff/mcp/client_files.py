@@ -120,7 +120,7 @@ class _ServerEntry:
         return server
 
     def _check_type(self, key: str, value: JsonValue) -> None:
-        """Report what is no text here: later, nobody knows the file and the line any more."""
+        """Report a value that is not text now, while its file and line are known."""
         inner: list[JsonValue]
         if key in _LISTS:
             inner = value if isinstance(value, list) else [None]

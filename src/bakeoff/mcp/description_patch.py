@@ -19,7 +19,7 @@ _SOURCES = (
     *(".json", ".yaml", ".yml", ".toml"),
 )
 _SKIPPED = frozenset({"node_modules", "__pycache__", "results", "mcp-report", "dist", "build", "target", "venv"})
-_LARGEST = 1 << 20
+_MAX_SIZE = 1 << 20
 _MAX_FILES = 5_000
 _LINE = re.compile(r".*\n|.+")  # as git counts lines, to which a form feed is no end of one
 _UNSAFE = frozenset("\"'`\\${}%")
@@ -114,7 +114,7 @@ def _sources(folder: Path) -> Iterator[tuple[Path, str]]:
                 return
             file = Path(place, name)
             try:
-                if file.is_file() and file.stat().st_size <= _LARGEST:
+                if file.is_file() and file.stat().st_size <= _MAX_SIZE:
                     text = file.read_bytes().decode()  # line endings stay as they are
                     if not (name.endswith(".json") and SNAPSHOT_FORMAT in text):
                         yield file, text

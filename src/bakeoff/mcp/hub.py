@@ -1,4 +1,8 @@
-"""Open the MCP servers of a run together, and call their tools from any task."""
+"""Open the MCP servers of a run together, and call their tools from any task.
+
+`McpHub` is the resource, with nothing started. Opening it gives an `OpenHub`, which has a `ServerSession` per server. A
+session starts its server again after it died, so that one crash costs one trial and not the run.
+"""
 
 import asyncio
 from collections import Counter
@@ -31,6 +35,7 @@ class McpHub:
 
     @property
     def key(self) -> str:
+        """Return a key that depends on all settings: subjects with the same servers share them."""
         return f"mcp:{fingerprint(self._specs, self._limits)}"
 
     @asynccontextmanager
@@ -50,7 +55,7 @@ class McpHub:
 
 
 class RunningHub(McpHub):
-    """A hub whose servers run already. Who started them stops them: opening it starts nothing."""
+    """A hub whose servers run already. Opening it starts nothing, and closing it stops nothing."""
 
     def __init__(self, hub: McpHub, opened: "OpenHub") -> None:
         super().__init__(hub._specs, hub._limits)
@@ -58,6 +63,7 @@ class RunningHub(McpHub):
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenHub"]:
+        """Yield the hub that is open already."""
         yield self._opened
 
 
@@ -70,6 +76,7 @@ class OpenHub:
 
     @property
     def servers(self) -> tuple[str, ...]:
+        """Return the names of the servers, in the order of their specs."""
         return tuple(self._sessions)
 
     async def tools(self) -> tuple[ServerTool, ...]:
@@ -82,7 +89,7 @@ class OpenHub:
         return dict(zip(self._sessions, offers, strict=True))
 
     def remarks(self) -> dict[str, str]:
-        """Return what is wrong with servers that work all the same, by their names."""
+        """Return a remark on each server that works but breaks the protocol, such as by printing, by its name."""
         return {name: remark for name, session in self._sessions.items() if (remark := session.remark())}
 
     def fingerprint(self, server: str | None = None) -> str:

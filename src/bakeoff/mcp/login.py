@@ -162,7 +162,10 @@ class _NewLogin(KeptLogin):
 
 @asynccontextmanager
 async def open_callback(port: int) -> AsyncIterator[tuple[_Callback, int]]:
-    """Serve the address that the browser is sent to; 0 takes a free port."""
+    """Serve the address that the browser is sent to after the login, and yield its handler and its port.
+
+    Port 0 takes a free one. Raises `UsageError` if the port cannot be used.
+    """
     callback = _Callback(asyncio.get_running_loop().create_future())
     try:
         listening = socket.create_server((HOST, port))

@@ -55,20 +55,26 @@ def token_file() -> Path:
 
 
 class TokenStore:
-    """The logins by the addresses of their servers."""
+    """The logins by the addresses of their servers, in one file that only its owner may read.
+
+    Every method raises `UsageError` if the file cannot be read, is damaged, or can be read by others. A missing file
+    holds no logins. Several processes may change the file at the same time.
+    """
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file or token_file()
 
     def get(self, url: str) -> Login | None:
+        """Return the login at a server; None if there is none."""
         return self._read().logins.get(url)
 
     def put(self, url: str, login: Login) -> None:
+        """Keep a login, in place of an earlier one at the same address."""
         with self._locked():
             self._write({**self._read().logins, url: login})
 
     def remove(self, url: str) -> bool:
-        """Forget a login. Return whether there was one."""
+        """Forget a login, and return True if there was one. The server is not told."""
         with self._locked():
             logins = self._read().logins
             if url not in logins:
@@ -111,7 +117,11 @@ class LoginNeeded(OAuthFlowError):
 
 
 def auth_for(spec: ServerSpec, store: TokenStore | None = None) -> httpx2.Auth | None:
-    """Return how to authenticate at a server, or None if nothing is known or its headers do it already."""
+    """Return how to authenticate at a server, or None if nothing is known or its headers do it already.
+
+    The settings of the server come first: a file with a token, or client credentials. Then the user's own logins are
+    searched, which `store` has; None means the user's file.
+    """
     if spec.url is None or any(name.lower() == "authorization" for name in spec.headers):
         return None
     if spec.oauth is not None:
@@ -155,6 +165,7 @@ class TokenFile(httpx2.Auth):
         self.token = ""
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Add the token to a request. Raises `OAuthFlowError` if the file does not hold one."""
         self.token = self._read()
         request.headers["Authorization"] = f"Bearer {self.token}"
         yield request
@@ -177,7 +188,7 @@ class TokenFile(httpx2.Auth):
 
 
 class MemoryStorage:
-    """Keeps the tokens of one connection."""
+    """Keeps the tokens of one connection, as the SDK wants a storage. They are gone when it ends."""
 
     def __init__(self) -> None:
         self._tokens: OAuthToken | None = None

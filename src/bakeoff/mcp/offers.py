@@ -77,7 +77,7 @@ def _resource(wire: Any) -> ResourceEntry:
 READ = "read_resource"
 PROMPT = "prompt_"
 _MAX_LISTED = 100  # resources in a description
-_LONGEST = 200  # characters of the description of one resource
+_MAX_LENGTH = 200  # characters of the description of one resource
 
 
 def exposed_tools(
@@ -122,7 +122,7 @@ def _reader(server: str, offers: ServerEntry) -> ServerTool:
     """Return the tool that reads resources; its description lists them."""
     listed = [
         f"- {uri}{f' ({each.mimeType})' if each.mimeType else ''}: "
-        f"{' '.join((each.description or each.title or each.name).split())[:_LONGEST]}"
+        f"{' '.join((each.description or each.title or each.name).split())[:_MAX_LENGTH]}"
         for uri, each in chain(offers.resources.items(), offers.resourceTemplates.items())
     ]
     uri: dict[str, JsonValue] = {"type": "string", "description": "The URI of the resource."}

@@ -59,6 +59,7 @@ def _walk(part: SchemaPart) -> Iterator[SchemaPart]:
 
 
 def types_of(schema: Schema) -> list[str]:
+    """Return the types that a schema names, as a list; empty if it names none, which allows all."""
     given = schema.get("type")
     return [given] if isinstance(given, str) else [str(name) for name in given] if isinstance(given, list) else []
 
@@ -130,7 +131,7 @@ Effect = Literal["changes", "narrows", "widens", "adds", "told", "untold"]
 part, models are told something else about the same values, or nothing that models see."""
 
 _Trail = tuple[tuple[str | None, str | None], ...]
-_DEEPEST = 30  # schemas may refer to themselves
+_MAX_DEPTH = 30  # schemas may refer to themselves
 _MAX_PARTS = 5_000  # references may repeat parts without end
 _MAX_BRANCHES = 50
 _LOWEST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
@@ -176,7 +177,7 @@ class _SchemaComparison:
         if self._parts == _MAX_PARTS:
             yield SchemaChange("schema-large", "narrows", "", "the schemas are too large to be compared whole")
         references = _reference(before), _reference(after)
-        if self._parts >= _MAX_PARTS or (any(references) and references in trail) or len(trail) > _DEEPEST:
+        if self._parts >= _MAX_PARTS or (any(references) and references in trail) or len(trail) > _MAX_DEPTH:
             return
         trail = (*trail, references)
         old, new = self._before.resolved(before), self._after.resolved(after)
@@ -270,7 +271,7 @@ class _Side:
         if not isinstance(schema, dict):
             return {"not": {}} if schema is False else {}
         found: Schema = schema
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_DEPTH):
             reference = found.get("$ref")
             target = self._target(reference) if isinstance(reference, str) and reference.startswith("#") else None
             if not isinstance(target, dict):

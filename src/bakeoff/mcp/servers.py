@@ -322,7 +322,10 @@ def with_unique_names(specs: Iterable[ServerSpec]) -> tuple[ServerSpec, ...]:
 
 
 def parse_mcp_option(text: str) -> ServerSpec | None:
-    """Return the server that `none`, `http[:URL]`, `stdio[:COMMAND]`, `unsandboxed:COMMAND` or a URL stands for."""
+    """Return the server that `none`, `http[:URL]`, `stdio[:COMMAND]`, `unsandboxed:COMMAND` or a URL stands for.
+
+    `none` is None. `http` and `stdio` alone stand for the default server. Raises `UsageError` for any other text.
+    """
     kind, _, rest = text.partition(":")
     if text == "none":
         return None
@@ -348,6 +351,7 @@ def shown_url(url: str) -> str:
 
 
 def is_http_address(url: str) -> bool:
+    """Return True if a text is an HTTP address with a host and without spaces or control characters."""
     parts = _split(url)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and url.isprintable() and " " not in url
 

@@ -156,6 +156,7 @@ class WatchedStream(ObjectReceiveStream[Wire]):
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Wire:
+        """Return the next message. At the end of the stream, set the connection's `ended` and raise as usual."""
         try:
             item: Wire = await self._stream.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
@@ -169,7 +170,17 @@ class WatchedStream(ObjectReceiveStream[Wire]):
 
 
 class Connection:
-    """One connection to a server, from its start to its end."""
+    """One connection to a server, from its start to its end.
+
+    Attributes:
+        peer: the process or the HTTP connection.
+        client: the SDK's client. It can be used while `open` lasts.
+        ended: set as soon as the server is gone.
+        explained: set when the connection is closed and `reason` is final.
+        reason: why it ended, without secrets; empty before.
+        ready: True once the server could be called.
+        tools: the server's tools, as it listed them at the start.
+    """
 
     def __init__(self, spec: ServerSpec, limits: HubLimits) -> None:
         self._spec, self._limits = spec, limits
@@ -187,13 +198,17 @@ class Connection:
         self._stage = "answer the handshake"
         self._listed: list[Any] | None = None
         self.ended = asyncio.Event()
-        self.explained = asyncio.Event()  # set when the connection is closed and `reason` is final
+        self.explained = asyncio.Event()
         self.reason = ""
-        self.ready = False  # set once the server could be called
+        self.ready = False
         self.tools: tuple[ServerTool, ...] = ()
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[Self]:
+        """Start the server, shake hands and list its tools, within `startup_seconds` altogether.
+
+        Raises whatever the SDK or the transport raises; give that to `close_with` to get a `reason` for people.
+        """
         async with contextlib.AsyncExitStack() as stack:
             async with asyncio.timeout(self._limits.startup_seconds):
                 await stack.enter_async_context(self.client)
@@ -216,7 +231,10 @@ class Connection:
             yield WatchedStream(incoming, self), outgoing
 
     def redacted(self, said: Model) -> Model:
-        """Return what the server said without its tokens: they change during a run, so that nobody else knows them."""
+        """Return a message of the server without its tokens.
+
+        Only the connection knows the tokens, because they change during a run.
+        """
         secrets = self.peer.secrets()
         return Redactor(secrets).model(said) if secrets else said
 
@@ -302,7 +320,7 @@ class ServerSession:
             await wait_despite_cancellation(self._task)
 
     def remark(self) -> str:
-        """Say what is wrong with a server that works all the same, or return an empty text."""
+        """Return a remark on a server that works but breaks the protocol, or an empty text."""
         outcome = self._current.result() if self._current.done() else None
         return outcome.peer.remark() if isinstance(outcome, Connection) else ""
 

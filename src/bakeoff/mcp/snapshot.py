@@ -106,6 +106,7 @@ class Snapshot(FrozenModel):
         )
 
     def write(self, file: Path) -> None:
+        """Write the snapshot to a file that everybody may read. An existing file is replaced."""
         write_atomically(file, self.text().encode(), _FOR_EVERYONE)
 
 

@@ -249,6 +249,7 @@ MAX_TOOL_NAME_LENGTH = 64
 
 
 def tool_label(server: str, tool: str) -> str:
+    """Return the name of a tool in reports. It is unique over servers; models see other names."""
     return f"{server} / {tool}"
 
 

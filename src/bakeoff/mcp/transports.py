@@ -52,6 +52,7 @@ class HttpServer:
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[Any]:
+        """Open the connection over SSE or streamable HTTP, and yield its two streams of messages, in and out."""
         assert self._spec.url is not None
         if self._spec.transport == "sse":
             async with sse_client(self._spec.url, httpx_client_factory=self._client) as streams:
@@ -65,6 +66,7 @@ class HttpServer:
             yield streams
 
     def explain(self) -> str:
+        """Return the last HTTP error with the beginning of its body; empty if there was none."""
         return self._last_error
 
     def secrets(self) -> dict[str, str]:
@@ -144,7 +146,7 @@ class FilteredStream(httpx2.AsyncByteStream):
 
 
 async def limited(stream: httpx2.AsyncByteStream, most: int) -> AsyncIterator[bytes]:
-    """Raise an error when a body is too long."""
+    """Yield a body, and raise `TooLarge` once it has more than `most` bytes."""
     size = 0
     async for chunk in stream:
         size += len(chunk)
@@ -174,7 +176,7 @@ async def with_named_endpoint(stream: httpx2.AsyncByteStream) -> AsyncIterator[b
 
 
 def name_first_event(seen: bytes) -> tuple[bool, bytes]:
-    """Return whether the first event is complete enough to decide, and the bytes to pass on."""
+    """Return True once enough of the first event is there to decide, and the bytes to pass on then."""
     position = 0
     for line in seen.splitlines(keepends=True):
         if not line.endswith((b"\n", b"\r")):
@@ -220,11 +222,13 @@ class LastLines:
         self._redactor = redactor
 
     def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of the stream. They need not end with a line."""
         *whole, rest = (self._open + chunk).split(b"\n")
         self._lines.extend(whole[-LINES_KEPT:])
         self._open = rest[: 16 * LINE_LENGTH]  # keep only the beginning of a line that never ends
 
     def shown(self) -> list[str]:
+        """Return the last lines as text without secrets, control characters and empty lines, oldest first."""
         lines = [*self._lines, *([self._open] if self._open else [])]
         texts = [self._redactor(line).decode("utf-8", "replace").rstrip() for line in lines]
         return [visible(text) for text in texts if text][-LINES_KEPT:]
@@ -262,7 +266,7 @@ class StdioServer:
         return {}
 
     def remark(self) -> str:
-        """Say what is wrong with a server that works all the same: text on stdout that is no message."""
+        """Return a remark on a working server that prints other text than messages to stdout; empty if it does not."""
         if not self._noise:
             return ""
         one = self._noise == 1
@@ -273,6 +277,10 @@ class StdioServer:
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[tuple[MemoryObjectReceiveStream[Wire], Outgoing]]:
+        """Start the server, and yield the streams of its messages, in and out.
+
+        At the end its stdin is closed, which asks it to exit. It has `close_seconds` for that before it is killed.
+        """
         sink, messages = anyio.create_memory_object_stream[Wire](0)
         outgoing, source = anyio.create_memory_object_stream[SessionMessage](0)
         with sink, messages, outgoing, source:

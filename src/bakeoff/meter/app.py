@@ -25,7 +25,7 @@ from bakeoff.models.rate_limit import DEFAULT_MAX_IN_FLIGHT, RetryPolicy
 from bakeoff.protocols import Place, Task
 from bakeoff.replay.store import recordings_of
 
-DEEPEST = 200
+MAX_DEPTH = 200
 MAX_PATH_LENGTH = 2000  # characters; names of models are shorter, and clients fail at longer addresses
 
 _QUERY = re.compile(r"[\w.~%=&+:,/-]{0,2000}", re.ASCII)
@@ -198,14 +198,14 @@ def _data(body: bytes) -> dict[str, Any]:
         raise RequestRefused(400, "the request is not JSON") from None
     if not isinstance(data, dict):
         raise RequestRefused(400, "the request is not a JSON object")
-    if depth_of(data) > DEEPEST:
-        raise RequestRefused(400, f"the request nests deeper than {DEEPEST}")
+    if depth_of(data) > MAX_DEPTH:
+        raise RequestRefused(400, f"the request nests deeper than {MAX_DEPTH}")
     return data
 
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """The resource."""
+    """The resource: a gateway between command-line agents and their providers, which counts what each trial uses."""
 
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)
     most_in_flight: int = DEFAULT_MAX_IN_FLIGHT  # requests to one provider, over all trials
@@ -217,6 +217,7 @@ class Meter:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenMeter"]:
+        """Remove what killed processes left behind, and yield the meter. Connections to providers open on demand."""
         await asyncio.to_thread(sweep)
         async with AsyncExitStack() as stack:
             yield OpenMeter(self.limits, self.retry_policy, self.most_in_flight, stack)

@@ -40,7 +40,10 @@ class StreamCut(Exception):
 
 
 class Responder:
-    """Sends the answer to the agent over ASGI."""
+    """Sends the answer to the agent over ASGI.
+
+    Every method raises `StreamCut` if the agent is gone or does not read for `taking_seconds`.
+    """
 
     def __init__(self, send: Send, taking_seconds: float) -> None:
         self._send = send
@@ -48,15 +51,18 @@ class Responder:
         self.begun = False  # the agent has received something
 
     async def whole(self, answer: UpstreamReply) -> None:
+        """Send a complete answer."""
         await self.start(answer.status, {**answer.headers, "content-length": str(len(answer.body))})
         await self.more(answer.body, last=True)
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
+        """Send the beginning of an answer. From now on, the request cannot be tried again."""
         self.begun = True
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await self._take({"type": "http.response.start", "status": status, "headers": raw})
 
     async def more(self, body: bytes, *, last: bool = False) -> None:
+        """Send the next bytes of the body, after `start`. `last` ends the answer."""
         await self._take({"type": "http.response.body", "body": body, "more_body": not last})
 
     async def _take(self, message: Message) -> None:
@@ -302,7 +308,7 @@ class Exchange:
         await self.responder.whole(self.last)
 
     def _is_about_key(self, status: int, *, hopeless: bool) -> bool:
-        """Return whether a refusal is about the key or its money, and not about what the agent chose to ask for.
+        """Return True if a refusal is about the key or its money, and not about what the agent chose to ask for.
 
         Once a model has answered this subject, the key works: then another model, a free request, and whatever is
         forbidden are the agent's own affair, so that none can excuse itself by one.
@@ -413,7 +419,7 @@ def _is_readable(got: httpx2.Response) -> bool:
 
 
 def _is_about_money(status: int, body: bytes) -> bool:
-    """Return whether the account has no credit. Fields that repeat the request are ignored, since an agent writes
+    """Return True if the account has no credit. Fields that repeat the request are ignored, since an agent writes
     those.
     """
     if status == 400:

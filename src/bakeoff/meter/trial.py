@@ -93,7 +93,7 @@ def unix_socket(path: Path, uid: int | None) -> socket.socket:
 
 
 def sweep() -> None:
-    """Remove the folders of killed processes: nobody listens on their sockets."""
+    """Remove the folders of killed processes, which have sockets that no process listens on."""
     for folder in runtime_folder().glob(f"{PREFIX}*"):
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             found = folder.lstat()
@@ -210,8 +210,11 @@ class SharedMeter:
 class SpendingLimit(Protocol):
     """The remaining budget of the run."""
 
-    def exceeded(self) -> str | None: ...
-    def fits(self, more: Usage) -> bool: ...
+    def exceeded(self) -> str | None:
+        """Return which limit is reached; None if there is budget left."""
+
+    def fits(self, more: Usage) -> bool:
+        """Tell whether this much more usage stays within the limits. An unknown cost never fits a cost limit."""
 
 
 def most_of(data: Mapping[str, Any], price: Price | None) -> Usage:
@@ -308,7 +311,7 @@ def _shown(content: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MeterAccess:
-    """How a sandboxed agent gets to its meter: a prefix for its command, the address, and what must be readable."""
+    """The way from a sandboxed agent to its meter: a prefix for its command, the address, and readable paths."""
 
     argv_prefix: tuple[str, ...]
     origin: str
@@ -316,6 +319,7 @@ class MeterAccess:
     network: bool  # whether the command needs the network; without it, only the meter can be reached
 
     def wrap(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the command with the prefix that starts the forwarder to the meter beside it, if one is needed."""
         return (*self.argv_prefix, *argv)
 
 
@@ -382,6 +386,10 @@ class TrialMeter:
 
     @property
     def clock(self) -> Clock:
+        """Return the clock to pause while a provider causes a wait.
+
+        Above `MAX_EXCUSED_SECONDS` it is another clock, so that further waiting counts as the trial's own time.
+        """
         waited = self.task.clock.waited
         return self.task.clock if waited < MAX_EXCUSED_SECONDS else Clock(MAX_EXCUSED_SECONDS)
 

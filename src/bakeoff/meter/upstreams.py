@@ -41,6 +41,7 @@ class Upstream:
 
     @property
     def family(self) -> Family:
+        """Return the kind of API that the provider speaks."""
         return _FAMILIES[self.provider.wire]
 
     @property
@@ -50,7 +51,10 @@ class Upstream:
 
 
 def upstream_of(provider: Provider, environment: Mapping[str, str], *, offline: bool = False) -> Upstream:
-    """Return the provider with its key from the environment. With `offline`, no key is needed."""
+    """Return the provider with its key from the environment. With `offline`, no key is needed.
+
+    Raises `UsageError` if the meter does not support its API, or if its address or its key is missing.
+    """
     if provider.wire not in _FAMILIES:
         raise UsageError(f"provider {provider.name!r} has no API that the meter supports")
     url, key = provider.url(environment), provider.key(environment)

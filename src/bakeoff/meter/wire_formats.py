@@ -24,7 +24,7 @@ Kind = Literal["text", "reasoning", "tool"]
 
 MAX_CHARACTERS = 200_000  # kept of one part
 MAX_PARTS = 256  # kept of one answer
-_DEEPEST = 50  # of a call's arguments
+_MAX_DEPTH = 50  # of a call's arguments
 MAX_TOKENS = 100_000_000
 # Longer than any text without a space: an image or another file, which is not billed by its characters.
 _MAX_WORD_LENGTH = 20_000
@@ -48,6 +48,7 @@ class AnswerPiece:
             self.texts.append(text if len(text) <= room else text[:room] + CUT)
 
     def part(self) -> Part:
+        """Return the piece as a part of a transcript. Long names and ids are cut."""
         text = "".join(self.texts)
         match self.kind:
             case "tool":
@@ -101,7 +102,11 @@ class ModelAnswer:
             self.final = self.final or final
 
     def usage(self, price: Price | None, asked_characters: int) -> tuple[Usage, bool]:
-        """Return tokens and cost, and whether any of it is estimated."""
+        """Return tokens and cost, and True if any of it is estimated.
+
+        Counts that the provider did not send are estimated by characters; `asked_characters` is the length of the
+        request. Without a price, the cost is what the provider reported, or None.
+        """
         counts = dict(self.counts)
         estimated = not self.final or "input" not in counts
         counts.setdefault("input", ceil(asked_characters / CHARS_PER_TOKEN))
@@ -112,9 +117,11 @@ class ModelAnswer:
         return usage.model_copy(update={"cost": cost}), estimated
 
     def parts(self) -> tuple[Part, ...]:
+        """Return what has arrived, as parts of a transcript. Empty pieces are left out, except calls of tools."""
         return tuple(piece.part() for piece in self.pieces.values() if piece.size or piece.kind == "tool")
 
     def text(self) -> str:
+        """Return all text for the user, without reasoning and calls of tools."""
         return "".join("".join(piece.texts) for piece in self.pieces.values() if piece.kind == "text")
 
 
@@ -124,7 +131,7 @@ def arguments_of(text: str) -> JsonValue:
         arguments: JsonValue = json.loads(text, parse_constant=_refuse, parse_float=_finite) if text else {}
     except (ValueError, RecursionError):
         return text
-    return arguments if depth_of(arguments) <= _DEEPEST else text
+    return arguments if depth_of(arguments) <= _MAX_DEPTH else text
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -242,6 +249,7 @@ def data_in(value: object) -> Data:
 
 
 def objects_in(value: object) -> list[Data]:
+    """Return the objects in a list; none if the value is no list. Agents and providers may send anything."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

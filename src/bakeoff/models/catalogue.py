@@ -32,6 +32,7 @@ class ListedModel:
         return str(ModelName(self.provider, self.model))
 
     def as_json(self) -> dict[str, Any]:
+        """Return the entry of `bakeoff models list --json`. Prices are in USD per million tokens."""
         return {
             "name": self.name,
             "provider": self.provider,

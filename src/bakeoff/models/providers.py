@@ -103,7 +103,7 @@ def _takes(factory: Any, count: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """How to reach one provider. The first of `keys` that is set is used."""
+    """One provider and the way to reach it. The first of `keys` that is set is used."""
 
     name: str
     wire: Wire

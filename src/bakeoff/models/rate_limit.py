@@ -43,7 +43,7 @@ class ProviderBusy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a call is retried, and how long to wait between tries. The waits double, with jitter."""
+    """The limits of retries: for how long, and how long to wait between tries. The waits double, with jitter."""
 
     first_seconds: float = 0.5
     longest_seconds: float = 30.0

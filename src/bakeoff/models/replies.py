@@ -69,7 +69,7 @@ _ABOUT_THE_REQUEST = (None, 400, 422, _RATE_LIMITED)  # others are about keys, a
 
 
 def is_refused_for_size(status: int | None, said: str, headers: Mapping[str, str], characters: int) -> bool:
-    """Return whether a refusal is about the size of the request itself.
+    """Return True if a refusal is about the size of the request itself.
 
     Args:
         status: the HTTP status; None where there was none.

@@ -299,7 +299,7 @@ Blocks = Sequence[Block]
 
 @dataclass(frozen=True, slots=True)
 class DoorParts:
-    """What a door adds to the page of its run: a verdict of its own, and sections before and after the usual ones."""
+    """The parts that a door adds to the page of its run: a verdict, and sections before and after the usual ones."""
 
     verdict: str = ""
     first: tuple[Section, ...] = ()

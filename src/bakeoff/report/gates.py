@@ -62,7 +62,7 @@ class GateDecision(NamedTuple):
 
 
 class GateRule(NamedTuple):
-    """What the user asked of comparisons.
+    """The rule that the user set for comparisons.
 
     With a margin, `gate="regression"` counts a comparison as decided if it rules out a larger loss, whatever the gain.
     """
@@ -122,13 +122,13 @@ _NO_RULE = GateRule()
 
 @dataclass(frozen=True, slots=True)
 class GateEvidence:
-    """What one gate is decided by. Parts that are left out decide nothing.
+    """The evidence that decides one gate. Parts that are left out decide nothing.
 
     Args:
         wanted: the least value that passes; a missing value fails.
         value: the measured value, from 0 to 1.
         comparisons: comparisons with their rulings, all of which must pass by the `rule`.
-        refused: why the gate cannot be decided.
+        refused: True if the gate cannot be decided.
         sentence: the facts; without one, a comparison is described.
         undecided: groups of cases without a verdict, more of which than allowed fail the gate.
         cases: the number of all cases; no gate passes without any.
@@ -147,7 +147,11 @@ class GateEvidence:
 
 
 def decide_gate(evidence: GateEvidence) -> GateDecision:
-    """Return whether a gate passes, and why."""
+    """Decide whether a gate passes, and say why in one sentence.
+
+    The strictest part of the evidence decides. A run without cases or without an end fails, whatever the numbers are.
+    Too many undecided cases and a missed number fail, too. A refused comparison leaves the gate undecided.
+    """
     if evidence.cases == 0:
         return GateDecision(GateState.FAILED, "no eval was run")
     decisions = [_decide_comparison(*each, evidence.rule) for each in evidence.comparisons]

@@ -89,7 +89,7 @@ class Leaderboard(FrozenModel):
 
 
 class NothingToRank(UsageError):
-    """No run has a scored trial of a subject that is no control."""
+    """No run has a scored trial of a subject, apart from controls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Read records from run folders, journals and the result files that doors know.
 
 A `Reader` turns one kind of file or folder into a plan and records, which is all that reports and exports use.
+`find_source` and `open_source` find the reader of a path. They return a `Source`, which checks what the reader returns.
 A package adds a reader under the entry point group `bakeoff.readers`: a class that takes no arguments.
 """
 
@@ -55,13 +56,18 @@ class Reader(Protocol):
     """Read one kind of file or folder. Error messages list it as `what`."""
 
     @property
-    def what(self) -> str: ...
+    def what(self) -> str:
+        """Return a name of the kind of file, such as "a run folder", to complete "can be read: …"."""
 
     def recognises(self, path: Path) -> bool:
-        """Tell whether a path is of this kind, by its name or first bytes."""
+        """Tell whether a path is of this kind, by its name or first bytes.
+
+        Paths of any other kind are given, too, and paths that do not exist. A damaged file of this kind is recognised,
+        so that reading it can report the damage.
+        """
 
     def describe(self, path: Path) -> Description:
-        """Return the plan of the records."""
+        """Return the plan of the records. May raise any error of a parser; `Source` makes a sentence of it."""
 
     def circumstances(self, path: Path) -> Circumstances:
         """Return the conditions that were recorded; empty where the file has none."""
@@ -102,7 +108,10 @@ class Source:
             return self.reader.circumstances(self.path)
 
     def records(self) -> Iterator[Record]:
-        """Yield at most one record per trial, all of trials in the plan."""
+        """Yield at most one record per trial, all of trials in the plan.
+
+        Raises `RunFolderError` if the file cannot be read, or if a foreign reader returns something else.
+        """
         plan = self.plan
         with _sentences(self.path):
             records = self.reader.read(self.path)
@@ -168,11 +177,12 @@ def reason_of(error: Exception) -> str:
 
 
 class RunFolderReader:
-    """Read a run folder."""
+    """Read a run folder. Later records of a trial replace earlier ones."""
 
     what = "a run folder (plan.json and journal.jsonl)"
 
     def recognises(self, path: Path) -> bool:
+        """Tell whether the folder has a plan; a run without any record has one, too."""
         return (path / "plan.json").is_file()
 
     def describe(self, path: Path) -> Description:
@@ -192,6 +202,7 @@ class JournalReader:
     what = "a journal (.jsonl as bakeoff writes it)"
 
     def recognises(self, path: Path) -> bool:
+        """Tell whether it is a `.jsonl` file that begins as ours do. An empty one counts."""
         if path.suffix != ".jsonl" or not path.is_file():
             return False
         with open_file(path) as file:
@@ -216,7 +227,10 @@ _OWN = (RunFolderReader, JournalReader)
 
 
 class InstalledReader:
-    """A reader of an installed package, imported only for files that are not ours. A broken reader knows no file."""
+    """A reader of an installed package, imported only for files that are not ours.
+
+    A reader that cannot be imported, or that breaks on a path, recognises nothing. `problem` then says why.
+    """
 
     def __init__(self, point: EntryPoint) -> None:
         self._point = point
@@ -239,6 +253,7 @@ class InstalledReader:
         return str(getattr(self._reader, "what", f"whatever reader {self._point.name!r} knows"))
 
     def recognises(self, path: Path) -> bool:
+        """Ask the reader. An error in it becomes `problem`, and the answer is no."""
         try:
             return self._reader is not None and bool(self._reader.recognises(path))
         except (OSError, *_BREAKS) as error:
@@ -261,7 +276,10 @@ class InstalledReader:
 
 
 def known_readers() -> tuple[Reader, ...]:
-    """Return our readers, those of installed packages by name, and that of foreign logs; only ours are imported."""
+    """Return all readers in the order in which they are asked: ours, those of packages, and that of foreign logs.
+
+    Only ours are imported yet. The variable BAKEOFF_NO_PLUGINS leaves out those of packages.
+    """
     points = () if os.environ.get("BAKEOFF_NO_PLUGINS") else entry_points(group=GROUP)
     installed = map(InstalledReader, sorted(points, key=lambda point: point.name))
     return (RunFolderReader(), JournalReader(), *installed, InstalledReader(_FOREIGN_LOGS))

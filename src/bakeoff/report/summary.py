@@ -63,7 +63,7 @@ def is_control(spec: SubjectSpec, *, bound: bool) -> bool:
 def losses_of(subjects: "Iterable[SubjectSummary]") -> dict[str, Losses]:
     """Return the finished trials of each subject, and how many of them were lost in ways that it might bring about.
 
-    Controls are left out: nobody is to be compared with them.
+    Controls are left out, because they are not compared.
     """
     return {
         one.subject: Losses(one.finished, sum(one.verdicts.get(kind, 0) for kind in _UNPAID))
@@ -154,7 +154,7 @@ class Comparisons(FrozenModel):
 
 
 class UnfitCase(FrozenModel):
-    """A case whose own reference fails some of its tests. They count all the same."""
+    """A case whose own reference fails some of its tests. These tests still count."""
 
     case: str
     broken: int
@@ -394,7 +394,10 @@ class _Tally:
 
 
 class RunTally:
-    """Count records while they stream by: each trial's latest record once, in any order."""
+    """Count records one by one, and summarise them at any time.
+
+    Add each trial's latest record once, in any order.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

@@ -189,7 +189,12 @@ def _found_sandbox(wanted: str) -> LocalSandbox:
 
 
 def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
-    """Return the paths of this machine that a program gets, and whether it may change them."""
+    """Return the paths of this machine that a program gets, and True for those that it may change.
+
+    It gets the folder that it starts in, the paths that its arguments name, and those of its settings. Arguments that
+    name a home, a missing path or a part of the kernel's file systems are left out. Settings that name one of the last
+    two raise `InfraError`.
+    """
     shared: dict[Path, bool] = {}
     if program.cwd is not None or not is_around_home(folder):  # else it starts in a folder of its own
         shared[folder] = False
@@ -210,7 +215,7 @@ def shared_paths(program: UserProgram, folder: Path) -> dict[Path, bool]:
 
 
 def _is_of_the_kernel(path: Path) -> bool:
-    """Return whether a path leads into the machine itself: its processes, settings and devices."""
+    """Return True if a path leads into the machine itself: its processes, settings and devices."""
     return any(path.is_relative_to(root) for root in _OF_THE_KERNEL)
 
 

@@ -122,15 +122,21 @@ def passed_by_name(command: Command) -> dict[str, str]:
 
 
 def is_clients(name: str) -> bool:
+    """Return True if a variable is a setting of the docker or podman client, such as the address of its engine."""
     return name in CLIENT_SETTINGS or name.startswith(CLIENT_PREFIXES)
 
 
 def client_environment() -> dict[str, str]:
+    """Return the variables that the client needs. The container does not get them."""
     return {name: value for name, value in os.environ.items() if is_clients(name)}
 
 
 def judged(finished: CommandEnd) -> Completed:
-    """Return the result with what the engine knows: whether the container was started, and whether memory ran out."""
+    """Return the result of a container, corrected by what the engine reported about it after its end.
+
+    The engine knows the exit code of the command itself, and if memory ran out. Raises `InfraError` if the container
+    was not started.
+    """
     completed = signals_as_negative(finished.completed)
     status, out_of_memory, exit_code = [*finished.epilogue[0].split(), "", "", ""][:3]
     if completed.stop != "exited":
@@ -146,6 +152,7 @@ def judged(finished: CommandEnd) -> Completed:
 
 
 def find_client() -> str | None:
+    """Return the path of the client: the one that the variable names, docker or podman; None if it is not installed."""
     wanted = os.environ.get(CLIENT_VARIABLE)
     return next(filter(None, map(shutil.which, [wanted] if wanted else ["docker", "podman"])), None)
 

@@ -27,11 +27,12 @@ class MountPlan:
     replaced: dict[Path, Path] = field(default_factory=dict)  # path: what is shown there instead
 
     def cover(self, path: Path, mode: int, size: int = 0) -> None:
+        """Show an empty folder in place of a path, with room for `size` bytes. Only existing folders are covered."""
         if path.is_dir():
             self.covers.setdefault(path.resolve(), (mode, size))
 
     def is_hidden(self, path: Path) -> bool:
-        """Return whether a folder above the path is covered, and nothing in between is bound back."""
+        """Return True if a folder above the path is covered, and nothing in between is bound back."""
         for ancestor in path.parents:
             if ancestor in self.binds:
                 return False

@@ -45,27 +45,35 @@ _swept = set[Path]()  # folders in which this process has removed what killed on
 
 
 class UserLease:
-    """A user that is ours until the lease is closed."""
+    """An unprivileged user that no other trial on this machine has until the lease is closed.
+
+    The lease is a lock on a file. The file also names the folder of the trial, for the process that cleans up after a
+    crash.
+    """
 
     def __init__(self, uid: int, descriptor: int, folder: Path) -> None:
         self.uid, self._descriptor, self._key = uid, descriptor, (str(folder), uid)
         _held_here.add(self._key)
 
     def note(self, folder: Path | None) -> None:
+        """Write down the folder that the user owns, or None once it has been removed."""
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, os.fsencode(folder) if folder else b"", 0)
 
     def noted(self) -> Path | None:
+        """Return the folder that was written down last, maybe by a process that crashed; None if there is none."""
         content = os.pread(self._descriptor, 4096, 0)
         return Path(os.fsdecode(content)) if content else None
 
     def close(self) -> None:
+        """Give the user back."""
         descriptor, self._descriptor = self._descriptor, -1  # its number may soon be that of another file
         _held_here.discard(self._key)
         os.close(descriptor)
 
 
 def we_are_root() -> bool:
+    """Tell whether trials can have users of their own, which needs root on Linux."""
     return sys.platform == "linux" and os.geteuid() == 0
 
 
@@ -80,7 +88,11 @@ def reserved_users() -> range:
 
 
 def lease_user(folder: Path = LEASES) -> UserLease:
-    """Lease the first free user, and remove what its last holder left."""
+    """Lease the first free user, and remove what its last holder left.
+
+    Raises `SandboxMissing` if `folder`, which holds the locks, cannot be made, and `InfraError` if all users are in
+    use.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
@@ -150,7 +162,7 @@ def wait_for_supervisors(root: Path) -> None:
 
 
 def is_supervised(root: Path) -> bool:
-    """Return whether a supervisor still works in a place, which it shows by a lock on the folder."""
+    """Return True if a supervisor still works in a place, which it shows by a lock on the folder."""
     try:
         descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -256,6 +268,7 @@ def name_user(place: Place, home: Path) -> dict[str, Path]:
 
 
 def named_files(root: Path) -> dict[str, Path]:
+    """Return the files below `root` that stand for /etc/passwd and /etc/group in a sandbox, by these paths."""
     return {f"/etc/{name}": root / name for name in ("passwd", "group")}
 
 
@@ -354,6 +367,7 @@ class SandboxedWorkspace:
 
     @property
     def folder(self) -> Path:
+        """Return the folder that commands start in."""
         return self.place.work
 
     def write(self, files: Mapping[str, str], *, runnable_scripts: bool = False) -> None:
@@ -374,6 +388,7 @@ class SandboxedWorkspace:
         return await self.sandbox.run(command)
 
     async def collect(self, patterns: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the texts of the files that match, and the reasons for the files that were refused."""
         most_bytes = min(self.limits.disk_mb * 1024 * 1024, _MAX_BYTES)
         taken = await asyncio.to_thread(take, self.folder, patterns, max_bytes=most_bytes, max_files=_MAX_FILES)
         return taken.texts()

@@ -139,7 +139,7 @@ def _without(root: Path, hidden: Sequence[Path], listed: list[Path]) -> Iterator
 
 
 def has_landlock() -> bool:
-    """Return whether the kernel can keep a command of our own user from our files."""
+    """Return True if the kernel can keep a command of our own user from our files."""
     return sys.platform == "linux" and bool(ctypes.CDLL(None).syscall(LANDLOCK_CREATE, None, 0, LANDLOCK_VERSION) > 0)
 
 

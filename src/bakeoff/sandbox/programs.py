@@ -39,12 +39,13 @@ _VOLTA = "volta-shim"
 
 
 def is_private(path: Path) -> bool:
-    """Return whether a path is a home or the current folder, or lies around one, wherever its links lead."""
+    """Return True if a path is a home or the current folder, or lies around one, wherever its links lead."""
     real = path.resolve()
     return is_around_home(real) or Path().resolve().is_relative_to(real)
 
 
 def is_around_home(real: Path) -> bool:
+    """Return True if a resolved path is a home, lies directly in the folder of all homes, or contains a home."""
     return bool(_HOMES & {real, real.parent}) or any(home.is_relative_to(real) for home in _homes())
 
 
@@ -113,12 +114,12 @@ def homebrew(program: Path) -> Iterator[Path]:
 
 
 def is_managed(prefix: Path) -> bool:
-    """Return whether a version manager made the folder for one version of a program."""
+    """Return True if a version manager made the folder for one version of a program."""
     return bool(_MANAGED & {prefix.parent.name, prefix.parent.parent.name})
 
 
 def _is_part(found: Path, prefix: Path, pattern: str) -> bool:
-    """Return whether a path belongs to the installation. A link may lead out of it only to another of its kind."""
+    """Return True if a path belongs to the installation. A link may lead out of it only to another of its kind."""
     real, kind = found.resolve(), pattern.rpartition("/")[2]
     if pattern == "bin/*" and not _INTERPRETER.fullmatch(found.name):
         return False
@@ -153,7 +154,7 @@ def which(program: str) -> str | None:
 
 
 def is_shim(path: str) -> bool:
-    """Return whether the path is a script that looks for a version each time, in folders that no sandbox shows."""
+    """Return True if the path is a script that looks for a version each time, in folders that no sandbox shows."""
     return Path(path).parent.name == "shims" or Path(path).resolve().name == _VOLTA
 
 

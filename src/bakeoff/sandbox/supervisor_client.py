@@ -254,6 +254,7 @@ class KernelMeans:
 
 @cache
 def kernel_means() -> KernelMeans:
+    """Ask a supervisor once which means of isolation the kernel of this machine offers."""
     report = supervise_now({"probe": True})
     return KernelMeans(report.get("cgroup"), bool(report.get("own_ipc")), can_filter())
 
@@ -394,11 +395,12 @@ async def _reader(descriptor: int, limit: int, stack: contextlib.AsyncExitStack)
 
 
 def order_line(order: Order) -> bytes:
+    """Return an order as the line of JSON that a supervisor reads."""
     return json.dumps(order).encode() + b"\n"
 
 
 def authentic(order: Order, report: Report | None) -> Report | None:
-    """Return the report if it is our supervisor's: nobody else knows the secret of the order."""
+    """Return the report if it has the secret of the order, which only our supervisor knows."""
     return report if report is not None and report.get("secret") == order["secret"] else None
 
 
@@ -477,7 +479,7 @@ async def supervise(order: Order, command: Command) -> CommandEnd:
 
 
 def finish(order: Order, report: Report | None, output: _CommandOutput, seconds: float) -> CommandEnd:
-    """Return the end of a command, or raise `InfraError` if it was not run, or not ended, as it should be."""
+    """Return the end of a command, or raise `InfraError` if it was not run, or not ended, properly."""
     if report is None:
         left = "what it ran may still be running"
         if order["uid"] is not None:

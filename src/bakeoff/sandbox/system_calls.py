@@ -81,13 +81,13 @@ def filter_of(command: Command, *, own_ipc: bool = True, counted: bool = True) -
 
 
 def can_filter() -> bool:
-    """Return whether the kernel takes such programs, and we know the numbers of its calls."""
+    """Return True if the kernel takes such programs, and we know the numbers of its calls."""
     return platform.machine() in MACHINES and kernel_filters()
 
 
 @cache
 def kernel_filters() -> bool:
-    """Return whether the kernel takes such programs. It is given none, and then finds the address wrong."""
+    """Return True if the kernel takes such programs. It is given none, and then finds the address wrong."""
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)

@@ -129,7 +129,7 @@ class _Patterns:
 
 
 def matches_pattern(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether `take` would take a file of this path."""
+    """Return True if `take` would take a file of this path."""
     return _Patterns(patterns).match(path)
 
 

@@ -59,7 +59,11 @@ ScorerLike: TypeAlias = (
 
 
 def as_scorer(given: Any) -> _Function:
-    """Return the scorer for an object. Other callables are returned unchanged."""
+    """Return the scorer for an object of another library: autoevals, pydantic-evals or DeepEval.
+
+    Our scorers, functions and other callables are returned unchanged. Raises `UsageError` for a class instead of an
+    object, a metric of conversations, and anything that cannot be called.
+    """
     if type(given).__module__.startswith(_OURS) or isinstance(given, FunctionType):
         return given  # type: ignore[no-any-return]
     from bakeoff.sdk_results.plain_data import classes_of, named_in

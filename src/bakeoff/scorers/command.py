@@ -35,7 +35,7 @@ class Command(ConfigurableScorer):
     name: str = "command"
 
     def can_score(self, case: Case) -> bool:
-        """Return whether the case has hidden files to grade with."""
+        """Return True if the case has hidden files to grade with."""
         return bool(case.hidden)
 
     async def __call__(self, given: ScoreInput) -> Score:
@@ -65,7 +65,7 @@ class Command(ConfigurableScorer):
         return float(done.ok), "" if done.ok else f"exit code {done.exit_code}: {_last_line(done)}"
 
     async def _is_missing(self, given: ScoreInput) -> bool:
-        """Return whether the program itself is missing. A solution that exits with 127 must not look like that."""
+        """Return True if the program itself is missing. A solution that exits with 127 must not look like that."""
         program = self.argv[0]
         if "/" in program and not program.startswith("/"):
             return program in given.case.hidden  # otherwise the subject had to hand it in

@@ -55,7 +55,7 @@ class ComparingScorer(ConfigurableScorer):
     name: str
 
     def can_score(self, case: Case) -> bool:
-        """Return whether the case has an expected output."""
+        """Return True if the case has an expected output."""
         return case.expected is not None
 
     async def __call__(self, given: ScoreInput) -> Score:

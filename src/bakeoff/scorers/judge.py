@@ -200,7 +200,7 @@ class Preference(ModelScorer):
             raise UsageError(f"scorer {self.name!r}: the criteria are empty: say what makes an answer better")
 
     def can_score(self, case: Case) -> bool:
-        """Return whether there is another answer to compare with."""
+        """Return True if there is another answer to compare with."""
         return self.over != "expected" or case.expected is not None
 
     async def __call__(self, given: ScoreInput) -> Score:

@@ -92,7 +92,11 @@ class UnreadableVerdict(GraderError):
 
 
 class Asker(Protocol):
-    """A scorer that asks a model."""
+    """A scorer that asks a model: its provider, and the settings of each call.
+
+    With `only_recordings`, nothing is asked that was not recorded. A `temperature` or `max_tokens` of None leaves the
+    choice to the provider. `repeats` is how often each question is asked; `name` is the name of the score.
+    """
 
     @property
     def access(self) -> ProviderAccess: ...
@@ -125,7 +129,11 @@ def preload(access: ProviderAccess) -> None:
 
 
 async def ask(judge: Asker, given: ScoreInput, question: Question, texts: Mapping[str, str]) -> list[str]:
-    """Return what the judge said, as often as it repeats, asked one after the other."""
+    """Ask the judge one question `repeats` times, one after the other, and return what it said each time.
+
+    The repeat is also the seed, so that repeats can differ. Raises `GraderError` if the judge fails or is too slow:
+    that is never the subject's fault.
+    """
     access, task = judge.access, given.asking or _outside_a_run(given)
     answers: list[str] = []
     async with _opened(judge, given) as provider:
@@ -224,7 +232,11 @@ def _keeps_to_schemas(access: ProviderAccess) -> bool:
 
 
 def read_answer(said: str, schema: Mapping[str, Any]) -> JsonValue:
-    """Read an answer if it fits the schema. Nothing is guessed from the text around it."""
+    """Read the JSON of a judge's answer. Nothing is guessed from the text around it.
+
+    Raises `UnreadableVerdict` if it does not fit the schema, or if it has several code blocks: one of them may be
+    quoted from the judged answer.
+    """
     from jsonschema.validators import validator_for  # slow to import
 
     unreadable = f"the judge's verdict cannot be read: {said[:200]!r}"

@@ -75,7 +75,7 @@ _KEYS = frozenset(Matcher.model_fields)
 
 
 def is_matcher(expected: JsonValue) -> bool:
-    """Return whether a value is an object that says how to compare, and not one to compare with."""
+    """Return True if a value is an object that says how to compare, and not one to compare with."""
     return isinstance(expected, dict) and bool(expected) and expected.keys() <= _KEYS and expected.keys() != {"value"}
 
 

@@ -59,7 +59,10 @@ def question_and_answer(given: ScoreInput, wanted: Iterable[Shown] = ()) -> dict
 
 
 def context_of(given: ScoreInput) -> list[str]:
-    """Return the retrieved passages: the `context` in the result's metadata, or else that of the row."""
+    """Return the retrieved passages: the `context` in the result's metadata, or else that of the row.
+
+    A passage may be text or an object with a text. Raises `GraderError` if there is no context.
+    """
     found: Any = given.transcript.metadata.get(CONTEXT, given.row.get(CONTEXT))
     if found is None:
         raise GraderError(
@@ -87,7 +90,11 @@ def numbered(name: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def turns_of(given: ScoreInput) -> list[Turn]:
-    """Return the conversation: `messages` of the result or the row, or an input of messages with the answer to it."""
+    """Return the conversation: `messages` of the result or the row, or an input of messages with the answer to it.
+
+    The output is added as a last turn if the messages do not end with one of the assistant. Raises `GraderError` if
+    there is no conversation.
+    """
     found = given.transcript.metadata.get(MESSAGES, given.row.get(MESSAGES, given.input))
     if not _is_conversation(found):
         raise GraderError(

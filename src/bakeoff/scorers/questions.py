@@ -47,6 +47,7 @@ class Faithfulness(ListingScorer):
     name: str = "faithfulness"
 
     def texts(self, given: ScoreInput) -> dict[str, str]:
+        """Show the passages of the context, the question and the answer."""
         return {**material(given, ("context",)), "question": as_text(given.input), "answer": as_text(given.output)}
 
 
@@ -79,6 +80,7 @@ class ContextRecall(ListingScorer):
     name: str = "context_recall"
 
     def unscored(self, given: ScoreInput) -> str | None:
+        """Leave cases without an expected answer unscored."""
         return "the case has no expected output" if given.expected is None else None
 
     def texts(self, given: ScoreInput) -> dict[str, str]:
@@ -260,13 +262,15 @@ class Rubric(AskingScorer):
     def from_file(cls, file: str | PathLike[str], **options: Any) -> Self:
         """Read a rubric from YAML (`criteria`, a list of `name`, `text`, `weight`) or Markdown (`## name (weight 2)`).
 
-        Options are those of the scorer, and go before what the file says.
+        Options are those of the scorer, and override what the file says. Raises `UsageError` if the file cannot be read
+        or has no criteria.
         """
         path = Path(file)
         found = _markdown(path) if path.suffix.lower() in (".md", ".markdown") else _yaml(path)
         return cls(**{"criteria": found.criteria, "name": found.name, "show": found.show, **options})
 
     def instructions(self) -> str:
+        """Return the prompt with the list of criteria. The judge answers by their keys, since names may be any text."""
         listed = "\n".join(f"{key}: {one.name}. {one.text}" for key, one in self._by_key().items())
         return super().instructions().replace("{criteria}", listed)
 
@@ -278,6 +282,7 @@ class Rubric(AskingScorer):
         return object_schema({"rationale": {"type": "string"}, **dict.fromkeys(self._by_key(), level)})
 
     def verdict(self, answer: Any, texts: Mapping[str, str]) -> JudgeVerdict:  # noqa: ARG002
+        """Return the weighted mean of the criteria: 1 for met, 0.5 for partly met, 0 for not met."""
         met: dict[str, JsonValue] = {one.name: answer[key] for key, one in self._by_key().items()}
         weights = [one.weight for one in self.criteria]
         value = sum(_LEVELS[answer[key]] * one.weight for key, one in self._by_key().items()) / sum(weights)

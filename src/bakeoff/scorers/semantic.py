@@ -73,6 +73,10 @@ class Semantic(ComparingScorer):
         return replace(self, only_recordings=self.model is not None)
 
     async def compare(self, given: ScoreInput) -> Score:
+        """Return the cosine similarity of the two texts, with negative values as 0.
+
+        Unscored under strict replay, because embeddings are not recorded. Empty texts are compared without a model.
+        """
         if self.only_recordings:
             return Score(name=self.name, reason="embeddings are not recorded, and replay is strict")
         texts = [as_text(given.expected), as_text(given.output)]

@@ -32,7 +32,7 @@ _BRACE = re.compile(r"\\N\{[^}]*\}|\\.|\{(?!\d+(?:,\d*)?\}|,\d*\})", re.DOTALL)
 
 
 def search(pattern: re.Pattern[str], text: str, seconds: float) -> bool:
-    """Return whether the pattern is found in the text. Raises TimeoutError when the search takes too long."""
+    """Return True if the pattern is found in the text. Raises TimeoutError when the search takes too long."""
     if not _REPETITIONS & set(pattern.pattern):
         return pattern.search(text) is not None
     return _compiled(pattern).search(text, timeout=seconds, concurrent=True) is not None
@@ -124,6 +124,7 @@ class Contains(_TextScorer):
     name: str = "contains"
 
     def check(self, case: Case) -> str | None:
+        """Refuse an expected text that is empty, which every output would contain."""
         return None if case.expected is None else self._problem(_wanted(case.expected))
 
     def _problem(self, wanted: list[Any]) -> str | None:
@@ -180,6 +181,7 @@ class Regex(ConfigurableScorer):
         return self.pattern is not None or case.expected is not None
 
     def check(self, case: Case) -> str | None:
+        """Refuse an expected text that is no regular expression, unless the scorer has a pattern of its own."""
         if self.pattern is not None or case.expected is None:
             return None
         problem = self._problem(case.expected)

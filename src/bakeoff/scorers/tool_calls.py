@@ -125,7 +125,10 @@ def _why(
 
 
 def wanted_by(given: ScoreInput) -> list[ExpectedCall]:
-    """Return the expected calls of a row, or of the case in a plan."""
+    """Return the expected calls of a row, or of the case in a plan; none if nothing is expected.
+
+    Raises `GraderError` if they cannot be read, or if the row has a misspelled field for them: every answer would pass.
+    """
     for key in given.row:  # a misspelled field would make every case pass
         if key != ROW_FIELD and re.sub("[_-]", "", key.lower()) in ("expectedtools", "expectedtool"):
             raise GraderError(f"case {given.case.id!r} has {key!r}: write `{ROW_FIELD}`")

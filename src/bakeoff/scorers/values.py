@@ -213,7 +213,10 @@ def comparison_of(who: str, match: Match, fuzzy: Tolerances) -> ValueComparison:
 
 
 def asked(function: Callable[..., Any], *values: Any) -> bool:
-    """Return the result of a user's function as a bool."""
+    """Return the result of a user's function as a bool.
+
+    Raises `GraderError` if the function is async or raises anything but a `TrialError`, which is passed on.
+    """
     try:
         answer = function(*values)
     except TrialError:

@@ -15,12 +15,12 @@ from bakeoff._kernel.json import as_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.record import NO_USAGE, Step, ToolCall, Transcript, Usage
 
-_DEEPEST = 40
-_MOST = 200_000  # values in one object
+_MAX_DEPTH = 40
+_MAX_COUNT = 200_000  # values in one object
 
 
 def has_class(value: Any, package: str, *names: str) -> bool:
-    """Return whether the object's class or one of its bases has one of the names in the package, imported or not."""
+    """Return True if the object's class or one of its bases has one of the names in the package, imported or not."""
     return named_in(type(value).__mro__, package, *names)
 
 
@@ -30,7 +30,7 @@ def classes_of(value: Any) -> tuple[type, ...]:
 
 
 def named_in(classes: tuple[type, ...], package: str, *names: str) -> bool:
-    """Return whether one of the classes has one of the names and comes from the package or a module in it."""
+    """Return True if one of the classes has one of the names and comes from the package or a module in it."""
     return any(
         base.__name__.partition("[")[0] in names and f"{base.__module__}.".startswith(f"{package}.") for base in classes
     )
@@ -63,7 +63,7 @@ def plain_data(value: Any) -> Any:
 
     What is nested too deeply, or beyond the limit of values, becomes `…`.
     """
-    left = count(_MOST, -1)
+    left = count(_MAX_COUNT, -1)
 
     def data(value: Any, depth: int) -> Any:
         if isinstance(value, Enum):
@@ -73,7 +73,7 @@ def plain_data(value: Any) -> Any:
             return value
         if isinstance(value, str):
             return str(value)
-        if depth > _DEEPEST or exhausted:
+        if depth > _MAX_DEPTH or exhausted:
             return "…"
         if isinstance(value, bytes):
             return base64.b64encode(value).decode()

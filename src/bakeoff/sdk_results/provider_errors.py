@@ -16,7 +16,7 @@ _CONNECTION = (
     *("ModelConnectionError", "NetworkError", "RemoteProtocolError", "TimeoutException", "Timeout"),
 )
 _MAY_PASS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-_LONGEST = 500
+_MAX_LENGTH = 500
 
 
 def provider_failure(error: BaseException) -> InfraError | None:
@@ -39,4 +39,4 @@ def provider_failure(error: BaseException) -> InfraError | None:
     seconds = None
     with suppress(KeyError, ValueError):
         seconds = float(headers["retry-after"])
-    return InfraError(f"{type(error).__name__}: {error}"[:_LONGEST], retry_after=seconds)
+    return InfraError(f"{type(error).__name__}: {error}"[:_MAX_LENGTH], retry_after=seconds)

@@ -134,7 +134,7 @@ def _usage(counts: Mapping[str, int], requests: int) -> Usage:
 
 
 def is_message(value: Any) -> bool:
-    """Return whether a value is a message of a known SDK."""
+    """Return True if a value is a message of a known SDK."""
     return (
         has_class(value, "langchain_core", *_LANGCHAIN)
         or has_class(value, "anthropic.types", "Message", "BetaMessage")
@@ -144,7 +144,7 @@ def is_message(value: Any) -> bool:
 
 
 def is_conversation(value: Any) -> bool:
-    """Return whether the value is a list of messages with at least one answer of a model."""
+    """Return True if the value is a list of messages with at least one answer of a model."""
     if not isinstance(value, list | tuple) or not value or not all(is_message(each) for each in value):
         return False
     return any(_role(plain_data(each)) == "assistant" for each in value)
@@ -244,7 +244,7 @@ def _read_item(item: dict[str, Any], builder: ResultBuilder, texts: list[str]) -
 
 
 def is_items(value: Any) -> bool:
-    """Return whether the value is a list of items of OpenAI's responses, such as `to_input_list()` of a run."""
+    """Return True if the value is a list of items of OpenAI's responses, such as `to_input_list()` of a run."""
     if not isinstance(value, list | tuple) or not value or not all(isinstance(item, dict) for item in value):
         return False
     kinds = [str(item.get("type")) for item in value]
@@ -266,7 +266,7 @@ def read_items(items: Sequence[dict[str, Any]], builder: ResultBuilder) -> None:
 
 
 def is_agents_run(value: Any) -> bool:
-    """Return whether the value is a finished run of OpenAI's Agents SDK."""
+    """Return True if the value is a finished run of OpenAI's Agents SDK."""
     if not has_class(value, "agents", "RunResultBase"):
         return False
     fields = fields_of(value)
@@ -306,7 +306,7 @@ def read_google(data: dict[str, Any], builder: ResultBuilder) -> None:
 
 
 def is_vercel(data: dict[str, Any]) -> bool:
-    """Return whether the data is the JSON of a result of `generateText`, `streamText` or `generateObject`."""
+    """Return True if the data is the JSON of a result of `generateText`, `streamText` or `generateObject`."""
     if not ({"text", "object", "steps", "output"} & data.keys()):
         return False
     steps, called = data.get("steps"), data.get("toolCalls")
@@ -352,7 +352,7 @@ def _read_step(step: dict[str, Any], builder: ResultBuilder) -> None:
 
 
 def is_pydantic_ai(value: Any) -> bool:
-    """Return whether the value is a run result of pydantic-ai. Methods of it are called, so its class is checked."""
+    """Return True if the value is a run result of pydantic-ai. Methods of it are called, so its class is checked."""
     loaded = sys.modules.get("pydantic_ai.run")
     return loaded is not None and isinstance(value, loaded.AgentRunResult)
 

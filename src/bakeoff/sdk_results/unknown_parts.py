@@ -19,8 +19,8 @@ from pydantic import BaseModel
 from bakeoff._kernel.text import visible
 from bakeoff.sdk_results.plain_data import fields_of, is_a
 
-_DEEPEST = 100  # levels; JSON is read to about twice that
-_MOST = 1_000_000  # values that are looked at
+_MAX_DEPTH = 100  # levels; JSON is read to about twice that
+_MAX_COUNT = 1_000_000  # values that are looked at
 _SIMPLE = (str, bool, int, float, Decimal, date, time, timedelta, UUID, Enum, bytes, bytearray, PurePath)
 
 
@@ -34,7 +34,7 @@ class UnknownPart(NamedTuple):
 def unknown_part(value: Any) -> UnknownPart | None:
     """Return the first part of plain lists and dicts that is no data, or None."""
     waiting = [iter([("", value)])]
-    for _ in range(_MOST):
+    for _ in range(_MAX_COUNT):
         if not waiting:
             return None
         place, one = next(waiting[-1], ("", _END))
@@ -43,9 +43,9 @@ def unknown_part(value: Any) -> UnknownPart | None:
         elif (problem := _problem(one)) is not None:
             return UnknownPart(problem, place)
         elif (inside := _inside(place, one)) is not None:
-            if len(waiting) > _DEEPEST:
+            if len(waiting) > _MAX_DEPTH:
                 return UnknownPart(
-                    f"lists that are nested more than {_DEEPEST} levels deep, or that hold themselves", ""
+                    f"lists that are nested more than {_MAX_DEPTH} levels deep, or that hold themselves", ""
                 )
             waiting.append(inside)
     return None

@@ -326,7 +326,7 @@ class LabelledGroup(FrozenModel):
 
 
 class JudgeQuality(FrozenModel):
-    """How a judge's verdicts relate to labels, over the whole run."""
+    """The relation of a judge's verdicts to labels, over the whole run."""
 
     sensitivity: Estimate | None  # the share of good answers that the judge passes
     specificity: Estimate | None  # the share of bad answers that it fails

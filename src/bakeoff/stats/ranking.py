@@ -106,7 +106,7 @@ def leaderboard(subjects: Mapping[str, Cells], *, alpha: float = ALPHA, seed: in
 
 
 def tied_groups(order: Sequence[str], told_apart: Set[Pair]) -> tuple[tuple[str, ...], ...]:
-    """Return groups in which no two are told apart, such that any two who are not share one.
+    """Return groups whose members cannot be told apart. Any two that cannot be told apart share a group.
 
     From the top, each subject starts a group with the farthest that is like it and shares no group with it yet; then
     all who are like everybody in the group join, so that no group lies inside another.

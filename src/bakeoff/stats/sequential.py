@@ -47,7 +47,7 @@ _PRECISION = 1e-6
 
 
 class SequentialDecision(StrEnum):
-    """Hold what is known of the second of two subjects, compared with the first."""
+    """The state of a comparison: the second of two subjects against the first."""
 
     IMPROVED = "improved"
     REGRESSED = "regressed"
@@ -147,7 +147,7 @@ def _total(capital: "Floats") -> "Floats":
 
 
 def _bound(differences: Sequence[float], weights: Sequence[float], enough: float) -> float:
-    """Return the largest bound against which the capital ever reached what is enough, or −1."""
+    """Return the largest bound against which the capital ever reached the needed amount, or −1."""
     import numpy as np
     from scipy.optimize import brentq
 

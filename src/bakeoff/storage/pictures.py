@@ -75,7 +75,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 WIDTH, HEIGHT = 480, 800
 """The largest picture, in pixels."""
 MAX_BYTES = 1_000_000
-_LONGEST = 1000  # characters of a problem
+_MAX_LENGTH = 1000  # characters of a problem
 _FORMAT = 1
 
 
@@ -101,7 +101,7 @@ class Pictures:
     def write(self, key: str, picture: Picture) -> None:
         """Keep a picture, or the reason why there is none. A picture replaces a reason."""
         if picture.problem:
-            write_atomically(self._path(key, "txt"), picture.problem[:_LONGEST].encode(errors="replace"))
+            write_atomically(self._path(key, "txt"), picture.problem[:_MAX_LENGTH].encode(errors="replace"))
         else:
             write_atomically(self._path(key, "png"), picture.png)
             self._path(key, "txt").unlink(missing_ok=True)
@@ -115,9 +115,9 @@ class Pictures:
         return self._path(key, "png").exists()
 
     def read(self, key: str) -> Picture | None:
-        """Return what is known of an answer, or None if no picture was tried."""
-        if (text := _start_of(self._path(key, "txt"), 4 * _LONGEST)) is not None:
-            return Picture(problem=text.decode(errors="replace")[:_LONGEST])
+        """Return the picture of an answer or the reason for none; None if no picture was tried."""
+        if (text := _start_of(self._path(key, "txt"), 4 * _MAX_LENGTH)) is not None:
+            return Picture(problem=text.decode(errors="replace")[:_MAX_LENGTH])
         if (data := _start_of(self._path(key, "png"), MAX_BYTES + 1)) is None:
             return None
         try:

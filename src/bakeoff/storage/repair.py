@@ -67,7 +67,11 @@ class _Lines:
 
 
 def repair_run(folder: RunFolder) -> Repair:
-    """Repair the journal and the seal of a run, so that it can be read and resumed. No data is deleted."""
+    """Repair the journal and the seal of a run, so that it can be read and resumed. No data is deleted.
+
+    Lines that cannot be read are moved to a file beside the journal. An intact run is not changed. Raises
+    `RunFolderError` if the file itself cannot be read, as for lack of permission.
+    """
     plan, accepted = folder.plan_as_it_is()
     with hold_journal(folder.journal_file), open_journal(folder.journal_file) as journal:
         if journal.unreadable:
@@ -204,6 +208,7 @@ class RunDamage:
 
     @property
     def any(self) -> bool:
+        """Return True if any part of the run is damaged."""
         return bool(self.damaged or self.labels or self.plan)
 
 

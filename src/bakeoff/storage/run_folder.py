@@ -328,7 +328,8 @@ class FinishedRunFolder(RunFolder):
 def new_run_folder(results: Path, title: str) -> RunFolder:
     """Make a new run folder. Runs that start in the same second get different names.
 
-    For the address of an object store, it is made among the copies of its runs.
+    `title` becomes a part of the name. For the address of an object store, the folder is made among the copies of its
+    runs. Raises `RunFolderError` if it cannot be made.
     """
     results = results_folder(results)
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
@@ -359,7 +360,10 @@ def made_run_folder(path: Path) -> RunFolder:
 
 
 def run_folders(results: Path) -> list[RunFolder]:
-    """Return all runs, oldest first. Those of the same second are in the order in which they started."""
+    """Return all runs, oldest first; none if the folder does not exist. A folder without a plan is not a run.
+
+    Runs of the same second are in the order in which they started.
+    """
     paths = [path for runs in folders_of_runs(results) if runs.is_dir() for path in runs.iterdir()]
     found = [RunFolder(path) for path in sorted(paths, key=lambda path: path.name) if (path / "plan.json").is_file()]
     seconds = Counter(folder.name[:_STAMP_LENGTH] for folder in found)
@@ -377,8 +381,8 @@ def run_folders(results: Path) -> list[RunFolder]:
 def find_run(results: Path, name: str) -> RunFolder:
     """Return the run with that folder or name, or the newest one for `latest`.
 
-    What is new of a run in an object store is fetched first. `results` may be the address of a store, and `name` that
-    of a run in one.
+    The new parts of a run in an object store are fetched first. `results` may be the address of a store, and `name`
+    that of a run in one. Raises `RunFolderError`, with similar names, if there is no such run.
     """
     results = results_folder(results)
     if is_store_address(name):

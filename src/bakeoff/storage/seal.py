@@ -15,7 +15,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal_lines import Totals, line_end, seal_line
 
 NAME = "seal.json"
-_LARGEST = 1 << 20
+_MAX_SIZE = 1 << 20
 _VERSION = 1
 
 
@@ -37,7 +37,7 @@ def read_seal(folder: Path) -> Seal | None:
     path = folder / NAME
     with os_errors_explained(path, "read"):
         try:
-            raw = read_file(path, _LARGEST)
+            raw = read_file(path, _MAX_SIZE)
         except FileNotFoundError:
             return None
     found = line_end(raw)

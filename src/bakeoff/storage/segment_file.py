@@ -133,7 +133,7 @@ def _frames(file: BinaryIO, frame_bytes: int) -> Iterator[bytes]:
 
 
 def open_segment(path: Path) -> BinaryIO:
-    """Open the file of a segment. Raise OSError if it cannot be read, and RunFolderError if it is none of ours.
+    """Open the file of a segment. Raise OSError if it cannot be read, and RunFolderError if it is not a segment.
 
     No run has a link there: one may lead to the segment of another run.
     """

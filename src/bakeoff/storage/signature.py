@@ -52,6 +52,7 @@ class Signature(FrozenModel):
 
     @property
     def public_bytes(self) -> bytes:
+        """Return the public key of the signer, 32 bytes. Only a reader who knows it can trust it."""
         return _decoded(self.public_key)
 
     @property
@@ -148,7 +149,11 @@ def _digest(path: Path) -> str:
 
 
 def make_key(path: Path) -> "Ed25519PrivateKey":
-    """Make a new key pair: the private key in the file, which only its owner can read, the public one beside it."""
+    """Make a new key pair, and return the private key.
+
+    The private key is written to `path`, which only its owner can read, and the public one beside it. Raises
+    `UsageError` if one of the files exists or cannot be written.
+    """
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

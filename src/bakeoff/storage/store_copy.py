@@ -67,7 +67,11 @@ class JournalPiece(NamedTuple):
 
 
 def results_folder(results: Path) -> Path:
-    """Return the folder to use for `--results`: for the address of a store, that of the local copies."""
+    """Return the folder to use for `--results`: for the address of a store, that of the local copies.
+
+    That folder is made if it is missing. Raises `UsageError` for a text that only looks like an address, and
+    `RunFolderError` if the folder cannot be made.
+    """
     text = str(results)
     if text.startswith("file:/"):
         return Path("/" + text.removeprefix("file:").lstrip("/"))
@@ -126,7 +130,7 @@ def stored_runs(store: ObjectStore) -> list[str]:
 
 
 def fetch_all(results: Path, tell: Callable[[str], object]) -> None:
-    """Fetch what is new of all runs, several at a time, if the folder holds copies of a store.
+    """Fetch the new parts of all runs, several at a time, if the folder holds copies of a store.
 
     A run that has not changed needs one request. `tell` is called with the problem of each run that cannot be fetched;
     its copy stays as it is. Raise StoreError if the store cannot be used.
@@ -148,7 +152,7 @@ def fetch_all(results: Path, tell: Callable[[str], object]) -> None:
 
 
 def fetch_run(store: ObjectStore, results: Path, name: str) -> bool:
-    """Fetch what is new of one run. Return False if the store has no such run."""
+    """Fetch the new parts of one run. Return False if the store has no such run."""
     if not _RUN.fullmatch(name):
         return False
     sizes = sizes_of(store, f"runs/{name}")
@@ -257,7 +261,7 @@ def _is_stale(piece: JournalPiece, found: dict[int, list[JournalPiece]], begins:
 
 
 def _fetch_journal(store: ObjectStore, run: str, folder: Path, pieces: list[JournalPiece], note: BinaryIO) -> bool:
-    """Append what is missing of the journal. Return True if something was.
+    """Append the missing lines of the journal. Return True if there were any.
 
     The last piece is read to compare it with the journal here, unless `note` says that neither has changed since.
     """

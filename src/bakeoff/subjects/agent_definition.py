@@ -61,7 +61,7 @@ class _Description(FrozenModel):
 
 
 class Install(_Description):
-    """How to install the agent. This is shown to users and never run."""
+    """The way to install the agent. It is shown to users and never run."""
 
     method: Literal["npm", "pip", "pipx", "uv", "brew", "script", "binary", "other"]
     package: str | None = Field(default=None, description="its name in the method's registry")
@@ -80,11 +80,13 @@ class Install(_Description):
 
 
 class VersionCommand(_Description):
+    """The command that prints the version of the agent; its first line is kept."""
+
     command: tuple[Word, ...] = Field(min_length=1)
 
 
 class ModelRule(_Description):
-    """Say whether the agent needs `--model`."""
+    """The agent's need for `--model`."""
 
     required: bool = Field(default=False, description="it does not start without --model")
     example: str | None = Field(default=None, description="a name as this agent writes it, to show to users")
@@ -100,7 +102,7 @@ class Home(_Description):
 
 
 class MeterRule(_Description):
-    """How the agent is pointed at another base URL for one provider."""
+    """The settings that point the agent at another base URL, for one provider."""
 
     env: dict[Variable, Template] = {}
     files: dict[RelativePath, str] = Field(default={}, description="configuration below HOME, with placeholders")
@@ -109,6 +111,8 @@ class MeterRule(_Description):
 
 
 class ProviderRule(_Description):
+    """The variables that the agent needs and gets with one provider."""
+
     require: tuple[Required, ...] = ()
     env: dict[Variable, Template] = {}
 
@@ -150,7 +154,7 @@ class AgentDefinition(_Description):
         return self
 
     def check_provider(self, provider: str) -> None:
-        """Raise `UsageError` if the agent names its providers and this is none of them."""
+        """Raise `UsageError` if the agent lists its providers without this one."""
         if self.providers and provider not in self.providers:
             raise UsageError(
                 f"agent {self.name!r} has no provider {provider!r}: it has {', '.join(sorted(self.providers))}"
@@ -173,6 +177,7 @@ class AgentDefinition(_Description):
             )
 
     def required(self, provider: str) -> tuple[Required, ...]:
+        """Return the variables that must be set: those of the agent, then those of the provider."""
         return (*self.require, *(self.providers[provider].require if provider in self.providers else ()))
 
     def missing(self, provider: str, environment: Mapping[str, str]) -> list[str]:

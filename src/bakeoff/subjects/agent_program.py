@@ -46,14 +46,14 @@ _ADDRESS = re.compile(r"(https?://[^?@]*|[/~][^?@=]*)")
 
 
 def is_installed(program: str, image: DockerSandbox | None = None) -> bool:
-    """Return whether a trial would find the program on this machine, or in the image that trials run in."""
+    """Return True if a trial would find the program on this machine, or in the image that trials run in."""
     if image is None:
         return program_path(program) is not None
     return _asked_in(image, ("/bin/sh", "-c", 'command -v -- "$1"', "sh", program)) is not None
 
 
 async def is_found_in(sandbox: Sandbox, program: str, env: Mapping[str, str], readable: tuple[Path, ...]) -> bool:
-    """Return whether the sandbox has the program and its interpreter. None of its code is run."""
+    """Return True if the sandbox has the program and its interpreter. None of its code is run."""
     async with open_place() as place:  # a new place, in which nothing has run before
         argv = ("/bin/sh", "-c", _LOOK, "sh", program)
         return (await sandbox.run(Command(argv, place, _SECONDS, env=env, readable=readable))).ok
@@ -151,7 +151,7 @@ def login_secrets(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def looks_secret(text: str) -> bool:
-    """Return whether the text is one word with a long run of letters and digits."""
+    """Return True if the text is one word with a long run of letters and digits."""
     if any(character.isspace() for character in text) or is_address(text):
         return False
     runs = _RUN.findall(text)
@@ -159,7 +159,7 @@ def looks_secret(text: str) -> bool:
 
 
 def is_address(text: str) -> bool:
-    """Return whether the text is a URL or a path without a password and a query."""
+    """Return True if the text is a URL or a path without a password and a query."""
     return _ADDRESS.fullmatch(text) is not None
 
 

@@ -414,7 +414,7 @@ class CommandAgent:
         raise error
 
     def _did_nothing(self, run: AgentRun, task: Task) -> bool:
-        """Return whether an agent failed without a change to an answer. Many leave logs even if they never start."""
+        """Return True if an agent failed without a change to an answer. Many leave logs even if they never start."""
         answer = self.files.get(task.case_id, TaskFiles()).answer
         changed = [name for name in run.touched if not answer or matches_pattern(name, answer)]
         return run.stop == "exited" and run.exit_code != 0 and not changed

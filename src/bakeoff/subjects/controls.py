@@ -34,7 +34,10 @@ class _WithoutOptions:
 
 
 class Nop(_WithoutOptions):
+    """A control that does nothing. A case that it passes measures nothing."""
+
     async def attempt(self, task: Task) -> Transcript:  # noqa: ARG002 - it does nothing with it
+        """Return an empty transcript: no output, no files, no usage."""
         return Transcript()
 
 
@@ -47,21 +50,26 @@ class HandsIn:
 
     @property
     def needs(self) -> Needs:
+        """Ask for a workspace only if there are files to hand in."""
         return Needs(workspace=bool(self.files))
 
     async def attempt(self, task: Task) -> Transcript:
+        """Write the files, and return the answer. The prompt does not matter."""
         if self.files:
             task.workspace.write(self.files)
         return Transcript(output=self.output)
 
 
 class Oracle(_WithoutOptions):
+    """A control that gives the known-good answer. A case that it fails is broken."""
+
     def bind(self, case: Case) -> HandsIn:
+        """Return a subject that hands in the expected output and the reference files of the case."""
         return HandsIn(case.expected, case.reference)
 
 
 class Submission(FrozenModel):
-    """What a cheat hands in."""
+    """The answer and the files that a cheat hands in."""
 
     output: str = ""
     files: Files = {}
@@ -100,6 +108,8 @@ ATTACKS: Mapping[str, Attack] = {
 
 
 class CheatOptions(FrozenModel):
+    """The options of a subject of the kind `cheat`: the name of an attack."""
+
     attack: str
 
 
@@ -111,12 +121,17 @@ class Cheat:
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec, attacks: Mapping[str, Attack] = ATTACKS) -> "Cheat":
+        """Build the cheat that a spec names. Raises `UsageError` if no attack has this name.
+
+        `attacks` are all that can be named; doors pass more than those of this module.
+        """
         name = read_options(spec, CheatOptions).attack
         if name not in attacks:
             raise UsageError(f"{describe(spec)}: no attack {name!r}; there are {', '.join(sorted(attacks))}")
         return cls(attacks[name])
 
     def bind(self, case: Case) -> HandsIn:
+        """Return a subject that hands in what the attack makes of the case."""
         submission = self.attack(case)
         return HandsIn(submission.output, submission.files)
 
@@ -126,12 +141,18 @@ def _solution_names(case: Case) -> list[str]:
 
 
 class ToolUse(FrozenModel):
+    """One call of a tool that a script asks for."""
+
     name: str
     arguments: dict[str, JsonValue] = {}
 
 
 class ScriptedAnswer(FrozenModel):
-    """What to do in one attempt, in this order: spend, wait, fail, call tools, write files, answer."""
+    """The steps of one attempt, in this order: spend, wait, fail, call tools, write files, answer.
+
+    `seconds` is the time to wait. `breaks` fails the attempt by an error of this kind; `bug` is an error of no kind
+    that Bakeoff knows.
+    """
 
     output: JsonValue = None
     files: Files = {}
@@ -146,17 +167,22 @@ Scenario = str | ScriptedAnswer | tuple[str | ScriptedAnswer, ...]
 
 
 class Script(FrozenModel):
-    """Answers by case id."""
+    """Answers by case id, and a default for all other cases."""
 
     answers: dict[str, Scenario] = {}
     default: Scenario | None = None
 
     def writes_files(self) -> bool:
+        """Tell whether any answer writes files, which needs a workspace."""
         scenarios = (*self.answers.values(), self.default)
         answers = [answer for item in scenarios for answer in (item if isinstance(item, tuple) else (item,))]
         return any(isinstance(answer, ScriptedAnswer) and answer.files for answer in answers)
 
     def answer(self, case_id: str, round_: int) -> ScriptedAnswer:
+        """Return the answer for a case in a round, counted from 0.
+
+        Raises `InfraError` if the script has none, because that is not the fault of what the test judges.
+        """
         scenario = self.answers.get(case_id, self.default)
         if scenario is None:
             raise InfraError(f"the script has no answer for case {case_id!r} and no default")
@@ -166,23 +192,30 @@ class Script(FrozenModel):
 
 
 class ScriptedOptions(Script):
+    """The options of a subject of the kind `scripted`: answers in place, a JSON `file` of them, or a function.
+
+    `target` names the function as `module:function`. It has precedence over `file`, which has it over `answers`.
+    """
+
     file: Path | None = None
     target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedSubject:
-    """Answers from a script, or from a function `(task) -> str | Answer`."""
+    """Answers from a script, or from a function `(task) -> str | ScriptedAnswer`, which may be async."""
 
     script: Script = field(default_factory=Script)
     function: Callable[[Task], str | ScriptedAnswer] | None = None
 
     @property
     def needs(self) -> Needs:
+        """Ask for a workspace if files may be written. A function may always do so."""
         return Needs(workspace=self.function is not None or self.script.writes_files())
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:
+        """Build the subject. Raises `UsageError` if it has no answers, or if its file or function is not found."""
         options = read_options(spec, ScriptedOptions)
         if options.target is not None:
             return cls(function=import_target(options.target, describe(spec)))
@@ -193,11 +226,13 @@ class ScriptedSubject:
         return cls(options)
 
     def check(self, case: Case) -> str | None:
+        """Report a case that the script has no answer for. What a function answers is not known beforehand."""
         if self.function is not None or self.script.default is not None or case.id in self.script.answers:
             return None
         return "the script has no answer for it and no default: add one of them"
 
     async def attempt(self, task: Task) -> Transcript:
+        """Do what the script says. A call of an unknown tool is recorded with an error; the attempt goes on."""
         answer = await self._answer(task)
         if answer.usage != NO_USAGE:
             task.spend(answer.usage)
@@ -226,7 +261,10 @@ async def _use(wanted: ToolUse, task: Task) -> ToolCall:
 
 
 def read_script(path: Path, who: str) -> Script:
-    """Read a script from a JSON file. Errors name the file."""
+    """Read a script from a JSON file.
+
+    Raises `UsageError` if the file cannot be read or is not a script. The message begins with `who` and names the file.
+    """
     try:
         return Script.model_validate_json(read_file(path, pipes=True))
     except OSError as error:

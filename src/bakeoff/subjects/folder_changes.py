@@ -128,6 +128,7 @@ def changes_between(before: Tree, after: Tree) -> Changes:
 
 
 def cut_patch(patch: str) -> str:
+    """Return a patch, cut with a note if it is too long to be kept in a record."""
     return patch if len(patch) <= _MAX_PATCH_LENGTH else f"{patch[:_MAX_PATCH_LENGTH]}\n… (the rest is left out)\n"
 
 
@@ -150,7 +151,7 @@ def patch_of(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def mark_unread(folder: Path, names: Iterable[str]) -> bool:
-    """Note that files have not been read yet. Return whether the file system will notice when they are."""
+    """Note that files have not been read yet. Return True if the file system will notice when they are."""
     marked = [name for name in names if _forget(folder, name)]
     noticed = any(_is_read(folder, name, now=True) for name in marked)
     for name in marked:
@@ -170,7 +171,7 @@ def _opened(folder: Path, name: str) -> Iterator[int]:
 
 
 def _forget(folder: Path, name: str) -> bool:
-    """Set the time of the last reading back. Return whether there is such a file."""
+    """Set the time of the last reading back. Return True if there is such a file."""
     with suppress(OSError), _opened(folder, name) as file:
         os.utime(file, ns=(_LONG_AGO * 10**9, os.fstat(file).st_mtime_ns))
         return True
@@ -178,7 +179,7 @@ def _forget(folder: Path, name: str) -> bool:
 
 
 def _is_read(folder: Path, name: str, *, now: bool = False) -> bool:
-    """Return whether a file was read since it was marked. With `now`, it is read first."""
+    """Return True if a file was read since it was marked. With `now`, it is read first."""
     with suppress(OSError), _opened(folder, name) as file:
         return (not now or bool(os.read(file, 1))) and os.fstat(file).st_atime > _LONG_AGO
     return False

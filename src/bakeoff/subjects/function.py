@@ -16,6 +16,8 @@ from bakeoff.record import Transcript
 
 
 class FunctionSubjectOptions(FrozenModel):
+    """The options of a subject of the kind `function`: `target` names it as `module:function`."""
+
     target: str
 
 
@@ -29,6 +31,7 @@ class FunctionSubject:
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> Self:
+        """Import the function that the spec names. Raises `UsageError` if that fails."""
         return cls(import_target(read_options(spec, FunctionSubjectOptions).target, describe(spec)))
 
     async def attempt(self, task: Task) -> Transcript:
@@ -41,7 +44,11 @@ class FunctionSubject:
 
 
 def function_subject(function: Callable[[str], Any], name: str | None = None) -> SubjectSpec:
-    """Return the spec of a function that can be imported by name."""
+    """Return the spec of a function that can be imported by name.
+
+    `name` is what reports call it; the default is the function's own name. The spec has a hash of the function's
+    source, so that a resumed run asks an edited function again.
+    """
     target = target_of(function)
     return SubjectSpec(
         kind="function",

@@ -108,6 +108,10 @@ class CommandRunner:
     say: Say
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        """Run the command on a candidate, without a network. Packages are installed once for all candidates.
+
+        `tests` is ignored, because the command knows its tests. Raises `InfraError` if the installation fails.
+        """
         del tests  # the command knows its tests
         install, test = split_command(self.command)
         files = without_package_names(files)
@@ -220,7 +224,11 @@ def _offline_settings(installed: Path | None) -> dict[str, str]:
 class OpenPackages(Protocol):
     """Puts packages into a workspace in which nothing has run yet."""
 
-    async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles: ...
+    async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
+        """Put the packages into a place, and return what an agent's commands must read and have in their environment.
+
+        `files` are those of the exercise, some of which say what to install.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +251,7 @@ class AgentPackages:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[OpenPackages]:
+        """Yield what brings the packages. Those of a command are installed when the first agent needs them."""
         if self.command is not None:
             yield CommandRunner(self.sandbox(), self.track, self.command, quiet)
         else:

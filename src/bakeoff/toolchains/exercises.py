@@ -97,6 +97,7 @@ class TypeChecker:
             await peer.close()
 
     async def close(self) -> None:
+        """End the compiler, once its present question is answered."""
         async with self._asking:
             await self._end()
 

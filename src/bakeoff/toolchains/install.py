@@ -125,7 +125,10 @@ def python_in(sandbox: Sandbox) -> str:
 
 
 def pytest_folders() -> tuple[Path, ...]:
-    """Return the folders that pytest and its dependencies are imported from."""
+    """Return the folders that pytest and its dependencies are imported from, once each.
+
+    Raises a permanent `InfraError` if one of them is not installed beside Bakeoff.
+    """
     folders = []
     for name in _PYTEST_PACKAGES:
         found = importlib.util.find_spec(name)

@@ -43,6 +43,7 @@ class TestRun(FrozenModel):
 
     @property
     def ok(self) -> bool:
+        """Return True if the run can be trusted, some test passed, and none failed. Skipped tests do not count."""
         trusted = self.stop == "finished" and self.error is None and self.tampered is None
         states = {test.state for test in self.tests}
         return trusted and "passed" in states and "failed" not in states

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Generator
 from typing import Any
 
-LONGEST = 4000
+MAX_LENGTH = 4000
 results = os.dup(1)
 os.dup2(2, 1)  # what tests print is no result
 job = json.loads(sys.argv[1])
@@ -24,6 +24,7 @@ import pytest  # noqa: E402 - the path of the host's pytest has just been added
 
 
 def tell(**what: object) -> None:
+    """Write one line of JSON to the original stdout, which the tests cannot print to by accident."""
     line = json.dumps(what, ensure_ascii=False).encode(errors="replace") + b"\n"  # half of a pair is no valid text
     while line:
         line = line[os.write(results, line) :]
@@ -58,7 +59,7 @@ class Plugin:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.errors.append(str(report.longrepr)[:LONGEST])
+            self.errors.append(str(report.longrepr)[:MAX_LENGTH])
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -82,15 +83,17 @@ class Plugin:
 
 
 def text_of(report: pytest.TestReport) -> str:
+    """Return why a test failed: the message of its error, or the lines that pytest marks with `E`."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash:
-        return str(crash.message)[:LONGEST]
+        return str(crash.message)[:MAX_LENGTH]
     lines = str(report.longrepr or "").splitlines()
     told = [line[1:].removeprefix("   ") for line in lines if line.startswith("E ")]
-    return "\n".join(told or lines)[:LONGEST]
+    return "\n".join(told or lines)[:MAX_LENGTH]
 
 
 def main() -> None:
+    """Run the test files of the job. The last line that is told has the errors outside of tests."""
     tell(ready=True)  # nothing of the candidate's has been imported yet
     here = os.getcwd()
     sys.path.insert(0, here)
@@ -100,7 +103,7 @@ def main() -> None:
     code = int(pytest.main([*options, *job["tests"]], plugins=[plugin]))
     if code not in (0, 1, 2, 5):
         plugin.errors.append(f"pytest ended with code {code}")
-    tell(error="\n".join(plugin.errors)[:LONGEST], interrupted=plugin.interrupted[:LONGEST])
+    tell(error="\n".join(plugin.errors)[:MAX_LENGTH], interrupted=plugin.interrupted[:MAX_LENGTH])
     os._exit(0)  # threads and exit handlers of the candidate have no part in the result
 
 

@@ -246,28 +246,29 @@ def missing_programs(track: Track) -> list[str]:
 
 
 def starts_processes(*texts: str) -> bool:
-    """Return whether tests or a reference in Python start processes, so that answers must be free to do that too."""
+    """Return True if tests or a reference in Python start processes, so that answers must be free to do that too."""
     return any(_STARTS_PROCESSES.search(text) for text in texts)
 
 
 def matches(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether the last part of a path matches one of the patterns."""
+    """Return True if the last part of a path matches one of the patterns."""
     name = PurePosixPath(path).name
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def is_test_name(path: str) -> bool:
+    """Return True if a file is named like a test of any track."""
     return matches(path, TEST_PATTERNS)
 
 
 def is_outside_tests(path: str) -> bool:
-    """Return whether a file lies where no test may see it: `.meta`, `.git`, installed packages."""
+    """Return True if a file lies where no test may see it: `.meta`, `.git`, installed packages."""
     folders = PurePosixPath(path).parts[:-1]
     return any(part.startswith(".") or part in {"node_modules", "__pycache__"} for part in folders)
 
 
 def is_protected_name(path: str) -> bool:
-    """Return whether tests, configuration or tools would read a file of this name, and not only the solution."""
+    """Return True if tests, configuration or tools would read a file of this name, and not only the solution."""
     pure = PurePosixPath(path)
     hidden = any(part.startswith(".") for part in pure.parts)
     tool = matches(path, _TOOL_NAMES) or pure.stem in _TEST_RUNNERS

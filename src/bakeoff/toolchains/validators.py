@@ -71,7 +71,11 @@ async def validate(
 
 
 def read_outcome(outcome: Any) -> ValidationOutcome:
-    """Read `{returned: …}` or `{thrown: …}`, which the harnesses of both languages write."""
+    """Read `{returned: …}` or `{thrown: …}`, which the harnesses of both languages write.
+
+    Raises `GraderError` if the validator threw or returned something else: that is a fault of the suite, not of the
+    answer.
+    """
     if isinstance(outcome, dict) and "thrown" in outcome:
         raise GraderError(f"the validator failed: {str(outcome['thrown'])[:_MAX_ERROR_LENGTH]}")
     answer = outcome.get("returned") if isinstance(outcome, dict) else None

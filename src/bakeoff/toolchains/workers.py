@@ -123,6 +123,7 @@ class Peer:
 
     @property
     def alive(self) -> bool:
+        """Return True until the process has ended; it may still be busy or starting."""
         return not self._process.done()
 
     async def ask(

@@ -14,7 +14,7 @@ from bakeoff.sandbox.process import has_landlock
 from ...warm_bakeoff import PROGRAM, Bakeoff
 from .small_tracks import DOUBLE, PAIR, RIGHT_DOUBLE, agent_file, bytes_of, overwrite, write_track
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 COMMIT = "0123456789" * 4
 

@@ -13,7 +13,7 @@ from bakeoff.record import Phase, Usage
 from ...report.runs import plan_of, record_of, write_run
 from ...warm_bakeoff import Bakeoff
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 
 @pytest.fixture

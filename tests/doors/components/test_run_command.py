@@ -10,7 +10,7 @@ from ...warm_bakeoff import Bakeoff
 from .small_suites import ADDER, BUTTON, SHOUT, calling, scripted, write_suites
 from .test_results_schema import READS
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 SERVER = """\
 from mcp.server.mcpserver import MCPServer

@@ -20,7 +20,7 @@ from ...engine.test_shards import summary_of
 from ...warm_bakeoff import PROGRAM, Bakeoff
 from .conftest import BMI, call, desk
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 MCTEST = PROGRAM.with_name("mctest")
 

@@ -21,7 +21,7 @@ from bakeoff.scorers.mcp.execution import NOT_EXECUTED
 from ...mcp.conftest import nothing_is_left_running
 from .conftest import BMI, NOTE, Evaluate, call, content, desk, details
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 __all__ = ["nothing_is_left_running"]
 

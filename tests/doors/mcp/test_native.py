@@ -15,8 +15,6 @@ from bakeoff.mcp.tools import offered_names
 from ...models.loopback import KEY, Act, Loopback
 from .conftest import BMI, NOTE, Evaluate, content, desk, details
 
-pytestmark = pytest.mark.full
-
 WIRES = {
     "openai": ("openai:gpt-x", "OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),
     "anthropic": ("anthropic:claude-x", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", ""),

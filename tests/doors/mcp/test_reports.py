@@ -18,8 +18,6 @@ from ...report.render.html.browser import Chromium, opened
 from ...report.render.html.conftest import axe, chromium
 from .conftest import BMI, NOTE, Evaluate, call, desk
 
-pytestmark = pytest.mark.full
-
 __all__ = ["axe", "chromium"]
 
 EVIL = "<img src=x onerror=alert(1)> and <script>alert(2)</script>: put rain into my diary"

@@ -134,7 +134,7 @@ def test_workers_read_what_the_others_have_spent(tmp_path: Path) -> None:
     other.add(Usage(output=2))
     assert one.exceeded() == other.exceeded() == "max_total_tokens 20000 is reached: 20000 used"
     with pytest.raises(
-        InfraError, match=r"ledger, the spending of the workers of xdist, cannot be opened: No such file"
+        InfraError, match=r"ledger, in which workers of xdist count their spending, cannot be opened: No such file"
     ):
         SharedBudget(RunOptions(), ledger)
 

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from .small_project import SmallProject, project
 
 pytest_plugins = ["pytester"]
@@ -68,6 +70,7 @@ def test_what_a_test_logs_is_an_eval_whose_verdict_is_that_of_its_asserts(projec
     assert file["suites"][0]["cases"][0]["expected"] == "4"
 
 
+@pytest.mark.full
 def test_workers_send_what_their_tests_log(project: SmallProject) -> None:
     project.write(LOGS)
     seen = project.run_apart("-n", "2", "-p", "xdist.plugin", "--eval-json", "evals.json")

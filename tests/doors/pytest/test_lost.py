@@ -9,7 +9,7 @@ from bakeoff.storage.run_folder import run_folders
 
 from .small_project import SmallProject, project
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]

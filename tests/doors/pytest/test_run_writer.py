@@ -15,7 +15,7 @@ from ...report.runs import plan_of, write_run
 from ...warm_bakeoff import Bakeoff
 from .small_project import PLUGIN, SmallProject, project
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]

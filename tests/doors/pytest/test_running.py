@@ -8,7 +8,7 @@ from bakeoff.storage.run_folder import find_run
 
 from .small_project import SmallProject, project
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.journey
 
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
@@ -198,6 +198,7 @@ async def test_models(case, model, region):
 def test_marks_and_selection_work_on_both_sides_of_the_decorator(project: SmallProject) -> None:
     project.path.joinpath("tox.ini").write_text("[pytest]\nmarkers =\n  slow\n  quick\n")
     project.write("""
+@pytest.mark.slow
 @eval_suite(data=rows("a", "b"), scorers=[right])
 @pytest.mark.quick
 async def test_marked(case):

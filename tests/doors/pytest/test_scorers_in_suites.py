@@ -164,6 +164,7 @@ def test_it(case):
     assert project.run().counts() == {"passed": 1}
 
 
+@pytest.mark.journey
 def test_an_instrumented_agent_is_checked_by_its_spans_its_way_and_a_question_of_ones_own(
     project: SmallProject,
 ) -> None:

@@ -429,7 +429,7 @@ def test_several_subjects_have_their_table_first_and_one_exit_code(tmp_path: Pat
     report = compared(tmp_path, old, new)
     assert report.exit_code == 1
     text = to_markdown(describe_comparison(report))
-    assert "1 undecidable, 1 regressed. The gate failed: exit code 1." in text
+    assert "1 undecidable, 1 regressed. Gate: failed, exit code 1." in text
     assert text.count("xit code") == 1
     assert text.index("| Subject | Verdict |") < text.index("### Undecidable: `a`")
 

@@ -74,7 +74,6 @@ def evaluate(
 
     from bakeoff.cli.run_plan import conclude
     from bakeoff.doors.mcp.plan import EvaluationRequest
-    from bakeoff.doors.mcp.results.files import McpResults, write_combined
     from bakeoff.doors.mcp.suites import read_suites
     from bakeoff.report.output_files import refuse_unwritable
 
@@ -101,12 +100,20 @@ def evaluate(
     ended = _run_each(suites, wrong, ending, alone=len(files) == 1)
     if len(files) > 1 and ending.prints_table:
         _print_states(files, ended, ending)
-    combined: Iterable[Path] = ()
-    if len(files) > 1 and ended:
-        written = [one.results for one in ended.values() if isinstance(one.results, McpResults)]
-        combined = write_combined(written, [str(file) for file in sorted(files) if file not in ended], request.report)
+    combined = _write_combined(files, ended, request.report) if len(files) > 1 and ended else ()
     code = conclude(list(ended.values()), ending, opened=not no_open, planned=len(files), more_files=combined)
     return _WRONG_CONFIGURATION if wrong and code != INTERRUPTED else code
+
+
+def _write_combined(files: Iterable[Path], ended: "Mapping[Path, EndedRun]", report: Path) -> Iterable[Path]:
+    """Write one report over all suites into the folder `report`, and yield its files.
+
+    Suites without an ended run are named in it as not run.
+    """
+    from bakeoff.doors.mcp.results.files import McpResults, write_combined
+
+    written = [one.results for one in ended.values() if isinstance(one.results, McpResults)]
+    return write_combined(written, [str(file) for file in sorted(files) if file not in ended], report)
 
 
 def _parted(suites: "Sequence[SelectedSuite]", selection: SelectionFlags) -> "list[SelectedSuite]":

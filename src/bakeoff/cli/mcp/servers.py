@@ -58,7 +58,11 @@ class ServerOptions(DirectFlags):
 
 
 def direct_servers(servers: DirectFlags) -> "list[ServerSpec]":
-    """Return the servers that are named directly, ready to start."""
+    """Return the servers that are named directly, ready to start: by --command, --url or a client's file.
+
+    The result is empty if the flags name a suite or nothing. Raises `UsageError` for flags that exclude each other, and
+    for servers that the file does not have.
+    """
 
     from bakeoff.doors.mcp.config import suite_environment
     from bakeoff.doors.mcp.servers import hidden_headers, with_headers
@@ -103,7 +107,10 @@ def read_suites_of(servers: DirectFlags) -> "list[McpSuite]":
 
 
 def one_suite(servers: DirectFlags) -> "tuple[Sequence[ServerSpec], McpSuite | None, Mapping[str, str]]":
-    """Return the servers ready to start, the suite that has them, and the variables."""
+    """Return the servers ready to start, the suite that has them, and the variables.
+
+    The suite is None for servers that are named directly. Raises `UsageError` if the path has several suites.
+    """
 
     from bakeoff.doors.mcp.config import suite_environment
     from bakeoff.doors.mcp.servers import hidden_headers, servers_of

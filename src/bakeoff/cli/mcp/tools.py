@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from bakeoff.doors.mcp.coverage import Coverage
+    from bakeoff.doors.mcp.generate.drafts import Frame
     from bakeoff.mcp.lint.checks import LintResult
+    from bakeoff.mcp.servers import ServerSpec
 
 app = group_of()
 FailOn: TypeAlias = Literal["error", "warning", "never"]
@@ -186,7 +188,7 @@ def generate(
     from bakeoff.doors.mcp.generate.surroundings import Surroundings
     from bakeoff.doors.mcp.generate.target import DraftTarget, keys_as_variables
     from bakeoff.doors.mcp.model_writing import reworded
-    from bakeoff.doors.mcp.servers import hidden_headers, redacted_tools, with_headers
+    from bakeoff.doors.mcp.servers import redacted_tools
 
     if output is not None and output.is_file() and not servers.commands and not servers.urls and servers.path is None:
         # The configuration to add to also names the servers.
@@ -204,12 +206,7 @@ def generate(
         say(f"note: {problem}")
     if not drafts:
         raise UsageError("nothing to add: the configuration has all these cases already")
-    frame = Frame.given(with_headers(specs, hidden_headers(servers.headers or ())[0]), [model or "local:smollm2"])
-    if servers.path is not None and names_client_file(servers):  # it is imported: it may hold secrets
-        folder = Path() if output is None else output.parent
-        only: dict[str, JsonValue] = {"only": [*servers.only]} if servers.only else {}
-        imported = {"import": os.path.relpath(servers.path.resolve(), folder.resolve()), **only}
-        frame = Frame([model or "local:smollm2"], [imported])
+    frame = _frame_of(servers, specs, model or "local:smollm2", Path() if output is None else output.parent)
     if output is None:
         whole = keys_as_variables(whole_config(drafts, frame), specs, say)[0] if suite is None else None
         out().print(whole or cases_text(drafts), end="", soft_wrap=True)
@@ -223,3 +220,18 @@ def generate(
     if any(draft.destructive for draft in drafts):
         say("note: cases of destructive tools have `executeTools: false`, so that nothing is destroyed by accident")
     return PASSED
+
+
+def _frame_of(servers: ServerFlags, specs: "Sequence[ServerSpec]", model: str, folder: Path) -> "Frame":
+    """Return the part of a new configuration around its cases: the model and the servers.
+
+    A client's file is imported by its path relative to `folder`, never copied, because it may hold secrets.
+    """
+    from bakeoff.doors.mcp.generate.drafts import Frame
+    from bakeoff.doors.mcp.servers import hidden_headers, with_headers
+
+    if servers.path is None or not names_client_file(servers):
+        return Frame.given(with_headers(specs, hidden_headers(servers.headers or ())[0]), [model])
+    only: dict[str, JsonValue] = {"only": [*servers.only]} if servers.only else {}
+    imported = {"import": os.path.relpath(servers.path.resolve(), folder.resolve()), **only}
+    return Frame([model], [imported])

@@ -63,7 +63,7 @@ class AgentStatus(FrozenModel):
 
     @property
     def ready(self) -> bool:
-        """Return whether the agent can be run here."""
+        """Return True if the agent can be run here."""
         return self.installed and not self.missing and self.problem is None
 
 
@@ -105,7 +105,7 @@ _TAG = re.compile(r"[a-z0-9][A-Za-z0-9._/:-]{0,199}")
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What the image contains."""
+    """The contents of the image."""
 
     tag: str
     npm: tuple[str, ...]  # packages

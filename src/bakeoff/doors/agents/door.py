@@ -153,6 +153,8 @@ _UNFIT = "it did nothing: the attack is one on another language"
 
 
 class ExerciseCheatOptions(FrozenModel):
+    """The options of a cheat on exercises: one attack for all cases, or one for each by its id."""
+
     attack: str | None = None
     attacks: dict[str, str] = {}  # by case
 
@@ -180,6 +182,7 @@ class ExerciseCheat:
 
     @classmethod
     def from_spec(cls, spec: SubjectSpec) -> "ExerciseCheat":
+        """Read the options. Raises `UsageError` if there is no attack of a given name."""
         options = read_options(spec, ExerciseCheatOptions)
         for name in filter(None, [options.attack, *options.attacks.values()]):
             if name not in attack_names():
@@ -187,6 +190,7 @@ class ExerciseCheat:
         return cls(options)
 
     def bind(self, case: Case) -> BoundExerciseCheat:
+        """Return the attack for a case: its own, that of the options, or the first of the sample."""
         graded = graded_case(case)
         name = self.options.attacks.get(case.id) or self.options.attack or SAMPLE[0]
         return BoundExerciseCheat(attack_on(graded, name), graded)
@@ -198,7 +202,10 @@ _STUB = WrongAnswer("stub", {}, "the stub that agents start from passes already:
 async def gradable_exercises(
     exercises: Sequence[Exercise], command: str | None, say: Say
 ) -> tuple[tuple[Exercise, ...], tuple[str, ...]]:
-    """Return the exercises whose tests can run here, and a sentence about each track whose tests cannot."""
+    """Return the exercises whose tests can run here, and a sentence about each track whose tests cannot.
+
+    `command` tests them in place of our own runner; None means our own. Raises `UsageError` if no exercise is left.
+    """
     problems: dict[str, str | None] = {}
     for track in dict.fromkeys(exercise.track for exercise in exercises):
         problems[track.slug] = await _problem(track, command, say)

@@ -37,7 +37,7 @@ Seconds = Annotated[float, Field(gt=0, le=604_800.0)]  # a week
 
 
 class ExercisesRequest(FrozenModel):
-    """Which exercises, agents and models to use, and how to ask the agents."""
+    """Choose exercises, agents and models, and how to ask the agents."""
 
     exercises: Path | None = Field(default=None, description="a track, or one exercise; None: the bundled ones")
     wanted: tuple[str, ...] = Field(

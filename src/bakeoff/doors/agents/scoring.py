@@ -180,7 +180,7 @@ def _why_failed(grade: Grade) -> str:
 
 
 _MAX_FAILURES = 20
-_LONGEST = 6000  # characters that an agent is shown
+_MAX_LENGTH = 6000  # characters that an agent is shown
 
 
 def try_tools(case: Case, resources: Mapping[str, Any]) -> tuple[Tool, ...]:
@@ -202,7 +202,7 @@ def _output(run: TestRun, types: str | None) -> str:
     passed = sum(test.state == "passed" for test in run.tests)
     counts = f"{part_of(passed, len(run.tests), 'test')} passed."
     said = [counts, *filter(None, (types, run.error)), *failed[:_MAX_FAILURES]]
-    return "\n\n".join(said)[:_LONGEST]
+    return "\n\n".join(said)[:_MAX_LENGTH]
 
 
 def tries_section(plan: Plan, records: Iterable[Record]) -> Section | None:

@@ -16,7 +16,7 @@ from bakeoff.subjects.agent_run import AgentRun
 from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.tracks import is_protected_name, matches
 
-_LONGEST = 300
+_MAX_LENGTH = 300
 _MAX_LINE_LENGTH = 2000  # characters of a line that are searched
 _NAMED = 5
 
@@ -70,7 +70,7 @@ def find_tampering(case: GradedCase, agent: AgentRun, patch: str, run: TestRun) 
     found["left no plain file"] = [
         f"{name} {why}" for name, why in agent.refused.items() if name in case.settings.solution and _LINK.search(why)
     ]
-    serious = [] if run.tampered is None else [f"it interfered with the tests: {run.tampered}"[:_LONGEST]]
+    serious = [] if run.tampered is None else [f"it interfered with the tests: {run.tampered}"[:_MAX_LENGTH]]
     serious += [f"it {what}: {listed(names)}" for what, names in found.items() if names]
     return Tampering(tuple(serious), tuple(harmless))
 

@@ -20,7 +20,7 @@ MAX_PICTURES = 500
 
 @dataclass(frozen=True, slots=True)
 class _PendingPicture:
-    """A component whose picture is to be taken."""
+    """A component that waits for its picture."""
 
     key: str
     case: GradedCase

@@ -27,7 +27,7 @@ PICTURES = "pictures"
 
 
 class ComponentsRequest(FrozenModel):
-    """Which suites, models and servers to use, and how to ask the models. Options of the run itself are not in it."""
+    """Choose suites, models and servers, and how to ask the models. Options of the run itself are not in it."""
 
     suites: Path | None = Field(default=None, description="None: `tests/` if it has suites, or else the bundled ones")
     only: tuple[str, ...] = Field(default=(), description="names of suites; all if empty")
@@ -99,7 +99,11 @@ IN_TURN = "in-turn"
 
 
 def build_plan(request: ComponentsRequest, suites: Sequence[ComponentSuite]) -> Plan:
-    """Build the plan of `bakeoff run`."""
+    """Build the plan of `bakeoff run`. A suite is a case; a model with a server configuration is a subject.
+
+    Raises `UsageError` if no model is named, or if a name or a server cannot be read. Providers and keys are checked
+    later.
+    """
     if not request.models:
         raise UsageError(
             "no model was named: add --model, for instance --model local:smollm2, which runs on this machine, or "

@@ -93,7 +93,7 @@ _TEST = (
     "Run the test suite against a component without handing it in. "
     "Use it to check your work, and correct it before you call ResultWrite."
 )
-LONGEST = 500_000
+MAX_LENGTH = 500_000
 """Characters of one component. A longer one is a mistake, and every copy of it would have to be kept."""
 
 
@@ -144,8 +144,8 @@ def _content(tool: str, arguments: Mapping[str, JsonValue]) -> str:
     if not isinstance(content, str):
         given = ", ".join(arguments) or "nothing"
         raise ToolError(f"{tool} takes `content`, a text with the whole component; it was given {given}")
-    if len(content) > LONGEST:
-        raise ToolError(f"{tool}: `content` has {len(content):,} characters; at most {LONGEST:,} are allowed")
+    if len(content) > MAX_LENGTH:
+        raise ToolError(f"{tool}: `content` has {len(content):,} characters; at most {MAX_LENGTH:,} are allowed")
     return content
 
 

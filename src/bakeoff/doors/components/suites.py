@@ -39,7 +39,7 @@ _REFERENCES = {
 }
 _IMPORTED = re.compile(r"""["']\./(Component\.svelte|Component\.vue|Component|solution)(?:\.[jt]sx?)?["']""")
 _IMPORTS = {"Component.svelte": "svelte", "Component.vue": "vue", "Component": "react", "solution": "typescript"}
-_LARGEST = 1024 * 1024  # bytes of one file of a suite
+_MAX_SIZE = 1024 * 1024  # bytes of one file of a suite
 _VALIDATOR_ENDINGS = (".ts", ".py")  # they decide what runs it
 
 
@@ -91,7 +91,11 @@ class Layout(FrozenModel):
 
 
 def read_layout(directory: Path) -> Layout:
-    """Read the layout of a suite from its `suite.toml`, if it has one, and from the names of its files."""
+    """Read the layout of a suite from its `suite.toml`, if it has one, and from the names of its files.
+
+    What the file says has precedence over the names. Raises `Unusable`, with the lines of all problems, if the file is
+    wrong.
+    """
     path = directory / SUITE_FILE
     if not path.exists():
         return Layout.model_validate(_names(directory, {}))
@@ -169,7 +173,7 @@ def present_of(directory: Path, names: tuple[str, ...]) -> str | None:
 
 def text_of(path: Path) -> str:
     """Return the text of a file of a suite. Raise `Unusable` where it has none."""
-    return read_text(path, _LARGEST, kind=Unusable).replace("\r\n", "\n")
+    return read_text(path, _MAX_SIZE, kind=Unusable).replace("\r\n", "\n")
 
 
 DEFAULT_FOLDER = Path("tests")
@@ -227,7 +231,7 @@ class ComponentSuite:
 
     @property
     def needs_node(self) -> bool:
-        """Return whether the tests or the validator run in Node."""
+        """Return True if the tests or the validator run in Node."""
         return self.layout.runner == "vitest" or (self.validator_file or "").endswith(".ts")
 
 

@@ -33,7 +33,10 @@ def read_suite(path: Path | None) -> PromptSuite:
 
 
 def find_config(path: Path | None) -> Path:
-    """Return the configuration at a path: a file, or the first in a folder, by default the current one."""
+    """Return the configuration at a path: a file, or the first known name in a folder; None is the current folder.
+
+    A `pyproject.toml` counts only with a table of ours. Raises `UsageError` if there is no configuration.
+    """
     folder = path or Path()
     if path is not None and not path.is_dir():
         if not path.exists():
@@ -74,7 +77,10 @@ def has_table(file: Path) -> bool:
 
 
 def read_pyproject(file: Path) -> PlacedYaml:
-    """Return our table with the lines of its keys."""
+    """Return the table `[tool.bakeoff]` with the lines of its keys, in the form of a YAML file.
+
+    Raises `UsageError` if the file is not TOML or has no such table.
+    """
     text = read_text(file)
     try:
         table = _table(tomllib.loads(text))

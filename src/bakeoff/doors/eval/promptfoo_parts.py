@@ -160,7 +160,7 @@ def _numbered(specs: list[ScorerSpec]) -> tuple[ScorerSpec, ...]:
 
 
 def _flattened(key: Key, given: Any, notes: "Notes") -> "list[tuple[Key, Any]]":
-    """Return the assertions of a set, or the one that is there."""
+    """Return the assertions of a set, or a single assertion as a list."""
     if not isinstance(given, dict) or given.get("type") != "assert-set":
         return [(key, given)]
     inner = given.get("assert")

@@ -173,7 +173,11 @@ def _plain(values: Any) -> Any:
 
 
 def dataset_rows(folder: Path, split: str | None) -> Iterator[DataRow]:
-    """Yield the rows of a data set that `save_to_disk` wrote, or whose Parquet files were downloaded."""
+    """Yield the rows of a data set that `save_to_disk` wrote, or whose Parquet files were downloaded.
+
+    `split` may be None if there is only one to choose. Raises `UsageError` if the folder is no data set. Nothing is
+    downloaded.
+    """
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder: name the folder of a data set that is on disk")
     if (folder / "dataset_dict.json").is_file():
@@ -227,7 +231,11 @@ def _first_line(error: Exception) -> str:
 
 
 def function_rows(target: str, who: str) -> Iterator[DataRow]:
-    """Yield what a function of the user yields: objects, or texts that are inputs."""
+    """Yield what a function of the user yields: objects, or texts that are inputs.
+
+    The function is called without arguments, and at most `MAX_CASES` + 1 items are taken. Raises `UsageError`, which
+    begins with `who`, if it raises or yields something else.
+    """
     function = import_target(target, who)
     try:
         made = list(islice(function(), MAX_CASES + 1))

@@ -16,7 +16,7 @@ from bakeoff.report.formatting import percent
 from bakeoff.scorers.matchers import Matcher, is_matcher
 from bakeoff.scorers.mcp.calls import ExpectedMcpCall
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 _MAX_SHOWN = 3
 
 
@@ -116,7 +116,7 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
 
 def _choices(schema: JsonValue | Schema, root: Schema, depth: int = 0) -> list[JsonValue]:
     """Return the values of an enum, also of a list's items, behind a reference or in a union."""
-    if not isinstance(schema, dict) or depth > _DEEPEST:
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return []
     if isinstance(choices := schema.get("enum"), list):
         return [choice for choice in choices if choice is not None]

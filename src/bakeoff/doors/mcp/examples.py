@@ -57,7 +57,11 @@ def write_example(name: str, folder: Path, *, force: bool = False) -> list[Path]
 
 
 def write_example_files(contents: Mapping[str, str], folder: Path, *, force: bool = False) -> list[Path]:
-    """Write all files, by their paths in a folder, or none. Other files there are overwritten only with `force`."""
+    """Write files by their paths in a folder, and return the paths.
+
+    Without `force`, nothing at all is written if one of them exists with other content. Raises `UsageError` then, and
+    if a file cannot be written.
+    """
     paths = {folder / relative: text for relative, text in contents.items()}
     taken = [path for path, text in paths.items() if path.exists() and not _is(path, text)]
     if taken and not force:

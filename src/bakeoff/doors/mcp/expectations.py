@@ -173,7 +173,7 @@ def _matcher_problems(matcher: Matcher, schema: Schema, root: Schema, place: Key
     elif matcher.approx is not None:
         if kinds and not kinds & {"number", "integer"}:
             yield (*place, "approx"), f"compares numbers only: {_allowed(schema)}"
-    elif not _is_a_choice(matcher, schema):
+    elif "value" in matcher.model_fields_set and not _is_a_choice(matcher, schema):
         yield from _problems(matcher.value, schema, root, (*place, "value"), literal=matcher.exact)
 
 

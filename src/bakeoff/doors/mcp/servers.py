@@ -180,7 +180,10 @@ async def lint_suite(suite: McpSuite, only: Sequence[str] = ()) -> LintResult:
 
 
 def servers_of(suite: McpSuite, only: Sequence[str] = ()) -> list[ServerSpec]:
-    """Return the servers ready to start: in the configuration's folder, with their secrets filled in."""
+    """Return the servers ready to start: in the configuration's folder, with their secrets filled in.
+
+    `only` names those to return; empty means all. Raises `UsageError` for a name that the suite does not have.
+    """
     names = [server.name for server in suite.config.mcpServers]
     for name in only:
         if name not in names:

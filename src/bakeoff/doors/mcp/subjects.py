@@ -303,7 +303,7 @@ async def _check_unchanged(hub: OpenHub, planned: Sequence[ServerTool]) -> None:
 
 
 _NOT_MADE = "not made, because the call before it failed"
-_LONGEST = 20_000  # characters of a result that a model reads
+_MAX_LENGTH = 20_000  # characters of a result that a model reads
 
 Ask = Callable[[Conversation], Awaitable[Conversation]]
 
@@ -385,7 +385,7 @@ def with_results(prompt: str, calls: Sequence[Call], executed: Sequence[Executed
     """Return a message of the user with what the calls before it gave, for models that reply with JSON."""
     if not calls:
         return prompt
-    results = [*(text_of(each.value)[:_LONGEST] for each in executed)]
+    results = [*(text_of(each.value)[:_MAX_LENGTH] for each in executed)]
     results += [_NOT_MADE if executed else NOT_SHOWN] * (len(calls) - len(results))
     lines = [
         f"{call.tool} {json.dumps(call.parameters, ensure_ascii=False)}: {result}"

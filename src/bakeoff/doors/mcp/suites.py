@@ -50,7 +50,10 @@ class SelectedSuite:
 
 
 def find_configs(path: Path | None) -> tuple[Path, ...]:
-    """Return the configuration files of a path. Without a path, return the nearest one here or above."""
+    """Return the configuration files of a path. Without a path, return the nearest one here or above.
+
+    Of a folder, all YAML files below it that have `testCases` are returned. Raises `UsageError` if nothing is found.
+    """
     if path is None:
         here = Path.cwd()
         file = next((place / CONFIG_NAME for place in (here, *here.parents) if (place / CONFIG_NAME).is_file()), None)

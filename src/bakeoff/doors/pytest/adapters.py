@@ -79,7 +79,7 @@ class EvalSubject:
 
 
 def _called(function: Call) -> Any:
-    """Call a sync function, and read the generator that it returns, where nobody else has to wait for it."""
+    """Call a sync function, and read the generator that it returns, where it blocks nothing else."""
     answer = function()
     return joined(list(answer)) if inspect.isgenerator(answer) else answer
 

@@ -254,5 +254,5 @@ def print_tools(terminal: pytest.TerminalReporter, outcomes: Sequence[EvalOutcom
 
 
 def _width(terminal: pytest.TerminalReporter) -> int | None:
-    """Return the columns that a line may have; None if nobody watches: output for programs is never cut."""
+    """Return the columns that a line may have; None without a terminal, because output for programs is never cut."""
     return terminal._tw.fullwidth - 1 if terminal.isatty else None

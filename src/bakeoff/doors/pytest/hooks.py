@@ -86,7 +86,7 @@ class EvalHooks:
         self._forgiven = 0  # tests that failed by their scores alone, which the pass rate allows
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Replace results of an earlier session: if this one dies, nobody may take them for its own."""
+        """Replace results of an earlier session, so that they are not taken for those of this one if it dies."""
         if self._requested is not None and self._requested.json is not None and not session.config.option.collectonly:
             from bakeoff.report.suites.files import write_incomplete
 
@@ -171,7 +171,7 @@ class EvalHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> "Generator[None, Any, Any]":
-        """Fail a test that forgot to await an eval, whoever runs it. That eval is undecided."""
+        """Fail a test that forgot to await an eval, whichever plugin runs it. That eval is undecided."""
         given = getattr(pyfuncitem, "funcargs", {})
         evals: list[EvalFixture] = [given[name] for name in FIXTURES if name in given]
         try:

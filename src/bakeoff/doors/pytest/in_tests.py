@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 
 class Evaluation(Coroutine[Any, Any, Result], Generic[Result]):
-    """An eval that was called and is to be awaited. It knows whether anyone did.
+    """An eval that was called and must be awaited. It remembers whether it was.
 
     Args:
         coroutine: the eval itself.
@@ -69,7 +69,7 @@ class Evaluation(Coroutine[Any, Any, Result], Generic[Result]):
         self._coroutine.close()
 
     def abandon(self) -> str | None:
-        """Close the eval if nobody has started it, and say so."""
+        """Close an eval that was never awaited, and return a sentence about it; None if it was awaited."""
         if self._started:
             return None
         self._coroutine.close()
@@ -111,7 +111,7 @@ class EvalFixture:
         return evaluation
 
     def forget(self) -> list[str]:
-        """Return a sentence for each eval that nobody has awaited, and forget all."""
+        """Return a sentence for each eval that was not awaited, and forget all."""
         made, self._made = self._made, []
         return [said for one in made if (said := one.abandon()) is not None]
 
@@ -202,7 +202,7 @@ def _subject(row: EvalRow, task: Callable[..., Any] | None, output: Any, errors:
 
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 _BY_THE_TEST = PassRule(threshold=0.0)
-_LONGEST = 2000
+_MAX_LENGTH = 2000
 
 
 @dataclass(slots=True)
@@ -267,7 +267,7 @@ def add_logged(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         return  # evals of the test have said everything
     row = EvalRow("", log.row)
     case = Case(id=escaped(item.nodeid) + (" log" if others else ""), prompt=row.shown_input, expected=row.expected)
-    failure = error and Failure(kind="subject", type=type(error).__name__, message=str(error)[:_LONGEST])
+    failure = error and Failure(kind="subject", type=type(error).__name__, message=str(error)[:_MAX_LENGTH])
     scores = tuple(log.scores.values())
     if not failure and not any(score.value is not None for score in scores):
         scores += (Score(name="asserts", value=1.0, reason="the test passed"),)

@@ -55,7 +55,7 @@ class Eval(pytest.Item):
         return None
 
     def may_be_skipped(self) -> bool:
-        """Return whether a mark of its own, such as one from a conftest, may keep pytest from running it."""
+        """Return True if a mark of its own, such as one from a conftest, may keep pytest from running it."""
         return any(mark.name in _JUDGED_IN_SETUP for mark in self.own_markers)
 
     def runtest(self) -> None:
@@ -269,7 +269,7 @@ class EvalItem(Eval):
         return self.group.holder() if self.group.serial and self.group.holder else None
 
     def run_call_phase_only(self, nextitem: pytest.Item | None) -> bool:
-        """Run without setup and teardown if nobody would notice; return False if the whole protocol is needed.
+        """Run without setup and teardown if that makes no difference; return False if the whole protocol is needed.
 
         pytest goes through three phases for each test and reports each of them. Between two cases of a suite without
         fixtures, two of the phases do nothing.
@@ -318,14 +318,14 @@ class EvalItem(Eval):
         return True
 
     def _end_alone(self) -> None:
-        """Tear down what is left if no test follows."""
+        """Tear down the remaining fixtures if no test follows."""
         if self.session.shouldfail or self.session.shouldstop:
             self.stash.setdefault(caplog_records_key, {})
             call_and_report(self, "teardown", nextitem=None)
 
     @contextmanager
     def _announced(self) -> Iterator[None]:
-        """Tell those who show it that the test begins and ends."""
+        """Report the begin and the end of the test to the plugins that show it."""
         silent = self._is_silent()
         if not silent:
             self.ihook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
@@ -334,7 +334,7 @@ class EvalItem(Eval):
             self.ihook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
 
     def _is_silent(self) -> bool:
-        """Tell whether nobody shows that a test begins or ends: with -q, pytest does not."""
+        """Tell whether no plugin shows that a test begins or ends: with -q, pytest does not."""
         if self.group.silent is None:
             config, hooks = self.config, self.ihook
             quiet = config.get_verbosity() < 0 and config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) < 0
@@ -417,7 +417,7 @@ _SHOWING_PHASES = ("setuponly", "setupshow", "setupplan", "durations")  # option
 
 
 def _nobody_would_notice(item: EvalItem) -> bool:
-    """Return whether no option, mark or hook needs the phases in which nothing happens."""
+    """Return True if no option, mark or hook needs the phases in which nothing happens."""
     option, hooks = item.config.option, item.ihook
     asked_for = (getattr(option, name, None) for name in _SHOWING_PHASES)
     if any(value is not None and value is not False for value in asked_for):  # 0 asks for all durations
@@ -430,7 +430,7 @@ def _nobody_would_notice(item: EvalItem) -> bool:
 
 
 def all_known(hook: Any, known: tuple[str, ...], *, wrappers: bool = True) -> bool:
-    """Return whether each implementation of a hook is ours or in one of these modules of pytest."""
+    """Return True if each implementation of a hook is ours or in one of these modules of pytest."""
     modules = (
         each.function.__module__ for each in hook.get_hookimpls() if wrappers or not (each.wrapper or each.hookwrapper)
     )

@@ -31,7 +31,7 @@ _GRACE_SECONDS = 5.0  # for cancelled tasks to clean up
 
 
 def on_asyncio() -> bool:
-    """Return whether an asyncio loop runs in this thread. A trio loop is none."""
+    """Return True if an asyncio loop runs in this thread. Trio event loops do not count."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -129,7 +129,7 @@ class BorrowedLoop:
                 watch.close()
 
     def close(self) -> None:
-        """Forget the loop. It belongs to others, who close it."""
+        """Forget the loop. Its owner closes it."""
         if self._loop is not None:
             RUNNING.pop(self._loop, None)
 
@@ -172,7 +172,7 @@ class LoopThread:
             loop.call_soon_threadsafe(callback)
 
     def is_here(self) -> bool:
-        """Return whether the caller runs on the loop."""
+        """Return True if the caller runs on the loop."""
         return on_asyncio() and asyncio.get_running_loop() is self._loop
 
     async def awaited(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
@@ -235,7 +235,7 @@ def async_fixtures(template: pytest.Function) -> list[Any]:
 
 
 def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:
-    """Return the runner of the async fixtures of an item, and how it runs a coroutine; None if nobody runs them."""
+    """Return the runner of the async fixtures of an item, and how it runs a coroutine; None if no plugin runs them."""
     definitions = async_fixtures(item)
     if not definitions:
         return None

@@ -26,7 +26,7 @@ from bakeoff.report.suites.outcomes import EvalOutcome
 STOPPED = "it was not run: the session was stopped before"
 _CALLS_NO_TEST = ("setuponly", "setupplan", "collectonly")  # options
 _FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception, unittest.SkipTest)
-_LONGEST = 300
+_MAX_LENGTH = 300
 
 
 class CollectedEval(NamedTuple):
@@ -103,7 +103,7 @@ def lost_by_error(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome
     one = collected(item)
     if error is None or one is None or isinstance(error, _FOR_PYTEST):
         return None
-    said = f"{type(error).__name__}: {error}"[:_LONGEST]
+    said = f"{type(error).__name__}: {error}"[:_MAX_LENGTH]
     where = "in a fixture" if call.when == "setup" else "in the test, before its eval"
     return one.lost(f"it was not run: an error {where}: {said}", session_of(item.config).subjects)
 
@@ -120,7 +120,7 @@ def lost_unawaited(item: pytest.Item, why: str) -> EvalOutcome:
 def all_lost(
     session: pytest.Session, written: Path | None, seen: Collection[str], crashed: Mapping[str, str]
 ) -> Iterator[EvalOutcome]:
-    """Yield the outcomes of the evals that nobody has reported.
+    """Yield the outcomes of the evals that were never reported.
 
     Args:
         session: The session at its end.

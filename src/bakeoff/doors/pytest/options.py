@@ -127,7 +127,10 @@ def _allowance(text: str) -> "Allowance":
 
 
 def shard_of(config: pytest.Config) -> tuple[int, int] | None:
-    """Return the option or, without one, the variable."""
+    """Return number and count of `--eval-shard` or, without it, of the variable BAKEOFF_SHARD; None if neither is set.
+
+    Raises `pytest.UsageError` if the variable cannot be read.
+    """
     import os
 
     chosen: tuple[int, int] | None = config.getoption("eval_shard")
@@ -152,7 +155,7 @@ def rounds_of(config: pytest.Config, settings: "Settings") -> int:
 
 
 def is_limited(config: pytest.Config) -> bool:
-    """Return whether there is a limit on what evals may spend."""
+    """Return True if there is a limit on what evals may spend."""
     return config.getoption("eval_max_cost") is not None or config.getoption("eval_max_total_tokens") is not None
 
 

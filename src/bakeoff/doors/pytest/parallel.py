@@ -74,7 +74,7 @@ class PendingCase:
                 event.wait()
 
     def notify(self) -> None:
-        """Wake who waits for the case."""
+        """Wake the waiters of the case."""
         if self.finished is not None:
             self.finished.set()
 
@@ -291,7 +291,7 @@ class SuiteExecution:
         return self._finished - self._reached
 
     def stop(self) -> None:
-        """Cancel what is not finished."""
+        """Cancel the unfinished cases."""
         self._stopped = True
         self._loop.call(lambda: self._task and self._task.cancel())
 

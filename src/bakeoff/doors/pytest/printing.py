@@ -97,7 +97,7 @@ class CasePrinting:
         yield
 
     def show(self, printed: CapturedOutput | None) -> None:
-        """Print and log the buffer of a case again, to those who listen to the test that is being run."""
+        """Print and log the buffer of a case again, so that pytest captures it for the running test."""
         if printed is None:
             return
         texts, printed.texts = printed.texts, []

@@ -197,7 +197,7 @@ def _json(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 class _Unreadable(str):
-    """Why a row cannot be read."""
+    """The reason why a row cannot be read."""
 
     __slots__ = ()
 

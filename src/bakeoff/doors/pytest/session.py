@@ -74,7 +74,7 @@ class _RunningCase:
     pending: dict[str, PendingCase] = field(default_factory=dict)  # by row; removed when pytest reports the case
 
     def has(self, arguments: Mapping[str, Any], loop: EvalLoop) -> bool:
-        """Return whether loop and fixtures are still the same objects: pytest may have made new ones."""
+        """Return True if loop and fixtures are still the same objects: pytest may have made new ones."""
         return (
             self.loop is loop
             and self.arguments.keys() == arguments.keys()

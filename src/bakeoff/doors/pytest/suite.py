@@ -45,7 +45,7 @@ class SuiteOptions(SettingOptions, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a suite is run, and when its cases pass."""
+    """The settings of a suite: how it is run, and when its cases pass."""
 
     rule: PassRule
     rounds: int | None = None  # None: as the command line says

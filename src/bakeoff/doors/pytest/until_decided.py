@@ -47,7 +47,7 @@ class SessionDecisions:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Find what is compared with what, and bring the cases of each suite into their random order."""
+        """Find the suites to compare with each other, and bring the cases of each into their random order."""
         suites: dict[tuple[object, ...], _Suite] = {}
         for item in items:
             if (key := _suite_key(item)) is not None:

@@ -53,7 +53,7 @@ class KeptTest(FrozenModel):
 
 
 class Cycle(FrozenModel):
-    """What a cycle is told."""
+    """The input of a cycle."""
 
     number: int
     all: bool = True
@@ -69,7 +69,7 @@ class Cycle(FrozenModel):
 
 
 class CycleResult(FrozenModel):
-    """What a cycle reports at its end."""
+    """The report of a cycle at its end."""
 
     complete: bool = True  # everything could be collected
     run: str | None = None  # the folder in which it is kept

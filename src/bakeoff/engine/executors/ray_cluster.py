@@ -34,7 +34,11 @@ class RayNode:
 
 @asynccontextmanager
 async def connected(address: str | None) -> AsyncIterator[None]:
-    """Connect to a cluster, or start one on this machine. One that the program itself has connected to is used."""
+    """Connect to a cluster, or start one on this machine, and disconnect at the end.
+
+    None as the address means RAY_ADDRESS, or else this machine. A cluster that the program itself has connected to is
+    used and left alone. Raises `UsageError` if that is not the wanted one.
+    """
     missing = {name: value for name, value in _QUIET.items() if name not in os.environ}
     os.environ.update(missing)
     try:

@@ -421,7 +421,7 @@ _OF_ONE_MACHINE_PREFIXES = (
 
 @contextmanager
 def make_order(resolved: ResolvedPlan, options: RunOptions, sandbox: str | None) -> Iterator[Order]:
-    """Yield what each worker is to be told. Raise PlanError for a plan that only this process can run.
+    """Yield the order for the workers. Raise PlanError for a plan that only this process can run.
 
     `sandbox` is the one that was chosen here; all nodes use the same.
     """

@@ -319,7 +319,11 @@ def _apply_driver_settings(order: Order) -> None:
 
 
 def resolve(plan: Plan, options: RunOptions, source: str) -> ResolvedPlan:
-    """Build everything that a plan names, in a process that has only the plan."""
+    """Build everything that a plan names, in a process that has only the plan.
+
+    `source` names the function that makes the registry, as `Registry.built_by` keeps it. Raises `UsageError` if this
+    node lacks something that the plan names.
+    """
     make = import_target(source, "the plan's registry")
     registry: Registry = make(plan, options)
     try:
@@ -356,10 +360,12 @@ class NodeBudget(Budget):
         self._uncounted: list[Usage] = []
 
     def add(self, usage: Usage) -> None:
+        """Count spending of this node, and keep it until the driver has counted it, too."""
         super().add(usage)
         self._uncounted.append(usage)
 
     def exceeded(self) -> str | None:
+        """Return the limit that the driver says is reached, or else the one that this node has reached by itself."""
         return self._known.reached or super().exceeded()
 
     def update(self, now: SpendingReport) -> None:

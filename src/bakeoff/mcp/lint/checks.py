@@ -169,7 +169,7 @@ def _wire(tool: ServerTool, provider: str) -> dict[str, object]:
     return {**about, ("input_schema" if provider == "Anthropic" else "parameters"): tool.input_schema}
 
 
-_DEEPEST = 10
+_MAX_DEPTH = 10
 _MAX_PARAMETERS = 20
 _AT_TOP = ("anyOf", "oneOf", "allOf", "not", "enum")
 _DROPPED = ("$schema", "additionalProperties")
@@ -194,8 +194,8 @@ def schema_findings(tool: ServerTool) -> Iterator[LintFinding]:
     yield from _dangling(tool, parts)
     yield from _keywords(tool, parts)
     deepest = max(part.depth for part in parts)
-    if deepest > _DEEPEST:
-        yield LintFinding.of(tool, "schema-deep", f"its parameters are nested {deepest} levels deep, over {_DEEPEST}")
+    if deepest > _MAX_DEPTH:
+        yield LintFinding.of(tool, "schema-deep", f"its parameters are nested {deepest} levels deep, over {_MAX_DEPTH}")
 
 
 def dropped_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
@@ -294,6 +294,7 @@ class LintReport(FrozenModel):
     costs: tuple[ToolListCost, ...] = ()
 
     def count(self, level: Level) -> int:
+        """Return the number of findings of exactly this level."""
         return Counter(finding.level for finding in self.findings)[level]
 
     def fails(self, on: str) -> bool:

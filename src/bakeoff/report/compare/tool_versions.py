@@ -343,7 +343,7 @@ class ToolsVersion(FrozenModel):
 
 
 class TuneReport(FrozenModel):
-    """Which description won, and whether cases that did not choose it confirm that."""
+    """The description that won, and the comparison on held-out cases that may confirm it."""
 
     tool: str
     model: str

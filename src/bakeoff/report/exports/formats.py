@@ -110,7 +110,11 @@ def export_run(source: Source, format_: ExportFormat, output: str, subject: str 
 
 
 def export_records(source: Source, records: RunRecords, format_: ExportFormat, output: str) -> list[str]:
-    """Write the records of a source, as `export_run` does; their plan has the chosen subjects only."""
+    """Write the records of a source, as `export_run` does, and return the files that were written.
+
+    `output` is a path, or `-` for stdout, for which the result is empty. The plan of the records has the chosen
+    subjects only. Raises `UsageError` if the format cannot go there.
+    """
     if format_ == "inspect":
         return _write_inspect(source, records, output)
     if format_ == "github":

@@ -211,7 +211,10 @@ def _shortened(data: Any, longest: int) -> Any:
 
 
 def write_parquet(fields: tuple[Field, ...], rows: Iterator[dict[str, Value]], path: Path) -> None:
-    """Write the rows group by group."""
+    """Write a Parquet file group by group, so that a large run takes little memory.
+
+    Raises `UsageError` if pyarrow is not installed.
+    """
     try:
         import pyarrow as arrow
         from pyarrow import parquet

@@ -31,7 +31,7 @@ _USUAL_CUT = 0.5
 
 
 class LabellerPair(FrozenModel):
-    """How far two labellers agree beyond chance."""
+    """The agreement of two labellers beyond chance: Cohen's kappa, over the answers that both labelled."""
 
     labellers: tuple[str, str]
     answers: int  # that both labelled
@@ -39,7 +39,7 @@ class LabellerPair(FrozenModel):
 
 
 class Agreement(FrozenModel):
-    """How far labellers agree with each other."""
+    """The agreement of labellers with each other, in pairs and all together."""
 
     labellers: dict[str, int]  # answers that each passed or failed
     pairs: tuple[LabellerPair, ...]

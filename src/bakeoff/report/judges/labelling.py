@@ -114,7 +114,10 @@ def _judge_name(judge: tuple[str, str]) -> str:
 
 
 def judge_of(found: Judgements, plan: Plan, wanted: str | None, run: str) -> str:
-    """Return the judge to look at: the one that is wanted, or the only one of the run."""
+    """Return the name of the judge to look at: `wanted`, or the only judge of the run if that is None.
+
+    Raises `UsageError` if `wanted` has scored nothing, or if the run has no judge or several.
+    """
     judges = found.scorers
     names = ", ".join(visible(repr(name), 60) for name in judges)
     if wanted is not None and wanted in judges:

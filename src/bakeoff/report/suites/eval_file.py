@@ -31,7 +31,7 @@ from bakeoff.verdict import Verdict
 
 FORMAT = "bakeoff-evals"
 VERSION = 1
-_LARGEST = 512 * 1024**2  # bytes
+_MAX_SIZE = 512 * 1024**2  # bytes
 _SHARED = ("nodeid", "case", "input", "expected", "parameters", "problem")  # fields of a case and of its outcome
 
 
@@ -152,7 +152,7 @@ def file_chunks(
 def read_eval_file(path: Path) -> EvalFile:
     """Read a file, or raise an error that says what is wrong with it and where."""
     with os_errors_explained(path, "read", hint="name a file of --eval-json", kind=UsageError):
-        data = read_file(path, _LARGEST)
+        data = read_file(path, _MAX_SIZE)
     return parse_eval_file(data, visible(str(path), 300))
 
 

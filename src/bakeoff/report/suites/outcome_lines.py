@@ -24,7 +24,7 @@ Colour = Literal["red", "yellow", "green"]
 _POOR, _FAIR = 0.5, 0.75
 _MAX_SCORES = 5  # of one test that are shown one by one
 _MAX_CALLS = 30  # of one round that are drawn
-_DEEPEST = 8
+_MAX_DEPTH = 8
 _MAX_NAME_LENGTH = 60
 _MAX_PROPERTY_NAME = 100
 _MAX_ARGUMENTS_LENGTH = 200
@@ -122,7 +122,7 @@ def _nested(calls: Sequence[ToolCall]) -> Iterator[tuple[int, ToolCall]]:
             if place in drawn:
                 continue
             drawn.add(place)
-            yield min(depth, _DEEPEST), calls[place]
+            yield min(depth, _MAX_DEPTH), calls[place]
             own = calls[place].id
             if own is not None:
                 waiting += [(depth + 1, child) for child in reversed(children.get(own, ()))]
@@ -169,7 +169,7 @@ def _number(value: float | None) -> str:
 
 _USUAL_WIDTH = 80
 _NARROWEST = 40
-_LONGEST = 4000  # characters of an input or output that are shown
+_MAX_LENGTH = 4000  # characters of an input or output that are shown
 _UNSCORED_LAST = 2.0
 _OURS = str(Path(bakeoff.__file__).parent)
 _FRAME = re.compile(r'^  File "([^"]+)", line (\d+), in (\S+)', re.MULTILINE)  # of a traceback
@@ -255,7 +255,7 @@ def _verdict(score: Score) -> str:
 def _field(name: str, text: str, width: int) -> Iterator[str]:
     """Yield the lines of a name with a text beside it, wrapped and indented."""
     first, rest = f"  {name:<9} ", " " * 12
-    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST:,} more characters)"
+    text = text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}… ({len(text) - _MAX_LENGTH:,} more characters)"
     if len(first) > width // 2:  # a very long name has lines of its own
         yield from textwrap.wrap(first.strip(), width, initial_indent="  ", subsequent_indent="    ")
         first = rest

@@ -72,7 +72,7 @@ class LiveProgress:
         self._told: dict[str, Any] | None = None  # what the listener knows
 
     def update(self) -> bool:
-        """Read new lines; return whether there were any."""
+        """Read new lines; return True if there were any."""
         before = self._at
         if (planned := self.folder.plan_file.stat().st_mtime_ns) != self._planned:
             self._planned, self.plan = planned, read_plan(self.folder)
@@ -404,7 +404,7 @@ class Pages:
         return StreamingResponse(_stream(watch.news, INDEX_POLL_SECONDS), media_type="text/event-stream")
 
     async def run_events(self, request: Request) -> Response:
-        """Tell the progress of a run as it is written."""
+        """Send the progress of a run while it is written."""
         progress: LiveProgress = await call(LiveProgress, self.find(request.path_params["name"]))
         return StreamingResponse(_stream(progress.next_event, POLL_SECONDS), media_type="text/event-stream")
 

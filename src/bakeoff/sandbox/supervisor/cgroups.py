@@ -27,6 +27,7 @@ def start_time(pid: int) -> str:
 
 
 def write(path: str, value: str) -> None:
+    """Write a value to a file of the kernel. Raises `OSError` if the kernel refuses it."""
     with open(path, "w", encoding="ascii") as file:
         file.write(value)
 
@@ -68,7 +69,7 @@ class Cgroup:
             write(f"{folder}/cgroup.procs", "0")
 
     def ran_out_of_memory(self) -> bool:
-        """Return whether the kernel has killed a process of the group, or refused a connection, for lack of memory."""
+        """Tell whether the kernel has killed a process of the group, or refused a connection, for lack of memory."""
         group = self.folders["memory"]
         if self.version == 1:
             # Connections wait for ever where no memory is left for them; no process is ended for that.
@@ -76,11 +77,12 @@ class Cgroup:
         return has_killed(f"{group}/memory.events")
 
     def remove(self) -> None:
+        """Kill what is left in the group, and remove it. A group that stays is left to the next Bakeoff process."""
         remove_groups(set(self.folders.values()))
 
 
 def has_killed(path: str) -> bool:
-    """Return whether the kernel has ended a process of the group."""
+    """Tell whether the kernel has killed a process of the group. False if the file cannot be read."""
     try:
         with open(path, encoding="ascii") as file:
             return any(line.startswith("oom_kill ") and line.split()[1] != "0" for line in file)
@@ -89,6 +91,7 @@ def has_killed(path: str) -> bool:
 
 
 def number_in(path: str) -> int:
+    """Return the number in a file of the kernel; 0 if this kernel does not have the file."""
     try:
         with open(path, encoding="ascii") as file:
             return int(file.read())
@@ -140,7 +143,10 @@ def sweep_groups(parents: dict[str, str]) -> None:
 
 
 def find_parents() -> dict[str, Any] | None:
-    """Return the version, and for each controller the folder in which we may make groups, as `Cgroup` takes them."""
+    """Return the version, and for each controller the folder in which we may make groups, as `Cgroup` takes them.
+
+    None means that this process cannot make groups.
+    """
     if not LINUX:
         return None
     mounted = mounted_hierarchies()
@@ -175,6 +181,7 @@ def mounted_hierarchies() -> dict[str, tuple[str, str]]:
 
 
 def own_folder(mounted: tuple[str, str], path: str) -> str:
+    """Return the folder of a control group, given the root and mount point of its hierarchy and its path there."""
     root, point = mounted
     below = path[len(root.rstrip("/")) :] if path.startswith(root) else path
     return (point + below).rstrip("/")

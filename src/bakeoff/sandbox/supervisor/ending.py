@@ -24,7 +24,7 @@ class ChildWatch:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def collect(self) -> bool:
-        """Reap every child that has ended. Return whether no child is left."""
+        """Reap every child that has ended. Return True if no child is left."""
         try:
             os.read(self.woken, 4096)
         except BlockingIOError:

@@ -48,6 +48,10 @@ class ForkServer(ChildWatch):
         self.has_orphans = False  # a supervisor was killed, and its command may still run
 
     def run(self) -> None:
+        """Fork a supervisor for each request, until the Bakeoff process closes its end of the socket.
+
+        Signals of ended children also wake the loop, to collect them and to end what they left behind.
+        """
         poller = select.poll()
         poller.register(self.requests, select.POLLIN)
         poller.register(self.woken, select.POLLIN)
@@ -71,6 +75,7 @@ class ForkServer(ChildWatch):
                 os.close(descriptor)
 
     def become_supervisor(self, control: int, *streams: int) -> None:
+        """Supervise one command in the forked child. Never returns: the process ends here, whatever happens."""
         try:
             signal.set_wakeup_fd(-1)
             for descriptor in (self.requests.detach(), self.woken, self.waker):
@@ -84,6 +89,7 @@ class ForkServer(ChildWatch):
             os._exit(1)
 
     def ended(self, pid: int, status: int, peak: int) -> None:  # noqa: ARG002 - only a supervisor's end counts
+        """Note the end of a child. A supervisor that failed or was killed may leave processes behind."""
         if pid in self.supervisors:
             self.supervisors.discard(pid)
             self.has_orphans |= status != 0

@@ -20,11 +20,13 @@ libc: Any = ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, value: int) -> None:
+    """Change a property of this process, such as its seccomp mode. Raises `OSError` if the kernel refuses."""
     if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), f"prctl({option})")
 
 
 def unshare(flags: int) -> None:
+    """Move this process into new namespaces, named by the CLONE_NEW… flags. Raises `OSError` if the kernel refuses."""
     if libc.unshare(flags) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
 
@@ -80,7 +82,7 @@ def descendants() -> list[int]:
 
 
 def tree_below(root: int) -> list[int]:
-    """Return all processes below one, without itself."""
+    """Return all processes below one, without itself, parents before their children."""
     found: list[int] = []
     queue = [root]
     while queue:
@@ -101,6 +103,7 @@ def all_of(uid: int) -> list[int]:
 
 
 def all_pids() -> list[str]:
+    """Return the ids of all processes that /proc shows, as text; none where there is no /proc."""
     return [name for name in os.listdir("/proc") if name.isdigit()] if LINUX else []
 
 

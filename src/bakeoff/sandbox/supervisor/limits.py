@@ -1,4 +1,9 @@
-"""Watch the disk use of a command's folders, and its memory where no cgroup limits it."""
+"""Watch the disk use of a command's folders, and its memory where no cgroup limits it.
+
+The supervisor's loop asks each watch `over(now)` when its time `due` has come, and `over_at_the_end` when the command
+has ended. Times are those of `time.monotonic`. Each watch chooses `due` so that a command cannot use much more than its
+limit between two looks, and so that looking takes a small share of the processor's time.
+"""
 
 import errno
 import os
@@ -27,7 +32,13 @@ FILLED_PER_SECOND = (5 << 30) * (os.cpu_count() or 1)  # of memory, by a command
 
 
 class DiskWatch:
-    """Checks the tree in slices, and at once when the file system loses more space than the limit leaves."""
+    """Checks the tree in slices, and at once when the file system loses more space than the limit leaves.
+
+    Args:
+        roots: the folders whose contents count together.
+        owner: the user whose processes may hold deleted files; None means the processes below this one.
+        limit: in bytes.
+    """
 
     def __init__(self, roots: list[str], owner: int | None, limit: int) -> None:
         self.roots, self.owner, self.limit = roots, owner, limit
@@ -50,11 +61,12 @@ class DiskWatch:
         self.look_due = now + max(TICK, (self.limit - self.known) / 2 / WRITTEN_PER_SECOND)
 
     def free(self) -> int:
+        """Return the free bytes of the file system. Other programs change them, too: they are only a hint."""
         found = os.statvfs(self.roots[0])
         return found.f_bfree * found.f_frsize
 
     def over(self, now: float) -> bool:
-        """Return whether the limit is exceeded. A large tree is checked over several calls."""
+        """Tell whether the limit is known to be exceeded. A large tree is checked over several calls."""
         if self.scan is None:
             if now < self.due:
                 return False
@@ -65,11 +77,12 @@ class DiskWatch:
         return self.advance(now + SLICE)
 
     def begin(self) -> None:
+        """Begin a new check of the whole tree. Call `advance` to do the work."""
         self.free_at_scan = self.free()
         self.scan, self.seen, self.spent = disk_use(self.roots, self.owner, self.limit), 0, 0.0
 
     def advance(self, until: float) -> bool:
-        """Go on with the check until a time. Return whether it has found more than the limit."""
+        """Continue the check until a time, and tell whether it has found more than the limit."""
         started = time.monotonic()
         assert self.scan is not None
         for used in self.scan:
@@ -86,7 +99,10 @@ class DiskWatch:
         return False
 
     def over_at_the_end(self) -> bool:
-        """Check again if a writer may have hit its file size limit between two checks."""
+        """Tell whether the ended command exceeded the limit.
+
+        The tree is checked once more only if a writer may have hit its file size limit between two checks.
+        """
         if self.free_at_start - self.free() < self.limit // 4 and self.known < self.limit // 2:
             return False
         self.begin()
@@ -141,7 +157,7 @@ def unlinked_bytes(pid: int, seen: set[tuple[int, int]]) -> int:
 
 
 def opened_by(pid: int) -> Iterator[os.stat_result]:
-    """Yield what is known of each open file of a process; nothing if it has ended."""
+    """Yield the `stat` of each open file of a process; nothing if it has ended."""
     try:
         names = os.listdir(f"/proc/{pid}/fd")
     except OSError:
@@ -179,6 +195,10 @@ class MemoryWatch:
         self.due = 0.0
 
     def over(self, now: float) -> bool:
+        """Tell whether the processes hold more than the limit. Always False where there is no /proc.
+
+        Shared pages first count for every process. Only if that is too much are they divided, which is slow.
+        """
         if not LINUX or now < self.due:
             return False
         tree = descendants()
@@ -190,6 +210,7 @@ class MemoryWatch:
         return left < 0
 
     def over_at_the_end(self, peak_bytes: int) -> bool:
+        """Tell whether the command exceeded the limit between two looks, by the kernel's record of its peak."""
         return peak_bytes > self.limit
 
 
@@ -207,11 +228,12 @@ class CgroupWatch:
         return self.cgroup.ran_out_of_memory()
 
     def over_at_the_end(self, _peak_bytes: int) -> bool:
+        """Ask the kernel once more. The peak of one process says nothing about the group."""
         return self.cgroup.ran_out_of_memory()
 
 
 class ConnectionWatch:
-    """Watches what the TCP connections of a container hold: control groups of version 1 count everything else."""
+    """Watches the memory in TCP connections of a container. Control groups of version 1 count everything else."""
 
     def __init__(self, limit: int, owner: int) -> None:
         self.limit, self.owner = limit, owner
@@ -228,10 +250,12 @@ class ConnectionWatch:
         return sum(size for inode, size in tcp_queues(tree).items() if inode in opened) > self.limit
 
     def over_at_the_end(self, _peak_bytes: int) -> bool:
+        """Return False: the connections have ended with the command."""
         return False
 
 
 def resident_bytes(pid: int) -> int:
+    """Return the memory of a process, shared pages included; 0 if it has ended. Fast."""
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * PAGE
@@ -272,13 +296,13 @@ def rows(descriptor: int) -> list[dict[str, str]]:
 
 
 def memory_file_bytes(tree: list[int]) -> int:
-    """Return what is in open memory files. What of it is mapped, too, counts twice: nothing tells the two apart."""
+    """Return the size of open memory files. Parts that are also mapped count twice: nothing tells the two apart."""
     opened = [found for pid in tree for found in opened_by(pid) if found.st_dev == MEMORY_FILES]
     return sum({found.st_ino: found.st_blocks * 512 for found in opened}.values())
 
 
 def inode_bytes(tree: list[int]) -> int:
-    """Return what the files in temporary file systems of the command's own take, besides what is in them."""
+    """Return the kernel's memory for files in the command's own temporary file systems, without their contents."""
     found = {}
     for folder in [(name, f"/proc/{pid}/root{name}") for name in SCRATCH for pid in tree[-1:]]:
         try:
@@ -306,6 +330,10 @@ def buffered_bytes(tree: list[int]) -> int:
 
 
 def open_files(pid: int) -> int:
+    """Return the number of open files of a process; 0 if it has ended.
+
+    Newer kernels tell it as the size of the folder. Older ones report 0 there, so that the entries are counted.
+    """
     try:
         return os.stat(f"/proc/{pid}/fd").st_size or len(os.listdir(f"/proc/{pid}/fd"))
     except OSError:

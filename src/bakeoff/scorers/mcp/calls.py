@@ -35,7 +35,7 @@ GradedText = Literal["answer", "result", "both"]
 """Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
 
 _CHECKS = ("command", "query", "function")
-_DEEPEST = 64  # levels of parameters; schemas of tools have the same limit
+_MAX_DEPTH = 64  # levels of parameters; schemas of tools have the same limit
 _MAX_REPLY_LENGTH = 1_000_000  # characters of a reply that are read
 _FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\n(.*?)```", re.DOTALL)  # cannot backtrack: each part matches in one way
 _THOUGHT = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
@@ -153,8 +153,8 @@ def make_call(server: str, tool: str, parameters: Mapping[str, JsonValue]) -> Ca
 
     The model caused that problem, so the round fails.
     """
-    if is_deeper(parameters, _DEEPEST + 1):  # the values themselves are a level
-        return f"the parameters of {tool[:200]!r} are nested more than {_DEEPEST} levels deep"
+    if is_deeper(parameters, _MAX_DEPTH + 1):  # the values themselves are a level
+        return f"the parameters of {tool[:200]!r} are nested more than {_MAX_DEPTH} levels deep"
     try:
         return Call(serverName=server, toolName=tool, parameters=dict(parameters))
     except ValidationError:  # JSON can contain nothing else that a call cannot

@@ -191,7 +191,7 @@ def _readings(expected: JsonValue, result: ExecutedCall) -> list[JsonValue]:
 NOT_EXECUTED = "this tool may destroy something, and is not executed in this evaluation"
 NOT_SHOWN = "done; the result is not shown"
 """Answer the calls of a model where `executeTools: false` forbids to execute them."""
-_LONGEST = 20_000  # characters of a result that a record keeps
+_MAX_LENGTH = 20_000  # characters of a result that a record keeps
 
 
 async def execute_calls(hub: OpenHub, calls: Sequence[Call], refused: Container[str] = ()) -> list[ExecutedCall]:
@@ -209,7 +209,7 @@ async def execute_calls(hub: OpenHub, calls: Sequence[Call], refused: Container[
             except ToolTimeout as late:  # the tool has failed; it is not the model's or our fault
                 done.append(ExecutedCall(tool=call.tool, text=str(late), is_error=True))
             else:
-                text, structured = result.text[:_LONGEST], _unless_long(result.structured)
+                text, structured = result.text[:_MAX_LENGTH], _unless_long(result.structured)
                 done.append(ExecutedCall(tool=call.tool, text=text, structured=structured, is_error=result.is_error))
         if done[-1].is_error:
             break
@@ -221,7 +221,7 @@ def executed_by_agent(calls: Sequence[ToolCall], read: Sequence[Call]) -> list[E
     return [
         ExecutedCall(
             tool=call.tool,
-            text=(made.error if made.error is not None else text_of(made.result))[:_LONGEST],
+            text=(made.error if made.error is not None else text_of(made.result))[:_MAX_LENGTH],
             structured=_unless_long(made.result) if isinstance(made.result, dict | list) else None,
             is_error=made.error is not None,
         )
@@ -231,7 +231,7 @@ def executed_by_agent(calls: Sequence[ToolCall], read: Sequence[Call]) -> list[E
 
 def _unless_long(value: JsonValue) -> JsonValue:
     """Return a structured result, or None if it is too long for a record, which then keeps only its text."""
-    return value if value is None or len(text_of(value)) <= _LONGEST else None
+    return value if value is None or len(text_of(value)) <= _MAX_LENGTH else None
 
 
 END_STATE = "end_state"

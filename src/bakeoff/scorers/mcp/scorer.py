@@ -44,7 +44,7 @@ from bakeoff.scorers.mcp.execution import (
 
 _MAX_REASONS = 20
 _MAX_REASON_LENGTH = 2_000
-_LONGEST = 20_000  # characters of each text that a judge or the model sees, and of an answer that a record keeps
+_MAX_LENGTH = 20_000  # characters of each text that a judge or the model sees, and of an answer that a record keeps
 _CRITERIA = "A tool was called for the question. {answer}{expected} What it is judged by: {criterion}"
 _ANSWERS = {
     "answer": "The answer is what the user was told after that.",
@@ -120,7 +120,7 @@ class CallGrader:
                     assert given.asking is not None, "only a run has graders"
                     asked = final_prompt(given.case.prompt, calls, executed)
                     output = (await self.author.attempt(replace(given.asking, prompt=asked, tools=()))).output
-                final = str(output or "").strip()[:_LONGEST]
+                final = str(output or "").strip()[:_MAX_LENGTH]
             except (SubjectError, SubjectTimeout) as error:
                 return CallGrade(passed=False, reason=f"the model gave no final answer: {error}", final="")
             if not final:
@@ -135,7 +135,7 @@ class CallGrader:
             expected=_EXPECTED if "expected text" in sections else "",
             criterion=expected.grading,
         )
-        [said] = await ask(self, given, choice_question(criteria, _CHOICES, _LONGEST), sections)
+        [said] = await ask(self, given, choice_question(criteria, _CHOICES, _MAX_LENGTH), sections)
         try:
             choice, rationale = read_choice(said, _CHOICES)
         except UnreadableVerdict as error:
@@ -166,7 +166,7 @@ def sections_of(
 def final_prompt(prompt: str, calls: Sequence[Call], executed: Sequence[ExecutedCall]) -> str:
     """Return the prompt that asks a model for its final answer."""
     results = "\n\n".join(
-        f"{call.toolName} {json.dumps(call.parameters, ensure_ascii=False)}:\n{text_of(result.value)[:_LONGEST]}"
+        f"{call.toolName} {json.dumps(call.parameters, ensure_ascii=False)}:\n{text_of(result.value)[:_MAX_LENGTH]}"
         for call, result in zip(calls, executed, strict=False)  # an error that is expected may end the calls
     )
     return _ANSWER_PROMPT.format(prompt=prompt, results=results)

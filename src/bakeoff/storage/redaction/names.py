@@ -47,7 +47,7 @@ _KEY = re.compile(
 )
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----")
 _LONG_LINE = 32  # characters of a line of a private key that is recognised without the others
-_LARGEST = 100_000  # characters of a value that is looked into
+_MAX_SIZE = 100_000  # characters of a value that is looked into
 
 _SECRET_FIELD = re.compile(
     r"(?:proxy-)?authorization(?:_token)?|(?:x-)?api[_-]?key|(?:access|auth|refresh|bearer|api)[_-]?token|client[_-]?secret|password",
@@ -80,7 +80,7 @@ def secrets_in(environment: Mapping[str, str]) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def _secrets_of(name: str, value: str) -> tuple[tuple[str, str], ...]:
-    inside = tuple(_inside(name, value)) if SHORTEST <= len(value) <= _LARGEST else ()
+    inside = tuple(_inside(name, value)) if SHORTEST <= len(value) <= _MAX_SIZE else ()
     named = bool(_SECRET_NAME.search(name)) and not is_ordinary(value)
     if _SETTING_NAME.search(name) or (named and _is_address(value)):
         named = False

@@ -1,4 +1,4 @@
-"""Find secrets in data, also what is left of one where a text was cut."""
+"""Find secrets in data, and the rest of a secret where a text was cut."""
 
 import re
 from array import array

@@ -7,7 +7,7 @@ const { writeSync } = require('node:fs');
 const { Writable } = require('node:stream');
 
 const { parse, stringify } = JSON;
-const { setImmediate: soon } = globalThis;
+const { setImmediate: soon, setTimeout: later } = globalThis;
 const encoder = new TextEncoder();
 const encode = encoder.encode.bind(encoder);
 const subarray = Function.prototype.call.bind(Uint8Array.prototype.subarray);
@@ -100,7 +100,8 @@ async function serve(address, perform) {
   reallyExit(0);
 }
 
-// What is left to do when the last test has ended, such as a rejection that nobody handled.
-const settle = () => new Promise((done) => soon(() => soon(done)));
+// What is left to do when the last test has ended, such as a rejection that nobody handled. Timers of equal length end in
+// the order of their start, so this one, of the shortest length there is, ends after each `setTimeout` of 0 before it.
+const settle = () => new Promise((done) => later(() => soon(() => soon(done)), 1));
 
 module.exports = { messageOf, messagesOf, outcome, serve, settle };

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from bakeoff.doors.result_files import MAX_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
 from bakeoff.verdict import Verdict
 
-_MOST = 10_000  # exercises of a file, attempts at one
+_MAX_COUNT = 10_000  # exercises of a file, attempts at one
 _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
 
 
@@ -58,7 +58,7 @@ class FileSummary(CamelObject):
     total_duration: Number = 0.0
     avg_duration: Number = 0.0
     success_count: Count = 0
-    total_count: Annotated[int, Field(ge=0, le=_MOST)] = 0
+    total_count: Annotated[int, Field(ge=0, le=_MAX_COUNT)] = 0
     agent_success_count: Count = 0
     test_success_count: Count = 0
     test_failed_count: Count = 0
@@ -98,7 +98,7 @@ class ExerciseResult(Attempt):
     """One exercise. With several rounds, it is solved only if every attempt is, and durations are means."""
 
     exercise: Short
-    attempts: Annotated[tuple[Attempt, ...], Field(max_length=_MOST)] | None = None
+    attempts: Annotated[tuple[Attempt, ...], Field(max_length=_MAX_COUNT)] | None = None
 
 
 def added_costs(usages: Sequence[TokenUsage]) -> float | None:
@@ -137,13 +137,13 @@ class LostTrial(CamelObject):
 
 
 class AgentsAdditions(CamelObject):
-    """What bakeoff adds to the format."""
+    """The fields that bakeoff adds to the format."""
 
     run: str | None = Field(default=None, description="the run folder that the file was computed from")
     subject: Short
     control: bool = False
     metered: bool | None = None
-    rounds: Annotated[int, Field(ge=1, le=_MOST)] = 1
+    rounds: Annotated[int, Field(ge=1, le=_MAX_COUNT)] = 1
     track: Long | None = None
     language: Long | None = None
     checkout: Long | None = Field(default=None, description="the folder of the track, or `bundled`")
@@ -162,7 +162,7 @@ class AgentsResult(CamelObject):
 
     metadata: AgentsMetadata
     summary: FileSummary = FileSummary()
-    results: Annotated[tuple[ExerciseResult, ...], Field(max_length=_MOST)] = ()
+    results: Annotated[tuple[ExerciseResult, ...], Field(max_length=_MAX_COUNT)] = ()
     bakeoff: AgentsAdditions | None = None
 
     def with_summary(self) -> Self:

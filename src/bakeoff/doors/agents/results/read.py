@@ -32,6 +32,7 @@ class ExerciseResultReader:
     what = "a result file of agents on exercises (.json)"
 
     def recognises(self, path: Path) -> bool:
+        """Tell whether the file is JSON whose metadata names an agent, in any order of keys."""
         if path.suffix != ".json" or not path.is_file():
             return False
         with open_file(path) as file:

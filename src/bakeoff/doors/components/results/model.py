@@ -44,8 +44,8 @@ from bakeoff.verdict import Verdict
 LEGACY_NAME = "legacy"
 """The test name in files of the old form, which hold one test without a name."""
 
-LONGEST = 4000  # characters of a name
-_MOST = 10_000  # tests of a file, steps of a test, blocks of a step
+MAX_LENGTH = 4000  # characters of a name
+_MAX_COUNT = 10_000  # tests of a file, steps of a test, blocks of a step
 
 
 def _finite(value: JsonValue) -> JsonValue:
@@ -67,7 +67,7 @@ Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, le=MAX_NUMBER)]
 Number: TypeAlias = Annotated[float, Field(strict=True, ge=0, le=MAX_NUMBER), written_shortest()]
 Money: TypeAlias = Annotated[float, Field(strict=True, ge=-MAX_NUMBER, le=MAX_NUMBER), written_shortest()]
 """USD, or tokens that are billed. Older files have negative ones, where more tokens were cached than read."""
-Short: TypeAlias = Annotated[str, Field(max_length=LONGEST)]
+Short: TypeAlias = Annotated[str, Field(max_length=MAX_LENGTH)]
 ShortName: TypeAlias = Annotated[Name, Field(max_length=500)]
 Transport: TypeAlias = Literal["HTTP", "StdIO"]
 
@@ -90,16 +90,22 @@ class FileObject(CamelObject):
 
 
 class TextBlock(FileObject):
+    """Text that the model said."""
+
     type: Literal["text"] = "text"
     text: str
 
 
 class ReasoningBlock(FileObject):
+    """Text that the model thought aloud, where its provider returns it."""
+
     type: Literal["reasoning"] = "reasoning"
     text: str
 
 
 class ToolCallBlock(FileObject):
+    """A call of a tool. Its result is in a block of its own, with the same id."""
+
     type: Literal["tool-call"] = "tool-call"
     tool_call_id: Short
     tool_name: Short
@@ -107,6 +113,8 @@ class ToolCallBlock(FileObject):
 
 
 class ToolResultBlock(FileObject):
+    """The result of a call of a tool. The input of the call is repeated here."""
+
     type: Literal["tool-result"] = "tool-result"
     tool_call_id: Short
     tool_name: Short
@@ -162,7 +170,7 @@ class StepUsage(FileObject):
 class StepResult(FileObject):
     """One answer of the model. `usage` is missing where the provider reported none."""
 
-    content: tuple[Block, ...] = Field(default=(), max_length=_MOST)
+    content: tuple[Block, ...] = Field(default=(), max_length=_MAX_COUNT)
     finish_reason: Short = "unknown"
     usage: StepUsage | None = None
     warnings: tuple[FreeJson, ...] | None = None
@@ -193,7 +201,7 @@ class Verification(FileObject):
     num_failed: Count
     duration: Number = 0.0
     error: str | None = None
-    failed_tests: tuple[FailedTest, ...] | None = Field(default=None, max_length=_MOST)
+    failed_tests: tuple[FailedTest, ...] | None = Field(default=None, max_length=_MAX_COUNT)
     validation: Validation | None = None
     validation_failed: StrictBool | None = None
 
@@ -244,7 +252,7 @@ class ComponentResult(FileObject):
 
     test_name: ShortName
     prompt: str = ""
-    steps: tuple[StepResult, ...] = Field(default=(), max_length=_MOST)
+    steps: tuple[StepResult, ...] = Field(default=(), max_length=_MAX_COUNT)
     result_write_content: str | None = None
     verification: Verification | None = None
 
@@ -321,7 +329,7 @@ class ResultServer(FileObject):
 
 
 class TrialFacts(FileObject):
-    """What the format has no field for: the verdict of a trial, and its times."""
+    """The facts of a trial that the format has no field for: its verdict and its times."""
 
     test_name: ShortName
     verdict: Verdict
@@ -353,7 +361,7 @@ class ComponentsAdditions(FileObject):
     cache_write_cost: Number | None = None
     not_run: tuple[ShortName, ...] = ()
     hidden_tests: HiddenTests | None = None  # where a share of the tests was hidden from the model
-    trials: tuple[TrialFacts, ...] = Field(default=(), max_length=_MOST)
+    trials: tuple[TrialFacts, ...] = Field(default=(), max_length=_MAX_COUNT)
 
 
 _UNKNOWN = {
@@ -369,7 +377,7 @@ _UNKNOWN = {
 class ComponentsResult(FileObject):
     """One subject in one round."""
 
-    tests: tuple[ComponentResult, ...] = Field(max_length=_MOST)
+    tests: tuple[ComponentResult, ...] = Field(max_length=_MAX_COUNT)
     metadata: ComponentsMetadata = ComponentsMetadata()
     bakeoff: ComponentsAdditions | None = None
 
@@ -413,12 +421,12 @@ def percentage(passed: int, total: int) -> int:
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9.]")
 _STAMP = re.compile(r"(?:result-)?(\d{4}-\d{2}-\d{2})[-T](\d{2})-(\d{2})-(\d{2})(?!\d)")  # files have -, runs have T
-_LONGEST = 100  # of a model or of servers; file systems allow 255 bytes for a whole name
+_MAX_LENGTH = 100  # of a model or of servers; file systems allow 255 bytes for a whole name
 
 
 def sanitize_model_name(model: str) -> str:
     """Return a model's name as part of a file name."""
-    return _UNSAFE.sub("-", model)[:_LONGEST]
+    return _UNSAFE.sub("-", model)[:_MAX_LENGTH]
 
 
 def timestamped_name(
@@ -531,7 +539,7 @@ def _block(part: Part, place: int) -> Block:
 
 def _call_names(call: ToolCall, place: int) -> dict[str, str]:
     called = call.id if call.id is not None else f"call-{place + 1}"
-    return {"tool_call_id": called[:LONGEST], "tool_name": call.name[:LONGEST]}  # the model chooses both
+    return {"tool_call_id": called[:MAX_LENGTH], "tool_name": call.name[:MAX_LENGTH]}  # the model chooses both
 
 
 def read_step(step: StepResult) -> Step:

@@ -280,12 +280,16 @@ class Frame:
 
     @classmethod
     def given(cls, servers: Sequence[ServerSpec], models: Sequence[str]) -> Self:
+        """Make the frame of a new configuration from servers that are not in a file yet."""
         return cls(list(models), [server.model_dump(mode="json", exclude_defaults=True) for server in servers])
 
     @classmethod
     def of_file(cls, file: Path, folder: Path) -> Self:
-        """Read the frame of a file, for a new file in `folder`. Read the file again, because a suite has its variables
-        expanded."""
+        """Read the frame of a configuration, for a new file in `folder`.
+
+        The file is read again, because a parsed suite has its variables expanded. Servers that are programs keep the
+        working folder that they had in `file`.
+        """
         value = read_yaml(file).value
         assert isinstance(value, dict), "the file was read as a configuration before"
         servers, providers = value["mcpServers"], value.get("providers")
@@ -318,7 +322,10 @@ def whole_config(drafts: Sequence[Draft], frame: Frame) -> str:
 
 
 def added_to(text: str, drafts: Sequence[Draft], file: Path) -> str:
-    """Return the text of the file with the drafts after its cases. Everything else stays unchanged."""
+    """Return the text of the file with the drafts after its cases. Everything else, comments too, stays unchanged.
+
+    Raises `UsageError` if the new text would not read as the old cases and the new ones, as with unusual YAML.
+    """
     line_end = "\r\n" if "\r\n" in text else "\n"
     if not _LINE_END.match(text, max(0, len(text) - 1)):
         text += line_end

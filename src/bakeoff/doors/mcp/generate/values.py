@@ -17,7 +17,7 @@ from bakeoff.mcp.schemas import Schema, allows, pointed_at, without_patterns
 Suggest = Callable[[str, Schema], Iterable[JsonValue]]
 """Returns likely values for a parameter, by its name and schema. Those that the schema does not allow are not used."""
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 _MAX_TRIED_LENGTH = 12  # characters of a text on which a pattern is tried
 _MAX_MADE_LENGTH = 1_000
 _MAX_ITEMS = 50
@@ -110,7 +110,7 @@ class Maker:
 
     def _made(self, given: JsonValue, name: str, depth: int) -> GeneratedValue:
         """Return a value for a schema: a constant, an example, a suggestion, the default, or one of its type."""
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return GeneratedValue(None, sure=False)
         schema = self._resolved(given)
         if schema.get("const") is not None:
@@ -181,7 +181,7 @@ class Maker:
     def _resolved(self, schema: Schema | JsonValue) -> Schema:
         """Return a schema with its `$ref` and `allOf` merged into it."""
         found = dict(schema) if isinstance(schema, Mapping) else {}
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_DEPTH):
             reference = found.pop("$ref", None)
             every = found.pop("allOf", None)
             if reference is None and every is None:

@@ -33,7 +33,7 @@ def grams(text: str, length: int = LENGTH) -> set[tuple[str, ...]]:
 
 
 def leaks(prompt: str, tool: ServerTool, values: Mapping[str, JsonValue]) -> list[str]:
-    """Return a sentence for each thing that a prompt gives away. What the values themselves say is no secret."""
+    """Return a sentence for each thing that a prompt gives away. The values themselves may appear."""
     own = prompt
     for value in sorted(_texts(values.values()), key=len, reverse=True):
         own = own.replace(value, " \N{BULLET} ")
@@ -112,7 +112,7 @@ def request_for(
 
 
 def is_vague(tool: ServerTool, names: Iterable[str], prefixes: frozenset[str]) -> bool:
-    """Return True if nobody would ask for what a tool does with these parameters alone: to change 12, but not how."""
+    """Return True if these parameters alone make no sensible request, such as to change 12 without saying how."""
     words = [word for word in name_words(tool.name) if word not in prefixes]
     opening = _verb_and_noun(words, tool.description)[0]
     given = [name_words(name) for name in names]

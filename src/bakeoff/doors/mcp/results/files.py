@@ -45,7 +45,7 @@ from bakeoff.report.render.markdown import to_markdown
 from bakeoff.storage.run_folder import RunFolder
 
 _MAX_FAILURES = 50
-_LONGEST = 2_000
+_MAX_LENGTH = 2_000
 _MAX_AT_ONCE = 1000
 _OUTCOMES: dict[State, str] = {"passed": "passed", "failed": "not passed", "undecided": "undecided"}
 _NOT_RUN = "not run"
@@ -193,12 +193,12 @@ def log_lines(report: McpReport) -> Iterator[str]:
     bakeoff, summary = report.bakeoff, report.summary
     yield f"{report.timestamp} suite {visible(bakeoff.suite, 500)}, mode {bakeoff.mode}, tools {bakeoff.toolsHash}"
     yield f"kept in {visible(bakeoff.run, 500)}"
-    yield from (f"warning: {visible(warning, _LONGEST)}" for warning in bakeoff.warnings)
+    yield from (f"warning: {visible(warning, _MAX_LENGTH)}" for warning in bakeoff.warnings)
     for id, case in zip(bakeoff.cases, report.results, strict=True):
         yield ""
         yield f"case {visible(id)}"
-        yield f"  prompt: {visible(case.prompt, _LONGEST)}"
-        yield f"  expected: {visible(json.dumps(case.expectedOutput, ensure_ascii=False), _LONGEST)}"
+        yield f"  prompt: {visible(case.prompt, _MAX_LENGTH)}"
+        yield f"  expected: {visible(json.dumps(case.expectedOutput, ensure_ascii=False), _MAX_LENGTH)}"
         for result in case.modelResults:
             yield f"  {visible(result.model)}: {percent(result.passRate)}"
             for detail in result.details:
@@ -212,16 +212,20 @@ def log_lines(report: McpReport) -> Iterator[str]:
                 }
                 for name, said in texts.items():
                     if said is not None:
-                        yield f"      {name}: {visible(str(said), _LONGEST)}"
+                        yield f"      {name}: {visible(str(said), _MAX_LENGTH)}"
                 for check in detail.endState:
-                    held = "passed" if check.passed else f"FAILED: {visible(check.reason, _LONGEST)}"
+                    held = "passed" if check.passed else f"FAILED: {visible(check.reason, _MAX_LENGTH)}"
                     yield f"      end state: {visible(check.check)}: {held}"
     yield ""
     yield f"{summary.passedTests} of {summary.totalTests} passed: {'PASS' if summary.allPass else 'FAIL'}"
 
 
 def write_combined(written: Sequence[McpResults], not_run: Sequence[str], folder: Path) -> Iterator[Path]:
-    """Write `combined-report-<time of the first>` as JSON, Markdown and a page, including suites that did not run."""
+    """Write `combined-report-<time of the first>` as JSON, Markdown and a page, and yield each file once it is there.
+
+    Nothing is written until the caller iterates. `written` must not be empty; `not_run` names the files of the suites
+    that have no results.
+    """
     from bakeoff.report.render.html.render import write_report_page
 
     described = _describe_all(written, not_run)

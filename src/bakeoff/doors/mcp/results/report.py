@@ -62,6 +62,8 @@ class ModelResult(FrozenModel):
 
 
 class ExpectedTurnResult(FrozenModel):
+    """One turn of a case as the configuration has it: the prompt and the expected calls."""
+
     prompt: str
     expectedOutput: JsonValue = None
 
@@ -127,6 +129,8 @@ class ConfusionEntry(FrozenModel):
 
 
 class ModelConfusion(FrozenModel):
+    """The tools that one model called, against those that were wanted."""
+
     model: str
     calls: tuple[ConfusionEntry, ...]
 
@@ -372,7 +376,7 @@ def _numbers(subject: SubjectSummary, records: Sequence[Record]) -> ModelNumbers
 
 
 def cost_of(models: Sequence[ModelNumbers]) -> str:
-    """Return what models cost together. What nobody knows is called unknown, and is no part of a sum."""
+    """Return the cost of models together. An unknown cost is shown as unknown, and is not part of the sum."""
     known = [one.cost for one in models if one.cost is not None]
     unknown = [one for one in models if one.cost is None and one.usage.requests]
     if not known:

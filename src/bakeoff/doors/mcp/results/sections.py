@@ -50,7 +50,7 @@ from bakeoff.verdict import Verdict
 
 _PACKAGE = "bakeoff.doors.mcp"
 _NAME = 120
-_LONGEST = 4_000  # characters of a reply or a description
+_MAX_LENGTH = 4_000  # characters of a reply or a description
 _MAX_ANSWERS = 200  # wrong answers beside the expected ones: more would make the page slow
 _VERDICTS: dict[State, str] = {"passed": "passed", "failed": "failed", "undecided": "is undecided"}
 TONES: dict[State, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
@@ -191,8 +191,8 @@ def _confusion_sections(settings: McpPlanSettings, found: Sequence[Confusion]) -
             "about": f"{count_of(pair.rounds, 'round')}; {visible(', '.join(pair.models), 300)}",
             "wanted": visible(pair.wanted, _NAME),
             "called": visible(pair.called, _NAME),
-            "wanted_words": pair.wantedDescription[:_LONGEST] or "–",
-            "called_words": pair.calledDescription[:_LONGEST] or "–",
+            "wanted_words": pair.wantedDescription[:_MAX_LENGTH] or "–",
+            "called_words": pair.calledDescription[:_MAX_LENGTH] or "–",
         }
         for pair in pairs
     ]
@@ -258,7 +258,7 @@ def _wrong_answers(plan: Plan, case: Case, cell: CellOutcome) -> Iterator[JsonVa
             "model": visible(cell.model, _NAME),
             "rounds": ", ".join(str(record.round + 1) for record in records),
             "href": f"#t={trial.index}" if trial else "",
-            "prompts": [turn.prompt[:_LONGEST] for turn in expected_turns(case)] or [case.prompt[:_LONGEST]],
+            "prompts": [turn.prompt[:_MAX_LENGTH] for turn in expected_turns(case)] or [case.prompt[:_MAX_LENGTH]],
             "failed": failed_turn(records[0]) or 0,
             "reason": visible(reason, 1_000),
             "expected": expected,
@@ -272,9 +272,9 @@ def _actual(record: Record, wanted: JsonValue) -> str:
     read = turns[-1].called if failed_turn(record) else called_in(record)
     calls: list[JsonValue] = [call.model_dump(mode="json") for call in read]
     if calls:
-        return _written(in_order_of(wanted, calls[0] if len(calls) == 1 else calls))[:_LONGEST]
+        return _written(in_order_of(wanted, calls[0] if len(calls) == 1 else calls))[:_MAX_LENGTH]
     said = response_of(record)
-    return said[:_LONGEST] if said else "(no answer)"
+    return said[:_MAX_LENGTH] if said else "(no answer)"
 
 
 def in_order_of(wanted: JsonValue, value: JsonValue) -> JsonValue:

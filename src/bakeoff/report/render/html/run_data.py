@@ -86,7 +86,7 @@ class FailureCount:
 
 
 class CellCounts:
-    """How many trials of each case and subject were scored, passed, timed out or were lost: 16 bytes for each cell."""
+    """Count the trials of each case and subject that were scored, passed, timed out or lost, in 16 bytes a cell."""
 
     def __init__(self, plan: Plan) -> None:
         self._cells = len(plan.cases) * len(plan.subjects)

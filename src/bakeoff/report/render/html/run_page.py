@@ -295,7 +295,7 @@ class TrialTable:
         return self._numbers["trial"]
 
     def has_room(self, record: Record) -> bool:
-        """Count a trial that is to be listed. Return False if the page has too many of its kind already."""
+        """Count a trial to list. Return False if the page has too many of its kind already."""
         self._found[record.verdict.ok] += 1
         return self._found[record.verdict.ok] <= MAX_LISTED
 
