@@ -298,7 +298,7 @@ def test_a_file_that_is_no_snapshot_is_an_error_with_its_line(tmp_path: Path, te
     with pytest.raises(UsageError) as caught:
         read_snapshot(file)
     assert message in str(caught.value)
-    with pytest.raises(UsageError, match="`bakeoff mcp snapshot` writes it"):
+    with pytest.raises(UsageError, match="write it with `bakeoff mcp snapshot`"):
         read_snapshot(tmp_path / "none.json")
 
 
