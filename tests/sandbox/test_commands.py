@@ -427,7 +427,10 @@ async def test_links_below_the_temporary_folder_are_shown_to_every_command_of_a_
             beside.unlink()
 
 
-async def test_the_temporary_folder_itself_can_be_shared_in_bubblewrap(sandbox_on: SandboxOn, place: Place) -> None:
+async def test_the_temporary_folder_itself_can_be_shared_in_bubblewrap(
+    sandbox_on: SandboxOn, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/root")  # a sandbox shows no folder in which the home lies
     with tempfile.NamedTemporaryFile(dir="/tmp") as file:
         Path(file.name).chmod(0o644)
         command = python(place, f"print(open({file.name!r}).read() == '')", shared={Path("/tmp"): False})

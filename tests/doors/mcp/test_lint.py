@@ -394,6 +394,7 @@ def test_what_cannot_be_linted_is_told_in_a_sentence(
     assert told in str(caught.value)
 
 
+@pytest.mark.journey
 def test_server_everything_has_findings_that_its_author_would_act_on():
     script = fetch_package("@modelcontextprotocol/server-everything@2026.8.31")
     script = script / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
