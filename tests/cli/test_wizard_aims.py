@@ -1,4 +1,4 @@
-"""What bare `bakeoff` offers, in a real terminal."""
+"""Bare `bakeoff` in a real terminal: the aims that it offers, and where each leads."""
 
 import os
 import sys

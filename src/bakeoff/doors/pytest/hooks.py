@@ -43,7 +43,7 @@ SUITE_MODULE = "bakeoff.doors.pytest.suite"
 """The module that every file with a suite imports: without it, there is no suite in the session."""
 
 AT_THE_END = pytest.StashKey[ExitStack]()
-"""What is closed after pytest's last search for garbage."""
+"""Holds what must stay open until pytest has searched for garbage for the last time."""
 
 _SESSION_MODULE = "bakeoff.doors.pytest.session"
 _MAX_REMARKS = 20

@@ -32,7 +32,7 @@ _MAX_PAIRS = 50
 _COMPARED = 600  # characters of a description
 
 PROVIDERS = tomllib.loads(Path(__file__).with_name("providers.toml").read_text("utf-8"))
-"""What providers accept, and what they add to a request."""
+"""The limits of each provider on tools, and the text that it adds to a request."""
 
 
 def naming_findings(tools: Sequence[ServerTool]) -> Iterator[LintFinding]:
