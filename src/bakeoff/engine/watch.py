@@ -1,10 +1,13 @@
 """Run a cycle, wait for files to change, and run the next cycle, until Ctrl-C.
 
+`bakeoff eval`, `bakeoff mcp evaluate` and `pytest` share these steps: `WatchLoop` finds out what changed, `stale_users`
+says which configurations or test files use that, and `engine.reuse` carries over what none of it concerns.
+
 `watchfiles` wakes the loop when something happens in a folder of a watched file. What changed is decided by the content
 of the files, so that a save that changes nothing starts no cycle, and a change made while a cycle runs is not missed.
 All files are also looked at every two seconds, for mounts that report no changes.
 """
-# ruff: noqa: PTH110, PTH112, PTH113, PTH116, PTH118, PTH120, PTH208 - texts take a fraction of the time of paths
+# ruff: noqa: PTH110, PTH112, PTH113, PTH116, PTH118, PTH119, PTH120, PTH208 - texts take a fraction of the time of paths
 
 import hashlib
 import os
@@ -32,6 +35,9 @@ CODE_SUFFIXES = (
 )
 """Suffixes of files that only people write. Programs may write any other file."""
 
+ANYTHING = "*"
+"""Stands, among the files that someone uses, for every file: what it uses cannot be told."""
+
 UNDECIDED, WRONG_CONFIGURATION = 3, 2
 
 _WAITING = "Waiting for changes; Ctrl-C ends."
@@ -39,6 +45,7 @@ _QUIET_MILLISECONDS = 200  # without another change, after which a burst of save
 _LOOK_MILLISECONDS = 2_000
 _MAX_NAMED = 3
 _MAX_RESTLESS = 3  # cycles in a row
+_CHANGE_OTHERS = ("conftest.py", "__init__.py")  # new files with these names change how others are imported
 _NOT_OURS = frozenset(("__pycache__", "node_modules", "site-packages", "dist-packages"))
 
 Changes = Mapping[str, str | None]
@@ -142,6 +149,25 @@ def _events(folders: Iterable[str]) -> Iterator[object]:
         while True:
             time.sleep(_LOOK_MILLISECONDS / 1000)
             yield ()
+
+
+def stale_users(changes: Changes, uses: Mapping[str, Collection[str]]) -> set[str] | None:
+    """Return who uses a changed file; None if everyone may.
+
+    `uses` has the files that each user depends on. A user may be a file itself, which it need not depend on: a test
+    file compares its own tests one by one.
+    """
+    stale: set[str] = set()
+    for path, before in changes.items():
+        users = {user for user, files in uses.items() if path in files}
+        is_code, is_new = path.endswith(".py"), before in (None, GONE)
+        if is_code and is_new and os.path.basename(path) in _CHANGE_OTHERS:
+            return None
+        if is_code and not is_new and not users and path not in uses:  # someone may start it as a program
+            return None
+        if is_code or users:
+            stale |= users | {user for user, files in uses.items() if ANYTHING in files and user != path}
+    return stale
 
 
 def report_error(error: BakeoffError, say: Callable[[str], None]) -> int:

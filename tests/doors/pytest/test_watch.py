@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.pytest.rows import read_rows
-from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, code_digest, imported_files
-from bakeoff.doors.pytest.watch import Cycle, CycleResult, KeptTest, result_file, stale_tests
-from bakeoff.engine.watch import GONE
+from bakeoff.doors.pytest.used_files import ROWS, ReadFiles, code_digest, imported_files
+from bakeoff.doors.pytest.watch import KeptTest, WatchState
+from bakeoff.engine.watch import ANYTHING, GONE, stale_users
 from bakeoff.report.suites.eval_file import read_eval_file
 from bakeoff.storage.run_folder import run_folders
 
@@ -62,21 +63,19 @@ def test_the_code_of_a_test_file_is_compared_without_rows(old: str, new: str, ch
     assert (code_digest(FILE) != code_digest(FILE.replace(old, new))) is changed
 
 
-TOLD = CycleResult(
-    imports={
-        "/p/test_a.py": frozenset({"/p/app.py", "/p/conftest.py"}),
-        "/p/test_b.py": frozenset({"/p/other.py", "/p/conftest.py"}),
-        "/p/test_c.py": frozenset({"/p/conftest.py", ANYTHING}),
-    },
-    reads={
-        "/p/rows.jsonl": frozenset({ROWS}),
-        "/p/prompt.txt": frozenset({"/p/app.py"}),
-        "/p/b.txt": frozenset({"/p/test_b.py"}),
-        "/p/unknown.txt": frozenset({ANYTHING}),
-        "/p/plugin.txt": frozenset({"/p/plugin.py"}),
-    },
-)
-A, B, C = TOLD.imports
+IMPORTS = {
+    "/p/test_a.py": {"/p/app.py", "/p/conftest.py"},
+    "/p/test_b.py": {"/p/other.py", "/p/conftest.py"},
+    "/p/test_c.py": {"/p/conftest.py", ANYTHING},
+}
+READS = {
+    "/p/rows.jsonl": {ROWS},
+    "/p/prompt.txt": {"/p/app.py"},
+    "/p/b.txt": {"/p/test_b.py"},
+    "/p/unknown.txt": {ANYTHING},
+    "/p/plugin.txt": {"/p/plugin.py"},
+}
+A, B, C = IMPORTS
 
 
 @pytest.mark.parametrize(
@@ -92,26 +91,35 @@ A, B, C = TOLD.imports
         ({"/p/test_new.py": None}, {C}),
         ({"/p/app.py": GONE}, {A, C}),  # it is back
         ({"/p/sub/conftest.py": None}, None),
-        ({"/p/unknown.txt": "x"}, None),
-        ({"/p/plugin.txt": "x"}, None),
+        ({"/p/unknown.txt": "x"}, {A, B, C}),
+        ({"/p/plugin.txt": "x"}, {A, B, C}),
         ({"/p/server.py": "x"}, None),  # nobody imports it, so a test may run it as a program
     ],
 )
 def test_a_changed_file_makes_the_tests_stale_that_may_use_it(
     changed: Mapping[str, str | None], stale: set[str] | None
 ) -> None:
-    assert stale_tests(changed, TOLD) == stale
+    state = WatchState().after({}, IMPORTS, READS)
+    assert state.watched == {*IMPORTS, *READS, "/p/app.py", "/p/other.py", "/p/conftest.py"}
+    assert stale_users(changed, state.uses) == stale
+
+
+def test_files_that_earlier_cycles_used_stay_used() -> None:
+    first = WatchState().after({}, IMPORTS, READS)
+    second = first.after({}, {A: {"/p/new.py"}}, {})
+    assert second.uses == {A: {"/p/new.py", *first.uses[A]}}
+    assert second.watched == {*first.watched, "/p/new.py"}
 
 
 def test_a_test_is_kept_only_if_it_passed_and_nothing_of_it_has_changed() -> None:
-    tests = {"a": KeptTest(fingerprint="1"), "b": KeptTest(fingerprint="1", failed=True)}
-    cycle = Cycle(number=2, all=False, stale=("/p/stale.py",), tests=tests)
+    tests = {"a": KeptTest(key="1"), "b": KeptTest(key="1", failed=True)}
+    cycle = WatchState(number=2, stale=frozenset({"/p/stale.py"}), tests=tests)
     assert cycle.keeps("a", "/p/test.py", "1")
     assert not cycle.keeps("a", "/p/test.py", "2")
     assert not cycle.keeps("a", "/p/stale.py", "1")
     assert not cycle.keeps("b", "/p/test.py", "1")
     assert not cycle.keeps("new", "/p/test.py", "1")
-    assert not cycle.model_copy(update={"all": True}).keeps("a", "/p/test.py", "1")
+    assert not cycle.model_copy(update={"stale": None}).keeps("a", "/p/test.py", "1")
 
 
 def test_imports_are_followed_also_where_a_function_makes_them(tmp_path: Path) -> None:
@@ -143,8 +151,7 @@ def test_a_file_belongs_to_the_module_that_reads_it(tmp_path: Path) -> None:
     exec(compile(module.read_text(), str(module), "exec"), names)
     (tmp_path / "results" / "runs").mkdir(parents=True)
     (tmp_path / "results" / "runs" / "plan.json").touch()
-    reads = Reads([tmp_path], tmp_path / "results" / "runs")
-    reads.start()
+    reads = ReadFiles([tmp_path], tmp_path / "results" / "runs")
     try:
         for name in ("prompt.txt", "both.txt", ".hidden"):
             names["read"](tmp_path / name)
@@ -203,19 +210,18 @@ def write_rows(project: SmallProject, expected: str) -> None:
 def test_a_cycle_with_xdist_runs_only_what_is_needed_and_reports_everything(project: SmallProject) -> None:
     write_project(project)
     first, second = project.path / "first.json", project.path / "second.json"
-    first.write_text(Cycle(number=1).model_dump_json())
+    first.write_text(WatchState(number=1).model_dump_json())
     xdist = ("-p", "xdist", "-n", "2")
     seen = project.run_apart(f"--eval-watch-cycle={first}", *xdist, record=())
     assert seen.counts() == {"passed": 6}
-    told = CycleResult.model_validate_json(result_file(first).read_bytes())
+    told = WatchState.model_validate_json(first.read_bytes())
     assert told.complete
-    assert told.reads[str(project.path / "rows.jsonl")] == {ROWS}
-    assert told.reads[str(project.path / "prompt.txt")] == {str(project.path / "app.py")}
-    assert told.imports[str(project.path / "test_a.py")] == {
-        str(project.path / name) for name in ("app.py", "other.py")
+    assert str(project.path / "rows.jsonl") in told.watched
+    assert told.uses[str(project.path / "test_a.py")] >= {
+        str(project.path / name) for name in ("app.py", "other.py", "prompt.txt", "tox.ini")
     }
     write_rows(project, "<?>")
-    second.write_text(Cycle(number=2, all=False, tests=told.tests).model_dump_json())
+    second.write_text(told.model_copy(update={"number": 2}).model_dump_json())
     seen = project.run_apart(f"--eval-watch-cycle={second}", *xdist, "--eval-json", "all.json", record=())
     assert seen.counts() == {"failed": 1}
     seen.result.stdout.fnmatch_lines(["watch: 5 results are kept from earlier cycles"])
@@ -257,6 +263,30 @@ def test_watching_in_a_terminal(project: SmallProject) -> None:
         assert "Traceback" not in terminal.text.partition("^C")[2]
     assert len(run_folders(project.path / "results")) == 1
     assert not (project.path / "results" / "watch.html.svg").exists()
+
+
+def test_two_interrupts_end_a_cycle_at_once_and_without_a_traceback(project: SmallProject) -> None:
+    slow = """
+    import asyncio
+
+    async def stubborn(input):
+        print("started", flush=True)
+        while True:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                print("cancelled", flush=True)
+
+    test_slow = describe_eval("slow", data=rows("a"), task=stubborn, scorers=[right])
+    """
+    project.write(textwrap.dedent(slow))
+    command = [sys.executable, "-m", "pytest", *PLUGIN, "-s", "--eval-watch"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    with Terminal(command, project.path, environment) as terminal:
+        terminal.answer("started", CTRL_C)
+        terminal.answer("cancelled", CTRL_C)
+        assert terminal.ends() == 130
+        assert "Traceback" not in terminal.text
 
 
 def test_watching_refuses_what_needs_all_results_anew(project: SmallProject) -> None:

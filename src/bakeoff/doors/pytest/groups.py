@@ -6,12 +6,11 @@ parameters, such as the names of models, share a subject, so that their scores s
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import pytest
 from pydantic import JsonValue
 
 from bakeoff._kernel.model import fingerprint
@@ -58,10 +57,6 @@ class Group:
     def case_id(self, row: EvalRow) -> str:
         """Return the id of a row in the run; sets of parameters that are subjects share it."""
         return f"{self.around[0]}{row.id}{self.around[1]}"
-
-
-KEPT_GROUPS: pytest.StashKey[Sequence[Group]] = pytest.StashKey()
-"""The groups of cases whose results are kept from an earlier cycle of `--eval-watch`."""
 
 
 def serial_notes(items: Iterable[object]) -> list[str]:

@@ -132,10 +132,9 @@ class EvalHooks:
         if not (collected or replays) or not any(map(has_eval, session.items)):
             return
         if collected:
-            from bakeoff.doors.pytest.groups import KEPT_GROUPS
             from bakeoff.doors.pytest.lost import write_collected
 
-            write_collected(Path(collected), session.items, self._config.stash.get(KEPT_GROUPS, ()))
+            write_collected(Path(collected), session.items)
         if replays:
             from bakeoff.doors.pytest.session import session_of
 

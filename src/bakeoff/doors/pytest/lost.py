@@ -7,7 +7,7 @@ nothing any more, so that the first of them writes down at once what it has coll
 import json
 import time
 import unittest
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import pytest
 
 from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest.gather import LOGGED
-from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group, subjects_of
+from bakeoff.doors.pytest.groups import Group, subjects_of
 from bakeoff.doors.pytest.options import has_eval, name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.doors.pytest.session import session_of
@@ -71,18 +71,19 @@ def collected(item: Any) -> CollectedEval | None:
     return CollectedEval(EvalOutcome(nodeid=item.nodeid, suite=name, case=name, input=""), escaped(item.nodeid))
 
 
-def subjects_among(items: Iterable[Any], kept: Sequence[Group] = ()) -> dict[str, SubjectSpec]:
-    """Return the subjects of these items, and of groups whose results are kept, by their parameters."""
-    groups = dict.fromkeys(group for item in items if isinstance(group := getattr(item, "group", None), Group))
-    return subjects_of(dict.fromkeys([*groups, *kept]))
+def subjects_among(items: Iterable[Any]) -> dict[str, SubjectSpec]:
+    """Return the subjects of these items by their parameters."""
+    return subjects_of(
+        dict.fromkeys(group for item in items if isinstance(group := getattr(item, "group", None), Group))
+    )
 
 
-def write_collected(path: Path, items: Iterable[Any], kept: Sequence[Group] = ()) -> None:
+def write_collected(path: Path, items: Iterable[Any]) -> None:
     """Write the evals among these items, for the process that reports."""
     items = list(items)
     evals = [one for one in map(collected, items) if one is not None]
     if evals:
-        subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_among(items, kept).items()}
+        subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_among(items).items()}
         lines = (f"{json.dumps(one.id)}\n{one.outcome.model_dump_json(exclude_defaults=True)}" for one in evals)
         path.write_text("\n".join([json.dumps(subjects), *lines]), encoding="utf-8")
 
@@ -136,6 +137,6 @@ def all_lost(
     else:
         left = [item for item in session.items if item.nodeid not in seen]
         missing = [one for one in map(collected, left) if one is not None]
-        subjects = subjects_among(session.items, session.config.stash.get(KEPT_GROUPS, ()))
+        subjects = subjects_among(session.items)
     for one in missing:
         yield one.lost(crashed.get(one.outcome.nodeid, STOPPED), subjects)

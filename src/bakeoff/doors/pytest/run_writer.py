@@ -62,7 +62,8 @@ class RunWriter:
         if not outcome.records or self.problem is not None:
             return
         if (subject := outcome.subject) is not None:
-            self._subjects[subject.name] = subject
+            known = self._subjects.get(subject.name) if earlier else None
+            self._subjects[subject.name] = known or subject
         self._rounds = max(self._rounds, len(outcome.records))
         try:
             journal = self._journal or self._start()

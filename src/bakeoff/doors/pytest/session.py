@@ -22,7 +22,7 @@ from bakeoff.doors.pytest.adapters import (
     named_scorers,
     refuse_incomplete,
 )
-from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group, subjects_of
+from bakeoff.doors.pytest.groups import Group, subjects_of
 from bakeoff.doors.pytest.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here
 from bakeoff.doors.pytest.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
 from bakeoff.doors.pytest.parallel import PendingCase, SuiteExecution, SuiteTrials
@@ -286,7 +286,7 @@ class EvalSession:
     @cached_property
     def subjects(self) -> Mapping[str, SubjectSpec]:
         """Return the subjects of this session, by their parameters."""
-        return subjects_of([*self._selected, *self._config.stash.get(KEPT_GROUPS, ())])
+        return subjects_of(self._selected)
 
     def subject_to_tell(self, parameters: str) -> SubjectSpec | None:
         """Return the subject the first time, and None later: each process tells it once to the process that reports."""

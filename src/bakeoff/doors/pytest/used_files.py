@@ -8,18 +8,18 @@ a part of its source: Python reports each file that it opens to an audit hook.
 import ast
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
+import pytest
+
+import bakeoff
 from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.pytest.rows import read_rows
-from bakeoff.engine.watch import is_watched
-
-ANYTHING = "*"
-"""Stands for every file: what a module uses cannot be told from its imports."""
+from bakeoff.engine.watch import ANYTHING, is_watched
 
 ROWS = "rows"
 """Stands for the rows of suites, which are compared one by one."""
@@ -28,6 +28,8 @@ _SUITES = frozenset(("eval_suite", "describe_eval"))
 _LOADS_ANYTHING = frozenset(
     ("import_module", "__import__", "exec", "eval", "runpy", "subprocess", "multiprocessing", "entry_points")
 ) | {"create_subprocess_exec", "create_subprocess_shell", "spec_from_file_location", "iter_modules", "walk_packages"}
+_LIBRARIES = frozenset(("site-packages", "dist-packages", "lib-dynload"))
+_NOT_WATCHED = tuple(str(Path(file).parent) + os.sep for file in (os.__file__, bakeoff.__file__) if file)
 _PLAIN_SOURCE = (".py", ".pyc", ".pyo")
 _LISTINGS = ("os.listdir", "os.scandir")
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -77,10 +79,29 @@ def _imports(path: str) -> frozenset[tuple[int, str]]:
     return frozenset(found)
 
 
-def loaded_files() -> dict[str, str]:
-    """Return the source files of all modules that are loaded, by the names of the modules."""
-    found = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
-    return {name: file for name, file in found if isinstance(file, str)}
+def imported_by_tests(
+    tests: Iterable[Path], config: pytest.Config, is_ours: Callable[[str], bool]
+) -> dict[str, set[str]]:
+    """Return the files that each test file uses: what it imports, and plugins and conftest files with what they import.
+
+    Modules count if they are of the project (`is_ours`), or developed elsewhere, but not if they are installed.
+    """
+    files = ((name, getattr(module, "__file__", None)) for name, module in list(sys.modules.items()))
+    loaded = {
+        name: file
+        for name, file in files
+        if isinstance(file, str)
+        and (is_ours(file) or (_LIBRARIES.isdisjoint(Path(file).parts) and not file.startswith(_NOT_WATCHED)))
+    }
+    plugins = {str(each.__file__) for each in config.pluginmanager.get_plugins() if isinstance(each, ModuleType)}
+    plugins = {file for file in plugins & set(loaded.values()) if Path(file).name != "conftest.py"}
+    found: dict[str, set[str]] = {}
+    for test in tests:
+        folders = (folder for folder in test.parents if folder.is_relative_to(config.rootpath))
+        shared = plugins | {str(file) for folder in folders if (file := folder / "conftest.py").exists()}
+        imported = (imported_files(file, loaded) for file in (str(test), *shared))
+        found[str(test)] = shared.union(*imported) - {str(test)}
+    return found
 
 
 def imported_files(path: str, loaded: Mapping[str, str]) -> set[str]:
@@ -114,20 +135,17 @@ def _modules(level: int, name: str, importer: str) -> Iterator[str]:
     yield from (".".join(parts[: end + 1]) for end in range(len(parts)))
 
 
-class Reads:
-    """The data files of a project that this process reads and writes."""
+class ReadFiles:
+    """The data files of a project that this process reads from now on, and does not write."""
 
     def __init__(self, roots: Sequence[Path], without: Path) -> None:
-        self._roots = [str(root) for root in roots]
+        self._roots = [f"{root}{os.sep}" for root in roots]
         self._written_by_us = {str(without), str(without.parent)}  # folders of runs, which are synced to disk
         self._without = f"{without}{os.sep}"
-        self._ours: dict[str, bool] = {}
+        self.is_ours = cache(self._is_ours)
         self._written: set[str] = set()
         self._found: dict[str, set[str]] = {}
         self._on = True
-
-    def start(self) -> None:
-        """Listen from now on."""
         sys.addaudithook(self._hear)
 
     def stop(self) -> None:
@@ -137,8 +155,8 @@ class Reads:
     @property
     def found(self) -> dict[str, set[str]]:
         """Return who has read each file: paths of modules, `ROWS` or `ANYTHING`. What was also written is left out."""
-        folders = {os.path.dirname(path) for path in self._written}
-        return {path: by for path, by in self._found.items() if path not in self._written and path not in folders}
+        written = self._written | {os.path.dirname(path) for path in self._written}
+        return {path: readers for path, readers in self._found.items() if path not in written}
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Note an event. An error here would be raised where the file is opened."""
@@ -160,16 +178,12 @@ class Reads:
         elif event == "open" or reader != ANYTHING:  # pytest lists every folder
             self._found.setdefault(path, set()).add(reader)
 
-    def is_ours(self, path: str) -> bool:
+    def _is_ours(self, path: str) -> bool:
         """Tell whether a file is one of the project, and not in a hidden folder, a cache or a library."""
-        known = self._ours.get(path)
-        if known is None:
-            inside = next((path[len(root) + 1 :] for root in self._roots if path.startswith(root + os.sep)), "")
-            parts = [part for part in inside.split(os.sep) if part != ".env"]
-            known = bool(inside) and all(map(is_watched, parts))
-            known = known and path not in self._written_by_us and not path.startswith(self._without)
-            self._ours[path] = known
-        return known
+        inside = next((path.removeprefix(root) for root in self._roots if path.startswith(root)), "")
+        if not inside or path in self._written_by_us or path.startswith(self._without):
+            return False
+        return all(is_watched(part) for part in inside.split(os.sep) if part != ".env")
 
     def _reader(self, frame: FrameType | None) -> str:
         reader = ANYTHING

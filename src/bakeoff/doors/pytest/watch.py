@@ -1,7 +1,8 @@
 """`pytest --eval-watch`: run what has changed and what failed again after every change of a file.
 
-`watch` starts a pytest for each cycle, because in a new process everything is imported anew. `WatchCycle` has the hooks
-of that pytest: it leaves out the tests whose results are kept, and reports which files the others used.
+`watch` starts a pytest for each cycle, because in a new process everything is imported anew. Both exchange a
+`WatchState` through a file. `WatchCycle` has the hooks of the pytest of a cycle: it leaves out the tests whose results
+are kept, and notes which files the others used.
 """
 
 import json
@@ -13,101 +14,82 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Self
 
 import pytest
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import to_json
 
-import bakeoff
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.temporary import temporary_folder
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.pytest.gather import FINAL, gathering
-from bakeoff.doors.pytest.groups import KEPT_GROUPS, Group
-from bakeoff.doors.pytest.lost import subjects_among
 from bakeoff.doors.pytest.options import WATCH_CYCLE, results_folder
 from bakeoff.doors.pytest.run_writer import ignore_in_git
-from bakeoff.doors.pytest.used_files import ANYTHING, ROWS, Reads, code_digest, imported_files, loaded_files
+from bakeoff.doors.pytest.used_files import ROWS, ReadFiles, code_digest, imported_by_tests
 from bakeoff.engine.reuse import delete_runs
-from bakeoff.engine.watch import GONE, Changes, WatchLoop, source_files
-from bakeoff.plan import SubjectSpec
+from bakeoff.engine.watch import ANYTHING, Changes, WatchLoop, source_files, stale_users
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import RunFolder
 
 PLUGIN = "bakeoff-watch"
 _PAGE = "watch.html"  # in the folder of results, if none is named
 _WORKER_OUTPUT = "bakeoff_watch"
-_FOR_ALL = ("conftest.py", "__init__.py")  # new files with these names change others
-_NOT_WATCHED = tuple(str(Path(file).parent) + os.sep for file in (os.__file__, bakeoff.__file__) if file)
+_INTERRUPTED_TWICE = 130
 
 
 class KeptTest(FrozenModel):
     """The last result of a test."""
 
-    fingerprint: str  # of its row, and of the code of its file
+    key: str  # a hash of its row, and of the code of its file
     failed: bool = False
     outcomes: tuple[EvalOutcome, ...] = ()
 
 
-class Cycle(FrozenModel):
-    """The input of a cycle."""
+class WatchState(FrozenModel):
+    """The results of all cycles so far, and what the next one is to run."""
 
-    number: int
-    all: bool = True
-    stale: tuple[str, ...] = ()  # test files that use something that has changed
+    number: int = 0  # of the cycle
+    stale: frozenset[str] | None = frozenset()  # test files that use something that has changed; None: all
     tests: dict[str, KeptTest] = {}
+    uses: dict[str, frozenset[str]] = {}  # test file -> files that its tests use
+    watched: frozenset[str] = frozenset()  # files that count besides the source files of the project
+    complete: bool = True  # everything could be collected in the last cycle
+    run: str | None = None  # the folder in which it is kept
 
-    def keeps(self, nodeid: str, file: str, fingerprint: str) -> bool:
+    def keeps(self, nodeid: str, file: str, key: str) -> bool:
         """Tell whether a test need not be run again."""
         known = self.tests.get(nodeid)
-        if self.all or known is None:
+        if known is None or self.stale is None or file in self.stale:
             return False
-        return not known.failed and known.fingerprint == fingerprint and file not in self.stale
+        return not known.failed and known.key == key
 
+    def after(
+        self,
+        tests: dict[str, KeptTest],
+        imports: Mapping[str, Iterable[str]],
+        reads: Mapping[str, Iterable[str]],
+        **more: Any,
+    ) -> Self:
+        """Return the state after a cycle, which may have run only some of the tests.
 
-class CycleResult(FrozenModel):
-    """The report of a cycle at its end."""
-
-    complete: bool = True  # everything could be collected
-    run: str | None = None  # the folder in which it is kept
-    tests: dict[str, KeptTest] = {}
-    imports: dict[str, frozenset[str]] = {}  # test file -> files that it imports, directly or not
-    reads: dict[str, frozenset[str]] = {}  # data file -> modules that read it
-
-    def after(self, earlier: Self) -> Self:
-        """Return this with the files that earlier cycles have used: a cycle runs only some of the tests."""
-        imports = {test: files | earlier.imports.get(test, frozenset()) for test, files in self.imports.items()}
-        reads = {path: by | self.reads.get(path, frozenset()) for path, by in earlier.reads.items()}
-        return self.model_copy(update={"imports": imports, "reads": {**self.reads, **reads}})
-
-    @property
-    def files(self) -> set[str]:
-        """Return all files whose changes count, besides source files of the project."""
-        return {*self.reads, *self.imports, *frozenset[str]().union(*self.imports.values())} - {ANYTHING}
-
-
-def stale_tests(changed: Changes, known: CycleResult) -> set[str] | None:
-    """Return the test files that use a changed file; None if every test may.
-
-    A test file that has changed itself is not among them, unless others import it: its tests are compared one by one.
-    """
-    stale: set[str] = set()
-    for path, before in changed.items():
-        readers = known.reads.get(path, frozenset({path}) if path.endswith(".py") else frozenset())
-        for reader in readers - {ROWS}:
-            users = {test for test, files in known.imports.items() if reader in files}
-            is_new = reader == path and before in (None, GONE)
-            if reader == ANYTHING or (not users and not is_new and reader not in known.imports):
-                return None
-            if is_new and Path(path).name in _FOR_ALL:
-                return None
-            stale |= users
-            stale |= {reader} if reader != path and reader in known.imports else set()  # a test file and what it reads
-            stale |= {test for test, files in known.imports.items() if ANYTHING in files and test != path}
-    return stale
+        Args:
+            tests: The last results of all tests that were collected.
+            imports: The files that each test file imports, directly or not.
+            reads: The modules that read each data file, `ROWS` or `ANYTHING`.
+            more: Other fields.
+        """
+        sources = {test: {test, *files} for test, files in imports.items()}
+        known = frozenset[str]().union(*sources.values())
+        uses = {test: {*files, *self.uses.get(test, ())} for test, files in imports.items()}
+        for path, readers in reads.items():
+            modules = {*readers} - {ROWS}
+            for test, files in uses.items():
+                if not modules.isdisjoint(sources[test]) or not modules <= known - {ANYTHING}:
+                    files.add(path)
+        given = {"tests": tests, "uses": uses, "watched": self.watched | (known - {ANYTHING}) | {*reads}}
+        return type(self)(**{"number": self.number, **given, **more})
 
 
 def watch(config: pytest.Config) -> int:
@@ -136,50 +118,36 @@ class _PytestWatch:
     def __init__(self, config: pytest.Config, file: Path, page: Path) -> None:
         self._config, self._file = config, file
         self._command = [*_command(config), f"{WATCH_CYCLE}={file}", *config.invocation_params.args]
-        self._without = {str(results_folder(config) / "runs")}
-        self._used: set[str] = set()  # files that count besides the source files of the project
         self._others: set[str] = set()  # test files that no test of ours uses
-        self._result: CycleResult | None = None  # of all complete cycles
-        self._run: RunFolder | None = None  # in which the last cycle is kept
+        self._state = WatchState()
         self._owed: dict[str, str | None] = {}  # changes since the last cycle that was complete
-        self._number = 0
         self.loop = WatchLoop(self._sources, self._cycle, _say, lambda: [page])
 
     def _sources(self) -> set[str]:
-        return set(source_files(self._config.rootpath, without=self._without)) - self._others | self._used
+        return self._project_files() - self._others | self._state.watched
+
+    def _project_files(self) -> set[str]:
+        return set(source_files(self._config.rootpath, without={str(results_folder(self._config) / "runs")}))
 
     def _cycle(self, changed: Changes) -> int:
         """Run a pytest for what changed, and return its exit code."""
-        self._number += 1
         self._owed = {**changed, **self._owed}
-        cycle, known = Cycle(number=self._number), self._result
-        if known is not None:
-            stale = stale_tests(self._owed, known)
-            given = {"all": stale is None, "stale": tuple(sorted(stale or ())), "tests": known.tests}
-            cycle = cycle.model_copy(update=given)
-        self._file.write_text(cycle.model_dump_json(exclude_defaults=True), encoding="utf-8")
-        result_file(self._file).unlink(missing_ok=True)
+        stale, number = stale_users(self._owed, self._state.uses), self._state.number + 1
+        given = {"stale": stale if stale is None else frozenset(stale), "number": number, "complete": False}
+        before = self._state = self._state.model_copy(update=given)
+        self._file.write_bytes(before.model_dump_json(exclude_defaults=True).encode())
         code, interrupted = _run(self._command, self._config.invocation_params.dir)
         with suppress(OSError, ValidationError):  # it ended before it could report
-            self._take(CycleResult.model_validate_json(result_file(self._file).read_bytes()))
-        self.loop.ended = interrupted or (code == pytest.ExitCode.USAGE_ERROR and self._number == 1)
-        return code
-
-    def _take(self, result: CycleResult) -> None:
-        self._used |= result.files
-        if result.complete:
+            self._state = WatchState.model_validate_json(self._file.read_bytes())
+        if self._state.complete:
             self._owed.clear()
-            self._result = result.after(self._result or CycleResult())
             patterns: list[str] = self._config.getini("python_files")
-            tests = (
-                file
-                for file in source_files(self._config.rootpath, without=self._without)
-                if any(fnmatch(Path(file).name, pattern) for pattern in patterns)
-            )
-            self._others = set(tests) - self._used
-        if result.run is not None:
-            delete_runs([self._run] if self._run else [])
-            self._run = RunFolder(Path(result.run))
+            tests = {each for each in self._project_files() if any(fnmatch(Path(each).name, one) for one in patterns)}
+            self._others = tests - self._state.watched
+        if before.run not in (None, self._state.run):
+            delete_runs([RunFolder(Path(before.run))])
+        self.loop.ended = interrupted or (code == pytest.ExitCode.USAGE_ERROR and number == 1)
+        return code
 
 
 def _command(config: pytest.Config) -> list[str]:
@@ -199,7 +167,7 @@ def _run(command: list[str], folder: Path) -> tuple[int, bool]:
                 try:
                     return process.wait(), interrupted
                 except KeyboardInterrupt:
-                    if not interrupted and not os.isatty(0):  # a terminal tells both
+                    if not os.isatty(0):  # a terminal tells both
                         process.send_signal(signal.SIGINT)
                     interrupted = True
         except BaseException:
@@ -211,60 +179,54 @@ def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")  # which is flushed after every line
 
 
-def result_file(cycle_file: Path) -> Path:
-    """Return the file in which a cycle reports its result."""
-    return cycle_file.with_suffix(".result")
-
-
-def begin_cycle(config: pytest.Config, cycle_file: Path) -> None:
+def begin_cycle(config: pytest.Config, file: Path) -> None:
     """Register the hooks of a cycle, for `pytest_configure`."""
-    if config.option.eval_html is None and not hasattr(config, "workerinput"):
-        folder = results_folder(config)
-        config.option.eval_html = folder / _PAGE
-        folder.mkdir(parents=True, exist_ok=True)
-        ignore_in_git(folder)
-    config.pluginmanager.register(WatchCycle(config, cycle_file), PLUGIN)
+    if not hasattr(config, "workerinput"):
+        with suppress(ValueError):  # not in the main thread
+            signal.signal(signal.SIGINT, _interrupt)
+        if config.option.eval_html is None:
+            folder = results_folder(config)
+            config.option.eval_html = folder / _PAGE
+            folder.mkdir(parents=True, exist_ok=True)
+            ignore_in_git(folder)
+    config.pluginmanager.register(WatchCycle(config, file), PLUGIN)
+
+
+def _interrupt(*_: object) -> None:
+    """Let the first Ctrl-C stop the tests, and the second end the process at once, without a traceback."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED_TWICE))
+    raise KeyboardInterrupt
 
 
 class WatchCycle:
     """One cycle, in each of its processes."""
 
-    def __init__(self, config: pytest.Config, cycle_file: Path) -> None:
-        self._config = config
-        self._result_file = result_file(cycle_file)
-        self._cycle = Cycle.model_validate_json(cycle_file.read_bytes())
-        self._reads = Reads([config.rootpath, config.invocation_params.dir], results_folder(config) / "runs")
-        self._reads.start()
+    def __init__(self, config: pytest.Config, file: Path) -> None:
+        self._config, self._file = config, file
+        self._state = WatchState.model_validate_json(file.read_bytes())
+        self.number = self._state.number  # by which an open page notices a new cycle
+        self._reads = ReadFiles([config.rootpath, config.invocation_params.dir], results_folder(config) / "runs")
         self._failed: dict[str, bool] = {}  # the tests that were run
         self._collected_all = True
-        self._known: dict[str, Any] = {"fingerprints": {}, "kept": [], "imports": {}, "reads": {}, "subjects": {}}
-        self._tests: list[pytest.Item] = []
+        self._keys: dict[str, str] = {}
+        self._kept: list[str] = []
+        self._uses: dict[str, dict[str, set[str]]] = {"imports": {}, "reads": {}}
+        self._files: set[Path] = set()  # of all tests
         self.run: Path | None = None  # where this cycle is kept
-
-    @property
-    def number(self) -> int:
-        """Return the number of the cycle, from 1 on, by which an open page notices a new one."""
-        return self._cycle.number
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out the tests whose results are kept."""
-        code = {path: _code_of(path) for path in {item.path for item in items}}
-        rows = _times(path for path, by in self._reads.found.items() if ROWS in by)
-        selected: list[pytest.Item] = []
-        kept: list[pytest.Item] = []
-        for item in items:
-            mark = _fingerprint(item, code[item.path], rows)
-            self._known["fingerprints"][item.nodeid] = mark
-            (kept if self._cycle.keeps(item.nodeid, str(item.path), mark) else selected).append(item)
-        groups = [group for item in kept if isinstance(group := getattr(item, "group", None), Group)]
-        self._config.stash[KEPT_GROUPS] = list(dict.fromkeys(groups))
-        self._known["kept"] = [item.nodeid for item in kept]
-        subjects = subjects_among([*selected, *kept])
-        self._known["subjects"] = {spec.name: spec.model_dump(mode="json") for spec in subjects.values()}
-        self._tests = [*items]
+        self._files = {item.path for item in items}
+        rows = [path for path, readers in self._reads.found.items() if ROWS in readers]
+        code = {path: _code_of(path) for path in self._files}
+        times = {path: _times([path, *rows]) for path in self._files}
+        self._keys = {item.nodeid: _key(item, code[item.path], times[item.path]) for item in items}
+        kept = [item for item in items if self._state.keeps(item.nodeid, str(item.path), self._keys[item.nodeid])]
+        self._kept = [item.nodeid for item in kept]
         if kept:
-            items[:] = selected
+            known = set(self._kept)
+            items[:] = [item for item in items if item.nodeid not in known]
             self._config.hook.pytest_deselected(items=kept)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -277,77 +239,54 @@ class WatchCycle:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take what a worker of xdist knows; all workers collect the same tests."""
-        reported = getattr(node, "workeroutput", {}).get(_WORKER_OUTPUT)
-        if reported is None:
-            return
-        for name, found in json.loads(reported).items():
-            if name in ("imports", "reads"):
-                self._add_users(name, found)
-            else:
-                self._known[name] = found
-
-    def _add_users(self, name: str, found: Mapping[str, Iterable[str]]) -> None:
-        known = self._known[name]
-        for path, users in found.items():
-            known[path] = sorted({*known.get(path, ()), *users})
+        if (reported := getattr(node, "workeroutput", {}).get(_WORKER_OUTPUT)) is not None:
+            self._keys, self._kept, uses = json.loads(reported)
+            for kind, found in uses.items():
+                for path, files in found.items():
+                    self._uses[kind].setdefault(path, set()).update(files)
 
     def kept_outcomes(self) -> Iterator[EvalOutcome]:
-        """Yield the results that are kept from earlier cycles, each with the subject of this one."""
-        subjects = {name: SubjectSpec.model_validate(spec) for name, spec in self._known["subjects"].items()}
-        for nodeid in self._known["kept"]:
-            for outcome in self._cycle.tests[nodeid].outcomes:
-                name = outcome.records[0].subject if outcome.records else ""
-                yield outcome.model_copy(update={"subject": subjects.get(name, outcome.subject)})
+        """Yield the results that are kept from earlier cycles."""
+        return (outcome for nodeid in self._kept for outcome in self._state.tests[nodeid].outcomes)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Find out what was used."""
         self._reads.stop()
-        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._known["kept"]:
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._kept:
             session.exitstatus = pytest.ExitCode.OK
-        self._add_users("reads", self._reads.found)
-        if session.config.inipath is not None:
-            self._known["reads"][str(session.config.inipath)] = [ANYTHING]
-        loaded = {name: file for name, file in loaded_files().items() if self._is_source(file)}
-        plugins = (each for each in self._config.pluginmanager.get_plugins() if isinstance(each, ModuleType))
-        everywhere = {str(getattr(plugin, "__file__", None)) for plugin in plugins} & set(loaded.values())
-        everywhere = {file for file in everywhere if Path(file).name != "conftest.py"}
-        for file in dict.fromkeys(item.path for item in self._tests):
-            self._known["imports"][str(file)] = sorted(_used_files(file, loaded, everywhere, session.config.rootpath))
-        if hasattr(session.config, "workeroutput"):
-            session.config.workeroutput[_WORKER_OUTPUT] = json.dumps(self._known)
-
-    def _is_source(self, file: str) -> bool:
-        """Tell whether a module is of the project, or developed elsewhere: not installed."""
-        library = any(part in ("site-packages", "dist-packages", "lib-dynload") for part in Path(file).parts)
-        return self._reads.is_ours(file) or not (library or file.startswith(_NOT_WATCHED))
+        config = session.config
+        for path, readers in self._reads.found.items():
+            self._uses["reads"].setdefault(path, set()).update(readers)
+        if config.inipath is not None:
+            self._uses["reads"][str(config.inipath)] = {ANYTHING}
+        if self._files:
+            self._uses["imports"] = imported_by_tests(self._files, config, self._reads.is_ours)
+        if hasattr(config, "workeroutput"):
+            config.workeroutput[_WORKER_OUTPUT] = to_json((self._keys, self._kept, self._uses)).decode()
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:
-        """Report the results of the cycle, once the run is written."""
+        """Write the state after the cycle, once the run is written."""
         if hasattr(config, "workerinput"):
             return
-        outcomes: dict[str, list[EvalOutcome]] = {}
+        before, outcomes = self._state, dict[str, list[EvalOutcome]]()
         for outcome in gathering(config).outcomes:
             outcomes.setdefault(outcome.nodeid, []).append(outcome)
-        marks = self._known["fingerprints"]
-        tests = {nodeid: self._cycle.tests[nodeid] for nodeid in self._known["kept"]}
+        tests = {nodeid: before.tests[nodeid] for nodeid in self._kept}
         for nodeid, failed in self._failed.items():
-            if nodeid in marks:
+            if nodeid in self._keys:
                 found = tuple(outcomes.get(nodeid, ()))
-                tests[nodeid] = KeptTest(fingerprint=marks[nodeid], failed=failed, outcomes=found)
-        result = CycleResult(
-            complete=self._collected_all and bool(marks),
-            run=None if self.run is None else str(self.run),
-            tests=tests,
-            imports=self._known["imports"],
-            reads=self._known["reads"],
-        )
-        write_atomically(self._result_file, result.model_dump_json(exclude_defaults=True).encode())
+                tests[nodeid] = KeptTest(key=self._keys[nodeid], failed=failed, outcomes=found)
+        run, complete = before.run if self.run is None else str(self.run), self._collected_all and bool(self._keys)
+        after = before.after(tests, **self._uses, run=run, complete=complete)
+        if not complete:  # what could not be collected is not known to be gone
+            after = after.model_copy(update={"tests": before.tests, "uses": before.uses})
+        write_atomically(self._file, after.model_dump_json(exclude_defaults=True).encode())
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        if kept := len(self._known["kept"]):
-            words = count_of(kept, "result is", "results are")
+        if self._kept:
+            words = count_of(len(self._kept), "result is", "results are")
             terminalreporter.write_line(f"watch: {words} kept from earlier cycles")
 
 
@@ -359,31 +298,21 @@ def _code_of(path: Path) -> str:
         return _times([path])
 
 
-def _fingerprint(item: Any, code: str, rows: str) -> str:
+def _key(item: Any, code: str, times: str) -> str:
     """Return a hash of the row of a test and of the code of its file.
 
-    `rows` is a hash of the times of all files that rows are read from, for rows that have no hash of their own.
+    `times` is a hash of the times of its file and of those that rows are read from, for rows that hold objects.
     """
     row = getattr(item, "row", None)
     if row is None:
         return code
     try:
         values = to_json(row.values).decode()
-    except (PydanticSerializationError, ValueError):  # it holds objects: their code may be anywhere
-        values = fingerprint(rows, _times([item.path]))
+    except ValueError:  # the code of objects may be anywhere
+        values = times
     return fingerprint(code, values, repr(row.marks), row.problem)
 
 
 def _times(paths: Iterable[str | Path]) -> str:
     """Return a hash of the times at which files changed. Their content is not read, which would count as a use."""
-    return fingerprint({str(path): Path(path).stat().st_mtime_ns for path in sorted(paths) if Path(path).exists()})
-
-
-def _used_files(file: Path, loaded: Mapping[str, str], everywhere: Iterable[str], root: Path) -> set[str]:
-    """Return the files that a test file uses: what it imports, and plugins and conftest files with what they import."""
-    folders = [folder for folder in file.parents if folder == root or root in folder.parents]
-    shared = {*everywhere, *(str(folder / "conftest.py") for folder in folders if (folder / "conftest.py").exists())}
-    used = set(shared)
-    for each in (str(file), *shared):
-        used |= imported_files(each, loaded)
-    return used - {str(file)}
+    return fingerprint({str(path): Path(path).stat().st_mtime_ns for path in paths if Path(path).exists()})
