@@ -7,20 +7,19 @@ from bakeoff.cli.console import say, warn
 from bakeoff.cli.declare import PASSED
 from bakeoff.cli.eval import EvalRunFlags, run_options
 from bakeoff.cli.flags import EndingFlags, SelectionFlags
-from bakeoff.cli.run_plan import CheckedPlan, check_plan, conclude, run_checked
-from bakeoff.cli.watching import WatchSession, open_watch
+from bakeoff.cli.run_plan import CheckedPlan, check_plan, conclude
+from bakeoff.cli.watching import WATCH, WatchSession, open_watch
 from bakeoff.doors.eval.config import PromptSuite
 from bakeoff.doors.eval.find import find_config, read_suite
 from bakeoff.doors.eval.plan import DOOR, EvalRequest, build_plan, settings_of
-from bakeoff.engine.reuse import count_finished, delete_runs, past_runs, reusable_records, start_run
-from bakeoff.engine.watch import Changes, WatchLoop, forget_modules, remaining_limits, source_files
+from bakeoff.engine.reuse import count_finished, delete_runs, past_runs, reusable_records
+from bakeoff.engine.watch import Changes, WatchLoop, forget_modules, source_files
 from bakeoff.plan import Plan
 from bakeoff.storage.run_folder import RunFolder
 
 KEPT_RUNS = 20
 """The number of runs of a file that a watch searches for answers, and the number of its own runs that it keeps."""
 
-_WATCH = "watch"  # marks the beginning of a run as one of a watch: only such runs are ever deleted
 _MAX_SOURCES = 2000
 
 
@@ -30,7 +29,7 @@ def watch_eval(
     """Run cycles until Ctrl-C, and return the exit code of the last one."""
     with open_watch(flags, selection, ending) as session:
         request = request.model_copy(update={"path": find_config(request.path)})  # a wrong path is an error at once
-        return _EvalWatch(request, flags, selection, ending, session, opened=opened).loop.run()
+        return _EvalWatch(request, flags, selection, session, opened=opened).loop.run()
 
 
 class _EvalWatch:
@@ -41,12 +40,11 @@ class _EvalWatch:
         request: EvalRequest,
         flags: EvalRunFlags,
         selection: SelectionFlags,
-        ending: EndingFlags,
         session: WatchSession,
         *,
         opened: bool,
     ) -> None:
-        self._request, self._flags, self._selection, self._ending = request, flags, selection, ending
+        self._request, self._flags, self._selection = request, flags, selection
         self._session, self._opened = session, opened
         self._suite: PromptSuite | None = None  # as it was read last
         self._runs: list[RunFolder] | None = None  # of this file, newest first
@@ -67,7 +65,7 @@ class _EvalWatch:
         self._suite = suite = read_suite(self._request.path)
         warn(suite.warnings)
         plan = self._selection.applied(build_plan(suite, self._request))
-        checked = check_plan(plan, remaining_limits(run_options(self._flags, plan), self._session.spent))
+        checked = check_plan(plan, self._session.limited(run_options(self._flags, plan)))
         if self._last is not None and _is_complete(self._last, plan):
             say("nothing to run: no prompt, subject, case or scorer has changed")
         else:
@@ -84,8 +82,6 @@ class _EvalWatch:
         earlier = self._runs[:KEPT_RUNS]
         carried = reusable_records(earlier, plan)
         self._session.keep_loaded([str(spec.options["model"]) for spec in plan.subjects if "model" in spec.options])
-        folder = start_run(plan, options, carried, **{_WATCH: True})
-        self._runs.insert(0, folder)
         if earlier:
             runs = earlier[0].name if len(earlier) == 1 else count_of(len(earlier), "run")
             again = len(carried) - count_finished(carried, plan)
@@ -93,14 +89,14 @@ class _EvalWatch:
                 f"{count_of(plan.size - len(carried), 'answer')} to get; {len(carried):,} of {plan.size:,} reused from "
                 f"{runs}{f', {again:,} of them scored again' if again else ''}"
             )
-        ended = run_checked(checked, self._ending, folder=folder, runner=self._session.runner)
-        self._session.spent += ended.run.folder.spent()
-        self._code = conclude([ended], self._ending, opened=self._opened)
-        self._opened, self._last = False, folder
+        ended = self._session.run(checked, carried)
+        self._code = conclude([ended], self._session.ending, opened=self._opened)
+        self._opened, self._last = False, ended.run.folder
+        self._runs.insert(0, self._last)
         if ended.interrupted:  # nothing is deleted: this run may have fewer answers than an older one
             self.loop.ended = True
             return
-        delete_runs([run for run in self._runs if run.beginning().get(_WATCH) is True][KEPT_RUNS:])
+        delete_runs([run for run in self._runs if run.beginning().get(WATCH) is True][KEPT_RUNS:])
         self._runs = [run for run in self._runs if run.path.exists()]
 
 

@@ -4,41 +4,28 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bakeoff._kernel.text import visible
-from bakeoff.cli.console import err, out, say, warn
+from bakeoff.cli.console import say, warn
 from bakeoff.cli.declare import PASSED
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
 from bakeoff.cli.pages import open_page
-from bakeoff.cli.run_plan import EndedRun, check_plan, watch, worst_of
+from bakeoff.cli.run_plan import check_plan, worst_of
 from bakeoff.cli.watching import WatchSession, open_watch
-from bakeoff.doors import DoorResults, FinishedRun
-from bakeoff.doors.mcp.outcome import confusions, outcome_of
-from bakeoff.doors.mcp.plan import EvaluationRequest, settings_of, suite_name
-from bakeoff.doors.mcp.results.report import failure_reason
-from bakeoff.doors.mcp.results.sections import page_parts, state_with
-from bakeoff.doors.mcp.runs import compare_with_run_before
+from bakeoff.doors.mcp.plan import EvaluationRequest, suite_name
 from bakeoff.doors.mcp.suites import SelectedSuite, find_suites, prepare, read_suites
-from bakeoff.doors.mcp.watch import EarlierRun, Selection, cycle_blocks, select, suite_sources
-from bakeoff.engine.reuse import delete_runs, start_run
+from bakeoff.doors.mcp.watch import CycleDoor, newest_run, select, suite_sources
+from bakeoff.engine.reuse import delete_runs
 from bakeoff.engine.watch import (
     WRONG_CONFIGURATION,
     Changes,
     WatchLoop,
     forget_modules,
-    remaining_limits,
     report_error,
+    stale_users,
 )
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.options import RunOptions
-from bakeoff.record import Record
 from bakeoff.report.render.html.render import write_cycle
-from bakeoff.report.render.html.run_page import write_run_page
-from bakeoff.report.render.terminal import print_blocks
-from bakeoff.report.summary import tallied
-from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder
-from bakeoff.verdict import Verdict
-
-_MAX_REASON_LENGTH = 200
+from bakeoff.storage.run_folder import RunFolder
 
 
 def watch_suites(
@@ -46,7 +33,7 @@ def watch_suites(
 ) -> int:
     """Run cycles until Ctrl-C, and return the exit code of the last one."""
     with open_watch(flags, selection, ending) as session:
-        watching = _McpWatch(request, flags.options(), ending, session, opened=opened)
+        watching = _McpWatch(request, flags.options(), session, opened=opened)
         try:
             return watching.loop.run()
         finally:
@@ -59,8 +46,8 @@ class _WatchedSuite:
 
     page: Path
     selected: SelectedSuite | None = None  # as it was read last
-    earlier: EarlierRun | None = None
-    made: RunFolder | None = None  # the run of the last cycle that asked something
+    earlier: RunFolder | None = None
+    is_ours: bool = False  # the earlier run is one of this watch
     result: int = PASSED  # the exit code of that run
     code: int | None = None  # of the last cycle; None before the first
     is_reloaded: bool = False  # modules of the suite have changed since it was evaluated
@@ -69,16 +56,8 @@ class _WatchedSuite:
 class _McpWatch:
     """The cycles of one watch."""
 
-    def __init__(
-        self,
-        request: EvaluationRequest,
-        options: RunOptions,
-        ending: EndingFlags,
-        session: WatchSession,
-        *,
-        opened: bool,
-    ) -> None:
-        self._request, self._options, self._ending = request, options, ending
+    def __init__(self, request: EvaluationRequest, options: RunOptions, session: WatchSession, *, opened: bool) -> None:
+        self._request, self._options = request, options
         self._session, self._opened = session, opened
         self._number = 0
         self._suites: dict[Path, _WatchedSuite] = {}
@@ -89,8 +68,8 @@ class _McpWatch:
         """Tell open pages that no further cycle comes, and users where the last one is."""
         for suite in self._suites.values():
             write_cycle(suite.page, None)
-            if suite.made is not None:
-                say(f"the last cycle is kept in {suite.made.path}")
+            if suite.earlier is not None and suite.is_ours:
+                say(f"the last cycle is kept in {suite.earlier.path}")
 
     def _keep(self, files: tuple[Path, ...]) -> None:
         for file in files:
@@ -119,9 +98,11 @@ class _McpWatch:
         self._keep((*read.problems, *(selected.suite.file for selected in read.suites)))
         for file, problem in read.problems.items():
             self._suites[file].code = report_error(UsageError(problem), say)
+        stale = stale_users(changed, self._uses())
         for selected in read.suites:
-            suite = self._suites[selected.suite.file]
-            if self.loop.ended or (suite.code is not None and not self._concerns(selected.suite.file, changed)):
+            file = selected.suite.file
+            suite, is_stale = self._suites[file], stale is None or str(file.resolve()) in stale
+            if self.loop.ended or (suite.code is not None and not is_stale):
                 continue
             suite.selected = selected
             try:
@@ -134,10 +115,10 @@ class _McpWatch:
         codes = [suite.code for suite in self._suites.values() if suite.code is not None]
         return WRONG_CONFIGURATION if WRONG_CONFIGURATION in codes else worst_of(codes)
 
-    def _concerns(self, file: Path, changed: Changes) -> bool:
-        """Tell whether one of the changed files is used by a suite. The files of other suites beside it are not."""
-        others = {str(each.resolve()) for each in self._suites if each != file}
-        return bool({*changed} & self._sources(file) - others)
+    def _uses(self) -> dict[str, set[str]]:
+        """Return the files that each suite uses. The files of other suites beside it are not among them."""
+        files = {str(file.resolve()) for file in self._suites}
+        return {own: self._sources(file) - files | {own} for file in self._suites for own in (str(file.resolve()),)}
 
     def _evaluate(self, suite: _WatchedSuite, selected: SelectedSuite) -> int:
         """Start the servers of a suite, ask what must be asked, and return the exit code."""
@@ -153,53 +134,19 @@ class _McpWatch:
     def _ask(self, suite: _WatchedSuite, prepared: SelectedSuite) -> None:
         settings = prepared.door.settings_of(prepared.plan)
         warn(settings.warnings)
-        earlier = suite.earlier
-        if earlier is None and (earlier := EarlierRun.newest(self._options.results, settings.file)) is not None:
-            say(f"results are carried over from {earlier.folder.name}")
-        selection = select(prepared.plan, earlier, anew="changed provider" if suite.is_reloaded else None)
-        if selection.is_empty and suite.earlier is not None:
+        if suite.earlier is None and (earlier := newest_run(self._options.results, settings.file)) is not None:
+            suite.earlier = earlier
+            say(f"results are carried over from {earlier.name}")
+        selection = select(prepared.plan, suite.earlier, anew="changed provider" if suite.is_reloaded else None)
+        if selection.is_empty and suite.is_ours:
             say("nothing to ask: no tool changed, and every cell passed")
             return
-        ended = self._run(prepared, selection, suite.page)
-        if suite.made is not None:
-            delete_runs([suite.made])
-        suite.made = ended.run.folder
-        suite.earlier = EarlierRun.of(ended.run.folder, ended.run.plan)
-        suite.result = ended.exit_code(self._ending)
+        options = self._session.limited(prepared.options)
+        checked = check_plan(selection.noted_in(prepared.plan), options, prepared.door)
+        door = CycleDoor(selection, suite.page, self._number)
+        ended = self._session.run(replace(checked, door=door), selection.carried)
+        if suite.earlier is not None and suite.is_ours:
+            delete_runs([suite.earlier])
+        suite.earlier, suite.is_ours = ended.run.folder, True
+        suite.result = ended.exit_code(self._session.ending)
         self.loop.ended = ended.interrupted
-
-    def _run(self, prepared: SelectedSuite, selection: Selection, page: Path) -> EndedRun:
-        plan, door = selection.noted_in(prepared.plan), prepared.door
-        settings = settings_of(plan)
-        checked = check_plan(plan, remaining_limits(prepared.options, self._session.spent), door)
-        folder = start_run(plan, checked.options, selection.carried)
-        options = replace(checked.options, folder=folder.path)
-        running = watch(checked, options, err(), lambda record: _line(record, selection))
-        stopped = self._session.runner.run(running)
-        folder = FinishedRunFolder(folder.path)  # everything from here on reads the journal only once
-        self._session.spent += folder.spent()
-        records = list(folder.latest_records(plan))
-        tally = tallied(plan, records)
-        finished = FinishedRun(folder, plan, options, tally.summary())
-        outcome, found = outcome_of(plan, records, settings), confusions(plan, records)
-        print_blocks(out(), tuple(cycle_blocks(selection, outcome, plan.rounds)))
-        since = compare_with_run_before(folder, plan)
-        write_run_page(
-            folder,
-            page,
-            parts=lambda run: page_parts(run.plan, settings, outcome, found, since),
-            cycle=self._number,
-        )
-        write_cycle(page, self._number)
-        results = DoorResults(state=state_with(outcome, settings.coverage))
-        return EndedRun(finished, door, results, tally, stopped and not finished.summary.ended)
-
-
-def _line(record: Record, selection: Selection) -> str | None:
-    """Return a line about an answer, so that the first is seen before the cycle ends."""
-    if (record.case, record.subject) not in selection.asked:
-        return None
-    passed = record.verdict is Verdict.PASS
-    why = "" if passed else f": {visible(failure_reason(record) or '', _MAX_REASON_LENGTH)}"
-    verdict = "passed" if passed else record.verdict.value
-    return f"{verdict}  {visible(record.case, 80)}, {visible(record.subject, 60)}{why}"

@@ -6,18 +6,26 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
+from bakeoff.cli.run_plan import CheckedPlan, EndedRun, run_checked
+from bakeoff.engine.reuse import start_run
+from bakeoff.engine.watch import remaining_limits
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.models.embedded import EmbeddedServer
 from bakeoff.models.providers import parse_model_name
-from bakeoff.record import NO_USAGE, Usage
+from bakeoff.options import RunOptions
+from bakeoff.record import NO_USAGE, Record, Usage
+
+WATCH = "watch"
+"""Marks the beginning of a run as one of a watch."""
 
 
 @dataclass(slots=True)
 class WatchSession:
     """The event loop of all cycles, the embedded models that stay loaded, and what the cycles have spent."""
 
+    ending: EndingFlags
     runner: asyncio.Runner
-    spent: Usage = NO_USAGE
+    _spent: Usage = NO_USAGE
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _loaded: set[str] = field(default_factory=set)
 
@@ -28,6 +36,17 @@ class WatchSession:
                 self._loaded.add(name.model)
                 with suppress(BakeoffError):  # the cycle reports it
                     self.runner.run(self._stack.enter_async_context(EmbeddedServer(name.model).open()))
+
+    def limited(self, options: RunOptions) -> RunOptions:
+        """Return options with what earlier cycles have left of the limits."""
+        return remaining_limits(options, self._spent)
+
+    def run(self, checked: CheckedPlan, carried: Sequence[Record]) -> EndedRun:
+        """Run what is left of a plan after these records are carried over."""
+        folder = start_run(checked.plan, checked.options, carried, **{WATCH: True})
+        ended = run_checked(checked, self.ending, folder=folder, runner=self.runner)
+        self._spent += ended.run.folder.spent()
+        return ended
 
     def close(self) -> None:
         self.runner.run(self._stack.aclose())
@@ -41,7 +60,7 @@ def open_watch(flags: PlanFlags, selection: SelectionFlags, ending: EndingFlags)
     if names := [name for name, given in refused.items() if given]:
         raise UsageError(f"{names[0]} is for one run, and --watch makes many: leave one of them out")
     with asyncio.Runner() as runner:
-        session = WatchSession(runner)
+        session = WatchSession(ending, runner)
         try:
             yield session
         finally:

@@ -38,17 +38,27 @@ def past_runs(results: Path, is_wanted: Callable[[Plan], bool]) -> list[RunFolde
     return found
 
 
-def reusable_records(runs: Iterable[RunFolder], plan: Plan) -> list[Record]:
-    """Return the records of earlier runs, newest first, whose attempts are those of this plan, one for each trial."""
+def reusable_records(
+    runs: Iterable[RunFolder], plan: Plan, as_now: Callable[[Plan], Plan] = lambda before: before
+) -> list[Record]:
+    """Return the records of earlier runs, newest first, whose attempts are those of this plan, one for each trial.
+
+    `as_now` returns the plan of an earlier run with the keys that it would have now, for a door that compares a part of
+    it by other means.
+    """
     found: dict[str, Record] = {}
     for folder in runs:
         with suppress(BakeoffError):  # a damaged run
-            for record in folder.latest_records(folder.read_plan()):
-                trial = record.trial_in(plan)
-                if trial is None or trial.attempt_key in found or not (record.verdict.counts or record.attempted):
+            before = folder.read_plan()
+            adapted = as_now(before)
+            for record in folder.latest_records(before):
+                place = record.case, record.subject, record.round
+                then, trial = adapted.find(*place), plan.find(*place)
+                if then is None or trial is None or then.attempt_key != trial.attempt_key:
                     continue
-                scored = record.score_key == trial.score_key
-                found[trial.attempt_key] = carry_over(record, plan, trial, folder, scored=scored)
+                if trial.attempt_key not in found and (record.verdict.counts or record.attempted):
+                    scored = then.score_key == trial.score_key
+                    found[trial.attempt_key] = carry_over(record, plan, trial, folder, scored=scored)
         if len(found) == plan.size:
             break
     return list(found.values())

@@ -19,8 +19,8 @@ from bakeoff.doors.mcp.watch import (
     MORE_ROUNDS,
     NEW,
     NOT_PASSED,
-    EarlierRun,
     Selection,
+    newest_run,
     select,
     suite_sources,
     wanted_tools,
@@ -29,7 +29,7 @@ from bakeoff.engine.reuse import CARRIED_OVER
 from bakeoff.mcp import ServerSpec
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
-from bakeoff.storage.run_folder import run_folders
+from bakeoff.storage.run_folder import RunFolder, run_folders
 
 from ...cli.wizard_terminal import CTRL_C, Terminal
 from ...warm_bakeoff import PROGRAM, Bakeoff
@@ -48,10 +48,10 @@ def planned(descriptions: dict[str, str], **fields: Any) -> Plan:
     return plan
 
 
-def evaluated(descriptions: dict[str, str], **fields: Any) -> EarlierRun:
+def evaluated(descriptions: dict[str, str], **fields: Any) -> RunFolder:
     config = write_words(Path.cwd(), descriptions, **fields)
     evaluate(EvaluationRequest(path=config))
-    earlier = EarlierRun.newest(RESULTS, str(config))
+    earlier = newest_run(RESULTS, str(config))
     assert earlier is not None
     return earlier
 
@@ -79,7 +79,7 @@ def test_cases_whose_tools_changed_are_asked_and_others_are_carried_over() -> No
         assert trial is not None
         assert (record.attempt_key, record.score_key) == (trial.attempt_key, trial.score_key)
         assert record.transcript is not None
-        assert record.transcript.metadata[CARRIED_OVER] == earlier.folder.name
+        assert record.transcript.metadata[CARRIED_OVER] == earlier.name
     assert "7 cells carried over" in settings_of(selection.noted_in(plan)).warnings[-1]
     assert not selection.is_empty
 

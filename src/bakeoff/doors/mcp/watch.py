@@ -9,28 +9,33 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Self
 
 from pydantic import JsonValue
 
-from bakeoff._kernel.text import count_of
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.doors import Door, DoorResults, FinishedRun
+from bakeoff.doors.mcp.door import McpDoor
 from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, outcome_of
-from bakeoff.doors.mcp.plan import DOOR, McpPlanSettings, mode_of, settings_of
-from bakeoff.doors.mcp.results.sections import pass_rates, rate_of, reasons, verdict_sentence
-from bakeoff.engine.reuse import carry_over, past_runs
+from bakeoff.doors.mcp.plan import DOOR, mode_of, settings_of
+from bakeoff.doors.mcp.results.report import failure_reason
+from bakeoff.doors.mcp.results.sections import pass_rates, rate_of, reasons, state_with, verdict_sentence
+from bakeoff.engine.reuse import past_runs, reusable_records
 from bakeoff.engine.watch import CODE_SUFFIXES, source_files
 from bakeoff.errors import BakeoffError
 from bakeoff.mcp import ServerSpec
 from bakeoff.mcp.changes import ToolChange, changes
 from bakeoff.mcp.snapshot import Snapshot
 from bakeoff.mcp.tools import tool_label
-from bakeoff.plan import Case, Plan, SubjectSpec
+from bakeoff.plan import Case, Plan
 from bakeoff.record import Record
 from bakeoff.report.blocks import Block, Quote, Table, Value, columns, paragraph
 from bakeoff.report.formatting import UNKNOWN, points
+from bakeoff.report.render.html.render import write_cycle
+from bakeoff.report.render.html.run_page import write_run_page
 from bakeoff.report.tools import listed_changes
 from bakeoff.scorers.mcp.calls import SCORER, CaseExpectation
-from bakeoff.storage.run_folder import RunFolder
+from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder
+from bakeoff.verdict import Verdict
 
 NEW = "new"
 CHANGED_CASE = "changed case or model"
@@ -40,6 +45,7 @@ MORE_ROUNDS = "more rounds"
 
 _MAX_FILES = 5_000  # of one suite: a folder with more is not one of sources alone
 _MAX_ROWS = 60
+_MAX_REASON_LENGTH = 200
 _WATCHED = (*CODE_SUFFIXES, ".json", ".md", ".txt", ".sql")  # servers may read their descriptions from data files
 
 CellKey = tuple[str, str]
@@ -61,31 +67,14 @@ def suite_sources(folder: Path, servers: Sequence[ServerSpec], outputs: Sequence
     return files
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierRun:
-    """The run whose results can be carried over."""
-
-    folder: RunFolder
-    plan: Plan
-    records: tuple[Record, ...]
-
-    @classmethod
-    def of(cls, folder: RunFolder, plan: Plan) -> Self:
-        """Read the records of a run."""
-        return cls(folder, plan, tuple(folder.latest_records(plan)))
-
-    @classmethod
-    def newest(cls, results: Path, file: str) -> Self | None:
-        """Return the newest run of a configuration that you started here, if there is one that can be read."""
-        runs = past_runs(results, lambda plan: plan.door == DOOR and settings_of(plan).file == file)
+def newest_run(results: Path, file: str) -> RunFolder | None:
+    """Return the newest run of a configuration that you started here, if there is one that can be read."""
+    for run in past_runs(results, lambda plan: plan.door == DOOR and settings_of(plan).file == file)[:1]:
         with suppress(BakeoffError):  # a damaged run
-            return cls.of(runs[0], runs[0].read_plan()) if runs else None
-        return None
-
-    def cells(self) -> dict[CellKey, CellOutcome]:
-        """Return the outcome of each case with each model."""
-        found = outcome_of(self.plan, self.records, settings_of(self.plan))
-        return {(cell.case, cell.model): cell for cell in found.cells}
+            folder = FinishedRunFolder(run.path)
+            list(folder.latest_records(folder.read_plan()))
+            return folder
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,86 +107,69 @@ class Selection:
         return plan.model_copy(update={"settings": settings.model_dump(mode="json")})
 
 
-def select(plan: Plan, earlier: EarlierRun | None, *, anew: str | None = None) -> Selection:
+def select(plan: Plan, earlier: RunFolder | None, *, anew: str | None = None) -> Selection:
     """Select the cells of a plan whose tools changed, that did not pass, or that are new.
 
     `anew` is a reason to ask everything.
     """
-    every = [(case, spec) for case in plan.cases for spec in plan.subjects]
+    every = [(case, spec.name) for case in plan.cases for spec in plan.subjects]
     if earlier is None:
-        return Selection({(case.id, spec.name): NEW for case, spec in every})
-    compared = _ComparedPlans(plan, earlier)
+        return Selection({(case.id, model): NEW for case, model in every})
+    known = earlier.read_plan()
+    old, new = settings_of(known), settings_of(plan)
+    before = {(cell.case, cell.model): cell for cell in outcome_of(known, earlier.latest_records(known), old).cells}
+    found = changes(Snapshot.of_tools(old.tools), Snapshot.of_tools(new.tools))
+    changed = {tool_label(each.server, name) for each in found for name in (each.name, each.renamed)}
+    changed |= {tool.label for tool in old.tools} ^ {tool.label for tool in new.tools}
+    reusable: dict[CellKey, list[Record]] = {}
+    for record in reusable_records([earlier], plan, lambda before: _with_tools_hash(before, new.tools_hash)):
+        reusable.setdefault((record.case, record.subject), []).append(record)
     asked: dict[CellKey, str] = {}
     carried: list[Record] = []
-    for case, spec in every:
-        reason = anew or compared.reason(case, spec)
+    for case, model in every:
+        cell, own = before.get((case.id, model)), reusable.get((case.id, model), [])
+        has_changed_tool = not changed.isdisjoint(wanted_tools(case.expected))
+        reason = anew or _reason(cell, has_changed_tool, is_reusable=bool(own), rounds=plan.rounds)
         if reason is not None:
-            asked[case.id, spec.name] = reason
+            asked[case.id, model] = reason
         if reason in (None, MORE_ROUNDS):
-            carried += compared.carried(case, spec)
-    return Selection(asked, tuple(carried), compared.changes, compared.before)
+            again = {"score_key": ""} if _executes_tools(case, plan) else {}
+            carried += [record.model_copy(update=again) for record in own]
+    return Selection(asked, tuple(carried), found, before)
 
 
-class _ComparedPlans:
-    """A plan, and the earlier run that results can be carried over from."""
-
-    def __init__(self, plan: Plan, earlier: EarlierRun) -> None:
-        self._plan, self._earlier = plan, earlier
-        known, settings = settings_of(earlier.plan), settings_of(plan)
-        self.before = earlier.cells()
-        self.changes = changes(Snapshot.of_tools(known.tools), Snapshot.of_tools(settings.tools))
-        old, new = ({tool.label for tool in each.tools} for each in (known, settings))
-        changed = {tool_label(each.server, name) for each in self.changes for name in (each.name, each.renamed)}
-        self._changed_tools = changed | old ^ new
-        self._cases = {case.id: case for case in earlier.plan.cases}
-        self._models = {spec.name: _without_tools(spec, settings) for spec in plan.subjects}
-        self._models_before = {spec.name: _without_tools(spec, known) for spec in earlier.plan.subjects}
-
-    def reason(self, case: Case, spec: SubjectSpec) -> str | None:
-        """Return why a cell is asked, or None if its results are carried over."""
-        cell = self.before.get((case.id, spec.name))
-        if cell is None or not cell.records:
-            return NEW
-        same_model = self._models[spec.name] == self._models_before[spec.name]
-        same_case = case.attempt_digest == self._cases[case.id].attempt_digest
-        if not (same_model and same_case and self._plan.seed == self._earlier.plan.seed):
-            return CHANGED_CASE
-        if not self._changed_tools.isdisjoint(wanted_tools(case.expected)):
-            return CHANGED_TOOL
-        if cell.state != "passed":
-            return NOT_PASSED
-        return MORE_ROUNDS if len(cell.records) < self._plan.rounds else None
-
-    def carried(self, case: Case, spec: SubjectSpec) -> Iterator[Record]:
-        """Yield the results of a cell for the new plan."""
-        scored = self._is_scored(case)
-        for record in self.before[case.id, spec.name].records:
-            trial = self._plan.find(case.id, spec.name, record.round)
-            if trial is not None and record.verdict.counts:
-                yield carry_over(record, self._plan, trial, self._earlier.folder, scored=scored)
-
-    def _is_scored(self, case: Case) -> bool:
-        """Return False if expectations changed, or if tools are executed, whose code may have changed.
-
-        What a judge graded, and what agents executed, is not paid for again.
-        """
-        plan, before = self._plan, self._earlier.plan
-        same_rules = (plan.scorers, plan.threshold) == (before.scorers, before.threshold)
-        if not same_rules or case.score_digest != self._cases[case.id].score_digest:
-            return False
-        expected = CaseExpectation.model_validate(case.expected)
-        if mode_of(plan) == "agent" or expected.grading is not None:
-            return True
-        executes = expected.execute
-        if executes is None:
-            by_scorer = any(spec.options.get("execute") for spec in plan.scorers if spec.kind == SCORER)
-            executes = expected.results is not None or by_scorer
-        return not executes
+def _reason(cell: CellOutcome | None, has_changed_tool: bool, *, is_reusable: bool, rounds: int) -> str | None:
+    """Return why a cell is asked, or None if its results are carried over."""
+    if cell is None or not cell.records:
+        return NEW
+    if has_changed_tool:
+        return CHANGED_TOOL
+    if cell.state != "passed":
+        return NOT_PASSED
+    if not is_reusable:
+        return CHANGED_CASE
+    return MORE_ROUNDS if len(cell.records) < rounds else None
 
 
-def _without_tools(spec: SubjectSpec, settings: McpPlanSettings) -> SubjectSpec:
-    """Return a model without the hash of the tools, which are compared one by one."""
-    return spec.model_copy(update={"revision": spec.revision.replace(settings.tools_hash, "")})
+def _executes_tools(case: Case, plan: Plan) -> bool:
+    """Tell whether a scorer executes the tools of a case, whose code may have changed.
+
+    What a judge graded, and what agents executed, is not paid for again.
+    """
+    expected = CaseExpectation.model_validate(case.expected)
+    if mode_of(plan) == "agent" or expected.grading is not None:
+        return False
+    if expected.execute is not None:
+        return expected.execute
+    by_scorer = any(spec.options.get("execute") for spec in plan.scorers if spec.kind == SCORER)
+    return expected.results is not None or by_scorer
+
+
+def _with_tools_hash(plan: Plan, tools_hash: str) -> Plan:
+    """Return an earlier plan with another hash of the tools in its models: the tools are compared one by one."""
+    known = settings_of(plan).tools_hash
+    models = (spec.model_copy(update={"revision": spec.revision.replace(known, tools_hash)}) for spec in plan.subjects)
+    return plan.with_changes(subjects=tuple(models))
 
 
 def wanted_tools(expected: JsonValue) -> Iterator[str]:
@@ -212,6 +184,33 @@ def wanted_tools(expected: JsonValue) -> Iterator[str]:
         else:
             for each in expected.values():
                 yield from wanted_tools(each)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleDoor(Door):
+    """Print the answers of a cycle and what became of its cells, and write the page of the watch."""
+
+    selection: Selection
+    page: Path
+    cycle: int
+
+    def line_of(self, record: Record) -> str | None:
+        """Return a line about an answer, so that the first is seen before the cycle ends."""
+        if (record.case, record.subject) not in self.selection.asked:
+            return None
+        passed = record.verdict is Verdict.PASS
+        why = "" if passed else f": {visible(failure_reason(record) or '', _MAX_REASON_LENGTH)}"
+        verdict = "passed" if passed else record.verdict.value
+        return f"{verdict}  {visible(record.case, 80)}, {visible(record.subject, 60)}{why}"
+
+    def finish(self, run: FinishedRun) -> DoorResults:
+        """Write the page, and describe the cycle."""
+        settings = settings_of(run.plan)
+        outcome = outcome_of(run.plan, run.records(), settings)
+        write_run_page(run.folder, self.page, parts=McpDoor(settings).page_parts, cycle=self.cycle)
+        write_cycle(self.page, self.cycle)
+        text = tuple(cycle_blocks(self.selection, outcome, run.plan.rounds))
+        return DoorResults(state=state_with(outcome, settings.coverage), text=text)
 
 
 def cycle_blocks(selection: Selection, outcome: CallOutcome, rounds: int) -> Iterator[Block]:
