@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -41,13 +41,9 @@ class Group:
     skipped: str | None = None
     stem: Any = None  # the common part of pytest's ids
     hooks: Any = None  # pytest's hooks for the file of the suite
-    keywords: dict[str, Literal[1]] | None = None  # of reports
     last: Any = None  # the light item that was run last
     following: Any = None  # the item after the one that runs, which xdist has already taken from its queue
-    silent: bool | None = None  # whether nobody shows that a test begins or ends
     outcome: Any = None  # with the fields that all rows have in common
-    reports: bool | None = None  # whether items make reports of their own
-    unnoticed: bool | None = None  # whether a phase that does nothing may be left out
 
     @property
     def suite(self) -> str:

@@ -148,15 +148,13 @@ class EvalHooks:
 
         return serial_notes(items)
 
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        """Run a case without the phases in which nothing happens; None leaves the test to pytest."""
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """Tell a suite which item follows, and route the streams between tests."""
         if (group := getattr(item, "group", None)) is not None:
             group.following = nextitem
             from bakeoff.doors.pytest.printing import printing_of
 
-            printing_of(self._config).route()  # the streams between tests
-        run = getattr(item, "run_call_phase_only", None)
-        return True if run and run(nextitem) else None
+            printing_of(self._config).route()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -185,7 +183,8 @@ class EvalHooks:
             pytest.fail(forgotten[0], pytrace=False)
         return result
 
-    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Add what an ordinary test has logged, or what an error kept from running, before the report is made.
 
         The time of a case is that of its task, however long pytest waited for it.
@@ -198,9 +197,6 @@ class EvalHooks:
             call.duration = self._gathered.seconds(item.nodeid, call.duration)
         if call.excinfo is not None:
             self._note_lost(item, call)
-            return None
-        passing = getattr(item, "passing_report", None)
-        return passing and passing(call)
 
     def _note_lost(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
         """Add the outcome of an eval that an error of a fixture, or of the test around it, kept from being run."""

@@ -2,17 +2,13 @@
 
 import asyncio
 import inspect
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pluggy
 import pytest
-from _pytest.logging import caplog_records_key
 from _pytest.mark.structures import NodeKeywords
-from _pytest.runner import call_and_report
 
 import bakeoff
 from bakeoff._kernel.json import clean_text
@@ -253,132 +249,17 @@ class EvalItem(Eval):
     def may_be_skipped(self) -> bool:
         return self.kept is not None and super().may_be_skipped()
 
-    def take_over(self) -> None:
+    def setup(self) -> None:
         """Become the item that runs: the one before it drops what is needed only while it runs."""
         group = self.group
         if group.last is not None and group.last is not self:
             kept = group.last.kept or {}
             group.last.kept = {name: kept[name] for name in _KEPT_AFTER_THE_RUN if kept.get(name)} or None
         group.last = self
-
-    def setup(self) -> None:
-        self.take_over()
         super().setup()
 
     def _holder(self) -> Any:
         return self.group.holder() if self.group.serial and self.group.holder else None
-
-    def run_call_phase_only(self, nextitem: pytest.Item | None) -> bool:
-        """Run without setup and teardown if that makes no difference; return False if the whole protocol is needed.
-
-        pytest goes through three phases for each test and reports each of them. Between two cases of a suite without
-        fixtures, two of the phases do nothing.
-        """
-        if nextitem is None or nextitem.parent is not self.parent:
-            return False
-        group, stack = self.group, self.session._setupstate.stack
-        if group.unnoticed is None:
-            group.unnoticed = group.skipped is None and _nobody_would_notice(self)
-        if not group.unnoticed or self.may_be_skipped() or next(reversed(stack), None) is not self.parent:
-            return False
-        if any(failed for _, failed in stack.values()):
-            return False
-        if not self.report_if_finished():
-            with self._announced():
-                self.take_over()
-                self.stash[caplog_records_key] = {}  # pytest's setup phase would have added it
-                call_and_report(self, "call")
-                self._end_alone()
-        return True
-
-    def report_if_finished(self) -> bool:
-        """Report a case that has passed already and printed nothing; return False if there is more to do.
-
-        Nothing is left to happen in its call phase, so that the hooks around it have nothing to capture.
-        """
-        kept = self.kept
-        if kept is not None and (kept.get("user_properties") or kept.get("_report_sections")):
-            return False
-        session = session_of(self.config)
-        case = session.finished(self)
-        if case is None or not self._makes_reports():
-            return False
-        outcome = self._judged(case, session)
-        if outcome.passed is False or outcome.problem:
-            return False
-        session.forget(self)
-        if kept is not None:
-            self.take_over()
-        with self._announced():
-            gathering(self.config).begin(self.nodeid)
-            gathering(self.config).add(self.nodeid, outcome)
-            now = time.time()
-            self.ihook.pytest_runtest_logreport(report=self._passed("call", outcome.seconds, now, now))
-            self._end_alone()
-        return True
-
-    def _end_alone(self) -> None:
-        """Tear down the remaining fixtures if no test follows."""
-        if self.session.shouldfail or self.session.shouldstop:
-            self.stash.setdefault(caplog_records_key, {})
-            call_and_report(self, "teardown", nextitem=None)
-
-    @contextmanager
-    def _announced(self) -> Iterator[None]:
-        """Report the begin and the end of the test to the plugins that show it."""
-        silent = self._is_silent()
-        if not silent:
-            self.ihook.pytest_runtest_logstart(nodeid=self.nodeid, location=self.location)
-        yield
-        if not silent:
-            self.ihook.pytest_runtest_logfinish(nodeid=self.nodeid, location=self.location)
-
-    def _is_silent(self) -> bool:
-        """Tell whether no plugin shows that a test begins or ends: with -q, pytest does not."""
-        if self.group.silent is None:
-            config, hooks = self.config, self.ihook
-            quiet = config.get_verbosity() < 0 and config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) < 0
-            live = config.getini("log_cli") or config.getoption("log_cli_level", None)
-            both = (hooks.pytest_runtest_logstart, hooks.pytest_runtest_logfinish)
-            self.group.silent = quiet and not live and all(all_known(hook, ("terminal", "logging")) for hook in both)
-        return self.group.silent
-
-    def passing_report(self, call: pytest.CallInfo[None]) -> pytest.TestReport | None:
-        """Return the report of a phase that went well, as pytest makes it; None if others want to make it.
-
-        The parts that all rows have in common are shared.
-        """
-        if not self._makes_reports():
-            return None
-        assert call.when != "collect"
-        return self._passed(call.when, call.duration, call.start, call.stop)
-
-    def _makes_reports(self) -> bool:
-        if self.group.reports is None:
-            makers = self.ihook.pytest_runtest_makereport
-            self.group.reports = all_known(makers, _KNOWN["pytest_runtest_makereport"], wrappers=False)
-        return self.group.reports
-
-    def _passed(
-        self, when: Literal["setup", "call", "teardown"], seconds: float, start: float, stop: float
-    ) -> pytest.TestReport:
-        if self.group.keywords is None:
-            self.group.keywords = {name: 1 for name in self.keywords if name != self.name}
-        kept = self.kept or {}
-        sections = [(f"Captured {key} {when}", content) for when, key, content in kept.get("_report_sections", ())]
-        return pytest.TestReport(
-            self._id if _STRUCTURED_IDS else self.nodeid,
-            self.location,
-            self.group.keywords,
-            "passed",
-            None,
-            when,
-            sections,
-            seconds,
-            start,
-            stop,
-            kept.get("user_properties"),
-        )
 
 
 class EvalFunction(Eval, pytest.Function):
@@ -401,37 +282,3 @@ class EvalFunction(Eval, pytest.Function):
     def runner(self) -> tuple[object, Callable[..., object]] | None:
         """Return the runner of its async fixtures, and how that runs a coroutine."""
         return runner_of(self)
-
-
-_AROUND_A_PHASE = ("runner", "capture", "logging", "skipping", "threadexception", "unraisableexception")
-_KNOWN = {
-    "pytest_runtest_setup": _AROUND_A_PHASE,
-    "pytest_runtest_call": _AROUND_A_PHASE,
-    "pytest_runtest_teardown": _AROUND_A_PHASE,
-    "pytest_runtest_makereport": ("runner", "skipping", "tmpdir", "unittest"),
-    "pytest_runtest_logreport": ("main", "terminal", "logging", "cacheprovider"),
-}
-"""Modules of pytest, by hook, that do nothing in a phase in which nothing happens."""
-
-_SHOWING_PHASES = ("setuponly", "setupshow", "setupplan", "durations")  # options
-
-
-def _nobody_would_notice(item: EvalItem) -> bool:
-    """Return True if no option, mark or hook needs the phases in which nothing happens."""
-    option, hooks = item.config.option, item.ihook
-    asked_for = (getattr(option, name, None) for name in _SHOWING_PHASES)
-    if any(value is not None and value is not False for value in asked_for):  # 0 asks for all durations
-        return False
-    if any(mark.name in _JUDGED_IN_SETUP for node in item.listchain()[:-1] for mark in node.own_markers):
-        return False
-    return all_known(hooks.pytest_runtest_protocol, ("runner",), wrappers=False) and all(
-        all_known(getattr(hooks, name), known) for name, known in _KNOWN.items()
-    )
-
-
-def all_known(hook: Any, known: tuple[str, ...], *, wrappers: bool = True) -> bool:
-    """Return True if each implementation of a hook is ours or in one of these modules of pytest."""
-    modules = (
-        each.function.__module__ for each in hook.get_hookimpls() if wrappers or not (each.wrapper or each.hookwrapper)
-    )
-    return all(name.startswith("bakeoff.") or name.removeprefix("_pytest.") in known for name in modules)

@@ -173,23 +173,6 @@ class EvalSession:
         self._wait_for(case, running.execution)
         return case
 
-    def finished(self, item: "Eval") -> PendingCase | None:
-        """Return a case that is done, went well and printed nothing; None if pytest has to go through its phase."""
-        if self.decisions is not None or self._debug is not None or item.group.borrows:
-            return None
-        running = self._running.get(item.group)
-        case = None if running is None else running.pending.get(item.row.id)
-        if running is None or case is None or not case.done or case.broken or case.errors:
-            return None
-        if case.printed is not None and (case.printed.texts or case.printed.logged):
-            return None
-        running.execution.reach(case)
-        return case
-
-    def forget(self, item: "Eval") -> None:
-        """Forget a case that `finished` has returned: it is reported."""
-        del self._running[item.group].pending[item.row.id]
-
     def _wait_for(self, case: PendingCase, execution: SuiteExecution) -> None:
         """Wait for a case, and give pytest what it printed, also if the wait is interrupted."""
         self._printing.route()
