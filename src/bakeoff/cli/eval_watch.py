@@ -8,11 +8,11 @@ from bakeoff.cli.declare import PASSED
 from bakeoff.cli.eval import EvalRunFlags, run_options
 from bakeoff.cli.flags import EndingFlags, SelectionFlags
 from bakeoff.cli.run_plan import CheckedPlan, check_plan, conclude
-from bakeoff.cli.watching import WATCH, WatchSession, open_watch
+from bakeoff.cli.watching import WatchSession, open_watch
 from bakeoff.doors.eval.config import PromptSuite
 from bakeoff.doors.eval.find import find_config, read_suite
 from bakeoff.doors.eval.plan import DOOR, EvalRequest, build_plan, settings_of
-from bakeoff.engine.reuse import count_finished, delete_runs, past_runs, reusable_records
+from bakeoff.engine.reuse import count_finished, delete_runs, past_runs, reusable_records, start_run
 from bakeoff.engine.watch import Changes, WatchLoop, forget_modules, source_files
 from bakeoff.plan import Plan
 from bakeoff.storage.run_folder import RunFolder
@@ -20,6 +20,7 @@ from bakeoff.storage.run_folder import RunFolder
 KEPT_RUNS = 20
 """The number of runs of a file that a watch searches for answers, and the number of its own runs that it keeps."""
 
+_WATCH = "watch"  # marks the beginning of a run as one of a watch: only such runs are ever deleted
 _MAX_SOURCES = 2000
 
 
@@ -82,6 +83,8 @@ class _EvalWatch:
         earlier = self._runs[:KEPT_RUNS]
         carried = reusable_records(earlier, plan)
         self._session.keep_loaded([str(spec.options["model"]) for spec in plan.subjects if "model" in spec.options])
+        folder = start_run(plan, options, carried, **{_WATCH: True})
+        self._runs.insert(0, folder)  # also if it breaks: its answers are paid for
         if earlier:
             runs = earlier[0].name if len(earlier) == 1 else count_of(len(earlier), "run")
             again = len(carried) - count_finished(carried, plan)
@@ -89,14 +92,13 @@ class _EvalWatch:
                 f"{count_of(plan.size - len(carried), 'answer')} to get; {len(carried):,} of {plan.size:,} reused from "
                 f"{runs}{f', {again:,} of them scored again' if again else ''}"
             )
-        ended = self._session.run(checked, carried)
+        ended = self._session.run(checked, folder)
         self._code = conclude([ended], self._session.ending, opened=self._opened)
-        self._opened, self._last = False, ended.run.folder
-        self._runs.insert(0, self._last)
+        self._opened, self._last = False, folder
         if ended.interrupted:  # nothing is deleted: this run may have fewer answers than an older one
             self.loop.ended = True
             return
-        delete_runs([run for run in self._runs if run.beginning().get(WATCH) is True][KEPT_RUNS:])
+        delete_runs([run for run in self._runs if run.beginning().get(_WATCH) is True][KEPT_RUNS:])
         self._runs = [run for run in self._runs if run.path.exists()]
 
 

@@ -13,7 +13,7 @@ from bakeoff.cli.watching import WatchSession, open_watch
 from bakeoff.doors.mcp.plan import EvaluationRequest, suite_name
 from bakeoff.doors.mcp.suites import SelectedSuite, find_suites, prepare, read_suites
 from bakeoff.doors.mcp.watch import CycleDoor, newest_run, select, suite_sources
-from bakeoff.engine.reuse import delete_runs
+from bakeoff.engine.reuse import delete_runs, start_run
 from bakeoff.engine.watch import (
     WRONG_CONFIGURATION,
     Changes,
@@ -144,7 +144,8 @@ class _McpWatch:
         options = self._session.limited(prepared.options)
         checked = check_plan(selection.noted_in(prepared.plan), options, prepared.door)
         door = CycleDoor(selection, suite.page, self._number)
-        ended = self._session.run(replace(checked, door=door), selection.carried)
+        folder = start_run(checked.plan, checked.options, selection.carried)
+        ended = self._session.run(replace(checked, door=door), folder)
         if suite.earlier is not None and suite.is_ours:
             delete_runs([suite.earlier])
         suite.earlier, suite.is_ours = ended.run.folder, True

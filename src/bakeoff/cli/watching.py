@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 
 from bakeoff.cli.flags import EndingFlags, PlanFlags, SelectionFlags
 from bakeoff.cli.run_plan import CheckedPlan, EndedRun, run_checked
-from bakeoff.engine.reuse import start_run
 from bakeoff.engine.watch import remaining_limits
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.models.embedded import EmbeddedServer
 from bakeoff.models.providers import parse_model_name
 from bakeoff.options import RunOptions
-from bakeoff.record import NO_USAGE, Record, Usage
-
-WATCH = "watch"
-"""Marks the beginning of a run as one of a watch."""
+from bakeoff.record import NO_USAGE, Usage
+from bakeoff.storage.run_folder import RunFolder
 
 
 @dataclass(slots=True)
@@ -41,9 +38,8 @@ class WatchSession:
         """Return options with what earlier cycles have left of the limits."""
         return remaining_limits(options, self._spent)
 
-    def run(self, checked: CheckedPlan, carried: Sequence[Record]) -> EndedRun:
-        """Run what is left of a plan after these records are carried over."""
-        folder = start_run(checked.plan, checked.options, carried, **{WATCH: True})
+    def run(self, checked: CheckedPlan, folder: RunFolder) -> EndedRun:
+        """Run what is left of a plan."""
         ended = run_checked(checked, self.ending, folder=folder, runner=self.runner)
         self._spent += ended.run.folder.spent()
         return ended

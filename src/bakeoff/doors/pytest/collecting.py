@@ -16,12 +16,11 @@ from bakeoff.doors.pytest.gather import UNREAD
 from bakeoff.doors.pytest.groups import MAX_SUBJECTS, Group
 from bakeoff.doors.pytest.items import EvalFunction, EvalItem
 from bakeoff.doors.pytest.loops import async_fixtures, run_here
-from bakeoff.doors.pytest.rows import EvalRow, read_rows
+from bakeoff.doors.pytest.rows import ENDS_THE_SESSION, EvalRow, read_rows
 from bakeoff.doors.pytest.suite import FILES, MADE, DescribedSuite, EvalSuite
 
 _DIRECT = "get_direct_param_fixture_func"  # pytest's name of the function behind a value of parametrize
 _CAPTURING = frozenset(("capsys", "capsysbinary", "capfd", "capfdbinary", "caplog"))
-_ENDS_THE_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
 
 
 def collect(collector: Any, name: str, suite: EvalSuite, *, static: bool = False) -> list[pytest.Item]:
@@ -30,7 +29,7 @@ def collect(collector: Any, name: str, suite: EvalSuite, *, static: bool = False
         MADE.remove(suite)
     described = replace(suite._bakeoff, static=static or suite._bakeoff.static)
     # The user's `skip_if` may raise anything; pytest keeps it as it does for tests.
-    read = pytest.CallInfo.from_call(lambda: _skip_reason(described), "collect", _ENDS_THE_SESSION)
+    read = pytest.CallInfo.from_call(lambda: _skip_reason(described), "collect", ENDS_THE_SESSION)
     skipped = None if read.excinfo else read.result
     if read.excinfo:
         error = read.excinfo.value

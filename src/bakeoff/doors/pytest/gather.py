@@ -27,6 +27,9 @@ _MAX_DIGITS = 1000  # a longer number becomes a text
 LOGGED = pytest.StashKey[Any]()  # what an ordinary test has logged
 RUNNING: list[pytest.Item] = []  # the tests that run, the innermost last: a test may run pytest in its own process
 UNREAD = "its data could not be read"  # begins the problem of an eval that stands for rows that nobody knows
+FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
+"""What a test or task may raise to tell pytest something, instead of a result."""
+
 FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count
 
 

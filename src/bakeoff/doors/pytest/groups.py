@@ -43,7 +43,6 @@ class Group:
     hooks: Any = None  # pytest's hooks for the file of the suite
     last: Any = None  # the light item that was run last
     following: Any = None  # the item after the one that runs, which xdist has already taken from its queue
-    outcome: Any = None  # with the fields that all rows have in common
 
     @property
     def suite(self) -> str:

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from bakeoff._kernel.json import as_json, clean
 from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest.adapters import Errors, EvalSubject, ReadyOutput, call_with_row
-from bakeoff.doors.pytest.gather import LOGGED, RUNNING, EvalFailed, gathering, report
+from bakeoff.doors.pytest.gather import FOR_PYTEST, LOGGED, RUNNING, EvalFailed, gathering, report
 from bakeoff.doors.pytest.loops import on_asyncio
 from bakeoff.doors.pytest.options import name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN, SuiteTrials
@@ -200,7 +200,6 @@ def _subject(row: EvalRow, task: Callable[..., Any] | None, output: Any, errors:
     return EvalSubject(lambda _: call_with_row(task, row), errors)
 
 
-_FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 _BY_THE_TEST = PassRule(threshold=0.0)
 _MAX_LENGTH = 2000
 
@@ -259,7 +258,7 @@ def add_logged(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     log = item.stash[LOGGED]
     del item.stash[LOGGED]  # the test may be run again
     error = call.excinfo.value if call.excinfo else None
-    if isinstance(error, _FOR_PYTEST) or (error is not None and item.get_closest_marker("xfail")):
+    if isinstance(error, FOR_PYTEST) or (error is not None and item.get_closest_marker("xfail")):
         return
     gathered = gathering(item.config)
     others = gathered.has(item.nodeid)

@@ -13,7 +13,7 @@ from _pytest.mark.structures import NodeKeywords
 import bakeoff
 from bakeoff._kernel.json import clean_text
 from bakeoff.doors.pytest.adapters import raise_at
-from bakeoff.doors.pytest.gather import EvalFailed, gathering, report
+from bakeoff.doors.pytest.gather import FOR_PYTEST, EvalFailed, gathering, report
 from bakeoff.doors.pytest.groups import Group
 from bakeoff.doors.pytest.loops import runner_of
 from bakeoff.doors.pytest.parallel import PendingCase
@@ -23,9 +23,6 @@ from bakeoff.doors.pytest.suite import EvalSuite
 from bakeoff.report.suites.outcomes import EvalOutcome
 
 _STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
-_FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
-"""What a task may raise to tell pytest something, instead of returning an output."""
-
 _JUDGED_IN_SETUP = ("skip", "skipif", "xfail")  # marks
 
 _FRAMES_OF_OTHERS = tuple(
@@ -70,7 +67,7 @@ class Eval(pytest.Item):
             pytest.skip("not needed: every comparison of it is decided")
         case = session.result(self, self._arguments(), self._holder())
         for error in case.errors.values():
-            if isinstance(error, _FOR_PYTEST):
+            if isinstance(error, FOR_PYTEST):
                 raise error
         if case.broken is not None:
             report(self.config, self._lost(str(case.broken)), {})
@@ -90,32 +87,27 @@ class Eval(pytest.Item):
         if error is None:
             report(self.config, self._lost(problem), {})
             return
-        if not isinstance(error, _FOR_PYTEST):
+        if not isinstance(error, FOR_PYTEST):
             gathering(self.config).add(self.nodeid, self._lost(problem))
         raise error
 
     def _judged(self, case: PendingCase, session: EvalSession) -> EvalOutcome:
-        """Return the outcome of a case that ran. What all rows have in common is validated once."""
-        if case.outcome is not None:
-            return case.outcome
+        """Return the outcome of a case that ran."""
+        records = sorted(case.records, key=lambda record: record.round)
+        return self.unjudged().judged(records, subject=session.subject_to_tell(self.group.parameters))
+
+    def unjudged(self) -> EvalOutcome:
+        """Return the outcome of the case without records."""
         group, row = self.group, self.row
-        if group.outcome is None:
-            rule = group.described.settings.rule
-            made = EvalOutcome(nodeid="", case="", input="", suite=group.suite, parameters=group.parameters, rule=rule)
-            group.outcome = made
-        records = case.records if len(case.records) == 1 else sorted(case.records, key=lambda record: record.round)
-        common: EvalOutcome = group.outcome
-        if (rule := row.rule(common.rule)) is not common.rule:
-            common = common.model_copy(update={"rule": rule})
-        case.outcome = common.judged(
-            records,
+        return EvalOutcome(
             nodeid=clean_text(self.nodeid),
+            suite=group.suite,
             case=row.id,
             input=row.shown_input,
             expected=row.expected,
-            subject=session.subject_to_tell(group.parameters),
+            rule=row.rule(group.described.settings.rule),
+            parameters=group.parameters,
         )
-        return case.outcome
 
     def _lost(self, why: str) -> EvalOutcome:
         from bakeoff.doors.pytest.lost import collected

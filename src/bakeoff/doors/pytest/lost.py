@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from bakeoff._kernel.text import escaped
-from bakeoff.doors.pytest.gather import LOGGED
+from bakeoff.doors.pytest.gather import FOR_PYTEST, LOGGED
 from bakeoff.doors.pytest.groups import Group, subjects_of
 from bakeoff.doors.pytest.options import has_eval, name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
@@ -25,7 +25,6 @@ from bakeoff.report.suites.outcomes import EvalOutcome
 
 STOPPED = "it was not run: the session was stopped before"
 _CALLS_NO_TEST = ("setuponly", "setupplan", "collectonly")  # options
-_FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception, unittest.SkipTest)
 _MAX_LENGTH = 300
 
 
@@ -54,17 +53,7 @@ def collected(item: Any) -> CollectedEval | None:
     """Return an item as data if it is an eval of a suite, or a test that uses a fixture of evals."""
     group = getattr(item, "group", None)
     if isinstance(group, Group):
-        row = item.row
-        outcome = EvalOutcome(
-            nodeid=item.nodeid,
-            suite=group.suite,
-            case=row.id,
-            input=row.shown_input,
-            expected=row.expected,
-            rule=row.rule(group.described.settings.rule),
-            parameters=group.parameters,
-        )
-        return CollectedEval(outcome, group.case_id(row))
+        return CollectedEval(item.unjudged(), group.case_id(item.row))
     if not has_eval(item):
         return None
     name = name_of_test(item)
@@ -102,7 +91,7 @@ def lost_by_error(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome
     """Return the outcome of an eval that an error kept from being run; None if a skip did."""
     error = call.excinfo.value if call.excinfo else None
     one = collected(item)
-    if error is None or one is None or isinstance(error, _FOR_PYTEST):
+    if error is None or one is None or isinstance(error, (*FOR_PYTEST, unittest.SkipTest)):
         return None
     said = f"{type(error).__name__}: {error}"[:_MAX_LENGTH]
     where = "in a fixture" if call.when == "setup" else "in the test, before its eval"

@@ -29,7 +29,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.protocols import BUDGET, ON_DEMAND, Scorer, Subject
 from bakeoff.record import NO_USAGE, Failure, Phase, Record, Usage
-from bakeoff.report.suites.outcomes import SUBJECT, EvalOutcome
+from bakeoff.report.suites.outcomes import SUBJECT
 
 EMPTY_PLAN = Plan(
     name=SUBJECT,
@@ -58,7 +58,6 @@ class PendingCase:
     errors: dict[int, BaseException] = field(default_factory=dict)  # raised by the task, by round
     broken: BakeoffError | None = None  # why the whole suite could not be run
     printed: CapturedOutput | None = None  # None: pytest captures what the case prints
-    outcome: EvalOutcome | None = None  # set when pytest reports it
     finished: Any = None  # the event that someone waits for
 
     @property

@@ -31,7 +31,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]{6,}")  # in the `repr` of an object; i
 _NO = ("", "0", "false", "no")  # texts in a cell `skip` that do not skip
 _NOT_FOR_ROWS = ("parametrize", "usefixtures")  # marks
 _PARAM = type(pytest.param())
-_ENDS_THE_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
+ENDS_THE_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
 _SUFFIXES = ".jsonl, .json, .csv, .yaml or .yml"
 
 
@@ -126,7 +126,7 @@ def read_rows(data: Data, folder: Path) -> list[EvalRow]:
             found.append(placed)  # noqa: PERF402 - those before an error are kept
         if not found:
             raise UsageError("there is no data, so the eval would test nothing: give at least one row")
-    except _ENDS_THE_SESSION:
+    except ENDS_THE_SESSION:
         raise
     except BaseException as error:  # noqa: BLE001 - the user's code may raise anything
         rows = _named(found)

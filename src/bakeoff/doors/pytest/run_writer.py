@@ -12,6 +12,7 @@ from pydantic_core import from_json, to_json
 from bakeoff._kernel.files import require_locks, write_atomically
 from bakeoff.doors.pytest.options import results_folder
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
+from bakeoff.engine.reuse import delete_runs
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
@@ -125,12 +126,11 @@ class RunWriter:
             self.problem = self.problem or str(error)
 
     def _delete_old_runs(self) -> None:
-        """Delete all but the last runs of pytest; labelled ones stay, as labels cannot be made again."""
+        """Delete all but the last runs of pytest; labelled and signed ones stay."""
         for run in [run for run in run_folders(self._results) if _OURS.search(run.name)][:-MAX_KEPT]:
             with suppress(RunFolderError, OSError):  # another session may be deleting it, and a damaged one stays
-                if run.is_being_written() or run.labels_file.exists() or run.read_plan().door != EMPTY_PLAN.door:
-                    continue
-                run.delete()
+                if not run.is_being_written() and run.read_plan().door == EMPTY_PLAN.door:
+                    delete_runs([run])
 
 
 def ignore_in_git(results: Path) -> None:

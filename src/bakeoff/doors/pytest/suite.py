@@ -21,6 +21,9 @@ NO_LIMIT = 10.0**9
 """The seconds of `timeout=None`."""
 
 
+_OF_THE_RULE = ("threshold", "gate", "null_as_zero")  # options that say when a case passes
+
+
 class SettingOptions(TypedDict, total=False):
     """The options that say how a suite is run, and when its cases pass. `eval_suite` describes them."""
 
@@ -56,44 +59,6 @@ class Settings:
     after_case: Callable[..., Any] | None = None
 
 
-def settings_of(
-    name: str,
-    *,
-    threshold: float | None = 1.0,
-    gate: Gate = "mean",
-    rounds: int | None = None,
-    timeout: float | None = 60.0,
-    concurrency: int | None = None,
-    null_as_zero: bool = False,
-    retries: int = 2,
-    before_case: Callable[..., Any] | None = None,
-    after_case: Callable[..., Any] | None = None,
-) -> Settings:
-    """Return the settings of the suite with this name, or raise one UsageError with all that is wrong."""
-    problems = [
-        problem
-        for right, problem in (
-            (_is_number(threshold, 0, 1), f"threshold {threshold!r} is not between 0 and 1, or None"),
-            (gate in get_args(Gate), f"gate {gate!r} is not one of {', '.join(get_args(Gate))}"),
-            (_is_count(rounds), f"rounds {rounds!r} is not a number from 1 up"),
-            (retries == 0 or _is_count(retries), f"retries {retries!r} is not a number from 0 up"),
-            (before_case is None or callable(before_case), f"before_case {before_case!r} cannot be called"),
-            (after_case is None or callable(after_case), f"after_case {after_case!r} cannot be called"),
-            (_is_count(concurrency), f"concurrency {concurrency!r} is not a number from 1 up"),
-            (
-                timeout != 0 and _is_number(timeout, 0, NO_LIMIT),
-                f"timeout {timeout!r} is not a number of seconds above 0, or None",
-            ),
-        )
-        if not right
-    ]
-    if problems:
-        raise UsageError(f"{name}: {'; '.join(problems)}")
-    rule = PassRule(threshold=threshold, gate=gate, null_as_zero=null_as_zero)
-    seconds = NO_LIMIT if timeout is None else float(timeout)
-    return Settings(rule, rounds, seconds, concurrency, retries, before_case, after_case)
-
-
 def _is_number(value: Any, least: float, most: float) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value is None or (is_number and least <= value <= most)
@@ -101,6 +66,35 @@ def _is_number(value: Any, least: float, most: float) -> bool:
 
 def _is_count(value: Any) -> bool:
     return _is_number(value, 1, inf) and not isinstance(value, float)
+
+
+_RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "threshold": (lambda value: _is_number(value, 0, 1), "is not between 0 and 1, or None"),
+    "gate": (lambda value: value in get_args(Gate), f"is not one of {', '.join(get_args(Gate))}"),
+    "rounds": (_is_count, "is not a number from 1 up"),
+    "retries": (lambda value: value == 0 or _is_count(value), "is not a number from 0 up"),
+    "before_case": (lambda value: value is None or callable(value), "cannot be called"),
+    "after_case": (lambda value: value is None or callable(value), "cannot be called"),
+    "concurrency": (_is_count, "is not a number from 1 up"),
+    "timeout": (
+        lambda value: value != 0 and _is_number(value, 0, NO_LIMIT),
+        "is not a number of seconds above 0, or None",
+    ),
+}
+"""The values that the options may have, and what is wrong with others."""
+
+
+def settings_of(name: str, **options: Unpack[SettingOptions]) -> Settings:
+    """Return the settings of the suite with this name, or raise one UsageError with all that is wrong."""
+    given: dict[str, Any] = {**options}
+    rules = ((option, *rule) for option, rule in _RULES.items() if option in given)
+    problems = [f"{option} {given[option]!r} {why}" for option, is_right, why in rules if not is_right(given[option])]
+    if problems:
+        raise UsageError(f"{name}: {'; '.join(problems)}")
+    rule = {option: given.pop(option) for option in _OF_THE_RULE if option in given}
+    if "timeout" in given:
+        given["timeout"] = NO_LIMIT if given["timeout"] is None else float(given["timeout"])
+    return Settings(PassRule(**rule), **given)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
