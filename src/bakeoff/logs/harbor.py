@@ -29,6 +29,7 @@ from bakeoff.logs.trials import (
     score_of,
     seconds_between,
     seconds_of,
+    subject_of,
     text_of,
 )
 from bakeoff.plan import Case, SubjectSpec
@@ -164,11 +165,8 @@ def _parts(step: _AtifStep) -> Iterator[Part]:
 def _agent_subject(name: str, model: str | None, version: str | None) -> SubjectSpec:
     """Return an agent with its model. Harbor's agents `oracle` and `nop` are controls, as ours are."""
     options = {"agent": name_of(name), "model": model, "version": version}
-    return SubjectSpec(
-        kind=name if name in ("oracle", "nop") else RECORDED,
-        name=name_of(f"{name} {model}" if model else name),
-        options={key: as_json(value) for key, value in options.items() if value},
-    )
+    kind = name if name in ("oracle", "nop") else RECORDED
+    return subject_of(f"{name} {model}" if model else name, options, kind)
 
 
 class _Timing(LoggedObject):

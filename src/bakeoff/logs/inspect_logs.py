@@ -19,7 +19,6 @@ from bakeoff._kernel.text import visible
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.logs.trials import (
     MAX_ROUNDS,
-    RECORDED,
     Amount,
     ForeignLog,
     LoggedObject,
@@ -27,10 +26,12 @@ from bakeoff.logs.trials import (
     LoggedUsage,
     broken,
     check,
+    check_items,
     name_of,
     read_json,
     score_of,
     seconds_of,
+    subject_of,
     tags_of,
     text_of,
 )
@@ -227,10 +228,7 @@ def read_json_log(path: Path) -> ForeignLog:
     if not isinstance(listed, list):
         raise RunFolderError(f"{path}: samples: a list is expected")
 
-    def samples() -> Iterator[_InspectSample]:
-        return (check(_InspectSample, each, path, f"samples[{place}]") for place, each in enumerate(listed))
-
-    return _log(header, samples, "Inspect log (.json)")
+    return _log(header, lambda: check_items(_InspectSample, {"samples": listed}, path), "Inspect log (.json)")
 
 
 def _log(header: _Header, samples: Any, format_: str) -> ForeignLog:
@@ -243,9 +241,8 @@ def _log(header: _Header, samples: Any, format_: str) -> ForeignLog:
         "model_args": spec.model_args,
         "generate_config": spec.model_generate_config,
     }
-    options = {"model": name_of(spec.model), **{key: as_json(value) for key, value in settings.items() if value}}
     name = spec.metadata.get("bakeoff_subject") if ours else None
-    subject = SubjectSpec(kind=RECORDED, name=name_of(name or spec.model), options=options)
+    subject = subject_of(name or spec.model, {"model": name_of(spec.model), **settings})
     version = spec.packages.get("inspect_ai")
     return ForeignLog(
         tool="Inspect",

@@ -13,7 +13,6 @@ from bakeoff._kernel.text import visible
 from bakeoff.errors import RunFolderError
 from bakeoff.logs.trials import (
     MAX_LOG_SIZE,
-    RECORDED,
     Amount,
     ForeignLog,
     LoggedObject,
@@ -25,11 +24,13 @@ from bakeoff.logs.trials import (
     read_json,
     score_of,
     seconds_of,
+    subject_of,
     tags_of,
     text_of,
+    text_steps,
 )
-from bakeoff.plan import Case, SubjectSpec
-from bakeoff.record import TESTS, Failure, Step, Text, Transcript
+from bakeoff.plan import Case
+from bakeoff.record import TESTS, Failure, Transcript
 
 PASSED = "promptfoo"
 """The scorer of an imported result: 1 where promptfoo calls it a success."""
@@ -166,22 +167,21 @@ def _trial(result: _PromptfooResult, *, several_prompts: bool) -> LoggedTrial:
     grading, response = result.gradingResult or _PromptfooGrading(), result.response or _Response()
     given = result.provider
     provider = name_of(given if isinstance(given, str) else given.label or given.id, "provider")
-    options = {"provider": provider, **({"prompt": result.prompt.label} if several_prompts else {})}
+    options = {"provider": provider, "prompt": result.prompt.label if several_prompts else None}
     name = f"{provider} · {visible(result.prompt.label, 80)}" if several_prompts else provider
     used = (response.tokenUsage or LoggedUsage()).usage()
     output = as_json(response.output)
     metadata = {"prompt": result.prompt.raw if several_prompts else None, "replayed": response.cached or None}
     # Promptfoo may weigh its assertions: its own verdict counts, and they are told beside it.
     tests = [each.as_test() for each in grading.componentResults or ()]
-    said = (Text(text=text_of(output)),) if output is not None else ()
     return LoggedTrial(
         case=_case(result, several_prompts=several_prompts),
-        subject=SubjectSpec(kind=RECORDED, name=name_of(name), options={k: as_json(v) for k, v in options.items()}),
+        subject=subject_of(name, options),
         attempt_seconds=None if result.latencyMs is None else result.latencyMs / 1000,
         failure=_failure(result),
         transcript=Transcript(
             output=output,
-            steps=(Step(parts=said, finish_reason=response.finishReason),) if said else (),
+            steps=text_steps(output, response.finishReason),
             usage=used.model_copy(update={"cost": response.cost}),
             metadata={key: as_json(value) for key, value in metadata.items() if value is not None},
         ),

@@ -46,8 +46,8 @@ FORMATS = {
     "atif": ("ATIF trajectories, .json", "harbor:read_trajectory"),
     "promptfoo": ("promptfoo output, .json", "promptfoo:read_output"),
     "promptfoo-lines": ("promptfoo output, .jsonl", "promptfoo:read_lines"),
-    "deepeval": ("DeepEval test runs, .json", "deepeval:read_test_run"),
-    "pydantic-evals": ("pydantic-evals reports, .json", "pydantic_evals:read_report"),
+    "deepeval": ("DeepEval test runs, .json", "eval_reports:read_test_run"),
+    "pydantic-evals": ("pydantic-evals reports, .json", "eval_reports:read_report"),
     "swebench": ("SWE-bench reports, .json, or a folder of them", "swebench:read_report"),
 }
 """The formats of logs: what they are, and the function that reads them, which is imported when it is needed."""

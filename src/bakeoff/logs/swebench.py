@@ -6,7 +6,6 @@ from typing import Any
 
 from bakeoff.errors import RunFolderError
 from bakeoff.logs.trials import (
-    RECORDED,
     ForeignLog,
     LoggedObject,
     LoggedTrial,
@@ -18,29 +17,26 @@ from bakeoff.logs.trials import (
     read_json,
     read_text,
     score_of,
+    subject_of,
 )
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import TESTS, UNIT_TESTS, Failure, Score
 
 RESOLVED = "resolved"
 """The scorer of an imported instance."""
-_SCHEMAS = (None, 2)
 _FIELDS = ("resolved", "patch_is_None")
 
 
 class _RunReport(LoggedObject):
     """The report of a run. A run of the newest version says which failures are probably the environment's."""
 
-    schema_version: int | None = None
     submitted_ids: list[str] = []
     incomplete_ids: list[str] = []
-    completed_ids: list[str] = []
     empty_patch_ids: list[str] = []
     resolved_ids: list[str]
     unresolved_ids: list[str] = []
     error_ids: list[str] = []
     infra_failure_ids: list[str] = []
-    ambiguous_failure_ids: list[str] = []
     failure_reasons: dict[str, Any] = {}
 
 
@@ -105,7 +101,7 @@ def read_report(path: Path) -> ForeignLog:
 
 def _subject(model: str) -> SubjectSpec:
     name = name_of(model.replace("__", "/"))
-    return SubjectSpec(kind=RECORDED, name=name, options={"model": name})
+    return subject_of(name, {"model": name})
 
 
 def _lost(name: str, sets: dict[str, frozenset[str]], reason: str) -> Failure | None:

@@ -1,7 +1,7 @@
 """Hold what all formats have in common: a log, its trials, and the checked conversion of their values."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
@@ -16,7 +16,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff.errors import RunFolderError
 from bakeoff.plan import Case, SubjectSpec
-from bakeoff.record import NO_USAGE, Failure, Score, Transcript, Usage
+from bakeoff.record import NO_USAGE, Failure, Score, Step, Text, Transcript, Usage
 from bakeoff.report.readers import reason_of
 
 RECORDED = "recorded"
@@ -139,6 +139,13 @@ def check(model: type[Model], data: Any, path: Path, place: str = "") -> Model:
         raise RunFolderError(f"{path}: {where}{reason_of(error)}") from error
 
 
+def check_items(model: type[Model], lists: Mapping[str, Iterable[Any]], path: Path) -> Iterator[Model]:
+    """Yield the items of lists of a log as models. `lists` has them by their names in the file, for errors."""
+    for name, items in lists.items():
+        for place, item in enumerate(items):
+            yield check(model, item, path, f"{name}[{place}]")
+
+
 def name_of(text: object, otherwise: str = "unnamed") -> str:
     """Return a text as the name of a case, subject or scorer: printable and not too long."""
     found = visible(clean_text(str(text)), _MAX_NAME_LENGTH)
@@ -177,6 +184,17 @@ def seconds_between(first: object, last: object) -> float | None:
     return None if start is None or end is None or end < start else end - start
 
 
+def subject_of(name: object, options: Mapping[Any, Any] | None = None, kind: str = RECORDED) -> SubjectSpec:
+    """Return a subject that only a log knows. Options without a value are left out."""
+    known = {str(key): as_json(value) for key, value in (options or {}).items() if value not in (None, "", {}, [])}
+    return SubjectSpec(kind=kind, name=name_of(name), options=known)
+
+
+def text_steps(output: object, finish_reason: str | None = None) -> tuple[Step, ...]:
+    """Return an answer as the only step of a transcript; no step if there is none."""
+    return (Step(parts=(Text(text=text_of(output)),), finish_reason=finish_reason),) if output is not None else ()
+
+
 def score_of(name: object, value: object, reason: object = "", **metadata: Any) -> Score:
     """Return a score. A value that is no number from 0 to 1 leaves it unscored, and stays in the metadata."""
     if isinstance(value, bool | int | float) and 0 <= value <= 1:
@@ -186,6 +204,11 @@ def score_of(name: object, value: object, reason: object = "", **metadata: Any) 
         metadata = {"value": as_json(value), **metadata}
     known = {key: as_json(item) for key, item in metadata.items() if item is not None}
     return Score(name=name_of(name, "score"), value=number, reason=text_of(reason), metadata=known)
+
+
+def broken_score(name: object, failure: Failure) -> Score:
+    """Return the score of a scorer that ended with an exception."""
+    return Score(name=name_of(name), failure=failure.model_copy(update={"kind": "grader"}))
 
 
 def broken(message: object, detail: object = "", kind: str = "", *, otherwise: str = "Error") -> Failure:
