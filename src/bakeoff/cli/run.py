@@ -136,9 +136,9 @@ def run_components(
 def check_prices(models: Sequence[str]) -> None:
     """Look up the price of each model before anything is paid for. Raise `UsageError` for one that makes no sense."""
 
-    from bakeoff.doors.components.plan import CONTROLS
     from bakeoff.models.gateway import PriceBook
     from bakeoff.models.providers import parse_model_name
+    from bakeoff.plan import CONTROLS
 
     book = PriceBook(say=say)
     for model in dict.fromkeys(models):

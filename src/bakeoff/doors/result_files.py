@@ -14,12 +14,9 @@ from bakeoff._kernel.files import read_file
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import expectation, free_name, visible
 from bakeoff.errors import RunFolderError
+from bakeoff.logs.trials import seconds_of
 from bakeoff.record import Record
 
-RECORDED = "recorded"
-"""The kind of a subject that was imported from a result file."""
-MAX_NUMBER = 10**15  # JavaScript's integers are exact up to here
-END_OF_TIME = 253_402_300_800  # the year 10000
 MAX_FILE_SIZE = 256 * 1024**2
 
 
@@ -47,12 +44,6 @@ def timestamp_of(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def seconds_of(timestamp: str) -> float:
-    """Return the seconds since 1970. A time without a zone is UTC. Raise `ValueError` if it is not a time."""
-    moment = datetime.fromisoformat(timestamp)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
 def unique_names(names: Iterable[str]) -> list[str]:
     """Add a number to file names that are taken: two subjects may differ in nothing that a name shows."""
     stems: dict[str, None] = {}
@@ -62,13 +53,8 @@ def unique_names(names: Iterable[str]) -> list[str]:
 
 
 def _check_moment(timestamp: str) -> str:
-    problem = ValueError(f"{timestamp!r:.60} is not a time since 1970: write it as 2026-01-31T12:00:00.000Z")
-    try:
-        seconds = seconds_of(timestamp)
-    except (ValueError, OverflowError) as error:
-        raise problem from error
-    if not 0 <= seconds < END_OF_TIME:
-        raise problem
+    if seconds_of(timestamp) is None:
+        raise ValueError(f"{timestamp!r:.60} is not a time since 1970: write it as 2026-01-31T12:00:00.000Z")
     return timestamp
 
 

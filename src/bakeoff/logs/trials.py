@@ -25,8 +25,8 @@ MAX_LOG_SIZE = 256 << 20
 MAX_ROUNDS = 100_000
 _MAX_TAGS = 50
 _MAX_NAME_LENGTH = 200
-_MAX_NUMBER = 10**15
-_END_OF_TIME = 253_402_300_800  # the year 10000
+MAX_NUMBER = 10**15  # JavaScript's integers are exact up to here
+END_OF_TIME = 253_402_300_800  # the year 10000
 _EXCEPTION = re.compile(r"(?:[\w.]+\.)?([A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Timeout))\b")
 _REPR = re.compile(r"([A-Za-z_]\w*)\((['\"])(.*)\2\)", re.DOTALL)  # of an exception with one text
 
@@ -39,9 +39,9 @@ class LoggedObject(FrozenModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-Count = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
+Count = Annotated[int, Field(ge=0, le=MAX_NUMBER)]
 Amount = Annotated[
-    Annotated[float, Field(ge=0, le=_MAX_NUMBER)] | None,
+    Annotated[float, Field(ge=0, le=MAX_NUMBER)] | None,
     BeforeValidator(lambda value: None if isinstance(value, float) and not isfinite(value) else value),
 ]
 """Seconds or money; None is unknown, and so is NaN."""
@@ -175,7 +175,7 @@ def seconds_of(moment: object) -> float | None:
         seconds = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
-    return seconds if 0 <= seconds < _END_OF_TIME else None
+    return seconds if 0 <= seconds < END_OF_TIME else None
 
 
 def seconds_between(first: object, last: object) -> float | None:

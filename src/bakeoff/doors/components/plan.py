@@ -15,7 +15,7 @@ from bakeoff.errors import UsageError
 from bakeoff.grading.cutting import hide_share
 from bakeoff.mcp import ServerSpec, parse_mcp_option
 from bakeoff.models.providers import parse_model_name
-from bakeoff.plan import Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
+from bakeoff.plan import CONTROLS, Case, Grading, Limits, Plan, ScorerSpec, SubjectSpec
 from bakeoff.toolchains.tracks import starts_processes
 
 JOINED = " + "
@@ -82,8 +82,6 @@ def command_line(request: ComponentsRequest, *, jobs: int | None = None) -> list
 
 
 DOOR = "components"
-CONTROLS = ("oracle", "nop", "cheat")
-"""Names of the subjects that test the suites. They are not models."""
 
 # Scoring waits for a free worker, and perhaps for the reference. A run of the tests has a limit of its own.
 _LIMITS = Limits(attempt_seconds=900.0, score_seconds=900.0)

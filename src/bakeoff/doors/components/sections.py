@@ -10,7 +10,7 @@ from bakeoff._kernel.text import visible
 from bakeoff.doors.case_section import NAME, cases_section, named
 from bakeoff.doors.components.plan import JOINED
 from bakeoff.doors.components.results.model import RecordedSubject
-from bakeoff.doors.result_files import RECORDED
+from bakeoff.logs.trials import RECORDED
 from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import Case, SubjectSpec, read_options
 from bakeoff.report.blocks import Column, Datum, Section, Table, Tone, Value, columns

@@ -15,8 +15,9 @@ from typing import Any
 from bakeoff._kernel.text import free_name, visible
 from bakeoff.doors.agents.results.model import AgentsResult, ExerciseResult, added_costs, safe_name
 from bakeoff.doors.agents.results.read import ExerciseResultReader, plan_of, read_result, records_of
-from bakeoff.doors.result_files import HiddenTests, seconds_of
+from bakeoff.doors.result_files import HiddenTests
 from bakeoff.errors import BakeoffError, UsageError
+from bakeoff.logs.trials import seconds_of
 from bakeoff.plan import Origin
 from bakeoff.record import Record
 from bakeoff.report.blocks import Column, Datum, Matrix, MatrixCell, Point, Quote, Report, Section, Table, Tone, Value
@@ -165,7 +166,7 @@ def _keys(results: Iterable[AgentsResult]) -> dict[tuple[str, str | None, str], 
 def last_updated(board: Iterable[RankedRow]) -> str | None:
     """Return the latest timestamp of all files."""
     stamps = [stamp for one in board if (stamp := one.result.metadata.timestamp)]
-    return max(stamps, key=seconds_of) if stamps else None
+    return max(stamps, key=lambda stamp: seconds_of(stamp) or 0.0) if stamps else None
 
 
 def leaderboard_json(board: Sequence[RankedRow]) -> dict[str, Any]:

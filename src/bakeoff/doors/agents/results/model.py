@@ -10,7 +10,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from bakeoff.doors.result_files import MAX_NUMBER, CamelObject, HiddenTests, Moment, written_shortest
+from bakeoff.doors.result_files import CamelObject, HiddenTests, Moment, written_shortest
+from bakeoff.logs.trials import MAX_NUMBER
 from bakeoff.verdict import Verdict
 
 _MAX_COUNT = 10_000  # exercises of a file, attempts at one

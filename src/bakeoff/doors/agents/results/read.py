@@ -14,7 +14,8 @@ from bakeoff._kernel.text import visible
 from bakeoff.doors.agents.agents import CONTROLS
 from bakeoff.doors.agents.results.model import AgentsResult, Attempt, ExerciseResult
 from bakeoff.doors.agents.scoring import EXERCISE, ExerciseOutcome
-from bakeoff.doors.result_files import MAX_FILE_SIZE, RECORDED, read_limited, seconds_of, unreadable
+from bakeoff.doors.result_files import MAX_FILE_SIZE, read_limited, unreadable
+from bakeoff.logs.trials import RECORDED, seconds_of
 from bakeoff.plan import ORIGIN, Case, Origin, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Failure, Phase, Record, Score, Transcript, Usage
 from bakeoff.report.readers import Circumstances, Description
@@ -129,8 +130,7 @@ def _exercises(result: AgentsResult, name: str) -> tuple[ExerciseResult, ...]:
 
 def records_of(result: AgentsResult, plan: Plan) -> Iterator[Record]:
     """Return one record for each exercise and round of the file, also for those that were lost."""
-    stamp = result.metadata.timestamp
-    began = seconds_of(stamp) if stamp else 0.0
+    began = seconds_of(result.metadata.timestamp) or 0.0
     subject = plan.subjects[0].name
     lost = {(one.exercise, one.round - 1): one for one in (result.bakeoff.lost if result.bakeoff else ())}
     for each in _exercises(result, plan.name):

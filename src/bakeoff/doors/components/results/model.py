@@ -9,34 +9,30 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
     ConfigDict,
-    Discriminator,
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
     StrictBool,
-    Tag,
     field_validator,
     model_serializer,
     model_validator,
 )
+from pydantic.alias_generators import to_camel
 
 from bakeoff._kernel.text import count_of
 from bakeoff.doors.result_files import (
-    END_OF_TIME,
-    MAX_NUMBER,
     CamelObject,
     HiddenTests,
     Moment,
-    seconds_of,
     written_shortest,
 )
+from bakeoff.logs.trials import END_OF_TIME, MAX_NUMBER, seconds_of
 from bakeoff.plan import Name
 from bakeoff.record import Part, Reasoning, Step, Text, ToolCall, UnitTests, Usage
 from bakeoff.verdict import Verdict
@@ -89,72 +85,45 @@ class FileObject(CamelObject):
         return {name: value for name, value in handler(self).items() if name in made or name == "type"}
 
 
-class TextBlock(FileObject):
-    """Text that the model said."""
-
-    type: Literal["text"] = "text"
-    text: str
-
-
-class ReasoningBlock(FileObject):
-    """Text that the model thought aloud, where its provider returns it."""
-
-    type: Literal["reasoning"] = "reasoning"
-    text: str
+_CALLED = ("tool_call_id", "tool_name")
+_NEEDED = {
+    **dict.fromkeys(("text", "reasoning"), ("text",)),
+    **dict.fromkeys(("tool-call", "tool-result", "tool-error"), _CALLED),
+}
+"""The types of blocks that are read, and the fields that they must have."""
 
 
-class ToolCallBlock(FileObject):
-    """A call of a tool. Its result is in a block of its own, with the same id."""
+class ContentBlock(FileObject):
+    """A part of a step: text, reasoning, a call of a tool, or its result, which has the same id.
 
-    type: Literal["tool-call"] = "tool-call"
-    tool_call_id: Short
-    tool_name: Short
-    input: FreeJson = None
-
-
-class ToolResultBlock(FileObject):
-    """The result of a call of a tool. The input of the call is repeated here."""
-
-    type: Literal["tool-result"] = "tool-result"
-    tool_call_id: Short
-    tool_name: Short
-    input: FreeJson = None
-    output: FreeJson = None
-
-
-class ToolErrorBlock(FileObject):
-    """A tool that threw. It is written as the result that the model got."""
-
-    type: Literal["tool-error"] = "tool-error"
-    tool_call_id: Short
-    tool_name: Short
-    input: FreeJson = None
-    error: FreeJson = None
-
-
-class OtherBlock(FileObject):
-    """A block of another type, which is ignored."""
+    A `tool-error` is a tool that threw. Of blocks of other types, only the type is kept.
+    """
 
     type: str
+    text: str = ""
+    tool_call_id: Short = ""
+    tool_name: Short = ""
+    input: FreeJson = None
+    output: FreeJson = None
+    error: FreeJson = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_unknown(cls, block: Any) -> Any:
+        known = not isinstance(block, dict) or block.get("type") in _NEEDED
+        return block if known else {name: value for name, value in block.items() if name == "type"}
 
-_BLOCKS = ("text", "reasoning", "tool-call", "tool-result", "tool-error")
+    @model_validator(mode="after")
+    def _check_needed(self) -> Self:
+        for name in _NEEDED.get(self.type, ()):
+            if name not in self.model_fields_set:
+                raise ValueError(f"{self.type!r} needs {to_camel(name)}")
+        return self
 
-
-def _block_type(block: Any) -> str:
-    found = block.get("type") if isinstance(block, dict) else getattr(block, "type", None)
-    return found if found in _BLOCKS else "other"
-
-
-Block: TypeAlias = Annotated[
-    Annotated[TextBlock, Tag("text")]
-    | Annotated[ReasoningBlock, Tag("reasoning")]
-    | Annotated[ToolCallBlock, Tag("tool-call")]
-    | Annotated[ToolResultBlock, Tag("tool-result")]
-    | Annotated[ToolErrorBlock, Tag("tool-error")]
-    | Annotated[OtherBlock, Tag("other")],
-    Discriminator(_block_type),
-]
+    def call(self, **returned: JsonValue) -> ToolCall:
+        """Return the call of a tool, with what it returned if that is known."""
+        made = ToolCall(name=self.tool_name, arguments=self.input, id=self.tool_call_id)
+        return made.model_copy(update=returned)
 
 
 class StepUsage(FileObject):
@@ -170,7 +139,7 @@ class StepUsage(FileObject):
 class StepResult(FileObject):
     """One answer of the model. `usage` is missing where the provider reported none."""
 
-    content: tuple[Block, ...] = Field(default=(), max_length=_MAX_COUNT)
+    content: tuple[ContentBlock, ...] = Field(default=(), max_length=_MAX_COUNT)
     finish_reason: Short = "unknown"
     usage: StepUsage | None = None
     warnings: tuple[FreeJson, ...] | None = None
@@ -433,7 +402,7 @@ def timestamped_name(
     timestamp: str | None, model: str | None = None, servers: Iterable[str] = (), round_: int | None = None
 ) -> str:
     """Return `result-YYYY-MM-DD-HH-MM-SS-<model>[-mcp-<name>][-r<round>].json`; rounds count from 1."""
-    moment = datetime.fromtimestamp(seconds_of(timestamp) if timestamp else 0, UTC)
+    moment = datetime.fromtimestamp(seconds_of(timestamp) or 0, UTC)
     parts = [f"result-{moment:%Y-%m-%d-%H-%M-%S}"]
     parts += [sanitize_model_name(model)] if model else []
     named = sanitize_model_name("-".join(servers))
@@ -449,11 +418,7 @@ def stamp_in(name: str) -> str | None:
         return None
     day, clock = found[1], ":".join(found.groups()[1:])
     stamp = f"{day}T{clock}.000Z"
-    try:
-        seconds_of(stamp)
-    except ValueError:
-        return None
-    return stamp
+    return None if seconds_of(stamp) is None else stamp
 
 
 SUITE = "suite"
@@ -490,27 +455,30 @@ def extract_result_write_content(steps: Iterable[Step]) -> str | None:
     return None
 
 
+_COUNTS = {
+    "input_tokens": "input",
+    "output_tokens": "output",
+    "cached_input_tokens": "cache_read",
+    "reasoning_tokens": "reasoning",
+}
+
+
 def write_step(step: Step) -> StepResult:
     """Return a step as a file has it: the model's text and calls first, then the results of the calls."""
     said = [_block(part, place) for place, part in enumerate(step.parts)]
     returned = [
-        ToolResultBlock(**_call_names(part, place), input=part.arguments, output=_output(part))
+        ContentBlock(type="tool-result", **_called(part, place), output=_output(part))
         for place, part in enumerate(step.parts)
         if isinstance(part, ToolCall)
     ]
     used = step.usage
-    counts = StepUsage(
-        input_tokens=used.input,
-        output_tokens=used.output,
-        total_tokens=used.tokens,
-        cached_input_tokens=used.cache_read,
-        reasoning_tokens=used.reasoning,
-    )
+    counts = {theirs: getattr(used, ours) for theirs, ours in _COUNTS.items()}
+    known = used.tokens or not used.requests  # unknown where the provider sent none
     reason = step.finish_reason or "unknown"
     return StepResult(
         content=(*said, *returned),
         finish_reason=_OUR_REASONS.get(reason, reason),
-        usage=counts if used.tokens or not used.requests else StepUsage(),  # unknown where the provider sent none
+        usage=StepUsage(**counts, total_tokens=used.tokens) if known else StepUsage(),
         warnings=(),
         response={},
     )
@@ -527,72 +495,50 @@ def _output(call: ToolCall) -> JsonValue:
     return {"content": [{"type": "text", "text": text}]}
 
 
-def _block(part: Part, place: int) -> Block:
-    match part:
-        case Text():
-            return TextBlock(text=part.text)
-        case Reasoning():
-            return ReasoningBlock(text=part.text)
-        case ToolCall():
-            return ToolCallBlock(**_call_names(part, place), input=part.arguments)
+def _block(part: Part, place: int) -> ContentBlock:
+    if isinstance(part, ToolCall):
+        return ContentBlock(type="tool-call", **_called(part, place))
+    return ContentBlock(type=part.type, text=part.text)
 
 
-def _call_names(call: ToolCall, place: int) -> dict[str, str]:
+def _called(call: ToolCall, place: int) -> dict[str, Any]:
     called = call.id if call.id is not None else f"call-{place + 1}"
-    return {"tool_call_id": called[:MAX_LENGTH], "tool_name": call.name[:MAX_LENGTH]}  # the model chooses both
+    names = {"tool_call_id": called[:MAX_LENGTH], "tool_name": call.name[:MAX_LENGTH]}  # the model chooses both
+    return {**names, "input": call.arguments}
 
 
 def read_step(step: StepResult) -> Step:
-    """Return a step of a file as part of a transcript."""
-    reader = _StepReader()
+    """Return a step of a file as part of a transcript.
+
+    A result that follows its call, with the same name and input, is stored in the call.
+    """
+    parts: list[Part] = []
+    waiting: dict[str, int] = {}  # the places of calls without a result so far, by id
     for block in step.content:
-        reader.take(block)
+        if block.type in ("tool-result", "tool-error"):
+            place = waiting.get(block.tool_call_id)
+            call = None if place is None else parts[place]
+            if place is None or not isinstance(call, ToolCall) or not _same(call, block):
+                parts.append(block.call(**_returned(block)))
+            else:
+                del waiting[block.tool_call_id]
+                parts[place] = call.model_copy(update=_returned(block))
+        elif block.type == "tool-call":
+            waiting[block.tool_call_id] = len(parts)
+            parts.append(block.call())
+        elif block.type in _NEEDED:
+            parts.append(Text(text=block.text) if block.type == "text" else Reasoning(text=block.text))
     counts = step.usage or StepUsage()
-    usage = Usage(
-        requests=1,
-        input=counts.input_tokens or 0,
-        output=counts.output_tokens or 0,
-        cache_read=counts.cached_input_tokens or 0,
-        reasoning=counts.reasoning_tokens or 0,
-    )
+    usage = Usage(requests=1, **{ours: getattr(counts, theirs) or 0 for theirs, ours in _COUNTS.items()})
     reason = _THEIR_REASONS.get(step.finish_reason, step.finish_reason)
-    return Step(parts=tuple(reader.parts), usage=usage, finish_reason=reason)
+    return Step(parts=tuple(parts), usage=usage, finish_reason=reason)
 
 
-@dataclass(slots=True)
-class _StepReader:
-    """Collect parts. A result that follows its call, with the same name and input, is stored in the call."""
-
-    parts: list[Part] = field(default_factory=list)
-    waiting: dict[str, int] = field(default_factory=dict)  # calls without a result so far, by id
-
-    def take(self, block: Block) -> None:
-        match block:
-            case TextBlock():
-                self.parts.append(Text(text=block.text))
-            case ReasoningBlock():
-                self.parts.append(Reasoning(text=block.text))
-            case ToolCallBlock():
-                self.waiting[block.tool_call_id] = len(self.parts)
-                self.parts.append(ToolCall(name=block.tool_name, arguments=block.input, id=block.tool_call_id))
-            case ToolResultBlock():
-                self._finish(block, {"result": block.output})
-            case ToolErrorBlock():
-                error = block.error if isinstance(block.error, str) else json.dumps(block.error)
-                self._finish(block, {"error": error})
-            case OtherBlock():
-                pass
-
-    def _finish(self, block: ToolResultBlock | ToolErrorBlock, returned: dict[str, JsonValue]) -> None:
-        place = self.waiting.get(block.tool_call_id)
-        call = None if place is None else self.parts[place]
-        if place is None or not isinstance(call, ToolCall) or not _same(call, block):
-            made = ToolCall(name=block.tool_name, arguments=block.input, id=block.tool_call_id)
-            self.parts.append(made.model_copy(update=returned))
-            return
-        del self.waiting[block.tool_call_id]
-        self.parts[place] = call.model_copy(update=returned)
+def _returned(block: ContentBlock) -> dict[str, JsonValue]:
+    if block.type == "tool-result":
+        return {"result": block.output}
+    return {"error": block.error if isinstance(block.error, str) else json.dumps(block.error)}
 
 
-def _same(call: ToolCall, block: ToolResultBlock | ToolErrorBlock) -> bool:
+def _same(call: ToolCall, block: ContentBlock) -> bool:
     return call.name == block.tool_name and ("input" not in block.model_fields_set or call.arguments == block.input)

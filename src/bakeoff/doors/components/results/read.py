@@ -21,7 +21,8 @@ from bakeoff.doors.components.results.model import (
     read_step,
     stamp_in,
 )
-from bakeoff.doors.result_files import RECORDED, read_limited, seconds_of, unreadable
+from bakeoff.doors.result_files import read_limited, unreadable
+from bakeoff.logs.trials import RECORDED, seconds_of
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import NO_USAGE, UNIT_TESTS, Failure, Phase, Record, Score, Transcript
 from bakeoff.report.readers import Circumstances, Description
@@ -118,8 +119,7 @@ def _subject(metadata: ComponentsMetadata, added: ComponentsAdditions | None) ->
 def records_of(result: ComponentsResult, plan: Plan) -> Iterator[Record]:
     """Return one record for each test of the file."""
     facts = {fact.test_name: fact for fact in (result.bakeoff.trials if result.bakeoff else ())}
-    stamp = result.metadata.timestamp
-    began = seconds_of(stamp) if stamp else 0.0
+    began = seconds_of(result.metadata.timestamp) or 0.0
     costs = _shares(result)
     for place, test in enumerate(result.tests):
         yield _Import(plan.trial(place), test, facts.get(test.test_name), began, costs[place]).record(plan.threshold)

@@ -30,7 +30,7 @@ from bakeoff.doors.components.results.model import (
 from bakeoff.doors.result_files import hidden_tests_of, replayed_in, timestamp_of, unique_names
 from bakeoff.doors.treatments import treated_name
 from bakeoff.errors import UsageError
-from bakeoff.models.estimate import CacheSimulation, simulate_suites
+from bakeoff.models.estimate import CacheSimulation, simulate
 from bakeoff.models.prices import Costs, Price, split_costs
 from bakeoff.plan import Case, Plan, SubjectSpec, describe
 from bakeoff.record import NO_USAGE, Record, Usage
@@ -61,28 +61,17 @@ def _price_of(record: Record) -> Price | None:
 
 def bill_of(records: Iterable[Record]) -> SuiteCosts | None:
     """Return the bill of all suites, or None if nothing has a price. A resumed run may have several prices."""
-    suites: dict[str, tuple[Price, list[list[Usage]]]] = {}
+    bills: list[SuiteCosts] = []
     for record in records:
         price = _price_of(record)
         used = [step.usage for step in record.transcript.steps] if record.transcript else []
-        if price is None or not any(usage.tokens for usage in used):
-            continue  # a provider that counts nothing leaves the cost unknown
-        _, steps = suites.setdefault(price.model_dump_json(), (price, []))
-        steps.append(used)
-    if not suites:
+        # A provider that counts nothing leaves the cost unknown.
+        if any(usage.tokens for usage in used) and price and (costs := split_costs(used, price)):
+            bills.append(SuiteCosts(price, costs, simulate(used, price)))
+    if not bills:
         return None
-    return SuiteCosts(
-        price=next(reversed(suites.values()))[0],
-        costs=_added(
-            Costs,
-            [
-                costs
-                for price, steps in suites.values()
-                if (costs := split_costs((usage for suite in steps for usage in suite), price))
-            ],
-        ),
-        cached=_added(CacheSimulation, [simulate_suites(steps, price) for price, steps in suites.values()]),
-    )
+    costs, cached = _added(Costs, [bill.costs for bill in bills]), [bill.cached for bill in bills]
+    return SuiteCosts(bills[-1].price, costs, _added(CacheSimulation, cached))
 
 
 def _added(kind: type[Sums], parts: Sequence[Sums]) -> Sums:
