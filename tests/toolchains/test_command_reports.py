@@ -9,7 +9,6 @@ from bakeoff.protocols import Completed
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.command_reports import CommandReport, json_object
 from bakeoff.toolchains.commands import CommandRunner
-from bakeoff.toolchains.install import quiet
 from bakeoff.toolchains.outcome import TestRun
 from bakeoff.toolchains.tracks import CPP, GO, JAVASCRIPT, RUST, Track
 
@@ -104,7 +103,7 @@ def test_a_failed_test_and_an_exit_code_of_0_do_not_go_together() -> None:
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
 async def test_an_answer_in_go_that_ends_the_process_with_0_does_not_pass() -> None:
-    runner = CommandRunner(choose_sandbox("auto"), GO, str(GO.command), quiet)
+    runner = CommandRunner(choose_sandbox("auto"), GO, str(GO.command))
     files = {
         "go.mod": "module double\n\ngo 1.18\n",
         "double.go": 'package double\n\nimport "os"\n\nfunc init() { os.Exit(0) }\n\nfunc Double(int) int { return 1 }',

@@ -26,7 +26,7 @@ IMPORT = "import { describe, expect, it, jest, test, xit } from '@jest/globals';
 async def typescript(needs_program: Callable[[str], str]) -> AsyncIterator[OpenExercises]:
     needs_program("node")
     needs_program("npm")
-    async with ExerciseToolchain(lambda: choose_sandbox("auto"), TYPESCRIPT, say=print).open() as opened:
+    async with ExerciseToolchain(lambda: choose_sandbox("auto"), TYPESCRIPT).open() as opened:
         yield opened
 
 
@@ -286,7 +286,7 @@ async def test_the_commands_of_the_tracks_agree_with_us(needs_program: Callable[
     typed = {"typescript": "corepack yarn && corepack yarn test", "python": "pytest"}
     for each in (exercise("typescript", "shelf-labels"), exercise("python", "ring-log")):
         track, command = graded_track(each.language), typed[each.language]
-        toolchain = ExerciseToolchain(lambda: choose_sandbox("auto"), track, command=command, say=print)
+        toolchain = ExerciseToolchain(lambda: choose_sandbox("auto"), track, command=command)
         async with toolchain.open() as opened:
             right = await opened.run(each.reference, tests=each.tests, seconds=3 * SECONDS)
             assert right.ok, right

@@ -32,7 +32,7 @@ RIGHT = "export const double = (x: number) => x * 2;\nexport const list = (): un
 async def typescript(needs_program: Callable[[str], str]) -> AsyncIterator[OpenExercises]:
     needs_program("node")
     needs_program("npm")
-    async with ExerciseToolchain(lambda: choose_sandbox("auto"), TYPESCRIPT, slots=2, say=print).open() as opened:
+    async with ExerciseToolchain(lambda: choose_sandbox("auto"), TYPESCRIPT, slots=2).open() as opened:
         yield opened
 
 

@@ -76,7 +76,7 @@ async def grader(needs_program: Callable[[str], str], shared_folder: Path) -> As
     folder = shared_folder / "references-of-forgeries"
     folder.mkdir(exist_ok=True)
     toolchains = (VitestToolchain, ExerciseToolchain)
-    made = [kind(lambda: choose_sandbox("auto"), slots=2, say=print) for kind in toolchains]
+    made = [kind(lambda: choose_sandbox("auto"), slots=2) for kind in toolchains]
     async with AsyncExitStack() as stack:
         opened = {each.key: await stack.enter_async_context(each.open()) for each in made}
         yield Grader({**opened, "references": OpenReferences(folder, "bakeoff verify")})

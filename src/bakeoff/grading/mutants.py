@@ -15,7 +15,7 @@ from tree_sitter import Node
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
-from bakeoff.grading.syntax import SyntaxEdit, both_ways, dialect_of, parse, text_of, to_bytes, with_edits
+from bakeoff.grading.syntax import SyntaxEdit, ancestors, both_ways, dialect_of, parse, text_of, to_bytes, with_edits
 
 _SHOWN = 60  # characters of changed code
 _PARSED_AS = "region.ts"
@@ -275,13 +275,9 @@ class _FaultMaker:
         if node.type in _PASSED_OVER or node.type.endswith("_type") or self._is_passed_over(node):
             return
         yield from self._of(node)
-        if node.type not in _TEXTS or self.is_python:
-            for child in node.named_children:
+        for child in node.named_children:
+            if node.type not in _TEXTS or self.is_python or child.type == "template_substitution":
                 yield from self.walk(child)
-        else:
-            for child in node.named_children:
-                if child.type == "template_substitution":
-                    yield from self.walk(child)
 
     def _is_passed_over(self, node: Node) -> bool:
         if node.type == "expression_statement":  # a docstring, or 'use strict'
@@ -436,13 +432,13 @@ def _keeps_the_same(comparison: Node) -> str | None:
 
 def _is_error_text(node: Node) -> bool:
     """Return True if a text is part of an error message. Many tasks do not prescribe these words."""
-    around = node.parent
-    while around is not None and not around.type.endswith(("_statement", "_definition", "block")):
+    for _, around in ancestors(node):
+        if around.type.endswith(("_statement", "_definition", "block")):
+            return around.type in ("raise_statement", "throw_statement")
         callee = around.child_by_field_name("function") or around.child_by_field_name("constructor")
         if text_of(callee).endswith(("Error", "Exception")):
             return True
-        around = around.parent
-    return around is not None and around.type in ("raise_statement", "throw_statement")
+    return False
 
 
 def _is_key(node: Node) -> bool:

@@ -160,6 +160,14 @@ def _function_in(call: Node) -> bool:
     return given is not None and any(child.type in kinds for child in given.named_children)
 
 
+def ancestors(node: Node, top: Node | None = None) -> Iterator[tuple[Node, Node]]:
+    """Yield what a node stands in, from the inside, each with its child on the way. `top` is where to stop before."""
+    child, parent = node, node.parent
+    while parent is not None and parent != top:
+        yield child, parent
+        child, parent = parent, parent.parent
+
+
 def text_of(node: Node | None) -> str:
     """Return the source of a node; an empty text where there is none."""
     return (node.text or b"").decode(errors="surrogatepass") if node is not None else ""

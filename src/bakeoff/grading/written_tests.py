@@ -17,6 +17,7 @@ from bakeoff.grading.syntax import (
     Dialect,
     Kind,
     SyntaxEdit,
+    ancestors,
     both_ways,
     called_base,
     called_name,
@@ -219,15 +220,13 @@ class _TestReader:
             parameters = function.child_by_field_name("parameters") or function.child_by_field_name("parameter")
             if names := _names_in(parameters):
                 return names
-        around = self.node.parent
-        while around is not None:
+        for _, around in ancestors(self.node):
             if around.type == "for_in_statement":
                 return _names_in(around.child_by_field_name("left"))
             if around.type == "arrow_function" and (
                 names := _names_in(around.child_by_field_name("parameters") or around.child_by_field_name("parameter"))
             ):
                 return names
-            around = around.parent
         return []
 
     def _javascript_tables(self) -> list[Node]:
@@ -235,8 +234,7 @@ class _TestReader:
         callee = self.node.child_by_field_name("function")
         given = callee.child_by_field_name("arguments") if callee is not None else None
         tables = [given.named_children[0]] if given is not None and given.named_children else []
-        around = self.node.parent
-        while around is not None and around.type not in ("program",):
+        for _, around in ancestors(self.node):
             if around.type == "for_in_statement":
                 tables += [found] if (found := around.child_by_field_name("right")) is not None else []
             elif around.type == "call_expression" and (over := around.child_by_field_name("function")) is not None:
@@ -246,7 +244,6 @@ class _TestReader:
                     tables.append(looped)
                 elif inner is not None and inner.named_children:  # describe.each(table)(…)
                     tables.append(inner.named_children[0])
-            around = around.parent
         return [table for table in map(_bare, tables) if table.type == "array"]
 
     # --------------------------------------------------------------------------------------------------- values
@@ -319,16 +316,13 @@ class _TestReader:
         return f"{'=' if parent.type in self.dialect.assignments else parent.type}{path}"
 
     def _python_rank(self, node: Node) -> int | None:
-        calls, child, parent = 0, node, node.parent
+        calls = 0
         if self._in_last_column(node):
             return EXPECTED
-        if (
-            parent is not None
-            and any(each.type in ("is", "is not") for each in parent.children)
-            and node.type not in ("true", "false", "none")
-        ):
+        beside = node.parent.children if node.parent is not None else []
+        if any(each.type in ("is", "is not") for each in beside) and node.type not in ("true", "false", "none"):
             return None  # Python warns of `is` with a number or a text
-        while parent is not None and parent != self.node:
+        for child, parent in ancestors(node, self.node):
             if parent.type == "assert_statement":
                 if child != parent.named_child(0):
                     return None
@@ -339,14 +333,13 @@ class _TestReader:
                 calls += not _BUILDS.match(called_name(parent))
             if not calls and _names_expected(parent.child_by_field_name("left")):
                 return EXPECTED
-            child, parent = parent, parent.parent
         return GIVEN
 
     def _javascript_rank(self, node: Node) -> int:
-        calls, child, parent = 0, node, node.parent
+        calls = 0
         if self._in_last_column(node):
             return EXPECTED
-        while parent is not None and parent != self.node:
+        for child, parent in ancestors(node, self.node):
             if parent.type == "call_expression":
                 base = called_base(parent)
                 callee = parent.child_by_field_name("function")
@@ -358,13 +351,11 @@ class _TestReader:
                 calls += 1
             if not calls and _names_expected(parent.child_by_field_name("name")):
                 return EXPECTED
-            child, parent = parent, parent.parent
         return GIVEN
 
     def _comparison(self, node: Node, rank: int) -> Comparison | None:
         """Return how an assertion compares a value; None if it must stay as it is."""
-        child, parent = node, node.parent
-        while parent is not None and parent != self.node:
+        for child, parent in ancestors(node, self.node):
             if parent.type == "keyword_argument" and text_of(parent.child_by_field_name("name")) in _TOLERANCES:
                 return None
             if rank == EXPECTED and parent.type == "comparison_operator":
@@ -375,17 +366,12 @@ class _TestReader:
                 return "part" if words == {"in"} and is_text else None
             if parent.type == self.dialect.calls and (found := _compared_by_call(parent, node, child)) != "none":
                 return found if rank == EXPECTED else "none"
-            child, parent = parent, parent.parent
         return "equal" if rank == EXPECTED else "none"
 
     def _is_made_by_answer(self, node: Node) -> bool:
-        around = node.parent
-        while around is not None and around != self.node:
-            callee = around.child_by_field_name("constructor") or around.child_by_field_name("function")
-            if callee is not None and text_of(callee) in self.own:
-                return True
-            around = around.parent
-        return False
+        around = [each for _, each in ancestors(node, self.node)]
+        called = (each.child_by_field_name("constructor") or each.child_by_field_name("function") for each in around)
+        return any(callee is not None and text_of(callee) in self.own for callee in called)
 
     def _expects_last_of(self, names: list[str], body: Node) -> bool:
         """Return True if an assertion in the body expects the last of these names."""
@@ -415,19 +401,11 @@ def _compared_by_call(call: Node, value: Node, argument: Node) -> Comparison | N
     if _BOUNDS.match(name):
         return None
     if name.startswith("toThrow"):
-        return "equal" if value.parent is not None and _inside(value, "new_expression", call) else "part"
+        made = any(around.type == "new_expression" for _, around in ancestors(value, call))
+        return "equal" if made else "part"
     if _PARTS.match(name):
         return "part"
     return "equal" if _EXACT.match(name) else "none"
-
-
-def _inside(node: Node, kind: str, top: Node) -> bool:
-    around = node.parent
-    while around is not None and around != top:
-        if around.type == kind:
-            return True
-        around = around.parent
-    return False
 
 
 def _identifiers(node: Node) -> Iterator[Node]:

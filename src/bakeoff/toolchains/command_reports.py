@@ -50,7 +50,6 @@ class JunitToolchain:
     argv: tuple[str, ...]
     report: str
     canary: str | None = None
-    limits: Limits = LIMITS
 
     @property
     def key(self) -> str:
@@ -77,7 +76,7 @@ class OpenJunit:
         chosen = self.toolchain
         async with open_place() as place:
             put_files(place, {name: text.encode() for name, text in files.items() if name != chosen.report})
-            done = await self.sandbox.run(Command(chosen.argv, place, seconds, chosen.limits, graded=True))
+            done = await self.sandbox.run(Command(chosen.argv, place, seconds, LIMITS, graded=True))
             taken = take(place.work, [chosen.report], max_bytes=MAX_REPORT_SIZE, max_files=1)
         if done.exit_code == 127 and done.stop == "exited":
             raise GraderError(f"{chosen.argv[0]!r} cannot be run here: {last_output(done)}")

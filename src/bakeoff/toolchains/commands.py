@@ -27,7 +27,7 @@ from bakeoff.protocols import Command, Place, Sandbox
 from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
 from bakeoff.sandbox.programs import program_path, program_roots, said_by, search_path, without_homes
 from bakeoff.toolchains.command_reports import MAX_REPORT_SIZE, CommandReport, json_object
-from bakeoff.toolchains.install import JEST_SOURCES, Say, install_jest, install_once, output_of, quiet
+from bakeoff.toolchains.install import JEST_SOURCES, install_jest, install_once, output_of
 from bakeoff.toolchains.outcome import TestRun, last_output, stopped_by_limit
 from bakeoff.toolchains.tracks import TRACKS, Track
 
@@ -105,7 +105,6 @@ class CommandRunner:
     sandbox: Sandbox
     track: Track
     command: str
-    say: Say
 
     async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
         """Run the command on a candidate, without a network. Packages are installed once for all candidates.
@@ -166,8 +165,7 @@ class CommandRunner:
                     raise InfraError(told, permanent=True)
                 await asyncio.to_thread(_keep, place, beside)
 
-        note = f"Running `{install}` into {folder} (once for this track) …"
-        return await install_once(folder, fill, lambda: self.say(note))
+        return await install_once(folder, fill)
 
 
 def _keep(place: Place, folder: Path) -> None:
@@ -253,9 +251,9 @@ class AgentPackages:
     async def open(self) -> AsyncIterator[OpenPackages]:
         """Yield what brings the packages. Those of a command are installed when the first agent needs them."""
         if self.command is not None:
-            yield CommandRunner(self.sandbox(), self.track, self.command, quiet)
+            yield CommandRunner(self.sandbox(), self.track, self.command)
         else:
-            yield JestPackages(await install_jest(quiet) / _MODULES)
+            yield JestPackages(await install_jest() / _MODULES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ get a whole `jest`. Types are checked, and type tests run, without running the a
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from bakeoff.errors import GraderError, InfraError, UsageError
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.commands import CommandRunner
-from bakeoff.toolchains.install import Say, install_jest, permission_flags, pytest_folders, quiet
+from bakeoff.toolchains.install import install_jest, permission_flags, pytest_folders
 from bakeoff.toolchains.outcome import Grader, TestRun, run_each
 from bakeoff.toolchains.pytest_runner import OpenPytest
 from bakeoff.toolchains.tracks import RUNNER_FILES, TYPESCRIPT, Track, is_outside_tests, matches
@@ -118,7 +118,6 @@ class ExerciseToolchain:
         run_skipped: Also run the tests that the track marks as skipped.
         processes: Let tests and solutions in Python start processes.
         command: Run this command instead of our own runner, which is opened too, to confirm the command.
-        say: Tells the user about installations and warnings.
     """
 
     sandbox: Callable[[], Sandbox]
@@ -127,7 +126,6 @@ class ExerciseToolchain:
     run_skipped: bool = True
     processes: bool = False
     command: str | None = None
-    say: Say = quiet
 
     @property
     def key(self) -> str:
@@ -143,18 +141,15 @@ class ExerciseToolchain:
             if self.command is None:
                 own, types = await self._own(sandbox, stack), None
                 if self.track.runner == "jest":
-                    types = TypeChecker(sandbox, await install_jest(self.say))
+                    types = TypeChecker(sandbox, await install_jest())
                     stack.push_async_callback(types.close)
                 yield OpenExercises(self.track, own, self.run_skipped, types=types)
                 return
             confirming = None
             if self.track.runner != "command":
-                try:
+                with suppress(InfraError):  # without its own runner, nothing confirms the command
                     confirming = OpenExercises(self.track, await self._own(sandbox, stack), self.run_skipped)
-                except InfraError as error:
-                    language = self.track.language
-                    self.say(f"warning: nothing confirms the results of `{self.command}` for {language}: {error}")
-            command = CommandRunner(sandbox, self.track, self.command, self.say)
+            command = CommandRunner(sandbox, self.track, self.command)
             yield OpenExercises(self.track, command, self.run_skipped, confirming)
 
     async def _own(self, sandbox: Sandbox, stack: AsyncExitStack) -> Grader:
@@ -162,7 +157,7 @@ class ExerciseToolchain:
             return OpenPytest(sandbox, pytest_folders(), self.processes)
         if self.track.runner == "command":
             raise UsageError(f"exercises in {self.track.language} have no test runner here: pass --test-command")
-        jest = OpenJest(sandbox, await install_jest(self.say), self.slots, await permission_flags(sandbox))
+        jest = OpenJest(sandbox, await install_jest(), self.slots, await permission_flags(sandbox))
         stack.push_async_callback(jest.close)
         await jest.warm_up()
         return jest

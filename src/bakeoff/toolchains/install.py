@@ -47,14 +47,14 @@ def quiet(_line: str) -> None:
     """Say nothing."""
 
 
-async def install_vitest(say: Say) -> Path:
+async def install_vitest(say: Say = quiet) -> Path:
     """Return the folder of the Vitest toolchain, installed if it is not there yet."""
     return await _install_packages(
         "node", _files(VITEST_SOURCES), "Svelte, React, Vue and Vitest", say, build="build.mjs"
     )
 
 
-async def install_jest(say: Say) -> Path:
+async def install_jest(say: Say = quiet) -> Path:
     """Return the folder of the Jest toolchain, installed if it is not there yet."""
     return await _install_packages("jest", [*_files(JEST_SOURCES), *_SHARED_SCRIPTS], "Jest and Babel", say)
 
@@ -81,7 +81,7 @@ async def _install_packages(name: str, sources: list[Path], what: str, say: Say,
         if build:
             await output_of([node, *WORKER_FLAGS, build], beside)
 
-    return await install_once(folder, fill, lambda: say(f"Installing {what} into {folder} (once, about a minute) …"))
+    return await install_once(folder, fill, f"Installing {what} into {folder} (once, about a minute) …", say)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -141,15 +141,18 @@ def pytest_folders() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(folders))
 
 
-async def install_once(folder: Path, fill: Callable[[Path], Awaitable[None]], announce: Callable[[], None]) -> Path:
-    """Return the folder, read-only. If it is missing, `fill` fills an empty folder, which then takes its name."""
+async def install_once(folder: Path, fill: Callable[[Path], Awaitable[None]], note: str = "", say: Say = quiet) -> Path:
+    """Return the folder, read-only. If it is missing, `fill` fills an empty folder, which then takes its name.
+
+    `note` is said before that.
+    """
     if folder.is_dir():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     async with _locked(folder.with_suffix(".lock")):
         if folder.is_dir():
             return folder
-        announce()
+        say(note)
         for remains in folder.parent.glob(f".{folder.name}-*"):  # of a killed process: we hold the lock
             await asyncio.to_thread(_remove, remains)
         beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

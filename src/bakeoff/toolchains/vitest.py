@@ -23,7 +23,7 @@ from bakeoff.plan import Framework, Limits
 from bakeoff.protocols import Command, Completed, Sandbox
 from bakeoff.sandbox import open_place
 from bakeoff.storage.pictures import HEIGHT, MAX_BYTES, WIDTH, BadPictureError, Picture, encode_again
-from bakeoff.toolchains.install import Say, install_vitest, permission_flags, quiet
+from bakeoff.toolchains.install import Say, install_vitest, permission_flags
 from bakeoff.toolchains.outcome import TestRun, ValidationOutcome, last_output, stopped_by_limit, without_colours
 from bakeoff.toolchains.validators import read_outcome
 from bakeoff.toolchains.workers import (
@@ -60,7 +60,6 @@ class VitestToolchain:
 
     sandbox: Callable[[], Sandbox]
     slots: int = 1
-    say: Say = quiet
     framework: Framework = "svelte"
 
     @property
@@ -70,7 +69,7 @@ class VitestToolchain:
     @asynccontextmanager
     async def open(self) -> AsyncIterator["OpenVitest"]:
         """Install Vitest if it is not there, start the first workers, and yield what runs tests."""
-        toolchain, sandbox = await install_vitest(self.say), self.sandbox()
+        toolchain, sandbox = await install_vitest(), self.sandbox()
         flags = await permission_flags(sandbox)
         async with AsyncExitStack() as stack:
             opened = OpenVitest(sandbox, toolchain, self.slots, flags, self.framework)
@@ -164,7 +163,7 @@ class BrowserToolchain(VitestToolchain):
     async def open(self) -> AsyncIterator["OpenBrowser"]:  # type: ignore[override]
         sandbox = self.sandbox()
         chromium = await chromium_in(sandbox)
-        yield OpenBrowser(sandbox, await install_vitest(self.say), self.framework, chromium, Semaphore(self.slots))
+        yield OpenBrowser(sandbox, await install_vitest(), self.framework, chromium, Semaphore(self.slots))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +207,7 @@ class PictureToolchain:
     chromium: str
 
     @classmethod
-    async def ready(cls, sandbox: Sandbox, say: Say = quiet) -> "PictureToolchain":
+    async def ready(cls, sandbox: Sandbox, say: Say) -> "PictureToolchain":
         """Install what is needed. Raise `InfraError` if Node or Chromium is missing."""
         chromium = await chromium_in(sandbox)
         return cls(sandbox, await install_vitest(say), chromium)
