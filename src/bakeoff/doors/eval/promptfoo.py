@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -12,7 +13,7 @@ from bakeoff._kernel.text import free_name
 from bakeoff._kernel.yaml import Key, PlacedYaml, gathered, parse_yaml
 from bakeoff.doors.eval.config import LimitsConfig, PromptCase, PromptSuite, SuitePrompt, path_in, printable
 from bakeoff.doors.eval.promptfoo_parts import Assertions, csv_assertion, provider_subject
-from bakeoff.doors.eval.sources import DataRow, find_files, number_in, read_text, rows_of_file
+from bakeoff.doors.eval.sources import DataRow, find_files, number_in, read_text, read_texts, rows_of_file
 from bakeoff.errors import UsageError
 from bakeoff.models.prompt_templates import PromptTemplate, TemplateProblem
 from bakeoff.plan import SubjectSpec
@@ -35,10 +36,10 @@ def is_promptfoo(placed: PlacedYaml) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """Hold the defaults of all tests of a configuration or a scenario, each assertion with its key."""
+    """Hold what a test has by itself and by default, each assertion with its key and the notes of its file."""
 
     vars: Mapping[str, Any] = field(default_factory=dict)
-    asserted: tuple[tuple[Key, Any], ...] = ()
+    asserted: "tuple[tuple[Key, Any, Notes], ...]" = ()
     threshold: Any = None
     judge: Any = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -175,16 +176,8 @@ class _PromptfooReader:
         if Path(path.partition(":")[0]).suffix in _CODE:
             self.notes.warn(key, f"{path} {_NOT_RUN}: the prompt is left out")
             return
-        files = find_files(path, self.folder)
-        if not files:
-            self.notes.problem(key, f"no file matches {path!r}")
-        for file in files:
-            self.sources.append(file)
-            try:
-                parts = [part for part in _PARTED.split(read_text(file)) if part.strip()]
-            except UsageError as error:
-                self.notes.problem(key, str(error))
-                continue
+        for file, whole in read_texts(path, self.folder, self.sources, partial(self.notes.problem, key)):
+            parts = [part for part in _PARTED.split(whole) if part.strip()]
             for number, part in enumerate(parts, 1):
                 yield part.strip("\n"), f"{file}:1", file.stem if len(parts) == 1 else f"{file.stem} {number}"
 
@@ -218,21 +211,21 @@ class _PromptfooReader:
         if isinstance(usual, str):
             self.notes.warn(("defaultTest",), "is a file, which is not understood, and not used")
             return Usual()
-        return self._more_usual(self.notes.object(("defaultTest",), usual), ("defaultTest",), Usual())
+        return self._more_usual(self.notes.object(("defaultTest",), usual), ("defaultTest",), Usual(), self.notes)
 
-    def _more_usual(self, test: dict[str, Any], key: Key, usual: Usual) -> Usual:
-        """Return what all tests have, with what a default test or a part of a scenario adds to it."""
-        self.notes.unused(key, test, _OF_A_TEST)
-        self.notes.unused((*key, "options"), test.get("options"), ("provider",))
+    def _more_usual(self, test: dict[str, Any], key: Key, usual: Usual, notes: Notes) -> Usual:
+        """Return what all tests have, with what a default test, a part of a scenario or a test itself adds to it."""
+        notes.unused(key, test, _OF_A_TEST)
+        notes.unused((*key, "options"), test.get("options"), ("provider",))
         names = ("vars", "options", "metadata")
-        parts = {name: self.notes.object((*key, name), test.get(name)) for name in names}
+        parts = {name: notes.object((*key, name), test.get(name)) for name in names}
         asserted = test.get("assert") or []
         if not isinstance(asserted, list):
-            self.notes.problem((*key, "assert"), "has to be a list")
+            notes.problem((*key, "assert"), "has to be a list")
             asserted = []
         return Usual(
             vars={**usual.vars, **parts["vars"]},
-            asserted=(*(((*key, "assert", at), each) for at, each in enumerate(asserted)), *usual.asserted),
+            asserted=(*(((*key, "assert", at), each, notes) for at, each in enumerate(asserted)), *usual.asserted),
             threshold=test.get("threshold", usual.threshold),
             judge=parts["options"].get("provider") or usual.judge,
             metadata={**usual.metadata, **parts["metadata"]},
@@ -250,7 +243,7 @@ class _PromptfooReader:
             if not isinstance(data, dict):
                 self.notes.problem(place, "has to be an object, with `vars` or `assert`")
                 continue
-            base = self._more_usual(data, place, usual)
+            base = self._more_usual(data, place, usual, self.notes)
             for at, test in enumerate(tests):
                 yield from self._test(test, self.placed, (*key, "tests", at), base)
 
@@ -284,10 +277,8 @@ class _PromptfooReader:
         if not isinstance(test, dict):
             notes.problem(key, "a test has to be an object, with `vars` and `assert`")
             return
-        notes.unused(key, test, _OF_A_TEST)
-        notes.unused((*key, "options"), test.get("options"), ("provider",))
-        given = {**usual.vars, **notes.object((*key, "vars"), test.get("vars"))}
-        values = {name: self._value(value, notes, (*key, "vars", name)) for name, value in given.items()}
+        whole = self._more_usual(test, key, usual, notes)
+        values = {name: self._value(value, notes, (*key, "vars", name)) for name, value in whole.vars.items()}
         lists = {name: value for name, value in values.items() if isinstance(value, list)}
         place = where or placed.problem(key, "").removesuffix(": ")
         combinations = prod(map(len, lists.values()))
@@ -298,37 +289,25 @@ class _PromptfooReader:
             return
         for chosen in product(*lists.values()):
             variables = {**values, **dict(zip(lists, chosen, strict=True))}
-            case = self._case(test, variables, notes, key, usual, place)
+            case = self._case(whole, variables, notes, key, place)
             if case is not None:
-                yield case if combinations == 1 else _unnamed(case)
+                named = replace(case, name=str(test["description"]) if test.get("description") else None)
+                yield named if combinations == 1 else _unnamed(named)
 
-    def _case(
-        self, test: dict[str, Any], variables: dict[str, Any], notes: Notes, key: Key, usual: Usual, where: str
-    ) -> PromptCase | None:
-        own = test.get("assert") or []
-        if not isinstance(own, list):
-            notes.problem((*key, "assert"), "has to be a list")
-            return None
-        asserted = [((*key, "assert", at), each, notes) for at, each in enumerate(own)]
-        asserted += [(place, each, self.notes) for place, each in usual.asserted]
-        threshold = test.get("threshold", usual.threshold)
+    def _case(self, test: Usual, variables: dict[str, Any], notes: Notes, key: Key, where: str) -> PromptCase | None:
+        threshold = test.threshold
         if threshold is not None and (not isinstance(threshold, int | float) or not 0 <= threshold <= 1):
             notes.problem((*key, "threshold"), f"{threshold!r}: has to be a number from 0 to 1")
             threshold = None
-        options = test.get("options")
-        judge = (options.get("provider") if isinstance(options, dict) else None) or usual.judge
-        scorers = self.assertions.scorers(asserted, variables, judge, where, mean=threshold is not None)
+        scorers = self.assertions.scorers(test.asserted, variables, test.judge, where, mean=threshold is not None)
         if scorers is None:
             return None
-        metadata = test.get("metadata")
-        tags = {**usual.metadata, **(metadata if isinstance(metadata, dict) else {})}
         return PromptCase(
             where=where,
-            name=str(test["description"]) if test.get("description") else None,
             variables=variables,
             scorers=scorers,
             threshold=threshold,
-            tags={str(name): str(value) for name, value in tags.items() if _is_plain(value)},
+            tags={str(name): str(value) for name, value in test.metadata.items() if _is_plain(value)},
         )
 
     def _value(self, value: Any, notes: Notes, key: Key) -> Any:

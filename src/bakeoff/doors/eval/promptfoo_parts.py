@@ -4,6 +4,7 @@ Those that run code or have no equal here are named.
 """
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -61,7 +62,13 @@ class Assertions:
         self._notes = notes
 
     def scorers(
-        self, asserted: "list[tuple[Key, Any, Notes]]", variables: dict[str, Any], judge: Any, where: str, *, mean: bool
+        self,
+        asserted: "Sequence[tuple[Key, Any, Notes]]",
+        variables: dict[str, Any],
+        judge: Any,
+        where: str,
+        *,
+        mean: bool,
     ) -> tuple[ScorerSpec, ...] | None:
         """Return the scorers of a case, or None if it has to be left out. Without assertions, an answer is enough.
 

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from bakeoff.doors.eval.sources import (
     find_files,
     function_rows,
     number_in,
-    read_text,
+    read_texts,
     rows_of_file,
 )
 from bakeoff.doors.eval.subjects import subject_specs
@@ -155,26 +156,16 @@ class _SuiteReader:
         """Yield the name, text and place of each prompt that an entry stands for."""
         if entry.text is not None:
             place = self.placed.known((*key, "text"))
-            if entry.text.endswith(_PROMPT_SUFFIXES) and len(entry.text.split()) == 1 and len(entry.text) < 200:
-                is_file = any(file.is_file() for file in find_files(entry.text, self.folder))
-            else:
-                is_file = False
-            if is_file:
+            like_a_path = entry.text.endswith(_PROMPT_SUFFIXES) and len(entry.text.split()) == 1
+            found = find_files(entry.text, self.folder) if like_a_path and len(entry.text) < 200 else []
+            if any(file.is_file() for file in found):
                 self._problem(place, f"{entry.text!r} is a file here: write `file:{entry.text}`")
             yield entry.name, entry.text, self.placed.problem(place, "").removesuffix(": ")
             return
         place = self.placed.known((*key, "file"))
-        files = find_files(entry.file or "", self.folder)
-        if not files:
-            self._problem(place, f"no file matches {entry.file!r}")
-        for file in files:
-            self.sources.append(file)
-            try:
-                text = read_text(file)
-            except UsageError as error:
-                self._problem(place, str(error))
-                continue
-            name = entry.name if len(files) == 1 else f"{entry.name} {file.stem}" if entry.name else None
+        alone = len(find_files(entry.file or "", self.folder)) == 1
+        for file, text in read_texts(entry.file or "", self.folder, self.sources, partial(self._problem, place)):
+            name = entry.name if alone else f"{entry.name} {file.stem}" if entry.name else None
             yield name or file.stem, text, f"{file}:1"
 
     # --- cases ------------------------------------------------------------------------------------------------------

@@ -83,6 +83,21 @@ def read_text(file: Path) -> str:
     return files.read_text(file, MAX_FILE_SIZE)
 
 
+def read_texts(
+    pattern: str, folder: Path, sources: list[Path], problem: Callable[[str], None]
+) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a path or pattern with their texts, and add them to `sources`. Problems are told."""
+    found = find_files(pattern, folder)
+    if not found:
+        problem(f"no file matches {pattern!r}")
+    for file in found:
+        sources.append(file)
+        try:
+            yield file, read_text(file)
+        except UsageError as error:
+            problem(str(error))
+
+
 def number_in(text: str) -> float | str:
     """Return the number that a cell holds, or its text, which is then refused at its place."""
     try:
