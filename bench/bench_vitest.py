@@ -49,7 +49,7 @@ def main() -> int:
 
 async def compare() -> int:
     sandbox = choose_sandbox("auto")
-    async with VitestToolchain(lambda: sandbox, SLOTS, say=print).open() as vitest:
+    async with VitestToolchain(lambda: sandbox, SLOTS).open() as vitest:
         # Both ways take turns in blocks, so that a busy moment of the machine meets them both.
         suites = [
             tuple(each for each in CANDIDATES if each.test == test) for test in {each.test for each in CANDIDATES}

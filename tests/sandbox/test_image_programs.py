@@ -12,7 +12,7 @@ from bakeoff.errors import InfraError
 from bakeoff.protocols import Sandbox
 from bakeoff.sandbox.docker import DockerSandbox
 from bakeoff.subjects.agent_definition import AgentDefinition
-from bakeoff.subjects.agent_program import is_installed, version_of
+from bakeoff.subjects.agent_program import is_installed, try_to_start
 from bakeoff.subjects.command_agent import CommandAgent
 from bakeoff.toolchains.vitest import chromium_in
 
@@ -40,9 +40,9 @@ def test_an_agent_is_looked_for_in_the_image_and_not_on_this_machine(image: Dock
     assert is_installed("git")
 
 
-def test_its_version_is_that_of_the_image(image: DockerSandbox) -> None:
-    assert (version_of(definition("python3"), image) or "").startswith("Python 3.")
-    assert version_of(definition("git"), image) is None
+async def test_its_version_is_that_of_the_image(image: DockerSandbox) -> None:
+    assert ((await try_to_start(definition("python3"), image)).version or "").startswith("Python 3.")
+    assert (await try_to_start(definition("git"), image)).version is None
 
 
 def test_what_the_image_lacks_is_told_before_the_run_with_the_command_that_puts_it_there(image: DockerSandbox) -> None:

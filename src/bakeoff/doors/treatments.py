@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import UsageError
 from bakeoff.plan import SubjectSpec
 from bakeoff.subjects.folder_changes import MAX_BYTES, MAX_FILES, PASSED_OVER, read_matching, read_tree
@@ -18,19 +17,12 @@ NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")
 
 
-class Treatment(FrozenModel):
-    """Files by their paths."""
+def read_treatments(given: Sequence[str], *, single_files: bool = False) -> dict[str, dict[str, str]]:
+    """Read all values of `--with`, each written as NAME=DIR: files by their paths, by the names of treatments.
 
-    name: str
-    files: dict[str, str]
-
-
-def read_treatments(given: Sequence[str], *, single_files: bool = False) -> tuple[Treatment, ...]:
-    """Read all values of `--with`, each written as NAME=DIR. Raise if one of them cannot be used.
-
-    `single_files` says that a file may stand instead of a folder.
+    Raise if one of them cannot be used. `single_files` says that a file may stand instead of a folder.
     """
-    found: dict[str, Treatment] = {}
+    found: dict[str, dict[str, str]] = {}
     for text in given:
         name, separator, place = text.partition("=")
         if not separator or not place or not _NAME.fullmatch(name):
@@ -42,8 +34,8 @@ def read_treatments(given: Sequence[str], *, single_files: bool = False) -> tupl
             raise UsageError(f"--with {text!r:.200}: {NONE!r} is the arm without a treatment, which is always there")
         if name in found:
             raise UsageError(f"--with {text!r:.200}: there are two treatments {name!r}; rename one")
-        found[name] = Treatment(name=name, files=_files(text, Path(place), single=single_files))
-    return tuple(found.values())
+        found[name] = _files(text, Path(place), single=single_files)
+    return found
 
 
 def _files(text: str, place: Path, *, single: bool) -> dict[str, str]:
@@ -82,12 +74,10 @@ def _check_size(text: str, place: Path) -> None:
             )
 
 
-def crossed(
-    specs: Iterable[SubjectSpec], treatments: Sequence[Treatment], option: str, value: Mapping[str, object]
-) -> list[SubjectSpec]:
+def crossed(specs: Iterable[SubjectSpec], option: str, treatments: Mapping[str, object]) -> list[SubjectSpec]:
     """Return each subject as it is, and once with each treatment.
 
-    `option` is the option of the subject that takes a treatment, and `value` its value by the treatment's name.
+    `option` is the option of the subject that takes a treatment, and `treatments` has its values by their names.
     """
     made: list[SubjectSpec] = []
     for spec in specs:
@@ -95,13 +85,13 @@ def crossed(
         made += [
             spec.model_copy(
                 update={
-                    "name": f"{spec.name} with {treatment.name}",
-                    "options": {**spec.options, option: value[treatment.name]},
+                    "name": f"{spec.name} with {name}",
+                    "options": {**spec.options, option: value},
                     "base": spec.name,
-                    "treatment": treatment.name,
+                    "treatment": name,
                 }
             )
-            for treatment in treatments
+            for name, value in treatments.items()
         ]
     return made
 

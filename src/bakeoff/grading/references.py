@@ -122,25 +122,22 @@ async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> Refere
     """Return what the reference ran; None if the case has none. Raise `GraderError` if it fails its own tests."""
     if not case.reference:
         return None
-    references: OpenReferences = resources[REFERENCES]
 
     async def run() -> ReferenceRun:
         found = await run_tests(case, case.reference, resources)
         if (why := reference_problem(found)) is not None and not is_partly_sound(case, found):
             raise GraderError(
                 f"case {case.name!r}: its reference does not pass its own tests ({why}): "
-                f"`{references.verify_command} {case.name}` shows more"
+                f"`{resources[REFERENCES].verify_command} {case.name}` shows more"
             )
         return await _completed(case, found, resources)
 
-    return await references.get(reference_key(case, installation_of(case, resources)), run)
+    return await _stored(case, resources, run)
 
 
 async def keep_reference(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
     """Return what the reference ran, with the twins that are stored or else are looked for now."""
-    references: OpenReferences = resources[REFERENCES]
-    key = reference_key(case, installation_of(case, resources))
-    return await references.get(key, lambda: _completed(case, run, resources))
+    return await _stored(case, resources, lambda: _completed(case, run, resources))
 
 
 async def always_skipped(case: GradedCase, resources: Mapping[str, Any]) -> frozenset[str]:
@@ -149,9 +146,14 @@ async def always_skipped(case: GradedCase, resources: Mapping[str, Any]) -> froz
     async def run() -> ReferenceRun:
         return ReferenceRun.of(await run_tests(case, {}, resources))
 
+    return frozenset((await _stored(case, resources, run)).skipped)
+
+
+async def _stored(
+    case: GradedCase, resources: Mapping[str, Any], run: Callable[[], Awaitable[ReferenceRun]]
+) -> ReferenceRun:
     references: OpenReferences = resources[REFERENCES]
-    key = reference_key(case, installation_of(case, resources))
-    return frozenset((await references.get(key, run)).skipped)
+    return await references.get(reference_key(case, installation_of(case, resources)), run)
 
 
 def reference_key(case: GradedCase, installation: str) -> str:

@@ -1,19 +1,17 @@
-"""Ask an agent's program for its version, try whether a sandbox can start it, and read the user's login for it."""
+"""Ask an agent's program for its version in a sandbox, which shows whether it starts, and read the user's login."""
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bakeoff._kernel.temporary import temporary_folder
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import open_place, take
 from bakeoff.sandbox.docker import DockerSandbox
-from bakeoff.sandbox.programs import inherited, program_path, program_roots, said_by, search_path
+from bakeoff.sandbox.programs import program_path, program_roots
 from bakeoff.storage.redaction import SHORTEST, secrets_in
 from bakeoff.subjects.agent_definition import AgentDefinition
 
@@ -49,7 +47,12 @@ def is_installed(program: str, image: DockerSandbox | None = None) -> bool:
     """Return True if a trial would find the program on this machine, or in the image that trials run in."""
     if image is None:
         return program_path(program) is not None
-    return _asked_in(image, ("/bin/sh", "-c", 'command -v -- "$1"', "sh", program)) is not None
+    return _is_in(image, program)
+
+
+@lru_cache(maxsize=256)
+def _is_in(image: DockerSandbox, program: str) -> bool:
+    return image.ask("/bin/sh", "-c", 'command -v -- "$1"', "sh", program) is not None
 
 
 async def is_found_in(sandbox: Sandbox, program: str, env: Mapping[str, str], readable: tuple[Path, ...]) -> bool:
@@ -89,30 +92,6 @@ async def try_to_start(definition: AgentDefinition, sandbox: Sandbox) -> Started
     return StartedProgram(
         problem=f"it does not start in the {sandbox.name} sandbox ({how}){f': {words}' if words else ''}"
     )
-
-
-def version_of(definition: AgentDefinition, image: DockerSandbox | None = None) -> str | None:
-    """Return the version that the program prints; None where it prints none or is missing."""
-    if definition.version is None:
-        return None
-    command = definition.version.command
-    return _asked(command) if image is None else first_line(_asked_in(image, command) or "")
-
-
-@lru_cache(maxsize=256)
-def _asked_in(image: DockerSandbox, command: tuple[str, ...]) -> str | None:
-    return image.ask(*command)
-
-
-@lru_cache(maxsize=256)
-def _asked(command: tuple[str, ...]) -> str | None:
-    program = program_path(command[0])
-    if program is None:
-        return None
-    # With a HOME of its own, so that the program leaves nothing in the user's.
-    with temporary_folder("bakeoff-version-") as home:
-        env = {**inherited(os.environ), "PATH": search_path(os.environ), "HOME": str(home), **_QUIET}
-        return first_line(said_by(program, *command[1:], cwd=home, env=env) or "")
 
 
 def first_line(said: str) -> str | None:

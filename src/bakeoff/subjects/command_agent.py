@@ -27,13 +27,13 @@ from bakeoff.storage.redaction import looks_random, secrets_in
 from bakeoff.subjects.agent_definition import AgentDefinition, MeterRule, ProviderRule, Values
 from bakeoff.subjects.agent_launch import AgentLaunch, Watch, carry_out, sandboxed
 from bakeoff.subjects.agent_program import (
+    StartedProgram,
     is_address,
     is_found_in,
     is_installed,
     login_files,
     login_secrets,
     try_to_start,
-    version_of,
 )
 from bakeoff.subjects.agent_run import AgentRun, joined, with_run
 from bakeoff.subjects.folder_changes import read_tree
@@ -74,8 +74,9 @@ class TaskFiles:
 
 @dataclass(slots=True)
 class _Evidence:
-    """Remember whether a trial of this subject has shown that the agent works."""
+    """Remember what trials of this subject have shown of the agent."""
 
+    started: StartedProgram | None = None
     at_work: bool = False  # its model answered, or it ended well, or changed an answer
     models: set[str] = field(default_factory=set)  # that answered
 
@@ -266,8 +267,7 @@ class CommandAgent:
         Raise `InfraError` if the agent never started or its model never answered: then nothing was measured.
         """
         workspace = sandboxed(task)
-        image = workspace.sandbox if isinstance(workspace.sandbox, DockerSandbox) else None
-        version = await asyncio.to_thread(version_of, self.definition, image)
+        version = (await self._started(task, workspace)).version
         brought = await self._bring_packages(task, workspace)
         await asyncio.to_thread(workspace.write, self._treated_workspace, runnable_scripts=True)
         upstream = self._upstream()
@@ -285,6 +285,13 @@ class CommandAgent:
             run, told = await self._metered(task, workspace, upstream, brought)
         run = run.model_copy(update={"version": version, "metered": upstream is not None})
         return with_run(told, run)
+
+    async def _started(self, task: Task, workspace: SandboxedWorkspace) -> StartedProgram:
+        """Ask the program for its version once. That is not the agent's time."""
+        if self.evidence.started is None:
+            with task.clock.paused():
+                self.evidence.started = await try_to_start(self.definition, workspace.sandbox)
+        return self.evidence.started
 
     async def _bring_packages(self, task: Task, workspace: SandboxedWorkspace) -> BroughtFiles:
         """Put the packages of the case's tests into the workspace, if it has any."""
@@ -404,7 +411,7 @@ class CommandAgent:
             return
         if self.evidence.at_work:
             return
-        problem = (await try_to_start(self.definition, workspace.sandbox)).problem
+        problem = (await self._started(task, workspace)).problem
         if problem is None and not _CANNOT_WORK.search(run.last_words):
             return
         ended = f"changed nothing, and ended with exit code {run.exit_code}: {run.last_words}"

@@ -41,12 +41,11 @@ class Nop(_WithoutOptions):
         return Transcript()
 
 
-@dataclass(frozen=True, slots=True)
-class HandsIn:
-    """Hands in an answer and files that are known beforehand."""
+class Submission(FrozenModel):
+    """An answer and files that are known beforehand. As a subject, it hands them in."""
 
-    output: JsonValue
-    files: Files
+    output: JsonValue = ""
+    files: Files = {}
 
     @property
     def needs(self) -> Needs:
@@ -63,16 +62,9 @@ class HandsIn:
 class Oracle(_WithoutOptions):
     """A control that gives the known-good answer. A case that it fails is broken."""
 
-    def bind(self, case: Case) -> HandsIn:
+    def bind(self, case: Case) -> Submission:
         """Return a subject that hands in the expected output and the reference files of the case."""
-        return HandsIn(case.expected, case.reference)
-
-
-class Submission(FrozenModel):
-    """The answer and the files that a cheat hands in."""
-
-    output: str = ""
-    files: Files = {}
+        return Submission(output=case.expected, files=case.reference)
 
 
 Attack = Callable[[Case], Submission]
@@ -130,10 +122,9 @@ class Cheat:
             raise UsageError(f"{describe(spec)}: no attack {name!r}; there are {', '.join(sorted(attacks))}")
         return cls(attacks[name])
 
-    def bind(self, case: Case) -> HandsIn:
+    def bind(self, case: Case) -> Submission:
         """Return a subject that hands in what the attack makes of the case."""
-        submission = self.attack(case)
-        return HandsIn(submission.output, submission.files)
+        return self.attack(case)
 
 
 def _solution_names(case: Case) -> list[str]:

@@ -5,7 +5,6 @@ The first process that needs an installation makes it and the others wait. No pr
 
 import asyncio
 import contextlib
-import fcntl
 import importlib.util
 import os
 import platform
@@ -18,6 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 
 from bakeoff._kernel.environment import cache_folder
+from bakeoff._kernel.files import lock_file
 from bakeoff._kernel.model import fingerprint
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, Sandbox
@@ -205,12 +205,8 @@ async def output_of(argv: list[str], cwd: Path, *, seconds: float = INSTALL_SECO
 async def _locked(lock: Path) -> AsyncIterator[None]:
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                await asyncio.sleep(_LOCK_PAUSE)  # not in a thread, which a cancellation would leave waiting
+        while not lock_file(descriptor, lock):  # noqa: ASYNC110 - another process holds it
+            await asyncio.sleep(_LOCK_PAUSE)  # not in a thread, which a cancellation would leave waiting
         yield
     finally:
         os.close(descriptor)

@@ -156,7 +156,7 @@ async def test_java_is_tested_by_junit_whose_report_counts(
         path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     files = {name: text for name, text in LANGUAGES["java"].items() if name.startswith("src/")}
-    runner = CommandRunner(choose_sandbox("process"), JAVA, JAVA.command or "", print)
+    runner = CommandRunner(choose_sandbox("process"), JAVA, JAVA.command or "")
     done = await runner.run(files, seconds=30.0)
     assert [(test.name, test.state) for test in done.tests] == outcomes
     assert not done.ok

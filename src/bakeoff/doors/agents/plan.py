@@ -263,8 +263,7 @@ def _subjects(request: ExercisesRequest, exercises: Sequence[Exercise]) -> Itera
         for spec in controls or _axes(given, request, agents):
             taken.add(name := free_name(spec.name, taken))
             named = spec.model_copy(update={"name": name})
-            laid = {treatment.name: treatment.files for treatment in treatments}
-            yield from [named] if controls else crossed([named], treatments, "treatment", laid)
+            yield from [named] if controls else crossed([named], "treatment", treatments)
 
 
 def _check_known(wanted: Sequence[str], agents: Mapping[str, AgentDefinition]) -> None:

@@ -189,7 +189,7 @@ def _fenced(text: str, language: str) -> str:
 def _subjects(request: ComponentsRequest) -> Iterator[SubjectSpec]:
     taken: set[str] = set()
     treatments = read_treatments(request.treatments, single_files=True)
-    fragments = {one.name: "\n\n".join(text.strip() for text in one.files.values()) for one in treatments}
+    fragments = {name: "\n\n".join(map(str.strip, files.values())) for name, files in treatments.items()}
     for model in dict.fromkeys(name.strip() for name in request.models):
         kind, _, attack = model.partition(":")
         if kind == "cheat":
@@ -197,7 +197,7 @@ def _subjects(request: ComponentsRequest) -> Iterator[SubjectSpec]:
         elif model in CONTROLS:
             yield SubjectSpec(kind=model, name=model)
         else:
-            yield from crossed(_with_servers(request, model, taken), treatments, "system", fragments)
+            yield from crossed(_with_servers(request, model, taken), "system", fragments)
 
 
 def _with_servers(request: ComponentsRequest, model: str, taken: set[str]) -> Iterator[SubjectSpec]:
