@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml import MAX_FILE_SIZE, Key, PlacedYaml, gathered, parse_yaml, read_yaml
 from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, McpCase, McpTurn, Truth
@@ -165,23 +165,12 @@ class RunSettings(FrozenModel):
     gradingPrompt: str | None = Field(default=None, min_length=1, description="the criterion of the judge")
     retryConfig: RetryConfig = RetryConfig()
     # Absent in plans that do not use them, as in those of older versions.
-    toolTimeout: Number = Field(
-        default=60,
-        gt=0,
-        description="seconds for one call of a tool; a tool that takes longer has failed",
-        exclude_if=lambda seconds: seconds == 60,
+    toolTimeout: Number = sparse_field(60, "seconds for one call of a tool; a tool that takes longer has failed", gt=0)
+    allowDestructive: Truth = sparse_field(
+        False, "execute tools that their server marks as destructive, wherever tools are executed"
     )
-    allowDestructive: Truth = Field(
-        default=False,
-        description="execute tools that their server marks as destructive, wherever tools are executed",
-        exclude_if=lambda allowed: not allowed,
-    )
-    minCoverage: Number | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="the share of all tools, parameters and enum values that the cases must exercise",
-        exclude_if=lambda share: share is None,
+    minCoverage: Number | None = sparse_field(
+        None, "the share of all tools, parameters and enum values that the cases must exercise", ge=0, le=1
     )
     serverScope: Literal["run", "trial"] = Field(
         default="run", description="one server for the whole run, or a fresh one for each trial"

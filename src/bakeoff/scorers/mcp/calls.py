@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.tools import is_deeper, offered_names, tool_label
 from bakeoff.record import Record, Step, Text, ToolCall
@@ -124,14 +124,14 @@ class CaseExpectation(FrozenModel):
     results: JsonValue = None
     grading: str | None = None
     # Absent in plans that do not use them, so that older runs keep their keys.
-    alternatives: tuple[tuple[ExpectedMcpCall, ...] | None, ...] = Field(default=(), exclude_if=lambda other: not other)
-    rules: CallRules = Field(default=CallRules(), exclude_if=lambda rules: rules == CallRules())
-    execute: bool | None = Field(default=None, exclude_if=lambda execute: execute is None)
+    alternatives: tuple[tuple[ExpectedMcpCall, ...] | None, ...] = sparse_field(())
+    rules: CallRules = sparse_field(CallRules())
+    execute: bool | None = sparse_field(None)
     # Older versions graded results.
-    graded: GradedText = Field(default="result", exclude_if=lambda graded: graded == "result")
+    graded: GradedText = sparse_field("result")
     # A case with checks of its end state has at least one turn: its tools are executed while the model is asked.
-    turns: tuple["ExpectedTurn", ...] = Field(default=(), exclude_if=lambda turns: not turns)
-    end_state: tuple[EndCheck, ...] = Field(default=(), exclude_if=lambda checks: not checks)
+    turns: tuple["ExpectedTurn", ...] = sparse_field(())
+    end_state: tuple[EndCheck, ...] = sparse_field(())
 
 
 class ExpectedTurn(CaseExpectation):

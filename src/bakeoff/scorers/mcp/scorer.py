@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
 from bakeoff.mcp import McpHub
 from bakeoff.models.access import ProviderAccess
@@ -72,7 +72,7 @@ class CallGrade(FrozenModel):
     passed: bool
     reason: str = ""
     judge: str = ""
-    final: str | None = Field(default=None, exclude_if=lambda final: final is None)
+    final: str | None = sparse_field(None)
 
 
 class AnsweringModel(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import Field, JsonValue
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
 from bakeoff.doors.mcp.coverage import Coverage
@@ -30,7 +30,7 @@ class TurnDetail(FrozenModel):
     passed: bool
     error: str | None = None
     response: JsonValue = None
-    toolExecutionResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
+    toolExecutionResult: JsonValue = sparse_field(None)
 
 
 class RoundDetail(FrozenModel):
@@ -40,17 +40,11 @@ class RoundDetail(FrozenModel):
     passed: bool
     error: str | None = None
     response: JsonValue = Field(default=None, description="the calls that were read, or else the text of the model")
-    toolExecutionResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
-    gradingResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
-    turns: tuple[TurnDetail, ...] = Field(
-        default=(),
-        description="those that were asked: a turn that fails ends the case",
-        exclude_if=lambda each: not each,
-    )
-    failedTurn: int | None = Field(default=None, exclude_if=lambda turn: turn is None)
-    endState: tuple[EndResult, ...] = Field(
-        default=(), description="each check after the case", exclude_if=lambda checks: not checks
-    )
+    toolExecutionResult: JsonValue = sparse_field(None)
+    gradingResult: JsonValue = sparse_field(None)
+    turns: tuple[TurnDetail, ...] = sparse_field((), "those that were asked: a turn that fails ends the case")
+    failedTurn: int | None = sparse_field(None)
+    endState: tuple[EndResult, ...] = sparse_field((), "each check after the case")
 
 
 class ModelResult(FrozenModel):
@@ -73,7 +67,7 @@ class McpCaseResult(FrozenModel):
 
     prompt: str
     expectedOutput: JsonValue = None
-    turns: tuple[ExpectedTurnResult, ...] = Field(default=(), exclude_if=lambda turns: not turns)
+    turns: tuple[ExpectedTurnResult, ...] = sparse_field(())
     modelResults: tuple[ModelResult, ...] = ()
 
 
@@ -105,12 +99,8 @@ class ModelNumbers(FrozenModel):
     model: str
     score: float | None
     interval: Interval | None = Field(default=None, description="95 %, over cases")
-    passAtK: PassK | None = Field(
-        default=None, description="one of all rounds of a case passes", exclude_if=lambda found: found is None
-    )
-    passHatK: PassK | None = Field(
-        default=None, description="all rounds of a case pass", exclude_if=lambda found: found is None
-    )
+    passAtK: PassK | None = sparse_field(None, "one of all rounds of a case passes")
+    passHatK: PassK | None = sparse_field(None, "all rounds of a case pass")
     scoredRounds: int
     lostRounds: int = Field(description="infra, budget and grader: they count neither way")
     usage: Usage = Field(description="of all attempts, including the judge")
@@ -148,16 +138,10 @@ class McpAdditions(FrozenModel):
     models: tuple[ModelNumbers, ...]
     confusion: tuple[ModelConfusion, ...]
     mostConfused: tuple[ConfusedTools, ...]
-    coverage: Coverage | None = Field(default=None, exclude_if=lambda coverage: coverage is None)
-    comparisons: Comparisons | None = Field(
-        default=None,
-        description="of a run that ends when they are decided",
-        exclude_if=lambda comparisons: comparisons is None,
-    )
-    unequalLosses: tuple[UnequalLosses, ...] = Field(
-        default=(),
-        description="pairs of models that lost unequal shares of their rounds: the comparison may be biased",
-        exclude_if=lambda unequal: not unequal,
+    coverage: Coverage | None = sparse_field(None)
+    comparisons: Comparisons | None = sparse_field(None, "of a run that ends when they are decided")
+    unequalLosses: tuple[UnequalLosses, ...] = sparse_field(
+        (), "pairs of models that lost unequal shares of their rounds: the comparison may be biased"
     )
 
 
