@@ -93,13 +93,14 @@ class McpDoor(Door):
         from bakeoff.doors.mcp.results.files import write_reports
         from bakeoff.doors.mcp.results.report import cost_of
         from bakeoff.report.blocks import paragraph
+        from bakeoff.report.run_summary import pass_k_notes
 
         written = write_reports(run.folder, run.plan, self.settings_of(run.plan), run.records())
         outcome, added = written.outcome, written.report.bakeoff
         blocks = [
             *sections.rate_tables(outcome),
             paragraph(f"{sections.verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}"),
-            *sections.repeated_passes(added.models),
+            *map(paragraph, pass_k_notes(run.summary)),
             *sections.reasons(outcome),
             *(sections.coverage_blocks(added.coverage) if added.coverage is not None else ()),
         ]

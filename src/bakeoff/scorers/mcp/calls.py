@@ -4,12 +4,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 from pydantic import (
     Field,
     JsonValue,
-    TypeAdapter,
     ValidationError,
     field_validator,
     model_validator,
@@ -34,6 +33,7 @@ ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
 GradedText = Literal["answer", "result", "both"]
 """Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
 
+Noted = TypeVar("Noted", bound=FrozenModel)
 _CHECKS = ("command", "query", "function")
 _MAX_DEPTH = 64  # levels of parameters; schemas of tools have the same limit
 _MAX_REPLY_LENGTH = 1_000_000  # characters of a reply that are read
@@ -306,16 +306,23 @@ class TurnScore(FrozenModel):
     reason: str = ""
 
 
-_TURN_SCORES: TypeAdapter[list[TurnScore]] = TypeAdapter(list[TurnScore])
+def noted_in(record: Record, key: str, kind: type[Noted]) -> list[Noted]:
+    """Return what the scorer noted about a round: nothing if it was not scored, or by another version."""
+    return read_noted(record.scores[0].metadata if record.scores else {}, key, kind)
+
+
+def read_noted(metadata: Mapping[str, JsonValue], key: str, kind: type[Noted]) -> list[Noted]:
+    """Return a list in the metadata of a transcript or a score; an empty one if it cannot be read."""
+    found = metadata.get(key)
+    try:
+        return [kind.model_validate(each) for each in found] if isinstance(found, list) else []
+    except ValidationError:
+        return []
 
 
 def turns_in(record: Record) -> list[TurnScore]:
     """Return the turns of a round that were asked. There are none if the case has no turns, or was not scored."""
-    found = next((score.metadata.get(TURNS) for score in record.scores), None)
-    try:
-        return _TURN_SCORES.validate_python(found or [])
-    except ValidationError:
-        return []
+    return noted_in(record, TURNS, TurnScore)
 
 
 def text_of(value: JsonValue) -> str:

@@ -27,6 +27,7 @@ from bakeoff.scorers.mcp.calls import (
     ModelReply,
     ScorerOptions,
     TurnScore,
+    read_noted,
     text_of,
 )
 from bakeoff.scorers.mcp.execution import (
@@ -35,7 +36,6 @@ from bakeoff.scorers.mcp.execution import (
     ReadTurn,
     TurnRules,
     dumped,
-    end_results,
     execute_calls,
     executed_by_agent,
     expected_text,
@@ -252,7 +252,7 @@ class CallScorer:
         executed = END_STATE in transcript.metadata and (not problems or self.options.mode == "agent")
         if not expected.end_state or not executed:
             return []
-        observed, answer = end_results(transcript.metadata), str(transcript.output or "")
+        observed, answer = read_noted(transcript.metadata, END_STATE, EndResult), str(transcript.output or "")
         return await self.rules.checks.complete(expected.end_state, observed, made, answer)
 
     def _accesses(self) -> list[ProviderAccess]:

@@ -17,7 +17,8 @@ from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage
 from bakeoff.report.formatting import UNKNOWN, cost
-from bakeoff.report.summary import Comparisons, Interval, PassK, SubjectSummary, UnequalLosses, summarise
+from bakeoff.report.gates import GateState
+from bakeoff.report.summary import Comparisons, Interval, PassK, SubjectSummary, Summary, UnequalLosses
 from bakeoff.scorers.mcp.calls import CaseExpectation, ExpectedTurn, Mode, turns_in, written_calls
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
 from bakeoff.verdict import Verdict
@@ -160,15 +161,22 @@ class McpReport(FrozenModel):
         coverage = self.bakeoff.coverage
         return self.summary.allPass and (coverage is None or coverage.passed)
 
-    def to_json(self) -> bytes:
+    def to_json(self) -> str:
         """Return the content of `test-report-….json`."""
-        return (self.model_dump_json(indent=2) + "\n").encode()
+        return self.model_dump_json(indent=2) + "\n"
 
 
 def build_report(
-    plan: Plan, settings: McpPlanSettings, outcome: CallOutcome, found: Sequence[Confusion], *, run: str, started: float
+    plan: Plan,
+    settings: McpPlanSettings,
+    outcome: CallOutcome,
+    found: Sequence[Confusion],
+    summary: Summary,
+    *,
+    run: str,
+    started: float,
 ) -> McpReport:
-    """Build the report of a run from the outcome of its cells and its confusion matrices (`found`)."""
+    """Build the report of a run from the outcome of its cells, its confusion matrices (`found`) and its summary."""
     cells = dict(outcome.by_case())
     return McpReport(
         timestamp=timestamp_of(started),
@@ -193,7 +201,7 @@ def build_report(
             for case in plan.cases
         ),
         summary=ReportSummary(
-            allPass=outcome.state == "passed",
+            allPass=outcome.state is GateState.PASSED,
             totalTests=len(outcome.cells),
             passedTests=outcome.passed,
             failedTests=outcome.failed,
@@ -201,7 +209,7 @@ def build_report(
             passThreshold=outcome.threshold,
             suiteRule=outcome.rule,
         ),
-        bakeoff=_additions(plan, settings, outcome.cells, found, run),
+        bakeoff=_additions(plan, settings, outcome.cells, found, summary, run),
     )
 
 
@@ -307,11 +315,15 @@ def _grade(grading: JsonValue) -> JsonValue:
 
 
 def _additions(
-    plan: Plan, settings: McpPlanSettings, cells: Iterable[CellOutcome], found: Sequence[Confusion], run: str
+    plan: Plan,
+    settings: McpPlanSettings,
+    cells: Iterable[CellOutcome],
+    found: Sequence[Confusion],
+    summary: Summary,
+    run: str,
 ) -> McpAdditions:
     """Return the statistics of models, the confused tools and other things that only Bakeoff reports."""
     records = [record for cell in cells for record in cell.records]
-    summary = summarise(plan, records)
     return McpAdditions(
         version=__version__,
         suite=settings.file,
