@@ -271,9 +271,9 @@ def _provider_options(model: str, providers: Mapping[str, ProviderConfig]) -> di
     )
 
 
-def mode_of(plan: Plan) -> Mode:
-    """Return the mode in which all models of a plan are asked, from the kind of its first subject."""
-    mode = plan.subjects[0].kind.removeprefix(KIND)
+def mode_of(plan: Plan, spec: SubjectSpec | None = None) -> Mode:
+    """Return the mode in which a subject is asked, from its kind; by default the first, as all have the same."""
+    mode = (spec or plan.subjects[0]).kind.removeprefix(KIND)
     return "native" if mode == "native" else "agent" if mode == "agent" else "json"
 
 
