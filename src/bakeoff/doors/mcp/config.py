@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -34,7 +35,7 @@ from bakeoff.mcp.client_files import is_client_file, with_imports
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
 from bakeoff.scorers.matchers import matcher_problems, parameter_problems
-from bakeoff.scorers.mcp.calls import ExpectedMcpCall, GradedText, Mode
+from bakeoff.scorers.mcp.calls import ExpectedMcpCall, GradedText, Mode, check_target
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _LOCAL_SECONDS = 600.0  # for one answer of a model on this machine, which may be slow or busy
@@ -100,14 +101,6 @@ class SuiteModelSettings(ModelSettings):
         return {**written, **single}
 
 
-def _class_path(target: str) -> str:
-    """Refuse a text that is not `module:Class`."""
-    module, _, attribute = target.partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
-        raise ValueError(f"{target!r} does not name a class: write it as `module:Class`")
-    return target
-
-
 def _address(url: str) -> str:
     """Refuse a text that is not an HTTP address."""
     if not is_http_address(url):
@@ -127,7 +120,7 @@ class ProviderConfig(FrozenModel):
     """An additional provider: `module:Class`, or the address of an OpenAI-compatible API."""
 
     # The fields have the names of `bakeoff.subjects.model.ProviderOptions`.
-    target: Annotated[str, AfterValidator(_class_path)] | None = Field(
+    target: Annotated[str, AfterValidator(partial(check_target, kind="Class"))] | None = Field(
         default=None, validation_alias=AliasChoices("target", "class", "module")
     )
     base_url: Annotated[str, AfterValidator(_address)] | None = Field(

@@ -4,13 +4,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, TypeVar
+from functools import partial
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     Field,
     JsonValue,
     ValidationError,
-    field_validator,
     model_validator,
 )
 
@@ -74,6 +75,14 @@ class CallRules(FrozenModel):
     maxCost: float | None = Field(default=None, gt=0, strict=True, description="the most dollars of a round")
 
 
+def check_target(target: str, kind: str) -> str:
+    """Refuse a text that is not `module:name`. The kind of object is part of the message."""
+    module, _, attribute = target.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
+        raise ValueError(f"{target!r} does not name a {kind.lower()}: write it as `module:{kind}`")
+    return target
+
+
 class EndCheck(FrozenModel):
     """One check after a case: a command, a query or a function."""
 
@@ -81,20 +90,12 @@ class EndCheck(FrozenModel):
         default=None, description="a line for the shell, or a program and its arguments; it must exit with 0"
     )
     query: ExpectedMcpCall | None = Field(default=None, description="a call on the same server, which must succeed")
-    function: str | None = Field(
+    function: Annotated[str, AfterValidator(partial(check_target, kind="function"))] | None = Field(
         default=None, description="`module:function`, beside the file; it gets an EndState, and returns or asserts"
     )
     serverName: str | None = Field(default=None, description="the server in whose folder a command runs; the first one")
     expectedResults: JsonValue = Field(default=None, description="what a command prints, or a query gives")
     name: str | None = Field(default=None, min_length=1)
-
-    @field_validator("function")
-    @classmethod
-    def _check_function(cls, target: str | None) -> str | None:
-        module, _, attribute = (target or "a:b").partition(":")
-        if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
-            raise ValueError(f"{target!r} does not name a function: write it as `module:function`")
-        return target
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
