@@ -76,7 +76,7 @@ async def test_a_login_is_kept_for_later_and_no_result_gives_its_token_away(guar
     async with opened(spec) as hub:
         said = await hub.call("guarded", "whoami", {})
         assert "[redacted access_token]" in said.text
-        assert kept.tokens["access_token"] not in said.model_dump_json()
+        assert kept.tokens.access_token not in said.model_dump_json()
         [described] = [tool.description for tool in await hub.tools() if tool.name == "whoami"]
         assert described == "Tell the token that was used, such as [redacted access_token]."
         assert (await hub.call("guarded", "grants", {})).structured == {"result": ["authorization_code"]}
@@ -100,7 +100,7 @@ async def test_an_expired_token_is_refreshed_in_a_later_process_and_in_a_long_ru
     assert answer.structured == {"result": ["authorization_code", "refresh_token", "refresh_token"]}
     later = store.get(spec.url or "")
     assert later is not None
-    assert later.tokens["refresh_token"] != first.tokens["refresh_token"]
+    assert later.tokens.refresh_token != first.tokens.refresh_token
 
 
 async def test_a_login_that_is_no_longer_accepted_is_said_and_no_browser_opens(
@@ -111,12 +111,15 @@ async def test_a_login_that_is_no_longer_accepted_is_said_and_no_browser_opens(
     store = TokenStore()
     kept = store.get(spec.url or "")
     assert kept is not None
-    store.put(spec.url or "", kept.model_copy(update={"expires_at": 0, "tokens": {**kept.tokens, "access_token": "x"}}))
+    store.put(
+        spec.url or "",
+        kept.model_copy(update={"expires_at": 0, "tokens": kept.tokens.model_copy(update={"access_token": "x"})}),
+    )
     with pytest.raises(InfraError) as caught:
         async with opened(spec):
             pass
     assert "bakeoff mcp login" in str(caught.value)
-    assert kept.tokens["refresh_token"] not in str(caught.value)
+    assert str(kept.tokens.refresh_token) not in str(caught.value)
 
 
 async def test_a_refusal_is_told_without_control_characters(guarded: Guarded) -> None:
@@ -206,7 +209,7 @@ async def test_the_token_of_a_file_is_read_for_each_request(guarded: Guarded, op
     store.remove(spec.url or "")
     file = tmp_path / "token"
     with_file = ServerSpec.model_validate({**spec.model_dump(), "oauth": {"tokenFile": str(file)}})
-    for text in (kept.tokens["access_token"] + "\n", f'{{"access_token": "{kept.tokens["access_token"]}"}}'):
+    for text in (kept.tokens.access_token + "\n", f'{{"access_token": "{kept.tokens.access_token}"}}'):
         file.write_text(text)
         async with opened(with_file) as hub:
             assert (await hub.call("guarded", "whoami", {})).text == "you are [redacted token]"
@@ -245,7 +248,7 @@ def test_who_logs_in_by_command_can_call_and_evaluate_and_no_file_of_the_run_has
     assert evaluated.returncode == 0, evaluated.stdout + evaluated.stderr
     login = TokenStore(tmp_path / "tokens.json").get(spec.url or "")
     assert login is not None
-    secrets = [login.tokens["access_token"].encode(), login.tokens["refresh_token"].encode()]
+    secrets = [login.tokens.access_token.encode(), str(login.tokens.refresh_token).encode()]
     written = [file for folder in ("results", "mcp-report") for file in Path(folder).rglob("*") if file.is_file()]
     assert written
     assert not [file for file in written if any(secret in file.read_bytes() for secret in secrets)]

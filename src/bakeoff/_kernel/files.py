@@ -20,8 +20,9 @@ from typing import Any, BinaryIO, NoReturn
 
 from bakeoff.errors import RunFolderError, UsageError
 
-PRIVATE = 0o600  # transcripts may hold anything; reports for others are written with 0644
-
+PRIVATE = 0o600  # transcripts may hold anything
+PUBLIC = 0o644
+"""The mode of files that a person asked for at a place of their choice: others may read them."""
 
 MAX_FILE_SIZE = 64 << 20
 """The most bytes that are read from a file at once, if the reader names no limit of its own."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bakeoff._kernel.text import expectation
 
@@ -50,6 +50,11 @@ class FrozenModel(BaseModel):
 
     def __eq__(self, other: object) -> bool:
         return self is other or (other is not None and super().__eq__(other))  # most optional fields are None
+
+
+def sparse_field(default: Any, description: str | None = None, **more: Any) -> Any:
+    """Return a field that dumps leave out while it has its default value, as older versions wrote them."""
+    return Field(default=default, description=description, exclude_if=lambda value: bool(value == default), **more)
 
 
 def first_problem(error: ValidationError) -> str:

@@ -54,7 +54,6 @@ from bakeoff.storage.store_copy import store_of
 
 _LEFT_OUT = "it is left out, and the run goes on without it"
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
-_STATES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class EndedRun:
             return INTERRUPTED
         summary, fail_under = self.run.summary, ending.fail_under
         if fail_under is None and self.results.state is not None:
-            code = _STATES[self.results.state]
+            code = self.results.state.exit_code
         else:
             if fail_under is None:
                 failed = not summary.all_passed

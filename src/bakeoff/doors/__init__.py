@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from bakeoff.errors import UsageError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # every pytest run loads this module, so it imports nothing h
     from bakeoff.plan import Plan
     from bakeoff.record import Record
     from bakeoff.report.blocks import Blocks, DoorParts
+    from bakeoff.report.gates import GateState
     from bakeoff.report.render.html.run_data import RunData
     from bakeoff.report.summary import Summary
     from bakeoff.storage.run_folder import RunFolder
@@ -31,8 +32,6 @@ _DOORS = {
     "mcp": "bakeoff.doors.mcp.door:McpDoor",
     "pytest": "bakeoff.doors.pytest.door:PytestDoor",
 }
-
-RunState: TypeAlias = Literal["passed", "failed", "undecided"]
 
 
 class FinishedRun(NamedTuple):
@@ -53,7 +52,7 @@ class DoorResults:
     """Hold the files, tables and state that a door makes of a finished run."""
 
     files: tuple[Path, ...] = ()
-    state: RunState | None = None  # by a rule of the door; None: the run passes if no trial fails
+    state: "GateState | None" = None  # by a rule of the door; None: the run passes if no trial fails
     text: "Blocks | None" = None  # printed instead of the usual summary
     more: "Blocks" = ()  # printed after it
     report: "FrozenModel | None" = None  # printed by --json instead of the usual summary

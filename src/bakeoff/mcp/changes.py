@@ -7,16 +7,18 @@ something else, so that they may choose or fill in something else. `cosmetic`: n
 import json
 from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeVar
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import quoted
-from bakeoff.mcp.schemas import Effect, SchemaChange, schema_changes, text_changes
+from bakeoff.mcp.schemas import Effect, schema_changes, text_changes
 from bakeoff.mcp.snapshot import ArgumentEntry, ResourceEntry, ServerEntry, Snapshot, SnapshotPrompt, ToolEntry
 
 ChangeLevel = Literal["breaking", "risky", "cosmetic"]
 CHANGE_LEVELS: tuple[ChangeLevel, ...] = ("breaking", "risky", "cosmetic")
 Part = Literal["server", "tool", "resource", "prompt"]
+Entry = TypeVar("Entry")
 
 _OF_INPUT: dict[Effect, ChangeLevel] = {
     "changes": "breaking",
@@ -67,48 +69,33 @@ def changes(before: Snapshot, after: Snapshot) -> tuple[ToolChange, ...]:
     if len(old) == len(new) == 1:
         old = dict(zip(new, old.values(), strict=True))
     found = [change for name in old if name in new for change in _server_changes(name, old[name], new[name])]
-    found += [_server(name, "breaking", "removed") for name in old if name not in new]
-    found += [_server(name, "risky", "added") for name in new if name not in old]
+    change = partial(ToolChange, part="server")
+    gone, added = old.keys() - new, new.keys() - old
+    found += [
+        change(level="breaking", kind="server-removed", server=name, what="the server was removed") for name in gone
+    ]
+    found += [change(level="risky", kind="server-added", server=name, what="the server was added") for name in added]
     return tuple(sorted(found, key=lambda one: (CHANGE_LEVELS.index(one.level), one.server, one.part, one.name)))
-
-
-def _server(name: str, level: ChangeLevel, event: str) -> ToolChange:
-    return ToolChange(level=level, kind=f"server-{event}", server=name, part="server", what=f"the server was {event}")
 
 
 def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) -> Iterator[ToolChange]:
     """Yield the differences of one tool."""
-
-    def change(found: SchemaChange, level: ChangeLevel, prefix: str = "") -> ToolChange:
-        place = ".".join(part for part in (prefix, found.place) if part)
-        texts = (before.description, after.description) if found.kind.startswith("description") and not place else None
-        return ToolChange(
-            level=level,
-            kind=found.kind,
-            server=server,
-            part="tool",
-            name=name,
-            place=place,
-            what=found.what,
-            before=texts and texts[0],
-            after=texts and texts[1],
-        )
-
+    change = partial(ToolChange, server=server, part="tool", name=name)
     for found in text_changes(before.description, after.description):
-        yield change(found, _OF_INPUT[found.effect])
+        texts = {"before": before.description, "after": after.description}
+        yield change(level=_OF_INPUT[found.effect], kind=found.kind, what=found.what, **texts)
     if before.title != after.title:
-        yield change(SchemaChange("title-changed", "untold", "", "its title changed"), "cosmetic")
+        yield change(level="cosmetic", kind="title-changed", what="its title changed")
     for found in schema_changes(before.inputSchema, after.inputSchema):
-        yield change(found, _OF_INPUT[found.effect])
-    if before.outputSchema is None or after.outputSchema is None:
-        if before.outputSchema != after.outputSchema:
-            added = before.outputSchema is None
-            what = f"it has {'a' if added else 'no'} schema of its result now"
-            kind = "output-schema-added" if added else "output-schema-removed"
-            yield change(SchemaChange(kind, "told", "", what), "cosmetic" if added else "breaking")
-    else:
+        yield change(level=_OF_INPUT[found.effect], kind=found.kind, place=found.place, what=found.what)
+    if before.outputSchema is not None and after.outputSchema is not None:
         for found in schema_changes(before.outputSchema, after.outputSchema):
-            yield change(found, _OF_OUTPUT[found.effect], "result")
+            place = ".".join(filter(None, ("result", found.place)))
+            yield change(level=_OF_OUTPUT[found.effect], kind=found.kind, place=place, what=found.what)
+    elif after.outputSchema is not None:
+        yield change(level="cosmetic", kind="output-schema-added", what="it has a schema of its result now")
+    elif before.outputSchema is not None:
+        yield change(level="breaking", kind="output-schema-removed", what="it has no schema of its result now")
     old, new = before.annotations, after.annotations
     hints = [
         f"{quoted(hint, 80)} {json.dumps(old.get(hint))} became {json.dumps(new.get(hint))}"
@@ -119,8 +106,7 @@ def tool_changes(server: str, name: str, before: ToolEntry, after: ToolEntry) ->
         # The server says now that a tool destroys something, or no longer that it only reads.
         destroys = new.get("destructiveHint") is True and old.get("destructiveHint") is not True
         worse = destroys or (old.get("readOnlyHint") is True and new.get("readOnlyHint") is not True)
-        found = SchemaChange("hint-changed", "told", "", ", ".join(hints))
-        yield change(found, "risky" if worse else "cosmetic")
+        yield change(level="risky" if worse else "cosmetic", kind="hint-changed", what=", ".join(hints))
 
 
 def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Iterator[ToolChange]:
@@ -143,25 +129,23 @@ def _server_changes(server: str, before: ServerEntry, after: ServerEntry) -> Ite
 
 def _tools(server: str, before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[ToolChange]:
     """Yield added, removed, renamed and changed tools."""
-
-    def change(level: ChangeLevel, event: str, name: str, what: str, renamed: str = "") -> ToolChange:
-        kind = f"tool-{event}"
-        return ToolChange(level=level, kind=kind, server=server, part="tool", name=name, what=what, renamed=renamed)
-
+    change = partial(ToolChange, server=server, part="tool")
     renamed = dict(_renamed(before, after))
     for name, tool in before.items():
         if name in after:
             yield from tool_changes(server, name, tool, after[name])
         elif name in renamed:
             now = renamed[name]
-            yield change("breaking", "renamed", name, f"it is now called {quoted(now, 80)}", now)
+            what = f"it is now called {quoted(now, 80)}"
+            yield change(level="breaking", kind="tool-renamed", name=name, what=what, renamed=now)
             for each in tool_changes(server, name, tool, after[now]):
                 yield each.model_copy(update={"renamed": now})
         else:
-            yield change("breaking", "removed", name, "it was removed")
+            yield change(level="breaking", kind="tool-removed", name=name, what="it was removed")
     for name in after:
         if name not in before and name not in renamed.values():
-            yield change("risky", "added", name, "it is new: models may call it in place of others")
+            what = "it is new: models may call it in place of others"
+            yield change(level="risky", kind="tool-added", name=name, what=what)
 
 
 def _renamed(before: Mapping[str, ToolEntry], after: Mapping[str, ToolEntry]) -> Iterator[tuple[str, str]]:
@@ -189,50 +173,49 @@ def _is_same_tool(one: ToolEntry, other: ToolEntry) -> bool:
 def _resources(
     server: str, kind: str, before: Mapping[str, ResourceEntry], after: Mapping[str, ResourceEntry]
 ) -> Iterator[ToolChange]:
-    def change(level: ChangeLevel, what: str, uri: str, event: str) -> ToolChange:
-        named = f"{kind.replace(' ', '-')}-{event}"
-        return ToolChange(level=level, kind=named, server=server, part="resource", name=uri, what=what)
-
-    for uri, old in before.items():
-        new = after.get(uri)
+    """Compare resources, or templates of them, by their addresses."""
+    named = kind.replace(" ", "-")
+    for uri, old, new in _paired(before, after):
+        change = partial(ToolChange, server=server, part="resource", name=uri)
         if new is None:
-            yield change("breaking", f"the {kind} was removed", uri, "removed")
-            continue
-        if old.mimeType != new.mimeType:
-            what = f"its type {quoted(old.mimeType, 80)} became {quoted(new.mimeType, 80)}"
-            yield change("breaking", what, uri, "type-changed")
-        for found in text_changes(old.description, new.description):
-            yield change(_OF_INPUT[found.effect], found.what, uri, found.kind)
-        if (old.name, old.title) != (new.name, new.title):
-            yield change("cosmetic", "its name or title changed", uri, "name-changed")
-    for uri in after:
-        if uri not in before:
-            yield change("cosmetic", f"the {kind} is new", uri, "added")
+            yield change(level="breaking", kind=f"{named}-removed", what=f"the {kind} was removed")
+        elif old is None:
+            yield change(level="cosmetic", kind=f"{named}-added", what=f"the {kind} is new")
+        else:
+            if old.mimeType != new.mimeType:
+                what = f"its type {quoted(old.mimeType, 80)} became {quoted(new.mimeType, 80)}"
+                yield change(level="breaking", kind=f"{named}-type-changed", what=what)
+            for found in text_changes(old.description, new.description):
+                yield change(level=_OF_INPUT[found.effect], kind=f"{named}-{found.kind}", what=found.what)
+            if (old.name, old.title) != (new.name, new.title):
+                yield change(level="cosmetic", kind=f"{named}-name-changed", what="its name or title changed")
 
 
 def _prompts(
     server: str, before: Mapping[str, SnapshotPrompt], after: Mapping[str, SnapshotPrompt]
 ) -> Iterator[ToolChange]:
     """Compare prompts. People choose them, so that their descriptions are cosmetic."""
-
-    def change(level: ChangeLevel, what: str, name: str, event: str, place: str = "") -> ToolChange:
-        kind = f"prompt-{event}"
-        return ToolChange(level=level, kind=kind, server=server, part="prompt", name=name, place=place, what=what)
-
-    for name, old in before.items():
-        new = after.get(name)
+    for name, old, new in _paired(before, after):
+        change = partial(ToolChange, server=server, part="prompt", name=name)
         if new is None:
-            yield change("breaking", "the prompt was removed", name, "removed")
-            continue
-        for argument in dict.fromkeys((*old.arguments, *new.arguments)):
-            found = _argument_change(old.arguments.get(argument), new.arguments.get(argument))
-            if found is not None:
-                yield change(*found[:2], name, found[2], argument)
-        if (old.title, old.description) != (new.title, new.description):
-            yield change("cosmetic", "its title or description changed", name, "description-changed")
-    for name in after:
-        if name not in before:
-            yield change("cosmetic", "the prompt is new", name, "added")
+            yield change(level="breaking", kind="prompt-removed", what="the prompt was removed")
+        elif old is None:
+            yield change(level="cosmetic", kind="prompt-added", what="the prompt is new")
+        else:
+            for argument, *pair in _paired(old.arguments, new.arguments):
+                if found := _argument_change(*pair):
+                    yield change(level=found[0], what=found[1], kind=f"prompt-{found[2]}", place=argument)
+            if (old.title, old.description) != (new.title, new.description):
+                what = "its title or description changed"
+                yield change(level="cosmetic", kind="prompt-description-changed", what=what)
+
+
+def _paired(
+    before: Mapping[str, Entry], after: Mapping[str, Entry]
+) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+    """Yield all names with the entry of each side, or None where it has none."""
+    for name in dict.fromkeys((*before, *after)):
+        yield name, before.get(name), after.get(name)
 
 
 def _argument_change(old: ArgumentEntry | None, new: ArgumentEntry | None) -> tuple[ChangeLevel, str, str] | None:

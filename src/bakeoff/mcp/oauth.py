@@ -35,11 +35,11 @@ class Login(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    tokens: dict[str, Any]
+    tokens: OAuthToken
     expires_at: float | None = None
-    client: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
-    resource: dict[str, Any] | None = None
+    client: OAuthClientInformationFull | None = None
+    metadata: OAuthMetadata | None = None
+    resource: ProtectedResourceMetadata | None = None
 
 
 class _Logins(BaseModel):
@@ -96,7 +96,8 @@ class TokenStore:
             raise UsageError(f"{self.file} cannot be read: {error.strerror}") from error
 
     def _write(self, logins: Mapping[str, Login]) -> None:
-        write_atomically(self.file, _Logins(logins=dict(logins)).model_dump_json(indent=1).encode(), PRIVATE)
+        text = _Logins(logins=dict(logins)).model_dump_json(indent=1, exclude_none=True)
+        write_atomically(self.file, text.encode(), PRIVATE)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -230,18 +231,12 @@ class KeptLogin(OAuthClientProvider):
 
     def _load(self) -> None:
         kept = self._store.get(self._url)
-        if kept is None:
-            return
-        try:
+        if kept is not None:
             context = self.context
-            context.current_tokens = OAuthToken.model_validate(kept.tokens)
+            context.current_tokens, context.client_info = kept.tokens, kept.client
             context.token_expiry_time = None if kept.expires_at is None else kept.expires_at - _SPARE_SECONDS
-            context.client_info = OAuthClientInformationFull.model_validate(kept.client) if kept.client else None
-            context.oauth_metadata = OAuthMetadata.model_validate(kept.metadata) if kept.metadata else None
-            if kept.resource:
-                context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(kept.resource)
-        except ValidationError as error:
-            raise LoginNeeded("the kept login is damaged") from error
+            context.oauth_metadata = kept.metadata
+            context.protected_resource_metadata = kept.resource
 
     def keep(self) -> None:
         """Write the tokens to the user's file."""
@@ -250,11 +245,11 @@ class KeptLogin(OAuthClientProvider):
             return
         lifetime = context.current_tokens.expires_in
         login = Login(
-            tokens=_dumped(context.current_tokens) or {},
+            tokens=context.current_tokens,
             expires_at=None if lifetime is None else time.time() + lifetime,
-            client=_dumped(context.client_info),
-            metadata=_dumped(context.oauth_metadata),
-            resource=_dumped(context.protected_resource_metadata),
+            client=context.client_info,
+            metadata=context.oauth_metadata,
+            resource=context.protected_resource_metadata,
         )
         self._store.put(self._url, login)
 
@@ -304,10 +299,6 @@ class StoredLogin(KeptLogin):
             await super()._handle_token_response(response)
         except OAuthTokenError as error:
             raise LoginNeeded("its login is no longer accepted") from error
-
-
-def _dumped(part: BaseModel | None) -> dict[str, Any] | None:
-    return None if part is None else part.model_dump(mode="json", exclude_none=True)
 
 
 def check_endpoint(url: str) -> None:

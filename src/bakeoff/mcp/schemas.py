@@ -18,6 +18,7 @@ from bakeoff._kernel.text import quoted
 from bakeoff.mcp.tools import ServerTool, properties_of, required_by
 
 Schema = Mapping[str, JsonValue]
+Lookup = Callable[[str], Any]
 _BY_NAME = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
 _LITERAL = ("enum", "const", "default", "examples", "required")
@@ -107,13 +108,22 @@ def allows(schema: Schema, value: JsonValue, root: Schema) -> bool | None:
         return None
 
 
-def resolved(schema: JsonValue, root: Schema) -> Schema:
-    """Return a schema with its reference inside the whole schema followed."""
-    if not isinstance(schema, dict):
-        return {}
-    reference = schema.get("$ref")
-    target = pointed_at(root, reference) if isinstance(reference, str) and reference.startswith("#") else None
-    return {**target, **schema} if isinstance(target, dict) else schema
+def resolved(schema: Any, root: Schema | Lookup) -> Schema:
+    """Return a schema with its reference inside the whole schema followed. What stands beside the reference wins.
+
+    `root` is the whole schema, or a function that looks up references in it.
+    """
+    if not isinstance(schema, Mapping):
+        return {"not": {}} if schema is False else {}
+    look_up = partial(pointed_at, root) if isinstance(root, Mapping) else root
+    found: Schema = schema
+    for _ in range(_MAX_DEPTH):
+        reference = found.get("$ref")
+        target = look_up(reference) if isinstance(reference, str) and reference.startswith("#") else None
+        if not isinstance(target, dict):
+            break
+        found = {**target, **{name: value for name, value in found.items() if name != "$ref"}}
+    return found
 
 
 def accepted_types(schema: Schema) -> list[str]:
@@ -165,7 +175,7 @@ class _SchemaComparison:
     """Two whole schemas, which references point into."""
 
     def __init__(self, before: Schema, after: Schema) -> None:
-        self._before, self._after = _Side(before), _Side(after)
+        self._before, self._after = (cache(partial(pointed_at, root)) for root in (before, after))
         self._parts = 0
 
     def part(self, before: Any, after: Any, place: str, trail: _Trail) -> Iterator[SchemaChange]:
@@ -180,9 +190,9 @@ class _SchemaComparison:
         if self._parts >= _MAX_PARTS or (any(references) and references in trail) or len(trail) > _MAX_DEPTH:
             return
         trail = (*trail, references)
-        old, new = self._before.resolved(before), self._after.resolved(after)
+        old, new = resolved(before, self._before), resolved(after, self._after)
         yield from _texts(old, new, place)
-        gone, added, pairs = _paired(self._before.branches(old), self._after.branches(new))
+        gone, added, pairs = _paired(_branches(old, self._before), _branches(new, self._after))
         for one, other in pairs:
             yield from self._values(one, other, place, trail)
         if len(gone) == len(added) == 1:
@@ -260,37 +270,17 @@ def _reference(schema: Any) -> str | None:
     return reference if isinstance(reference, str) else None
 
 
-class _Side:
-    """One of the two schemas. Its references are looked up once."""
-
-    def __init__(self, root: Schema) -> None:
-        self._target = cache(partial(pointed_at, root))
-
-    def resolved(self, schema: Any) -> Schema:
-        """Return a schema with its reference followed. What stands beside the reference wins."""
-        if not isinstance(schema, dict):
-            return {"not": {}} if schema is False else {}
-        found: Schema = schema
-        for _ in range(_MAX_DEPTH):
-            reference = found.get("$ref")
-            target = self._target(reference) if isinstance(reference, str) and reference.startswith("#") else None
-            if not isinstance(target, dict):
-                break
-            found = {**target, **{name: value for name, value in found.items() if name != "$ref"}}
-        return found
-
-    def branches(self, schema: Schema, depth: int = 0) -> list[Schema]:
-        """Return the alternatives of a schema, without words about values. A list of types is alternatives too."""
-        plain = {name: value for name, value in schema.items() if name not in _ABOUT}
-        keyword = next((name for name in ("anyOf", "oneOf") if isinstance(plain.get(name), list)), None)
-        if keyword is not None and depth < 3:
-            rest = {name: value for name, value in plain.items() if name != keyword}
-            several = plain[keyword]
-            assert isinstance(several, list)
-            inner = [{**rest, **self.resolved(each)} for each in several[:_MAX_BRANCHES]]
-            return [branch for each in inner for branch in self.branches(each, depth + 1)][:_MAX_BRANCHES]
-        types = plain.get("type")
-        return [{**plain, "type": each} for each in types] if isinstance(types, list) and types else [plain]
+def _branches(schema: Schema, look_up: Lookup, depth: int = 0) -> list[Schema]:
+    """Return the alternatives of a schema, without words about values. A list of types is alternatives too."""
+    plain = {name: value for name, value in schema.items() if name not in _ABOUT}
+    keyword = next((name for name in ("anyOf", "oneOf") if isinstance(plain.get(name), list)), None)
+    if keyword is not None and depth < 3:
+        several = plain.pop(keyword)
+        assert isinstance(several, list)
+        inner = [{**plain, **resolved(each, look_up)} for each in several[:_MAX_BRANCHES]]
+        return [branch for each in inner for branch in _branches(each, look_up, depth + 1)][:_MAX_BRANCHES]
+    types = plain.get("type")
+    return [{**plain, "type": each} for each in types] if isinstance(types, list) and types else [plain]
 
 
 def _paired(

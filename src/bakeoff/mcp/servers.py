@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.environment import filled, variables_in
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import expectation
 from bakeoff.errors import UsageError
 from bakeoff.plan import Name
@@ -104,10 +104,6 @@ def _without_nul(text: str) -> str:
 _Argument = Annotated[str, AfterValidator(_without_nul)]
 
 
-def _is_empty(given: tuple[object, ...]) -> bool:
-    return not given
-
-
 def is_safe_endpoint(url: str) -> bool:
     """Return True for https, and for http on this machine: codes and tokens must not be sent in the clear."""
     try:
@@ -178,30 +174,22 @@ class ServerSpec(FrozenModel):
         default={}, repr=False, description="added to the few variables that a server gets"
     )
     cwd: Path | None = None
-    sandbox: ServerSandbox = Field(
-        default="auto",
-        description="where a program runs: the strongest sandbox that works here, one of them, or `none`: as you",
-        exclude_if=lambda given: given == "auto",
+    sandbox: ServerSandbox = sparse_field(
+        "auto", "where a program runs: the strongest sandbox that works here, one of them, or `none`: as you"
     )
-    readable: tuple[Path, ...] = Field(
-        default=(), description="further files and folders that a program may read", exclude_if=_is_empty
-    )
-    writable: tuple[Path, ...] = Field(
-        default=(), description="files and folders that a program may change", exclude_if=_is_empty
-    )
+    readable: tuple[Path, ...] = sparse_field((), "further files and folders that a program may read")
+    writable: tuple[Path, ...] = sparse_field((), "files and folders that a program may change")
     url: str | None = Field(default=None, repr=False)
     headers: dict[str, str] = Field(default={}, repr=False)
     # Absent in dumps if they are not used, as in plans and fingerprints of older versions.
-    oauth: OAuth | None = Field(default=None, repr=False, exclude_if=lambda given: given is None)
-    elicitation: tuple[ElicitationAnswer, ...] = Field(
-        default=(), description="answers to questions of the server; the first that matches", exclude_if=_is_empty
+    oauth: OAuth | None = sparse_field(None, repr=False)
+    elicitation: tuple[ElicitationAnswer, ...] = sparse_field(
+        (), "answers to questions of the server; the first that matches"
     )
-    sampling: tuple[SamplingAnswer, ...] = Field(
-        default=(), description="answers to requests for a model's text; the first that matches", exclude_if=_is_empty
+    sampling: tuple[SamplingAnswer, ...] = sparse_field(
+        (), "answers to requests for a model's text; the first that matches"
     )
-    expose: tuple[Literal["resources", "prompts"], ...] = Field(
-        default=(), description="offer these to models as tools, too", exclude_if=_is_empty
-    )
+    expose: tuple[Literal["resources", "prompts"], ...] = sparse_field((), "offer these to models as tools, too")
 
     @model_validator(mode="before")
     @classmethod

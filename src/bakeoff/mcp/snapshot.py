@@ -11,7 +11,7 @@ from typing import Final, Literal, Self
 
 from pydantic import Field, JsonValue
 
-from bakeoff._kernel.files import os_errors_explained, read_file, write_atomically
+from bakeoff._kernel.files import PUBLIC, os_errors_explained, read_file, write_atomically
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import near_names
@@ -22,7 +22,6 @@ from bakeoff.mcp.tools import ServerTool
 SNAPSHOT_NAME = "mcp-snapshot.json"
 SNAPSHOT_FORMAT: Final = "bakeoff-mcp-snapshot-1"
 _MAX_FILE_SIZE = 16 * 1024 * 1024
-_FOR_EVERYONE = 0o644
 _HIDDEN = re.compile(r"[^\n -~]")
 
 
@@ -107,7 +106,7 @@ class Snapshot(FrozenModel):
 
     def write(self, file: Path) -> None:
         """Write the snapshot to a file that everybody may read. An existing file is replaced."""
-        write_atomically(file, self.text().encode(), _FOR_EVERYONE)
+        write_atomically(file, self.text().encode(), PUBLIC)
 
 
 @dataclass(frozen=True, slots=True)

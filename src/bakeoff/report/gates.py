@@ -127,6 +127,7 @@ class GateEvidence:
     Args:
         wanted: the least value that passes; a missing value fails.
         value: the measured value, from 0 to 1.
+        best: the value that is still possible, where something is undecided; the gate is, too, if that is enough.
         comparisons: comparisons with their rulings, all of which must pass by the `rule`.
         refused: True if the gate cannot be decided.
         sentence: the facts; without one, a comparison is described.
@@ -137,6 +138,7 @@ class GateEvidence:
 
     wanted: float | None = None
     value: float | None = None
+    best: float | None = None
     comparisons: Sequence[tuple[Comparison, GateJudgement]] = ()
     rule: GateRule = _NO_RULE
     refused: bool = False
@@ -159,7 +161,8 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
     if evidence.refused:
         state = GateState.worst((state, GateState.UNDECIDED))
     if evidence.wanted is not None and (evidence.value is None or not reaches(evidence.value, evidence.wanted)):
-        state = GateState.FAILED
+        possible = evidence.best is not None and reaches(evidence.best, evidence.wanted)
+        state = GateState.worst((state, GateState.UNDECIDED)) if possible else GateState.FAILED
     reasons = [evidence.sentence or "; ".join(each.sentence for each in decisions)]
     for refusal in filter(None, (each.refusal for each in evidence.undecided)):
         state, reasons = GateState.FAILED, [refusal, *reasons]

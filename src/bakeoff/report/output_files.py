@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from bakeoff._kernel.files import PUBLIC as PUBLIC
 from bakeoff._kernel.files import is_stream
 from bakeoff.errors import BakeoffError, UsageError
-
-PUBLIC = 0o644
-"""The mode of files that a person asked for at a place of their choice: others may read them."""
 
 
 @contextmanager

@@ -133,7 +133,7 @@ def _estimate(found: PassK | None) -> str:
     return f"{found.name} {percent(found.value)} ({span(found.interval)}{small})"
 
 
-def _pass_k_note(summary: Summary) -> Iterator[str]:
+def pass_k_notes(summary: Summary) -> Iterator[str]:
     """Yield pass@k and pass^k of each subject, with intervals."""
     known = [one for one in summary.subjects if one.pass_at_k and one.pass_hat_k and not one.control]
     if known:
@@ -152,7 +152,7 @@ def _notes(summary: Summary) -> Iterator[str]:
     yield f"{' × '.join(size)}; {_pass_rule(summary)}."
     yield "The score is the mean over cases; lost trials and trials that were not run are not in it."
     yield from _interval_notes(summary)
-    yield from _pass_k_note(summary)
+    yield from pass_k_notes(summary)
     if any(one.verdicts.get(Verdict.TIMEOUT) for one in subjects):
         yield "A timeout counts against the subject: it scores 0."
     if any(one.bound for one in subjects):

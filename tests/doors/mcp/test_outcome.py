@@ -10,7 +10,6 @@ from bakeoff.doors.mcp.outcome import (
     OTHERS,
     CallOutcome,
     CellOutcome,
-    State,
     confusions,
     most_confused,
     outcome_of,
@@ -18,6 +17,7 @@ from bakeoff.doors.mcp.outcome import (
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.plan import Case, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Record, Score
+from bakeoff.report.gates import GateState
 from bakeoff.scorers.mcp.calls import UNREADABLE
 
 
@@ -63,7 +63,11 @@ def test_a_cell_is_decided_as_soon_as_what_is_missing_cannot_change_it(
 def test_a_suite_passes_with_all_of_its_cells_or_a_share_of_them(
     rule: Literal["all", "ratio"], threshold: float, passed: int, failed: int, state: str
 ) -> None:
-    counts: dict[State, int] = {"passed": passed, "failed": failed, "undecided": 4 - passed - failed}
+    counts: dict[GateState, int] = {
+        GateState.PASSED: passed,
+        GateState.FAILED: failed,
+        GateState.UNDECIDED: 4 - passed - failed,
+    }
     cells = tuple(CellOutcome("c", "m", 1, (), each) for each, count in counts.items() for _ in range(count))
     assert CallOutcome(cells, rule, threshold).state == state
 

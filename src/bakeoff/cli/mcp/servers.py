@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from typer import Argument
 
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import PUBLIC, write_atomically
 from bakeoff._kernel.text import count_of, quoted, visible
 from bakeoff.cli.console import can_ask, out, print_json, say
 from bakeoff.cli.declare import FAILED, PASSED, Flags, command, flag, group_of
@@ -289,9 +289,6 @@ def _json(text: object) -> object:
         return None
 
 
-_FOR_EVERYONE = 0o644
-
-
 @command(app, "snapshot")
 def snapshot(
     *,
@@ -371,8 +368,7 @@ def diff(
     new = read_snapshot(after).snapshot if after is not None else asyncio.run(take_snapshot(one_suite(servers)[0]))
     found = changes(old.snapshot, new)
     if sarif is not None:
-        write_atomically(sarif, (json.dumps(changes_as_sarif(found, old), indent=2) + "\n").encode(), _FOR_EVERYONE)
-        say(f"wrote {sarif}")
+        write_json(sarif, changes_as_sarif(found, old))
     if as_json:
         print_json(changes_as_json(found))
     else:
@@ -380,6 +376,12 @@ def diff(
     if found and after is None and old.file is not None:
         say(f"`bakeoff mcp snapshot` writes {old.file} anew, to accept the changes")
     return FAILED if fails(found, fail_on) else PASSED
+
+
+def write_json(file: Path, value: object) -> None:
+    """Write a file for others, and say so."""
+    write_atomically(file, (json.dumps(value, indent=2) + "\n").encode(), PUBLIC)
+    say(f"wrote {file}")
 
 
 def _beside_configuration(servers: DirectFlags) -> Path:

@@ -1,7 +1,6 @@
 """Implement `bakeoff mcp lint`, `coverage`, `generate`, `init` and `schema`."""
 
 import asyncio
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,12 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from typer import Argument
 
-from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.cli.console import out, say
+from bakeoff.cli.console import out, print_json, say
 from bakeoff.cli.declare import FAILED, PASSED, command, flag, group_of
 from bakeoff.cli.flags import MIN_COVERAGE, AsJson
-from bakeoff.cli.mcp.servers import ServerFlags, direct_servers, names_client_file, one_suite, read_suites_of
+from bakeoff.cli.mcp.servers import (
+    ServerFlags,
+    direct_servers,
+    names_client_file,
+    one_suite,
+    read_suites_of,
+    write_json,
+)
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,8 +32,6 @@ if TYPE_CHECKING:
 
 app = group_of()
 FailOn: TypeAlias = Literal["error", "warning", "never"]
-
-_FOR_EVERYONE = 0o644
 
 
 @command(app, "lint")
@@ -49,10 +52,9 @@ def lint(
 
     linted = asyncio.run(_lint(servers))
     if sarif is not None:
-        write_atomically(sarif, _json(as_sarif(linted)).encode(), _FOR_EVERYONE)
-        say(f"wrote {sarif}")
+        write_json(sarif, as_sarif(linted))
     if as_json:
-        out().print(_json([_as_json(one) for one in linted]), end="", soft_wrap=True)
+        print_json([_as_json(one) for one in linted])
     else:
         _print(linted, notes=notes)
     return FAILED if any(one.report.fails(fail_on) for one in linted) else PASSED
@@ -117,8 +119,7 @@ def coverage(
         minimum = suite.config.minCoverage if min_coverage is None else min_coverage
         found[str(suite.file)] = coverage_of(suite.config.testCases, tools, minimum)
     if as_json:
-        told = [{"file": file, **each.model_dump(mode="json")} for file, each in found.items()]
-        out().print(_json(told), end="", soft_wrap=True)
+        print_json([{"file": file, **each.model_dump(mode="json")} for file, each in found.items()])
     else:
         for file, each in found.items():
             out().print(f"{visible(file)}", style="bold")
@@ -137,10 +138,6 @@ def print_schema() -> int:
 
     out().print(published_schema(), end="", soft_wrap=True)
     return PASSED
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=True) + "\n"
 
 
 @command(app, "init")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, visible
-from bakeoff.doors import Door, DoorResults, FinishedRun, RunState
+from bakeoff.doors import Door, DoorResults, FinishedRun
 from bakeoff.doors.agents.exercises import Exercise
 from bakeoff.doors.agents.plan import TEST_ONLY, ExercisesRequest, case_of
 from bakeoff.doors.agents.scoring import EXERCISE, score_exercise, tries_section, try_tools
@@ -28,6 +28,7 @@ from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Sandbox, Task
 from bakeoff.record import Transcript
 from bakeoff.report.blocks import Column, Datum, DoorParts, Section, Value, columns
+from bakeoff.report.gates import GateState
 from bakeoff.subjects.agent_launch import AgentLaunch, carry_out
 from bakeoff.subjects.agent_run import with_run
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
@@ -90,11 +91,11 @@ class AgentsDoor(Door):
             path.unlink(missing_ok=True)
         tries = tries_section(run.plan, run.records())
         paths = tuple(run.options.results / name for name in files)
-        state: RunState | None = None
+        state: GateState | None = None
         # The subject of `--test-only` does nothing, like a control, and yet is what the run is about.
         if [spec.name for spec in run.plan.subjects] == [TEST_ONLY]:
             failed = any(subject.failed for subject in run.summary.subjects)
-            state = "failed" if failed else "passed" if run.summary.complete else "undecided"
+            state = GateState.of_met(False if failed else run.summary.complete or None)
         return DoorResults(paths, state, more=(tries,) if tries else ())
 
 

@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from bakeoff._kernel.model import sparse_field
 from bakeoff.scorers.mcp.calls import CallRules, EndCheck, ExpectedMcpCall, GradedText, written_calls
 
 SPELLINGS = ("expectedOutput", "expectedToolUsage")
@@ -44,10 +45,8 @@ class McpTurn(CallRules):
     expectedResults: JsonValue = Field(
         default=None, description="what the tool's result must contain; executes the tool"
     )
-    alternatives: tuple[tuple[ExpectedMcpCall, ...] | None, ...] = Field(
-        default=(),
-        description="other calls that are right too, each written like expectedOutput",
-        exclude_if=lambda other: not other,
+    alternatives: tuple[tuple[ExpectedMcpCall, ...] | None, ...] = sparse_field(
+        (), "other calls that are right too, each written like expectedOutput"
     )
 
     @field_validator("prompt")
@@ -97,26 +96,15 @@ class McpCase(McpTurn):
     """
 
     gradingPrompt: str | None = Field(default=None, min_length=1, description="replaces the one for all cases")
-    gradedText: GradedText | None = Field(
-        default=None, description="replaces the one for all cases", exclude_if=lambda graded: graded is None
-    )
+    gradedText: GradedText | None = sparse_field(None, "replaces the one for all cases")
     executeTools: Truth | None = Field(default=None, description="replaces the one for all cases")
-    tools: tuple[str, ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="the only tools that this case offers: their names, or server/name; all if absent",
-        exclude_if=lambda tools: tools is None,
+    tools: tuple[str, ...] | None = sparse_field(
+        None, "the only tools that this case offers: their names, or server/name; all if absent", min_length=1
     )
-    turns: tuple[McpTurn, ...] = Field(
-        default=(),
-        description="the messages of a conversation, instead of a prompt; a turn that fails ends it",
-        exclude_if=lambda turns: not turns,
+    turns: tuple[McpTurn, ...] = sparse_field(
+        (), "the messages of a conversation, instead of a prompt; a turn that fails ends it"
     )
-    endState: tuple[EndCheck, ...] = Field(
-        default=(),
-        description="what must hold after the case; executes the tools",
-        exclude_if=lambda checks: not checks,
-    )
+    endState: tuple[EndCheck, ...] = sparse_field((), "what must hold after the case; executes the tools")
     name: str | None = Field(default=None, min_length=1)
     tags: tuple[str, ...] = ()
 

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -24,7 +25,7 @@ from pydantic import (
 )
 
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml import MAX_FILE_SIZE, Key, PlacedYaml, gathered, parse_yaml, read_yaml
 from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN, SPELLINGS, McpCase, McpTurn, Truth
@@ -34,7 +35,7 @@ from bakeoff.mcp.client_files import is_client_file, with_imports
 from bakeoff.mcp.servers import is_http_address
 from bakeoff.models.providers import parse_model_name, provider_name
 from bakeoff.scorers.matchers import matcher_problems, parameter_problems
-from bakeoff.scorers.mcp.calls import ExpectedMcpCall, GradedText, Mode
+from bakeoff.scorers.mcp.calls import ExpectedMcpCall, GradedText, Mode, check_target
 
 CONFIG_NAME = "mcp-testing-framework.yaml"
 _LOCAL_SECONDS = 600.0  # for one answer of a model on this machine, which may be slow or busy
@@ -100,14 +101,6 @@ class SuiteModelSettings(ModelSettings):
         return {**written, **single}
 
 
-def _class_path(target: str) -> str:
-    """Refuse a text that is not `module:Class`."""
-    module, _, attribute = target.partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
-        raise ValueError(f"{target!r} does not name a class: write it as `module:Class`")
-    return target
-
-
 def _address(url: str) -> str:
     """Refuse a text that is not an HTTP address."""
     if not is_http_address(url):
@@ -127,7 +120,7 @@ class ProviderConfig(FrozenModel):
     """An additional provider: `module:Class`, or the address of an OpenAI-compatible API."""
 
     # The fields have the names of `bakeoff.subjects.model.ProviderOptions`.
-    target: Annotated[str, AfterValidator(_class_path)] | None = Field(
+    target: Annotated[str, AfterValidator(partial(check_target, kind="Class"))] | None = Field(
         default=None, validation_alias=AliasChoices("target", "class", "module")
     )
     base_url: Annotated[str, AfterValidator(_address)] | None = Field(
@@ -165,23 +158,12 @@ class RunSettings(FrozenModel):
     gradingPrompt: str | None = Field(default=None, min_length=1, description="the criterion of the judge")
     retryConfig: RetryConfig = RetryConfig()
     # Absent in plans that do not use them, as in those of older versions.
-    toolTimeout: Number = Field(
-        default=60,
-        gt=0,
-        description="seconds for one call of a tool; a tool that takes longer has failed",
-        exclude_if=lambda seconds: seconds == 60,
+    toolTimeout: Number = sparse_field(60, "seconds for one call of a tool; a tool that takes longer has failed", gt=0)
+    allowDestructive: Truth = sparse_field(
+        False, "execute tools that their server marks as destructive, wherever tools are executed"
     )
-    allowDestructive: Truth = Field(
-        default=False,
-        description="execute tools that their server marks as destructive, wherever tools are executed",
-        exclude_if=lambda allowed: not allowed,
-    )
-    minCoverage: Number | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description="the share of all tools, parameters and enum values that the cases must exercise",
-        exclude_if=lambda share: share is None,
+    minCoverage: Number | None = sparse_field(
+        None, "the share of all tools, parameters and enum values that the cases must exercise", ge=0, le=1
     )
     serverScope: Literal["run", "trial"] = Field(
         default="run", description="one server for the whole run, or a fresh one for each trial"

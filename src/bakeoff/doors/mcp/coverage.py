@@ -10,11 +10,12 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors.mcp.cases import McpCase
 from bakeoff.mcp import ServerTool
-from bakeoff.mcp.schemas import Schema, pointed_at
+from bakeoff.mcp.schemas import Schema, resolved
 from bakeoff.mcp.tools import tool_label
 from bakeoff.report.formatting import percent
 from bakeoff.scorers.matchers import Matcher, is_matcher
 from bakeoff.scorers.mcp.calls import ExpectedMcpCall
+from bakeoff.verdict import reaches
 
 _MAX_DEPTH = 8
 _MAX_SHOWN = 3
@@ -50,7 +51,7 @@ class Coverage(FrozenModel):
     @property
     def passed(self) -> bool:
         """Return True if the share reaches the minimum, or if there is none."""
-        return self.minimum is None or self.share >= self.minimum - 1e-9
+        return self.minimum is None or reaches(self.share, self.minimum)
 
     @property
     def sentence(self) -> str:
@@ -116,12 +117,11 @@ def coverage_of(cases: Sequence[McpCase], tools: Sequence[ServerTool], minimum: 
 
 def _choices(schema: JsonValue | Schema, root: Schema, depth: int = 0) -> list[JsonValue]:
     """Return the values of an enum, also of a list's items, behind a reference or in a union."""
-    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+    schema = resolved(schema, root)
+    if depth > _MAX_DEPTH:
         return []
     if isinstance(choices := schema.get("enum"), list):
         return [choice for choice in choices if choice is not None]
-    if isinstance(reference := schema.get("$ref"), str):
-        return _choices(pointed_at(root, reference), root, depth + 1)
     several = schema.get("anyOf") or schema.get("oneOf")
     inner = several if isinstance(several, list) else [schema["items"]] if "items" in schema else []
     if several and all(isinstance(each, dict) and "const" in each for each in inner):

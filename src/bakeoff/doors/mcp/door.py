@@ -16,10 +16,8 @@ from bakeoff.storage.redaction import secrets_in
 if TYPE_CHECKING:
     from bakeoff.doors.mcp.results.files import McpResults
     from bakeoff.mcp import McpHub
-    from bakeoff.plan import ScorerSpec, SubjectSpec
     from bakeoff.report.blocks import DoorParts
     from bakeoff.report.render.html.run_data import RunData
-    from bakeoff.scorers.mcp.scorer import CallScorer
 
 
 class McpDoor(Door):
@@ -42,19 +40,10 @@ class McpDoor(Door):
         # Imported here, because the SDKs take a second to load.
         from bakeoff.doors.mcp.subjects import SuiteModel, call_scorer
 
-        settings, environment = self.settings_of(plan), self.environment_of(plan)
-
-        def scorer(spec: "ScorerSpec") -> "CallScorer":
-            made = call_scorer(spec, plan, settings, environment)
-            return replace(made, hub=made.hub and (self._running or made.hub))
-
-        def subject(spec: "SubjectSpec") -> SuiteModel:
-            made = SuiteModel.from_spec(spec, plan, settings, environment)
-            return replace(made, hub=made.hub and (self._running or made.hub))
-
-        registry = default_registry().with_scorer(SCORER, scorer)
+        given = plan, self.settings_of(plan), self.environment_of(plan), self._running
+        registry = default_registry().with_scorer(SCORER, lambda spec: call_scorer(spec, *given))
         for kind in {spec.kind for spec in plan.subjects if spec.kind.startswith(KIND)}:
-            registry = registry.with_subject(kind, subject)
+            registry = registry.with_subject(kind, lambda spec: SuiteModel.from_spec(spec, *given))
         return registry
 
     def options(self, plan: Plan, options: RunOptions) -> RunOptions:
@@ -93,13 +82,14 @@ class McpDoor(Door):
         from bakeoff.doors.mcp.results.files import write_reports
         from bakeoff.doors.mcp.results.report import cost_of
         from bakeoff.report.blocks import paragraph
+        from bakeoff.report.run_summary import pass_k_notes
 
         written = write_reports(run.folder, run.plan, self.settings_of(run.plan), run.records())
         outcome, added = written.outcome, written.report.bakeoff
         blocks = [
             *sections.rate_tables(outcome),
             paragraph(f"{sections.verdict_sentence(outcome, run.plan.rounds)}: {outcome.state}"),
-            *sections.repeated_passes(added.models),
+            *map(paragraph, pass_k_notes(run.summary)),
             *sections.reasons(outcome),
             *(sections.coverage_blocks(added.coverage) if added.coverage is not None else ()),
         ]

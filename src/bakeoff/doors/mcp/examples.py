@@ -10,12 +10,11 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import PUBLIC, write_atomically
 from bakeoff._kernel.text import near_names
 from bakeoff.errors import UsageError
 
 SCHEMA_NAME = "mcp-testing-framework.schema.json"
-_FOR_EVERYONE = 0o644
 _PYTHON = "command: python\n"  # in bundled configurations; replaced by the running interpreter, which has the packages
 _REMARK = re.compile(r"  # (noqa|type: ignore)[^\n]*")
 
@@ -69,7 +68,7 @@ def write_example_files(contents: Mapping[str, str], folder: Path, *, force: boo
         raise UsageError(f"{names} would be overwritten: name another folder, or add --force")
     try:
         for path, text in paths.items():
-            write_atomically(path, text.encode(), _FOR_EVERYONE)
+            write_atomically(path, text.encode(), PUBLIC)
     except OSError as error:
         raise UsageError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
     return list(paths)

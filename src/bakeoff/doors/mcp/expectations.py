@@ -13,7 +13,7 @@ from bakeoff._kernel.text import near_names
 from bakeoff._kernel.yaml import Key
 from bakeoff.doors.mcp.config import McpSuite, expected_calls
 from bakeoff.mcp import ServerTool
-from bakeoff.mcp.schemas import Schema, allows, pointed_at, types_of
+from bakeoff.mcp.schemas import Schema, allows, resolved, types_of
 from bakeoff.mcp.tools import is_destructive
 from bakeoff.scorers.matchers import Matcher, has_matcher, is_matcher
 from bakeoff.scorers.mcp.calls import ExpectedMcpCall
@@ -137,12 +137,7 @@ def _problems(
     expected: JsonValue, schema: Schema, root: Schema, place: Key, *, literal: bool = False
 ) -> Iterator[_Problem]:
     """Yield what no value that the schema allows can match. With `literal`, the value has no matchers inside."""
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        target = pointed_at(root, reference)
-        if not isinstance(target, dict) or isinstance(target.get("$ref"), str):
-            return
-        schema = target
+    schema = resolved(schema, root)
     if literal or not isinstance(expected, dict | list):
         if allows(schema, expected, root) is False:
             yield place, f"{expected!r} is not possible: {_allowed(schema)}"

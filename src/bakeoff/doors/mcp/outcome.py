@@ -6,20 +6,16 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Literal
 
-from pydantic import ValidationError
-
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.mcp import ServerTool
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record
+from bakeoff.report.gates import GateEvidence, GateState, decide_gate
 from bakeoff.report.summary import settled_subjects
-from bakeoff.scorers.mcp.calls import NO_TOOL, UNREADABLE, Call, CaseExpectation, turns_in
+from bakeoff.scorers.mcp.calls import NO_TOOL, UNREADABLE, Call, CaseExpectation, noted_in, turns_in
 from bakeoff.scorers.values import most_pairs_in_order
 from bakeoff.verdict import Verdict, case_verdict
-
-State = Literal["passed", "failed", "undecided"]
-_STATES: dict[bool | None, State] = {True: "passed", False: "failed", None: "undecided"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +26,7 @@ class CellOutcome:
     model: str
     rounds: int
     records: tuple[Record, ...]  # by round
-    state: State
+    state: GateState
 
     @property
     def passed(self) -> int:
@@ -64,20 +60,18 @@ class CallOutcome:
     @property
     def passed(self) -> int:
         """Return the number of cells that passed."""
-        return sum(cell.state == "passed" for cell in self.cells)
+        return sum(cell.state is GateState.PASSED for cell in self.cells)
 
     @property
     def failed(self) -> int:
         """Return the number of cells that failed. The others are undecided, because rounds were lost."""
-        return sum(cell.state == "failed" for cell in self.cells)
+        return sum(cell.state is GateState.FAILED for cell in self.cells)
 
     @property
-    def state(self) -> State:
+    def state(self) -> GateState:
         """Return the outcome of the suite. It is decided as soon as undecided cells cannot change it."""
-        needed = (self.threshold if self.rule == "ratio" else 1.0) * len(self.cells) - 1e-9
-        if self.passed >= needed:
-            return "passed"
-        return "failed" if len(self.cells) - self.failed < needed else "undecided"
+        total, wanted = len(self.cells) or 1, self.threshold if self.rule == "ratio" else 1.0
+        return decide_gate(GateEvidence(wanted, self.passed / total, best=1 - self.failed / total)).state
 
     def by_case(self) -> Iterable[tuple[str, list[CellOutcome]]]:
         """Return each case with its cells."""
@@ -105,7 +99,7 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings)
             planned = len(own) if subject.name in settled else plan.rounds
             if planned:
                 passed = case_verdict(rule, [record.judged() for record in own], planned).passed
-                cells.append(CellOutcome(case.id, subject.name, planned, tuple(own), _STATES[passed]))
+                cells.append(CellOutcome(case.id, subject.name, planned, tuple(own), GateState.of_met(passed)))
     return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold)
 
 
@@ -215,11 +209,7 @@ def most_confused(found: Sequence[Confusion], tools: Iterable[ServerTool]) -> tu
 
 def called_in(record: Record) -> list[Call]:
     """Return the calls that the scorer read from the reply."""
-    found = next((score.metadata.get("called") for score in record.scores), None)
-    try:
-        return [Call.model_validate(call) for call in found] if isinstance(found, list) else []
-    except ValidationError:
-        return []
+    return noted_in(record, "called", Call)
 
 
 def _pairs(wanted: Sequence[str], record: Record) -> list[Pair]:

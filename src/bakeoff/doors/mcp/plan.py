@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field, JsonValue, PositiveInt, ValidationError
 
-from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem
+from bakeoff._kernel.model import FrozenModel, fingerprint, first_problem, sparse_field
 from bakeoff.doors.mcp.cases import OF_A_CASE, McpCase, McpTurn
 from bakeoff.doors.mcp.config import (
     CONFIG_NAME,
@@ -69,14 +69,8 @@ class McpPlanSettings(RunSettings):
     servers: tuple[ServerSpec, ...] = Field(description="with placeholders for secrets")
     tools: tuple[ServerTool, ...] = Field(default=(), description="as the servers listed them before the run")
     warnings: tuple[str, ...] = ()
-    coverage: Coverage | None = Field(
-        default=None, description="of all cases of the file", exclude_if=lambda coverage: coverage is None
-    )
-    offered: dict[str, tuple[str, ...]] = Field(
-        default={},
-        description="the only tools of some cases, of all cases of the file",
-        exclude_if=lambda offered: not offered,
-    )
+    coverage: Coverage | None = sparse_field(None, "of all cases of the file")
+    offered: dict[str, tuple[str, ...]] = sparse_field({}, "the only tools of some cases, of all cases of the file")
     sequences: bool = Field(
         default=False, description="a case of the file needs several calls; only then the prompt explains how to"
     )
@@ -277,9 +271,9 @@ def _provider_options(model: str, providers: Mapping[str, ProviderConfig]) -> di
     )
 
 
-def mode_of(plan: Plan) -> Mode:
-    """Return the mode in which all models of a plan are asked, from the kind of its first subject."""
-    mode = plan.subjects[0].kind.removeprefix(KIND)
+def mode_of(plan: Plan, spec: SubjectSpec | None = None) -> Mode:
+    """Return the mode in which a subject is asked, from its kind; by default the first, as all have the same."""
+    mode = (spec or plan.subjects[0]).kind.removeprefix(KIND)
     return "native" if mode == "native" else "agent" if mode == "agent" else "json"
 
 

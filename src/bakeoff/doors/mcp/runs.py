@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
 
 from bakeoff._kernel.text import visible
 from bakeoff.doors.mcp.plan import DOOR, settings_of
@@ -24,16 +23,16 @@ def last_two_runs(results: Path) -> tuple[Source, Source]:
     A damaged run among them could be one of the two, so others are not taken in its place.
     """
     found = _mcp_runs(reversed(run_folders(results)), skip_damaged=False)
-    newest = next(found, None)
+    newest, file = next(found, (None, ""))
     if newest is None:
         raise UsageError(f"{results} has no run of an MCP evaluation: make one with `bakeoff mcp evaluate`")
-    earlier = next((each.folder for each in found if each.file == newest.file), None)
+    earlier = next((folder for folder, other in found if other == file), None)
     if earlier is None:
         raise UsageError(
-            f"{results} has only one run of {visible(newest.file, 200)}: change the server and run "
+            f"{results} has only one run of {visible(file, 200)}: change the server and run "
             "`bakeoff mcp evaluate` again, or name two runs (`bakeoff runs` lists them)"
         )
-    return _source(results, earlier), _source(results, newest.folder)
+    return _source(results, earlier), _source(results, newest)
 
 
 def compare_servers(baseline: Source, candidate: Source) -> VersionReport:
@@ -53,7 +52,7 @@ def compare_with_run_before(folder: RunFolder, plan: Plan) -> VersionReport | No
     settings, results = settings_of(plan), folder.path.parent.parent
     older = list(takewhile(lambda each: each.path != folder.path, run_folders(results)))
     runs = _mcp_runs(older[: -_MAX_RUNS - 1 : -1])
-    before = next((each.folder for each in runs if each.file == settings.file), None)
+    before = next((each for each, file in runs if file == settings.file), None)
     try:
         if before is None or settings_of(before.read_plan()).tools_hash == settings.tools_hash:
             return None
@@ -62,18 +61,13 @@ def compare_with_run_before(folder: RunFolder, plan: Plan) -> VersionReport | No
         return None
 
 
-class _McpRun(NamedTuple):
-    folder: RunFolder
-    file: str
-
-
-def _mcp_runs(folders: Iterable[RunFolder], *, skip_damaged: bool = True) -> Iterator[_McpRun]:
-    """Yield the runs of evaluations. Damaged ones are skipped, or raise `UsageError`."""
+def _mcp_runs(folders: Iterable[RunFolder], *, skip_damaged: bool = True) -> Iterator[tuple[RunFolder, str]]:
+    """Yield the runs of evaluations with their configurations. Damaged ones are skipped, or raise `UsageError`."""
     for folder in folders:
         try:
             plan = folder.read_plan()
             if plan.door == DOOR:
-                yield _McpRun(folder, settings_of(plan).file)
+                yield folder, settings_of(plan).file
         except BakeoffError as error:
             if not skip_damaged:
                 way_out = f"name two others, or remove the folder {folder.path}"

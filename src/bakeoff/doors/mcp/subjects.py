@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart, UserPromptPart
 from bakeoff._kernel.clock import Clock
 from bakeoff._kernel.environment import filled
 from bakeoff._kernel.imports import importable
-from bakeoff.doors.mcp.plan import AGENT_STEPS, KIND, McpPlanSettings, scorer_options
+from bakeoff.doors.mcp.plan import AGENT_STEPS, McpPlanSettings, mode_of, scorer_options
 from bakeoff.doors.mcp.servers import expanded_servers, hub_of
 from bakeoff.errors import InfraError, ToolError, ToolTimeout
 from bakeoff.mcp import McpHub, OpenHub, ServerTool
@@ -84,44 +84,42 @@ class SuiteModel:
 
     @classmethod
     def from_spec(
-        cls, spec: SubjectSpec, plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str]
+        cls,
+        spec: SubjectSpec,
+        plan: Plan,
+        settings: McpPlanSettings,
+        environment: Mapping[str, str],
+        running: McpHub | None = None,
     ) -> "SuiteModel":
-        """Return the model that a plan names, in the mode of its kind, with the tools of the suite."""
-        model = cls._without_turns(spec, settings, environment)
-        read = {case.id: CaseExpectation.model_validate(case.expected) for case in plan.cases}
-        model = replace(model, unexecuted=frozenset(id for id, expected in read.items() if expected.execute is False))
-        turns = {id: expected for id, expected in read.items() if expected.turns}
-        if not turns:
-            return model
-        executes = any(expected.execute for expected in turns.values())
-        hub = hub_of(settings.servers, environment, settings.toolTimeout) if executes else None
-        rules = turn_rules(scorer_options(plan), settings, environment)
-        own_hub = settings.serverScope == "trial"
-        return replace(model, hub=model.hub or hub, own_hub=own_hub, turns=turns, turn_rules=rules)
+        """Return the model that a plan names, in the mode of its kind, with the tools of the suite.
 
-    @classmethod
-    def _without_turns(
-        cls, spec: SubjectSpec, settings: McpPlanSettings, environment: Mapping[str, str]
-    ) -> "SuiteModel":
-        """Return the model for cases of one turn."""
-        options = read_options(spec, SuiteModelOptions)
-        mode, servers = spec.kind.removeprefix(KIND), settings.servers
+        `running` are the servers if they run already.
+        """
+        options, mode = read_options(spec, SuiteModelOptions), mode_of(plan, spec)
         # In every mode: secrets that servers receive may come back in their descriptions and results.
-        model = replace(model_of(spec, settings, environment), servers=servers)
-        tools, limited = described(settings.tools, options.descriptions), settings.offered
-        if mode == "json":
-            json_mode = cls(model, "json", tools, constrained=options.constrained, sequences=settings.sequences)
-            return replace(json_mode, model=json_mode._told(tools), limited=limited)
-        if mode == "native":
-            native = replace(model, uses_tools=True)
-            return cls(native, "native", tools, offered=offered_names(tools), limited=limited)
-        hub = hub_of(servers, environment, settings.toolTimeout)
-        agent = replace(_with(model, {"system": _AGENT_PROMPT}), uses_tools=True, most_steps=options.max_steps)
-        own_hub = settings.serverScope == "trial"
-        offered = offered_names(tools)
-        may_destroy = settings.allowDestructive
-        tools = settings.tools  # as the servers list them
-        return cls(agent, "agent", tools, own_hub, hub, offered=offered, limited=limited, may_destroy=may_destroy)
+        model = replace(model_of(spec, settings, environment), servers=settings.servers, uses_tools=mode != "json")
+        if mode == "agent":
+            model = replace(_with(model, {"system": _AGENT_PROMPT}), most_steps=options.max_steps)
+        tools = described(settings.tools, options.descriptions)
+        read = {case.id: CaseExpectation.model_validate(case.expected) for case in plan.cases}
+        turns = {id: expected for id, expected in read.items() if expected.turns}
+        executes = mode == "agent" or any(expected.execute for expected in turns.values())
+        made = cls(
+            model,
+            mode,
+            settings.tools if mode == "agent" else tools,  # agents compare them with what the servers list
+            own_hub=settings.serverScope == "trial",
+            hub=(running or hub_of(settings.servers, environment, settings.toolTimeout)) if executes else None,
+            constrained=options.constrained,
+            offered={} if mode == "json" else offered_names(tools),
+            limited=settings.offered,
+            sequences=settings.sequences,
+            may_destroy=settings.allowDestructive,
+            unexecuted=frozenset(id for id, expected in read.items() if expected.execute is False),
+            turns=turns,
+            turn_rules=turn_rules(scorer_options(plan), settings, environment) if turns else None,
+        )
+        return replace(made, model=made._told(tools)) if mode == "json" else made
 
     def _told(self, tools: Sequence[ServerTool]) -> ModelSubject:
         """Return the model of JSON mode with a prompt that describes these tools."""
@@ -223,14 +221,20 @@ def turn_rules(options: ScorerOptions, settings: McpPlanSettings, environment: M
     )
 
 
-def call_scorer(spec: ScorerSpec, plan: Plan, settings: McpPlanSettings, environment: Mapping[str, str]) -> CallScorer:
-    """Return the scorer of a plan, with the servers and the judge that its cases need."""
+def call_scorer(
+    spec: ScorerSpec,
+    plan: Plan,
+    settings: McpPlanSettings,
+    environment: Mapping[str, str],
+    running: McpHub | None = None,
+) -> CallScorer:
+    """Return the scorer of a plan, with the servers (those that run already, if any) and the judge of its cases."""
     options = read_options(spec, ScorerOptions)
     expected = [case.expected for case in plan.cases if isinstance(case.expected, dict)]
     graded = any(each.get("grading") is not None for each in expected)
     wanted = graded or any(each.get("results") is not None or each.get("execute") for each in expected)
     executes = (wanted or options.execute) and options.mode != "agent"  # agents call the tools themselves
-    hub = hub_of(settings.servers, environment, settings.toolTimeout) if executes else None
+    hub = (running or hub_of(settings.servers, environment, settings.toolTimeout)) if executes else None
     # Without a judge, each model grades what its own calls gave, as in the tool whose files we read.
     models = {spec.name: model_of(spec, settings, environment) for spec in plan.subjects} if graded else {}
     judge = model_of(settings.judge, settings, environment) if settings.judge is not None else None

@@ -4,18 +4,18 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from functools import partial
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import (
+    AfterValidator,
     Field,
     JsonValue,
-    TypeAdapter,
     ValidationError,
-    field_validator,
     model_validator,
 )
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff.mcp import ServerTool
 from bakeoff.mcp.tools import is_deeper, offered_names, tool_label
 from bakeoff.record import Record, Step, Text, ToolCall
@@ -34,6 +34,7 @@ ReplyForm = Literal["bare", "fenced", "surrounded", "prose", "native"]
 GradedText = Literal["answer", "result", "both"]
 """Name what a judge grades: the model's answer after the tools ran, what the tools gave back, or both."""
 
+Noted = TypeVar("Noted", bound=FrozenModel)
 _CHECKS = ("command", "query", "function")
 _MAX_DEPTH = 64  # levels of parameters; schemas of tools have the same limit
 _MAX_REPLY_LENGTH = 1_000_000  # characters of a reply that are read
@@ -74,6 +75,14 @@ class CallRules(FrozenModel):
     maxCost: float | None = Field(default=None, gt=0, strict=True, description="the most dollars of a round")
 
 
+def check_target(target: str, kind: str) -> str:
+    """Refuse a text that is not `module:name`. The kind of object is part of the message."""
+    module, _, attribute = target.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
+        raise ValueError(f"{target!r} does not name a {kind.lower()}: write it as `module:{kind}`")
+    return target
+
+
 class EndCheck(FrozenModel):
     """One check after a case: a command, a query or a function."""
 
@@ -81,20 +90,12 @@ class EndCheck(FrozenModel):
         default=None, description="a line for the shell, or a program and its arguments; it must exit with 0"
     )
     query: ExpectedMcpCall | None = Field(default=None, description="a call on the same server, which must succeed")
-    function: str | None = Field(
+    function: Annotated[str, AfterValidator(partial(check_target, kind="function"))] | None = Field(
         default=None, description="`module:function`, beside the file; it gets an EndState, and returns or asserts"
     )
     serverName: str | None = Field(default=None, description="the server in whose folder a command runs; the first one")
     expectedResults: JsonValue = Field(default=None, description="what a command prints, or a query gives")
     name: str | None = Field(default=None, min_length=1)
-
-    @field_validator("function")
-    @classmethod
-    def _check_function(cls, target: str | None) -> str | None:
-        module, _, attribute = (target or "a:b").partition(":")
-        if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
-            raise ValueError(f"{target!r} does not name a function: write it as `module:function`")
-        return target
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
@@ -124,14 +125,14 @@ class CaseExpectation(FrozenModel):
     results: JsonValue = None
     grading: str | None = None
     # Absent in plans that do not use them, so that older runs keep their keys.
-    alternatives: tuple[tuple[ExpectedMcpCall, ...] | None, ...] = Field(default=(), exclude_if=lambda other: not other)
-    rules: CallRules = Field(default=CallRules(), exclude_if=lambda rules: rules == CallRules())
-    execute: bool | None = Field(default=None, exclude_if=lambda execute: execute is None)
+    alternatives: tuple[tuple[ExpectedMcpCall, ...] | None, ...] = sparse_field(())
+    rules: CallRules = sparse_field(CallRules())
+    execute: bool | None = sparse_field(None)
     # Older versions graded results.
-    graded: GradedText = Field(default="result", exclude_if=lambda graded: graded == "result")
+    graded: GradedText = sparse_field("result")
     # A case with checks of its end state has at least one turn: its tools are executed while the model is asked.
-    turns: tuple["ExpectedTurn", ...] = Field(default=(), exclude_if=lambda turns: not turns)
-    end_state: tuple[EndCheck, ...] = Field(default=(), exclude_if=lambda checks: not checks)
+    turns: tuple["ExpectedTurn", ...] = sparse_field(())
+    end_state: tuple[EndCheck, ...] = sparse_field(())
 
 
 class ExpectedTurn(CaseExpectation):
@@ -306,16 +307,23 @@ class TurnScore(FrozenModel):
     reason: str = ""
 
 
-_TURN_SCORES: TypeAdapter[list[TurnScore]] = TypeAdapter(list[TurnScore])
+def noted_in(record: Record, key: str, kind: type[Noted]) -> list[Noted]:
+    """Return what the scorer noted about a round: nothing if it was not scored, or by another version."""
+    return read_noted(record.scores[0].metadata if record.scores else {}, key, kind)
+
+
+def read_noted(metadata: Mapping[str, JsonValue], key: str, kind: type[Noted]) -> list[Noted]:
+    """Return a list in the metadata of a transcript or a score; an empty one if it cannot be read."""
+    found = metadata.get(key)
+    try:
+        return [kind.model_validate(each) for each in found] if isinstance(found, list) else []
+    except ValidationError:
+        return []
 
 
 def turns_in(record: Record) -> list[TurnScore]:
     """Return the turns of a round that were asked. There are none if the case has no turns, or was not scored."""
-    found = next((score.metadata.get(TURNS) for score in record.scores), None)
-    try:
-        return _TURN_SCORES.validate_python(found or [])
-    except ValidationError:
-        return []
+    return noted_in(record, TURNS, TurnScore)
 
 
 def text_of(value: JsonValue) -> str:

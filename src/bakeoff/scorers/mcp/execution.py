@@ -1,7 +1,7 @@
 """Compare the calls of a model with the expected ones, execute them, and check the end state of a case."""
 
 import json
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from bakeoff.scorers.mcp.calls import (
     ModelReply,
     ReplyReader,
     TurnScore,
+    noted_in,
     text_of,
 )
 from bakeoff.scorers.values import most_pairs, most_pairs_in_order
@@ -343,25 +344,14 @@ def check_function(check: EndCheck, folder: Path) -> Callable[..., Any]:
     return function
 
 
-_RESULTS: TypeAdapter[list[EndResult]] = TypeAdapter(list[EndResult])
-
-
 def dumped(results: Sequence[EndResult]) -> list[JsonValue]:
     """Return results of checks as the metadata of a transcript or a score keeps them."""
     return [each.model_dump(mode="json") for each in results]
 
 
-def end_results(metadata: Mapping[str, Any]) -> list[EndResult]:
-    """Return the results of checks from the metadata of a transcript or a score."""
-    try:
-        return _RESULTS.validate_python(metadata.get(END_STATE) or [])
-    except ValidationError:
-        return []
-
-
 def end_results_in(record: Record) -> list[EndResult]:
     """Return the results of the checks after a round; none if it was not scored or has no checks."""
-    return end_results(record.scores[0].metadata) if record.scores else []
+    return noted_in(record, END_STATE, EndResult)
 
 
 class TurnTrace(FrozenModel):

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol, Self
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff.errors import GraderError, SubjectError, SubjectTimeout
 from bakeoff.mcp import McpHub
 from bakeoff.models.access import ProviderAccess
@@ -27,6 +27,7 @@ from bakeoff.scorers.mcp.calls import (
     ModelReply,
     ScorerOptions,
     TurnScore,
+    read_noted,
     text_of,
 )
 from bakeoff.scorers.mcp.execution import (
@@ -35,7 +36,6 @@ from bakeoff.scorers.mcp.execution import (
     ReadTurn,
     TurnRules,
     dumped,
-    end_results,
     execute_calls,
     executed_by_agent,
     expected_text,
@@ -72,7 +72,7 @@ class CallGrade(FrozenModel):
     passed: bool
     reason: str = ""
     judge: str = ""
-    final: str | None = Field(default=None, exclude_if=lambda final: final is None)
+    final: str | None = sparse_field(None)
 
 
 class AnsweringModel(Protocol):
@@ -252,7 +252,7 @@ class CallScorer:
         executed = END_STATE in transcript.metadata and (not problems or self.options.mode == "agent")
         if not expected.end_state or not executed:
             return []
-        observed, answer = end_results(transcript.metadata), str(transcript.output or "")
+        observed, answer = read_noted(transcript.metadata, END_STATE, EndResult), str(transcript.output or "")
         return await self.rules.checks.complete(expected.end_state, observed, made, answer)
 
     def _accesses(self) -> list[ProviderAccess]:

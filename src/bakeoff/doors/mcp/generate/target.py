@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from bakeoff._kernel.files import write_atomically
+from bakeoff._kernel.files import PUBLIC, write_atomically
 from bakeoff.doors.mcp.config import check_config, read_suite
 from bakeoff.doors.mcp.examples import SCHEMA_NAME, published_schema
 from bakeoff.doors.mcp.servers import redactor_of
 from bakeoff.mcp import ServerSpec
 from bakeoff.storage.redaction import SHORTEST, known_secrets
 
-_FOR_EVERYONE = 0o644
 Say = Callable[[str], None]
 
 
@@ -42,12 +41,12 @@ class DraftTarget:
         assert self.file is not None
         self.file.parent.mkdir(parents=True, exist_ok=True)  # a path of an import begins there
         check_config(text, self.file, environment)
-        mode = _FOR_EVERYONE if like is None else stat.S_IMODE(like.stat().st_mode)
+        mode = PUBLIC if like is None else stat.S_IMODE(like.stat().st_mode)
         write_atomically(self.file, text.encode(), mode)
         say(f"{'added to' if self.text is not None else 'wrote'} {self.file}")
         schema = self.file.with_name(SCHEMA_NAME)
         if self.text is None and not schema.exists():  # the first line of the new file names it
-            write_atomically(schema, published_schema().encode(), _FOR_EVERYONE)
+            write_atomically(schema, published_schema().encode(), PUBLIC)
             say(f"wrote {schema}")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from bakeoff.doors.mcp.generate.wording import wording
-from bakeoff.mcp.schemas import Schema, allows, pointed_at, without_patterns
+from bakeoff.mcp.schemas import Schema, allows, resolved, without_patterns
 
 Suggest = Callable[[str, Schema], Iterable[JsonValue]]
 """Returns likely values for a parameter, by its name and schema. Those that the schema does not allow are not used."""
@@ -179,18 +179,16 @@ class Maker:
         return GeneratedValue(several, one.sure)
 
     def _resolved(self, schema: Schema | JsonValue) -> Schema:
-        """Return a schema with its `$ref` and `allOf` merged into it."""
-        found = dict(schema) if isinstance(schema, Mapping) else {}
+        """Return a schema with its `$ref` and `allOf` merged into it. A reference without a target allows nothing."""
+        found = dict(resolved(schema, self._root))
         for _ in range(_MAX_DEPTH):
-            reference = found.pop("$ref", None)
+            if found.pop("$ref", None) is not None:
+                found = {"not": {}, **found}
             every = found.pop("allOf", None)
-            if reference is None and every is None:
+            if every is None:
                 break
-            if isinstance(reference, str):
-                target = pointed_at(self._root, reference)
-                found = {**(target if isinstance(target, Mapping) else {"not": {}}), **found}
             for part in every if isinstance(every, list) else []:
-                found = _merged(found, part) if isinstance(part, dict) else found
+                found = _merged(found, resolved(part, self._root))
         return found
 
 

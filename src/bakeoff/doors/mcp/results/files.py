@@ -10,15 +10,15 @@ from bakeoff._kernel.files import PRIVATE, read_file
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.doors import DoorResults
-from bakeoff.doors.mcp.outcome import CallOutcome, State, confusions, outcome_of
+from bakeoff.doors.mcp.outcome import CallOutcome, confusions, outcome_of
 from bakeoff.doors.mcp.plan import McpPlanSettings, suite_name
-from bakeoff.doors.mcp.results.report import McpReport, ModelNumbers, build_report, cost_of
+from bakeoff.doors.mcp.results.report import McpReport, build_report, cost_of
 from bakeoff.doors.mcp.results.sections import (
     TONES,
     coverage_blocks,
     page_parts,
     rate_tables,
-    repeated_passes,
+    reasons,
     state_with,
 )
 from bakeoff.doors.mcp.runs import compare_with_run_before
@@ -34,20 +34,21 @@ from bakeoff.report.blocks import (
     Section,
     Table,
     Value,
-    Words,
     columns,
     heading,
     paragraph,
 )
-from bakeoff.report.formatting import UNKNOWN, duration, percent
-from bakeoff.report.output_files import replace_file, replace_text
+from bakeoff.report.formatting import UNKNOWN, percent
+from bakeoff.report.gates import GateState
+from bakeoff.report.output_files import replace_text
 from bakeoff.report.render.markdown import to_markdown
+from bakeoff.report.run_summary import summary_table
+from bakeoff.report.summary import Summary, summarise
 from bakeoff.storage.run_folder import RunFolder
 
-_MAX_FAILURES = 50
+_MAX_REASONS = 50
 _MAX_LENGTH = 2_000
 _MAX_AT_ONCE = 1000
-_OUTCOMES: dict[State, str] = {"passed": "passed", "failed": "not passed", "undecided": "undecided"}
 _NOT_RUN = "not run"
 
 
@@ -57,6 +58,7 @@ class McpResults(DoorResults):
 
     report: McpReport
     outcome: CallOutcome
+    summary: Summary
     stamp: str  # tells the files of this run from those of others
 
     @property
@@ -73,26 +75,24 @@ def write_reports(folder: RunFolder, plan: Plan, settings: McpPlanSettings, reco
     started = folder.beginning().get("time")
     if not isinstance(started, int | float):
         started = min((record.started for record in records), default=0.0)
-    report = build_report(plan, settings, outcome, found, run=folder.label, started=float(started))
+    summary = summarise(plan, records)
+    report = build_report(plan, settings, outcome, found, summary, run=folder.label, started=float(started))
     place = Path(settings.report)
     stamp = own_stamp(place, report.timestamp.replace(":", "-"), folder.label)
     stem = f"test-report-{stamp}"
-    with replace_file(place / f"{stem}.json", PRIVATE) as path:
-        path.write_bytes(report.to_json())
-    with replace_text(place / f"{stem}.md", PRIVATE) as file:
-        file.write(to_markdown([heading("MCP evaluation: ", Quote(settings.file)), *describe(report, outcome)]))
-    since = compare_with_run_before(folder, plan)
-    page = write_run_page(
-        folder, place / f"{stem}.html", parts=lambda run: page_parts(run.plan, settings, outcome, found, since)
-    )
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", suite_name(Path(settings.file))).strip(".-") or "suite"
-    log = place / f"{name}-{stamp}.log"
-    with replace_text(log, PRIVATE) as file:
+    files = (*(place / f"{stem}.{kind}" for kind in ("json", "md", "html")), place / f"{name}-{stamp}.log")
+    state = state_with(outcome, settings.coverage)
+    results = McpResults(files=files, state=state, report=report, outcome=outcome, summary=summary, stamp=stamp)
+    title, since = heading("MCP evaluation: ", Quote(settings.file)), compare_with_run_before(folder, plan)
+    with replace_text(files[0], PRIVATE) as file:
+        file.write(report.to_json())
+    with replace_text(files[1], PRIVATE) as file:
+        file.write(to_markdown([title, *describe(results)]))
+    write_run_page(folder, files[2], parts=lambda run: page_parts(run.plan, settings, outcome, found, since))
+    with replace_text(files[3], PRIVATE) as file:
         file.writelines(f"{line}\n" for line in log_lines(report))
-    files = (place / f"{stem}.json", place / f"{stem}.md", page, log)
-    return McpResults(
-        files=files, state=state_with(outcome, settings.coverage), report=report, outcome=outcome, stamp=stamp
-    )
+    return results
 
 
 def own_stamp(place: Path, stamp: str, run: str) -> str:
@@ -125,67 +125,29 @@ def _belongs_to(file: Path, run: str) -> bool:
         return False
 
 
-def describe(report: McpReport, outcome: CallOutcome) -> Iterator[Block]:
+def describe(results: McpResults) -> Iterator[Block]:
     """Describe a report as blocks, for Markdown and pages."""
-    summary = report.summary
+    report, outcome, counts = results.report, results.outcome, results.report.summary
     yield paragraph(
-        f"{summary.passedTests} of {summary.totalTests} cells passed, {summary.failedTests} failed"
-        f"{f', {summary.undecidedTests} undecided' if summary.undecidedTests else ''}. "
-        f"A cell is a case with a model; it passes at {percent(summary.passThreshold)} of its rounds. "
-        f"The suite {'passes' if summary.allPass else 'does not pass'} (rule: {summary.suiteRule})."
+        f"{counts.passedTests} of {counts.totalTests} cells passed, {counts.failedTests} failed"
+        f"{f', {counts.undecidedTests} undecided' if counts.undecidedTests else ''}. "
+        f"A cell is a case with a model; it passes at {percent(counts.passThreshold)} of its rounds. "
+        f"The suite {'passes' if counts.allPass else 'does not pass'} (rule: {counts.suiteRule})."
     )
     if report.bakeoff.warnings:
         yield BulletList(tuple(Quote(warning) for warning in report.bakeoff.warnings))
     if report.bakeoff.coverage is not None:
         yield from coverage_blocks(report.bakeoff.coverage)
     yield from rate_tables(outcome)
-    titles = columns("model", "score>", "95 % interval>", "rounds>", "lost>", "cost>", "tokens>", "p50>", "p90>")
     yield heading("Models", level=4)
-    yield Table(titles, tuple(map(_model, report.bakeoff.models)), "Models")
-    yield from repeated_passes(report.bakeoff.models)
+    yield summary_table(results.summary)
     if pairs := report.bakeoff.mostConfused:
         rows = tuple(
             (Quote(pair.wanted), Quote(pair.called), str(pair.rounds), Quote(", ".join(pair.models))) for pair in pairs
         )
         yield heading("Most confused tools", level=4)
         yield Table(columns("wanted", "called", "rounds>", "models"), rows, "Most confused tools")
-    yield from _failures(report)
-
-
-def _model(numbers: ModelNumbers) -> tuple[Words, ...]:
-    """Return the row of one model."""
-    bounds, latency = numbers.interval, numbers.latency
-    return (
-        Quote(numbers.model),
-        percent(numbers.score),
-        f"{100 * bounds.low:.1f}–{100 * bounds.high:.1f}" if bounds else "undefined",
-        f"{numbers.scoredRounds:,}",
-        f"{numbers.lostRounds:,}",
-        cost_of([numbers]),
-        f"{numbers.usage.tokens:,}",
-        duration(latency.p50) if latency else UNKNOWN,
-        duration(latency.p90) if latency else UNKNOWN,
-    )
-
-
-def _failures(report: McpReport) -> Iterator[Block]:
-    """Yield a list of what did not pass, with rounds of the same reason together."""
-    found: list[tuple[Words, ...]] = []
-    for name, case in zip(report.bakeoff.cases, report.results, strict=True):
-        for result in case.modelResults:
-            reasons: dict[str, list[str]] = {}
-            for detail in result.details:
-                if not detail.passed:
-                    reasons.setdefault(detail.error or "", []).append(str(detail.round))
-            for reason, rounds in reasons.items():
-                place = f", round{'s' * (len(rounds) > 1)} {', '.join(rounds)}: "
-                found.append((Quote(name), ", ", Quote(result.model), place, Quote(reason)))
-    if not found:
-        return
-    yield heading("What did not pass", level=4)
-    yield BulletList(tuple(found[:_MAX_FAILURES]))
-    if len(found) > _MAX_FAILURES:
-        yield paragraph(f"{count_of(len(found) - _MAX_FAILURES, 'more is', 'more are')} in the JSON report.")
+    yield from reasons(outcome, _MAX_REASONS)
 
 
 def log_lines(report: McpReport) -> Iterator[str]:
@@ -260,13 +222,12 @@ def combined(reports: Sequence[McpReport], not_run: Sequence[str] = ()) -> dict[
 
 def _describe_all(written: Sequence[McpResults], not_run: Sequence[str]) -> Report:
     """Describe all suites. A suite that did not run leaves the outcome of all undecided, unless one failed."""
-    states = {one.outcome.state for one in written}
-    undecided = not_run or "undecided" in states
-    state: State = "failed" if "failed" in states else "undecided" if undecided else "passed"
+    states = [one.outcome.state for one in written]
+    state = GateState.worst([*states, GateState.UNDECIDED] if not_run else states)
     rows: list[tuple[Value, ...]] = [
         (
             Datum(Quote(one.report.bakeoff.suite), href=one.page),
-            Datum(_OUTCOMES[one.outcome.state], tone=TONES[one.outcome.state]),
+            Datum(one.outcome.state, tone=TONES[one.outcome.state]),
             f"{one.outcome.passed}/{len(one.outcome.cells)}",
             cost_of(one.report.bakeoff.models),
         )
@@ -279,12 +240,16 @@ def _describe_all(written: Sequence[McpResults], not_run: Sequence[str]) -> Repo
     return Report(
         title="MCP evaluation",
         headline=f"{good} of {cells} cells passed in {count_of(len(written) + len(not_run), 'suite')}{missing}",
-        badge=_OUTCOMES[state],
+        badge=state,
         tone=TONES[state],
         sections=(
             Section("suites", "Suites", (overview,)),
             *(
-                Section(f"suite-{at}", Quote(one.report.bakeoff.suite), tuple(describe(one.report, one.outcome)))
+                Section(
+                    f"suite-{at}",
+                    Quote(one.report.bakeoff.suite),
+                    tuple(describe(one)),
+                )
                 for at, one in enumerate(written)
             ),
         ),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import Field, JsonValue
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import count_of
 from bakeoff._version import __version__
 from bakeoff.doors.mcp.coverage import Coverage
@@ -17,7 +17,8 @@ from bakeoff.doors.result_files import timestamp_of
 from bakeoff.plan import Case, Plan
 from bakeoff.record import Record, Usage
 from bakeoff.report.formatting import UNKNOWN, cost
-from bakeoff.report.summary import Comparisons, Interval, PassK, SubjectSummary, UnequalLosses, summarise
+from bakeoff.report.gates import GateState
+from bakeoff.report.summary import Comparisons, Interval, PassK, SubjectSummary, Summary, UnequalLosses
 from bakeoff.scorers.mcp.calls import CaseExpectation, ExpectedTurn, Mode, turns_in, written_calls
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
 from bakeoff.verdict import Verdict
@@ -30,7 +31,7 @@ class TurnDetail(FrozenModel):
     passed: bool
     error: str | None = None
     response: JsonValue = None
-    toolExecutionResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
+    toolExecutionResult: JsonValue = sparse_field(None)
 
 
 class RoundDetail(FrozenModel):
@@ -40,17 +41,11 @@ class RoundDetail(FrozenModel):
     passed: bool
     error: str | None = None
     response: JsonValue = Field(default=None, description="the calls that were read, or else the text of the model")
-    toolExecutionResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
-    gradingResult: JsonValue = Field(default=None, exclude_if=lambda result: result is None)
-    turns: tuple[TurnDetail, ...] = Field(
-        default=(),
-        description="those that were asked: a turn that fails ends the case",
-        exclude_if=lambda each: not each,
-    )
-    failedTurn: int | None = Field(default=None, exclude_if=lambda turn: turn is None)
-    endState: tuple[EndResult, ...] = Field(
-        default=(), description="each check after the case", exclude_if=lambda checks: not checks
-    )
+    toolExecutionResult: JsonValue = sparse_field(None)
+    gradingResult: JsonValue = sparse_field(None)
+    turns: tuple[TurnDetail, ...] = sparse_field((), "those that were asked: a turn that fails ends the case")
+    failedTurn: int | None = sparse_field(None)
+    endState: tuple[EndResult, ...] = sparse_field((), "each check after the case")
 
 
 class ModelResult(FrozenModel):
@@ -73,7 +68,7 @@ class McpCaseResult(FrozenModel):
 
     prompt: str
     expectedOutput: JsonValue = None
-    turns: tuple[ExpectedTurnResult, ...] = Field(default=(), exclude_if=lambda turns: not turns)
+    turns: tuple[ExpectedTurnResult, ...] = sparse_field(())
     modelResults: tuple[ModelResult, ...] = ()
 
 
@@ -105,12 +100,8 @@ class ModelNumbers(FrozenModel):
     model: str
     score: float | None
     interval: Interval | None = Field(default=None, description="95 %, over cases")
-    passAtK: PassK | None = Field(
-        default=None, description="one of all rounds of a case passes", exclude_if=lambda found: found is None
-    )
-    passHatK: PassK | None = Field(
-        default=None, description="all rounds of a case pass", exclude_if=lambda found: found is None
-    )
+    passAtK: PassK | None = sparse_field(None, "one of all rounds of a case passes")
+    passHatK: PassK | None = sparse_field(None, "all rounds of a case pass")
     scoredRounds: int
     lostRounds: int = Field(description="infra, budget and grader: they count neither way")
     usage: Usage = Field(description="of all attempts, including the judge")
@@ -148,16 +139,10 @@ class McpAdditions(FrozenModel):
     models: tuple[ModelNumbers, ...]
     confusion: tuple[ModelConfusion, ...]
     mostConfused: tuple[ConfusedTools, ...]
-    coverage: Coverage | None = Field(default=None, exclude_if=lambda coverage: coverage is None)
-    comparisons: Comparisons | None = Field(
-        default=None,
-        description="of a run that ends when they are decided",
-        exclude_if=lambda comparisons: comparisons is None,
-    )
-    unequalLosses: tuple[UnequalLosses, ...] = Field(
-        default=(),
-        description="pairs of models that lost unequal shares of their rounds: the comparison may be biased",
-        exclude_if=lambda unequal: not unequal,
+    coverage: Coverage | None = sparse_field(None)
+    comparisons: Comparisons | None = sparse_field(None, "of a run that ends when they are decided")
+    unequalLosses: tuple[UnequalLosses, ...] = sparse_field(
+        (), "pairs of models that lost unequal shares of their rounds: the comparison may be biased"
     )
 
 
@@ -176,15 +161,22 @@ class McpReport(FrozenModel):
         coverage = self.bakeoff.coverage
         return self.summary.allPass and (coverage is None or coverage.passed)
 
-    def to_json(self) -> bytes:
+    def to_json(self) -> str:
         """Return the content of `test-report-….json`."""
-        return (self.model_dump_json(indent=2) + "\n").encode()
+        return self.model_dump_json(indent=2) + "\n"
 
 
 def build_report(
-    plan: Plan, settings: McpPlanSettings, outcome: CallOutcome, found: Sequence[Confusion], *, run: str, started: float
+    plan: Plan,
+    settings: McpPlanSettings,
+    outcome: CallOutcome,
+    found: Sequence[Confusion],
+    summary: Summary,
+    *,
+    run: str,
+    started: float,
 ) -> McpReport:
-    """Build the report of a run from the outcome of its cells and its confusion matrices (`found`)."""
+    """Build the report of a run from the outcome of its cells, its confusion matrices (`found`) and its summary."""
     cells = dict(outcome.by_case())
     return McpReport(
         timestamp=timestamp_of(started),
@@ -209,7 +201,7 @@ def build_report(
             for case in plan.cases
         ),
         summary=ReportSummary(
-            allPass=outcome.state == "passed",
+            allPass=outcome.state is GateState.PASSED,
             totalTests=len(outcome.cells),
             passedTests=outcome.passed,
             failedTests=outcome.failed,
@@ -217,7 +209,7 @@ def build_report(
             passThreshold=outcome.threshold,
             suiteRule=outcome.rule,
         ),
-        bakeoff=_additions(plan, settings, outcome.cells, found, run),
+        bakeoff=_additions(plan, settings, outcome.cells, found, summary, run),
     )
 
 
@@ -323,11 +315,15 @@ def _grade(grading: JsonValue) -> JsonValue:
 
 
 def _additions(
-    plan: Plan, settings: McpPlanSettings, cells: Iterable[CellOutcome], found: Sequence[Confusion], run: str
+    plan: Plan,
+    settings: McpPlanSettings,
+    cells: Iterable[CellOutcome],
+    found: Sequence[Confusion],
+    summary: Summary,
+    run: str,
 ) -> McpAdditions:
     """Return the statistics of models, the confused tools and other things that only Bakeoff reports."""
     records = [record for cell in cells for record in cell.records]
-    summary = summarise(plan, records)
     return McpAdditions(
         version=__version__,
         suite=settings.file,

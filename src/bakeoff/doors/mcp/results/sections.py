@@ -12,10 +12,9 @@ from pydantic import JsonValue
 
 from bakeoff._kernel.text import count_of, part_of, visible
 from bakeoff.doors.mcp.coverage import Coverage
-from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, Confusion, State, called_in, most_confused, pooled
+from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, Confusion, called_in, most_confused, pooled
 from bakeoff.doors.mcp.plan import McpPlanSettings, mode_of
 from bakeoff.doors.mcp.results.report import (
-    ModelNumbers,
     expected_output,
     expected_turns,
     failed_turn,
@@ -44,6 +43,7 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.compare.tool_versions import VersionReport, version_sections
 from bakeoff.report.formatting import percent
+from bakeoff.report.gates import GateState
 from bakeoff.scorers.mcp.calls import turns_in
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
 from bakeoff.verdict import Verdict
@@ -52,8 +52,7 @@ _PACKAGE = "bakeoff.doors.mcp"
 _NAME = 120
 _MAX_LENGTH = 4_000  # characters of a reply or a description
 _MAX_ANSWERS = 200  # wrong answers beside the expected ones: more would make the page slow
-_VERDICTS: dict[State, str] = {"passed": "passed", "failed": "failed", "undecided": "is undecided"}
-TONES: dict[State, Tone] = {"passed": "pass", "failed": "fail", "undecided": "lost"}
+TONES: dict[GateState, Tone] = {GateState.PASSED: "pass", GateState.FAILED: "fail", GateState.UNDECIDED: "lost"}
 
 
 def page_parts(
@@ -75,8 +74,9 @@ def page_parts(
     if coverage is not None:
         _, *tables = uncovered_blocks(coverage)
         after.insert(0, Section("coverage", "Coverage", tuple(tables), f"{coverage.sentence}."))
+    verb = "is " if state is GateState.UNDECIDED else ""
     return DoorParts(
-        verdict=f"The suite {_VERDICTS[state]}: {verdict_sentence(outcome, plan.rounds)}{gap}.",
+        verdict=f"The suite {verb}{state}: {verdict_sentence(outcome, plan.rounds)}{gap}.",
         first=(
             Section("cells", "Pass rates", (*rate_tables(outcome), *notes), lead),
             *(version_sections(since) if since else ()),
@@ -118,21 +118,6 @@ def rate_of(cell: CellOutcome | None, absent: str) -> Datum:
         return Datum(absent, tone="muted")
     rate = f"{percent(cell.pass_rate)} ({cell.passed}/{cell.scored}{cell.lost})"
     return Datum(rate, cell.pass_rate, TONES[cell.state])
-
-
-def repeated_passes(models: Sequence[ModelNumbers]) -> Iterator[Block]:
-    """Yield pass@k and pass^k of each model, if there are several rounds."""
-    found = [(one, one.passAtK, one.passHatK) for one in models]
-    rows = tuple(
-        (Quote(one.model), percent(some.value), percent(every.value), str(some.cases))
-        for one, some, every in found
-        if some is not None and every is not None
-    )
-    names = next(((some.name, every.name) for _, some, every in found if some and every), None)
-    if names is not None:
-        yield Table(
-            columns("model", f"{names[0]}>", f"{names[1]}>", "cases>"), rows, "One round passes, all rounds pass"
-        )
 
 
 def turn_rates(outcome: CallOutcome) -> Iterator[Table]:
@@ -303,9 +288,9 @@ def side_by_side(expected: str, actual: str) -> tuple[list[JsonValue], list[Json
     return lefts, rights
 
 
-def state_with(outcome: CallOutcome, coverage: Coverage | None) -> State:
+def state_with(outcome: CallOutcome, coverage: Coverage | None) -> GateState:
     """Return the outcome of the suite. It fails if too little is covered, however good the answers are."""
-    return "failed" if coverage is not None and not coverage.passed else outcome.state
+    return GateState.FAILED if coverage is not None and not coverage.passed else outcome.state
 
 
 def coverage_blocks(coverage: Coverage) -> Iterator[Block]:
@@ -352,30 +337,30 @@ _MAX_NAMES = 2
 _MAX_REASON_LENGTH = 300
 
 
-def reasons(outcome: CallOutcome) -> Iterator[Block]:
+def reasons(outcome: CallOutcome, most: int = _MAX_REASONS) -> Iterator[Block]:
     """Yield the most frequent reasons of failed rounds, and then of lost rounds."""
     records = [record for cell in outcome.cells for record in cell.records if record.verdict is not Verdict.PASS]
     for title, counted in (("Why rounds failed", True), ("Lost rounds, which count neither way", False)):
         own = [record for record in records if record.verdict.counts is counted]
         if own:
             yield heading(title, level=4)
-            yield BulletList(tuple(_most_frequent(own)))
+            yield BulletList(tuple(_most_frequent(own, most)))
 
 
-def _most_frequent(records: Sequence[Record]) -> Iterator[Phrase]:
+def _most_frequent(records: Sequence[Record], most: int) -> Iterator[Phrase]:
     """Yield the most frequent reasons with the cases and models that have them."""
     grouped: dict[str, list[Record]] = {}
     for record in records:
         reason = record.failure.message if record.failure is not None else failure_reason(record)
         grouped.setdefault((reason or "").removeprefix(f"{record.subject}: ")[:_MAX_REASON_LENGTH], []).append(record)
     by_count = sorted(grouped.items(), key=lambda item: -len(item[1]))
-    for reason, own in by_count[:_MAX_REASONS]:
+    for reason, own in by_count[:most]:
         models, cases = ([*dict.fromkeys(getattr(record, name) for record in own)] for name in ("subject", "case"))
         where = " (", Quote(_names(cases, "case")), "; ", Quote(_names(models, "model")), ")"
         yield (f"{count_of(len(own), 'round')}: ", Quote(reason), *where)
-    if len(by_count) > _MAX_REASONS:
-        rest = sum(len(own) for _, own in by_count[_MAX_REASONS:])
-        others = count_of(len(by_count) - _MAX_REASONS, "other reason")
+    if len(by_count) > most:
+        rest = sum(len(own) for _, own in by_count[most:])
+        others = count_of(len(by_count) - most, "other reason")
         yield f"{count_of(rest, 'round')}: {others}; the report has all"
 
 
