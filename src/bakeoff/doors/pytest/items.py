@@ -69,8 +69,8 @@ class Eval(pytest.Item):
         for error in case.errors.values():
             if isinstance(error, FOR_PYTEST):
                 raise error
-        if case.broken is not None:
-            report(self.config, self._lost(str(case.broken)), {})
+        if (broken := case.broken.result()) is not None:
+            report(self.config, self._lost(str(broken)), {})
             return
         outcome = self._judged(case, session)
         if session.decisions is not None:
