@@ -110,11 +110,9 @@ class Eval(pytest.Item):
         )
 
     def _lost(self, why: str) -> EvalOutcome:
-        from bakeoff.doors.pytest.lost import collected
+        from bakeoff.doors.pytest.lost import lost_eval
 
-        one = collected(self)
-        assert one is not None
-        return one.lost(why, session_of(self.config).subjects)
+        return lost_eval(self.unjudged(), why, session_of(self.config).subjects)
 
     def setup(self) -> None:
         if self.group.skipped is not None:
