@@ -216,9 +216,7 @@ def _log(function: str) -> TestLog:
         raise UsageError(f"{function}: no test is running: call it in a test or in code that a test calls")
     if hasattr(item, "group"):
         raise UsageError(f"{function}: {item.nodeid} is a case of a suite, whose scorers score what it returns")
-    if (log := item.stash.get(LOGGED, None)) is None:
-        log = item.stash[LOGGED] = TestLog()
-    assert isinstance(log, TestLog)
+    log: TestLog = item.stash.setdefault(LOGGED, TestLog())
     return log
 
 

@@ -15,7 +15,6 @@ from bakeoff._kernel.json import clean_text
 from bakeoff.doors.pytest.adapters import raise_at
 from bakeoff.doors.pytest.gather import FOR_PYTEST, EvalFailed, gathering, report
 from bakeoff.doors.pytest.groups import Group
-from bakeoff.doors.pytest.loops import runner_of
 from bakeoff.doors.pytest.parallel import PendingCase
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow
 from bakeoff.doors.pytest.session import EvalSession, session_of
@@ -41,10 +40,6 @@ class Eval(pytest.Item):
         return {}
 
     def _holder(self) -> Any:
-        return None
-
-    def runner(self) -> tuple[object, Callable[..., object]] | None:
-        """Return the runner of its async fixtures; it has none."""
         return None
 
     def may_be_skipped(self) -> bool:
@@ -268,7 +263,3 @@ class EvalFunction(Eval, pytest.Function):
 
     def _holder(self) -> Any:
         return self.instance if self.group.holder else None
-
-    def runner(self) -> tuple[object, Callable[..., object]] | None:
-        """Return the runner of its async fixtures, and how that runs a coroutine."""
-        return runner_of(self)

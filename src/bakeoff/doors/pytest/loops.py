@@ -234,7 +234,7 @@ def async_fixtures(template: pytest.Function) -> list[Any]:
     return [each for each in found if any(test(each.func) for test in is_async)]
 
 
-def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:
+def runner_of(item: Any) -> tuple[object, _Run] | None:
     """Return the runner of the async fixtures of an item, and how it runs a coroutine; None if no plugin runs them."""
     definitions = async_fixtures(item)
     if not definitions:
@@ -261,7 +261,7 @@ def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:
         return runner, run
 
 
-def _asyncio_scopes(item: pytest.Function, definitions: list[Any]) -> Iterator[str]:
+def _asyncio_scopes(item: Any, definitions: list[Any]) -> Iterator[str]:
     """Yield the scopes of the loops on which pytest-asyncio runs these fixtures."""
     config = item.config
     if sys.modules.get("pytest_asyncio.plugin") not in config.pluginmanager.get_plugins():  # under whatever name

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bakeoff.doors.pytest.gather import FOR_PYTEST, LOGGED
-from bakeoff.doors.pytest.groups import Group, subjects_of
+from bakeoff.doors.pytest.groups import Group, by_group, subjects_of
 from bakeoff.doors.pytest.options import has_eval, name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.doors.pytest.session import session_of
@@ -58,19 +58,12 @@ def collected(item: Any) -> EvalOutcome | None:
     return EvalOutcome(nodeid=item.nodeid, suite=name, case=name, input="") if has_eval(item) else None
 
 
-def subjects_among(items: Iterable[Any]) -> dict[str, SubjectSpec]:
-    """Return the subjects of these items by their parameters."""
-    return subjects_of(
-        dict.fromkeys(group for item in items if isinstance(group := getattr(item, "group", None), Group))
-    )
-
-
 def write_collected(path: Path, items: Iterable[Any]) -> None:
     """Write the evals among these items, for the process that reports."""
     items = list(items)
     evals = [one for one in map(collected, items) if one is not None]
     if evals:
-        subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_among(items).items()}
+        subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_of(by_group(items)).items()}
         lines = (one.model_dump_json(exclude_defaults=True) for one in evals)
         path.write_text("\n".join([json.dumps(subjects), *lines]), encoding="utf-8")
 
@@ -123,6 +116,6 @@ def all_lost(
     else:
         left = [item for item in session.items if item.nodeid not in seen]
         missing = [one for one in map(collected, left) if one is not None]
-        subjects = subjects_among(session.items)
+        subjects = subjects_of(by_group(session.items))
     for one in missing:
         yield lost_eval(one, crashed.get(one.nodeid, STOPPED), subjects)

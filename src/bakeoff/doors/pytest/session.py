@@ -22,8 +22,8 @@ from bakeoff.doors.pytest.adapters import (
     named_scorers,
     refuse_incomplete,
 )
-from bakeoff.doors.pytest.groups import Group, subjects_of
-from bakeoff.doors.pytest.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here
+from bakeoff.doors.pytest.groups import Group, by_group, subjects_of
+from bakeoff.doors.pytest.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here, runner_of
 from bakeoff.doors.pytest.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
 from bakeoff.doors.pytest.parallel import PendingCase, SuiteExecution, SuiteTrials
 from bakeoff.doors.pytest.printing import printing_of
@@ -221,7 +221,7 @@ class EvalSession:
         """Return the loop on which a case runs: the session's, a debugger's, or that of its async fixtures."""
         if self._debug is not None and not item.group.borrows:
             return BorrowedLoop(lambda make: run_here(make()), watched=False)
-        found = item.runner() if item.group.borrows else None
+        found = runner_of(item) if item.group.borrows else None
         if found is None:
             return self.loop
         runner, run = found
@@ -280,11 +280,7 @@ class EvalSession:
     @cached_property
     def _selected(self) -> "dict[Group, list[Eval]]":
         """Return the items that were not deselected, by group, in the order in which they will run."""
-        selected: dict[Group, list[Eval]] = {}
-        for item in self._items:
-            if (group := getattr(item, "group", None)) is not None:
-                selected.setdefault(group, []).append(item)
-        return selected
+        return by_group(self._items)
 
     @property
     def _items(self) -> list[Any]:
