@@ -1,17 +1,18 @@
 """The cases of a suite run ahead of pytest, but not too far, and no error leaves pytest waiting."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-from bakeoff.doors.pytest import parallel
 from bakeoff.doors.pytest.loops import LoopThread
 from bakeoff.doors.pytest.parallel import PendingCase, SuiteExecution, SuiteTrials
 from bakeoff.record import Record
 
-AHEAD = parallel._MAX_AHEAD
+from .small_project import SmallProject, project
+
+pytest_plugins = ["pytester"]
+__all__ = ["project"]
 
 
 class Here:
@@ -24,7 +25,7 @@ class Here:
         """Leave the start to the test."""
 
     def wait_for(self, case: PendingCase) -> None:
-        case.wait()
+        case.broken.result()
 
 
 class Trials:
@@ -51,44 +52,37 @@ class Trials:
         yield SimpleNamespace(submit=submit)
 
 
-def execution_of(
-    trials: Trials, kind: type[SuiteExecution] = SuiteExecution
-) -> tuple[SuiteExecution, list[PendingCase]]:
-    made = kind(cast(LoopThread, Here()), cast(SuiteTrials, trials), {}, 1)
-    return made, made.submit(trials.rows, last=True)
+def execution_of(trials: Trials) -> tuple[SuiteExecution, list[PendingCase]]:
+    made = SuiteExecution(cast(LoopThread, Here()), cast(SuiteTrials, trials), {}, 1)
+    return made, made.submit(trials.rows)
 
 
 async def test_a_fault_of_the_plugin_ends_every_case_with_its_cause() -> None:
     fault = ZeroDivisionError("our own fault")
     execution, cases = execution_of(Trials(2, fault))
     await execution._run()  # nobody awaits it in a session, so it must not raise
-    assert [str(case.broken) for case in cases] == ["the suite could not go on: ZeroDivisionError('our own fault')"] * 2
-    assert cases[0].broken is not None
-    assert cases[0].broken.__cause__ is fault
+    later = execution.submit(["2"])  # must not be waited for either
+    broken = [case.broken.result(timeout=0) for case in (*cases, *later)]
+    assert [str(each) for each in broken] == ["the suite could not go on: ZeroDivisionError('our own fault')"] * 3
+    assert broken[0] is not None
+    assert broken[0].__cause__ is fault
 
 
-async def test_cases_wait_until_pytest_has_caught_up() -> None:
-    execution, cases = execution_of(Trials(2 * AHEAD))
-    running = asyncio.ensure_future(execution._run())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    assert sum(case.done for case in cases) == AHEAD
-    execution.wait_for(cases[AHEAD - 1])
-    async with asyncio.timeout(10):
-        await running
-    assert all(case.missing == 0 for case in cases)
+def test_cases_wait_until_pytest_has_caught_up(project: SmallProject) -> None:
+    project.write("""
+started = []
 
-
-async def test_pytest_may_go_on_in_the_moment_in_which_the_cases_begin_to_wait() -> None:
-    class Unlucky(SuiteExecution):
-        @property
-        def _ahead(self) -> int:
-            found = super()._ahead
-            if found == AHEAD and self._reached == 0:
-                self._reached = AHEAD  # on pytest's thread, which does not see yet that it has to wake this task
-            return found
-
-    execution, cases = execution_of(Trials(2 * AHEAD), Unlucky)
-    async with asyncio.timeout(10):
-        await execution._run()
-    assert all(case.missing == 0 for case in cases)
+@eval_suite(data=rows(*range(600)), scorers=[Contains()], threshold=None)
+async def test_it(case):
+    started.append(case.input)
+    while case.input == 0 and len(started) < 257:
+        await asyncio.sleep(0)
+    for _ in range(200 if case.input == 0 else 0):
+        await asyncio.sleep(0)
+    return str(len(started))
+""")
+    seen = project.run()
+    assert seen.counts() == {"passed": 600}
+    record = seen.outcome("0").records[0]
+    assert record.transcript is not None
+    assert record.transcript.output == "257"

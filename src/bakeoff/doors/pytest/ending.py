@@ -34,18 +34,6 @@ _NOTHING_TO_COMPARE = (
 
 
 @dataclass(frozen=True, slots=True)
-class RequestedFiles:
-    """The reports and gates that the command line asks for."""
-
-    json: Path | None = None
-    html: Path | None = None
-    junit: bool = False
-    gates: "SuiteGates | None" = None
-    decisions: "SessionDecisions | None" = None  # of a session that ends when its evals are decided
-    cycle: int | None = None  # of `--eval-watch`
-
-
-@dataclass(frozen=True, slots=True)
 class SessionEnd:
     """The result of a session."""
 
@@ -61,13 +49,13 @@ class SessionEnd:
         return bool(self.problems) or not all(gate.met for gate in self.summary.gates)
 
 
-def read_options(config: pytest.Config) -> RequestedFiles:
-    """Read the options. Raise pytest.UsageError, before a test runs, for what cannot work."""
+def read_gates(config: pytest.Config) -> "SuiteGates":
+    """Return the gates that the options ask for. Raise pytest.UsageError, before a test runs, for what cannot work."""
     from bakeoff.report.gates import NONE_ALLOWED
     from bakeoff.report.suites.eval_file import read_eval_file
     from bakeoff.report.suites.gates import SuiteGates
 
-    option, decisions = config.option, None
+    option = config.option
     try:
         for name in ("--eval-json", "--eval-html", "--eval-baseline"):
             _refuse_misleading(config, name)
@@ -79,7 +67,11 @@ def read_options(config: pytest.Config) -> RequestedFiles:
         before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline).outcomes
     except BakeoffError as error:
         raise pytest.UsageError(str(error)) from error
-    gates = SuiteGates(
+    if option.eval_until_decided:
+        from bakeoff.doors.pytest.until_decided import register
+
+        register(config, before)
+    return SuiteGates(
         option.eval_min_pass_rate,
         option.eval_min_score,
         before,
@@ -88,13 +80,6 @@ def read_options(config: pytest.Config) -> RequestedFiles:
         labelled=results_folder(config) if option.eval_require_calibrated_judge else None,
         allowed=option.eval_allow_undecided or NONE_ALLOWED,
     )
-    if option.eval_until_decided:
-        from bakeoff.doors.pytest.until_decided import register
-
-        decisions = register(config, before)
-    watch = config.pluginmanager.getplugin("bakeoff-watch")
-    number = None if watch is None else watch.number
-    return RequestedFiles(option.eval_json, option.eval_html, option.eval_junit, gates, decisions, number)
 
 
 def _refuse_misleading(config: pytest.Config, name: str) -> None:
@@ -115,7 +100,8 @@ def _refuse_misleading(config: pytest.Config, name: str) -> None:
 
 
 def end(
-    requested: RequestedFiles,
+    config: pytest.Config,
+    gates: "SuiteGates | None",
     tallies: SuiteTallies,
     outcomes: Iterable[EvalOutcome],
     *,
@@ -126,7 +112,8 @@ def end(
     """Judge, then write: a file that cannot be written does not change the verdict.
 
     Args:
-        requested: the files and gates that the command line asks for.
+        config: of the session; its options name the files.
+        gates: the gates that the command line asks for.
         tallies: the counts of the session so far.
         outcomes: all outcomes; they may be iterated several times.
         stopped: whether something was not run or not read, so that no gate passes.
@@ -136,21 +123,22 @@ def end(
     summary = summary_of(tallies, complete=not stopped)
     notes: list[str] = []
     problems: list[str] = []
-    if (decisions := requested.decisions) is not None:
+    decisions: SessionDecisions | None = config.pluginmanager.getplugin("bakeoff-until-decided")
+    if decisions is not None:
         summary = replace(summary, comparisons=decisions.followed.comparisons())
         notes += [_NOTHING_TO_COMPARE] * (summary.comparisons is None and bool(summary.suites))
-    if requested.gates is not None:
+    if gates is not None:
         from bakeoff.report.suites.gates import judge_gates
 
-        gates = replace(requested.gates, decided=decisions.followed.against_baseline() if decisions else {})
+        gates = replace(gates, decided=decisions.followed.against_baseline() if decisions else {})
         summary = replace(summary, gates=judge_gates(gates, outcomes, summary))
     on_github = environment.get("GITHUB_ACTIONS") == "true"
     told: tuple[str, ...] = ()
-    if requested.json is not None or requested.html is not None or on_github:
+    if config.option.eval_json is not None or config.option.eval_html is not None or on_github:
         from bakeoff.report.suites.files import OutcomeRedactor
 
         redact = OutcomeRedactor(environment)
-        for write in _files(requested, summary, outcomes, redact, environment if on_github else {}):
+        for write in _files(config, summary, outcomes, redact, environment if on_github else {}):
             try:
                 notes.append(write())
             except (BakeoffError, OSError) as error:
@@ -161,7 +149,7 @@ def end(
 
 
 def _files(
-    requested: RequestedFiles,
+    config: pytest.Config,
     summary: SuitesSummary,
     outcomes: Iterable[EvalOutcome],
     redact: Callable[[EvalOutcome], EvalOutcome],
@@ -171,10 +159,12 @@ def _files(
     from bakeoff.report.exports.ci import SUMMARY_FILE, write_step_summary
     from bakeoff.report.suites.files import write_html, write_json
 
-    if (target := requested.json) is not None:
-        yield lambda: write_json(outcomes, summary, target, redact)
-    if (page := requested.html) is not None:
-        yield lambda: write_html(list(map(redact, outcomes)), summary, page, requested.cycle)
+    option, watch = config.option, config.pluginmanager.getplugin("bakeoff-watch")
+    if option.eval_json is not None:
+        yield lambda: write_json(outcomes, summary, option.eval_json, redact)
+    if option.eval_html is not None:
+        cycle = None if watch is None else watch.number
+        yield lambda: write_html(list(map(redact, outcomes)), summary, option.eval_html, cycle)
     if github.get(SUMMARY_FILE):
 
         def write_step() -> str:

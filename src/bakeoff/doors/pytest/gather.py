@@ -121,10 +121,7 @@ _KEY = pytest.StashKey[GatheredEvals]()
 
 def gathering(config: pytest.Config) -> GatheredEvals:
     """Return the outcomes of the session and of the tests that run."""
-    found = config.stash.get(_KEY, None)
-    if found is None:
-        found = config.stash[_KEY] = GatheredEvals()
-    return found
+    return config.stash.setdefault(_KEY, GatheredEvals())
 
 
 class EvalFailed(AssertionError):

@@ -54,12 +54,19 @@ class Group:
         return f"{self.around[0]}{row.id}{self.around[1]}"
 
 
+def by_group(items: Iterable[Any]) -> dict[Group, list[Any]]:
+    """Return the evals of suites among some items, by group."""
+    found: dict[Group, list[Any]] = {}
+    for item in items:
+        if isinstance(group := getattr(item, "group", None), Group):
+            found.setdefault(group, []).append(item)
+    return found
+
+
 def serial_notes(items: Iterable[object]) -> list[str]:
     """Return a line for each suite that runs one case at a time, with the reason."""
-    groups = dict.fromkeys(group for item in items if isinstance(group := getattr(item, "group", None), Group))
-    return [
-        f"evals: {group.described.name} runs one case at a time: {group.serial}" for group in groups if group.serial
-    ]
+    serial = (group for group in by_group(items) if group.serial)
+    return [f"evals: {group.described.name} runs one case at a time: {group.serial}" for group in serial]
 
 
 def subjects_of(groups: Iterable[Group]) -> dict[str, SubjectSpec]:

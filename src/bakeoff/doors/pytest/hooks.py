@@ -31,11 +31,12 @@ from bakeoff.doors.pytest.options import (
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from bakeoff.doors.pytest.ending import RequestedFiles, SessionEnd
+    from bakeoff.doors.pytest.ending import SessionEnd
     from bakeoff.doors.pytest.in_tests import EvalFixture
     from bakeoff.doors.pytest.run_writer import RunWriter
     from bakeoff.doors.pytest.watch import WatchCycle
     from bakeoff.report.suites.files import OutcomeRedactor
+    from bakeoff.report.suites.gates import SuiteGates
     from bakeoff.report.suites.numbers import SuiteTallies
     from bakeoff.report.suites.outcomes import EvalOutcome
 
@@ -62,13 +63,13 @@ class EvalHooks:
         self._config = config
         self._gathered = gathering(config)
         self._is_worker = hasattr(config, "workerinput")
-        self._requested: RequestedFiles | None = None
+        self._gates: SuiteGates | None = None  # None: neither a gate nor a file was asked for
         asked_for = map(config.getoption, REPORT_OPTIONS)
         if not self._is_worker and any(value is not None and value is not False for value in asked_for):  # 0 is a gate
-            from bakeoff.doors.pytest.ending import read_options
+            from bakeoff.doors.pytest.ending import read_gates
 
-            self._requested = read_options(config)
-        self._gathered.keeps_outcomes = self._requested is not None or config.option.eval_watch_cycle is not None
+            self._gates = read_gates(config)
+        self._gathered.keeps_outcomes = self._gates is not None or config.option.eval_watch_cycle is not None
         self._verbosity = config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES)
         self._writer: RunWriter | None = None
         self._folder: Path | None = None  # with the files that workers of xdist share
@@ -87,10 +88,11 @@ class EvalHooks:
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Replace results of an earlier session, so that they are not taken for those of this one if it dies."""
-        if self._requested is not None and self._requested.json is not None and not session.config.option.collectonly:
+        option = session.config.option
+        if not self._is_worker and option.eval_json is not None and not option.collectonly:
             from bakeoff.report.suites.files import write_incomplete
 
-            write_incomplete(self._requested.json)
+            write_incomplete(option.eval_json)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -243,7 +245,7 @@ class EvalHooks:
         if report.failed:
             self._failed_otherwise += not _missed(outcomes)
             self._places[report.nodeid] = self._config.rootpath / report.location[0], report.location[1]
-        if self._requested is not None and self._requested.junit:
+        if self._config.option.eval_junit and not self._is_worker:
             self._add_properties(report, outcomes)
         yield
         if not outcomes or self._verbosity < 0 or not _is_result(report):
@@ -337,7 +339,7 @@ class EvalHooks:
             self._writer.finish(interrupted=stopped or bool(session.shouldfail or session.shouldstop))
             if watch is not None:
                 watch.run = self._writer.path
-        nothing = self._tallies is None and self._requested is None
+        nothing = self._tallies is None and self._gates is None
         if not self._is_worker and not nothing and not session.config.option.collectonly:
             self._end(session, exitstatus)
 
@@ -357,12 +359,12 @@ class EvalHooks:
 
     def _end(self, session: pytest.Session, exitstatus: int) -> None:
         """Judge gates and write files, whatever stopped the session, and set its exit code."""
-        from bakeoff.doors.pytest.ending import RequestedFiles, end
+        from bakeoff.doors.pytest.ending import end
         from bakeoff.report.suites.numbers import SuiteTallies
 
         stopped = bool(session.shouldfail or session.shouldstop) or exitstatus not in _ENDED or self._incomplete
-        requested, tallies = self._requested or RequestedFiles(), self._tallies or SuiteTallies()
-        self._ending = end(requested, tallies, self._gathered.outcomes, stopped=stopped, places=self._places)
+        counts, outcomes = self._tallies or SuiteTallies(), self._gathered.outcomes
+        self._ending = end(self._config, self._gates, counts, outcomes, stopped=stopped, places=self._places)
         if exitstatus in _ENDED and self._ending.failed:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         elif self._ending.forgives and session.testsfailed and not self._failed_otherwise and not stopped:

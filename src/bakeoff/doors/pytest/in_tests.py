@@ -7,11 +7,11 @@ that raises has failed and counts as 0, whatever it logged before. Without a sco
 import inspect
 import sys
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from pydantic import JsonValue
@@ -36,44 +36,8 @@ from bakeoff.scorers.adapters import ScorerLike
 from bakeoff.sdk_results import transcript_of
 
 Result = TypeVar("Result")
-
-
-class Evaluation(Coroutine[Any, Any, Result], Generic[Result]):
-    """An eval that was called and must be awaited. It remembers whether it was.
-
-    Args:
-        coroutine: the eval itself.
-        way_out: how the call is written right, for an error.
-    """
-
-    def __init__(self, coroutine: Coroutine[Any, Any, Result], way_out: str) -> None:
-        frame = sys._getframe(2)  # of the test
-        self._place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-        self._way_out = way_out
-        self._coroutine = coroutine
-        self._started = False
-
-    def __await__(self) -> Generator[Any, Any, Result]:
-        self._started = True
-        return self._coroutine.__await__()
-
-    def send(self, value: Any) -> Any:
-        self._started = True
-        return self._coroutine.send(value)
-
-    def throw(self, *error: Any) -> Any:
-        self._started = True
-        return self._coroutine.throw(*error)
-
-    def close(self) -> None:
-        self._coroutine.close()
-
-    def abandon(self) -> str | None:
-        """Close an eval that was never awaited, and return a sentence about it; None if it was awaited."""
-        if self._started:
-            return None
-        self._coroutine.close()
-        return f"{self._place}: this eval was called and never awaited: {self._way_out}"
+Evaluation = Coroutine[Any, Any, Result]
+"""An eval that was called and must be awaited."""
 
 
 def _outcome(
@@ -103,17 +67,22 @@ class EvalFixture:
     _nodeid: str
     _name: str
     _calls: int = 0
-    _made: list[Evaluation[Any]] = field(default_factory=list)
+    _made: list[tuple[Evaluation[Any], str]] = field(default_factory=list)  # each with what is wrong if it is forgotten
 
-    def made(self, evaluation: Evaluation[Result]) -> Evaluation[Result]:
-        """Note an eval, which the test has to await, and return it."""
-        self._made.append(evaluation)
+    def made(self, evaluation: Evaluation[Result], way_out: str) -> Evaluation[Result]:
+        """Note an eval, which the test has to await, and return it; `way_out` says how its call is written right."""
+        frame = sys._getframe(2)  # of the test
+        place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        self._made.append((evaluation, f"{place}: this eval was called and never awaited: {way_out}"))
         return evaluation
 
     def forget(self) -> list[str]:
-        """Return a sentence for each eval that was not awaited, and forget all."""
+        """Return a sentence for each eval that was not awaited, and close and forget all."""
         made, self._made = self._made, []
-        return [said for one in made if (said := one.abandon()) is not None]
+        forgotten = [(one, said) for one, said in made if inspect.getcoroutinestate(one) == inspect.CORO_CREATED]
+        for one, _ in forgotten:
+            one.close()
+        return [said for _, said in forgotten]
 
 
 class ToEval(EvalFixture):
@@ -158,7 +127,7 @@ class ToEval(EvalFixture):
                 raise UsageError(f"to_eval: {name!r} is no option: did you mean {near[0]!r}?")
         given = [*([scorer] if scorer is not None else []), *scorers]
         evaluated = self._evaluated({"input": input, **row}, task, output, given, options)
-        return self.made(Evaluation(evaluated, _WAY_OUT))
+        return self.made(evaluated, _WAY_OUT)
 
     async def _evaluated(
         self,
@@ -247,9 +216,7 @@ def _log(function: str) -> TestLog:
         raise UsageError(f"{function}: no test is running: call it in a test or in code that a test calls")
     if hasattr(item, "group"):
         raise UsageError(f"{function}: {item.nodeid} is a case of a suite, whose scorers score what it returns")
-    if (log := item.stash.get(LOGGED, None)) is None:
-        log = item.stash[LOGGED] = TestLog()
-    assert isinstance(log, TestLog)
+    log: TestLog = item.stash.setdefault(LOGGED, TestLog())
     return log
 
 
@@ -302,7 +269,7 @@ class RunEval(EvalFixture):
             timeout: seconds for the task, and for each judge; None for no limit.
             row: everything else (`expected`, …) is given to the judges, and to the task if it has parameters for it.
         """
-        return self.made(Evaluation(self._run({"input": input, **row}, task, timeout), _WAY_OUT_OF_RUN))
+        return self.made(self._run({"input": input, **row}, task, timeout), _WAY_OUT_OF_RUN)
 
     async def _run(self, row: dict[str, Any], task: Callable[..., Any], timeout: float | None) -> "EvalRun":
         __tracebackhide__ = True
@@ -369,7 +336,7 @@ class EvalRun:
 
     def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> Evaluation[EvalOutcome]:
         """Score the run without calling the task again. A score below the threshold fails the test at this line."""
-        return self._by.made(Evaluation(self._judged(scorers, threshold), _WAY_OUT_OF_JUDGE))
+        return self._by.made(self._judged(scorers, threshold), _WAY_OUT_OF_JUDGE)
 
     async def _judged(self, scorers: Sequence[ScorerLike], threshold: float | None) -> EvalOutcome:
         __tracebackhide__ = True

@@ -15,7 +15,6 @@ from bakeoff._kernel.json import clean_text
 from bakeoff.doors.pytest.adapters import raise_at
 from bakeoff.doors.pytest.gather import FOR_PYTEST, EvalFailed, gathering, report
 from bakeoff.doors.pytest.groups import Group
-from bakeoff.doors.pytest.loops import runner_of
 from bakeoff.doors.pytest.parallel import PendingCase
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow
 from bakeoff.doors.pytest.session import EvalSession, session_of
@@ -43,10 +42,6 @@ class Eval(pytest.Item):
     def _holder(self) -> Any:
         return None
 
-    def runner(self) -> tuple[object, Callable[..., object]] | None:
-        """Return the runner of its async fixtures; it has none."""
-        return None
-
     def may_be_skipped(self) -> bool:
         """Return True if a mark of its own, such as one from a conftest, may keep pytest from running it."""
         return any(mark.name in _JUDGED_IN_SETUP for mark in self.own_markers)
@@ -69,8 +64,8 @@ class Eval(pytest.Item):
         for error in case.errors.values():
             if isinstance(error, FOR_PYTEST):
                 raise error
-        if case.broken is not None:
-            report(self.config, self._lost(str(case.broken)), {})
+        if (broken := case.broken.result()) is not None:
+            report(self.config, self._lost(str(broken)), {})
             return
         outcome = self._judged(case, session)
         if session.decisions is not None:
@@ -110,11 +105,9 @@ class Eval(pytest.Item):
         )
 
     def _lost(self, why: str) -> EvalOutcome:
-        from bakeoff.doors.pytest.lost import collected
+        from bakeoff.doors.pytest.lost import lost_eval
 
-        one = collected(self)
-        assert one is not None
-        return one.lost(why, session_of(self.config).subjects)
+        return lost_eval(self.unjudged(), why, session_of(self.config).subjects)
 
     def setup(self) -> None:
         if self.group.skipped is not None:
@@ -270,7 +263,3 @@ class EvalFunction(Eval, pytest.Function):
 
     def _holder(self) -> Any:
         return self.instance if self.group.holder else None
-
-    def runner(self) -> tuple[object, Callable[..., object]] | None:
-        """Return the runner of its async fixtures, and how that runs a coroutine."""
-        return runner_of(self)

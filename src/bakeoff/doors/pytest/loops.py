@@ -101,7 +101,7 @@ class BorrowedLoop:
 
     def wait_for(self, case: "PendingCase") -> None:
         """Run the loop until a case is done. If the case itself stops the loop, it is run again."""
-        while not case.done:
+        while not case.broken.done():
             try:
                 self._run(lambda: self._until_done(case))
             except RuntimeError as error:
@@ -118,11 +118,11 @@ class BorrowedLoop:
                 callback()
         for clock in self._clocks:  # give cases the time back for which the loop stood still
             clock.excuse(loop.time() - self._left_at)
-        case.finished = asyncio.Event()
+        finished = asyncio.Event()
+        case.broken.add_done_callback(lambda _: finished.set())  # on this loop
         watch = StallWatch(loop) if self._watched else None
         try:
-            if not case.done:
-                await case.finished.wait()
+            await finished.wait()
         finally:
             self._left_at = loop.time()
             if watch is not None:
@@ -163,7 +163,7 @@ class LoopThread:
 
     def wait_for(self, case: "PendingCase") -> None:
         """Wait on pytest's thread until a case is done."""
-        case.wait()
+        case.broken.result()
 
     def call(self, callback: Callable[[], object]) -> None:
         """Call a function on the loop. Once the loop is closed, this does nothing."""
@@ -234,7 +234,7 @@ def async_fixtures(template: pytest.Function) -> list[Any]:
     return [each for each in found if any(test(each.func) for test in is_async)]
 
 
-def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:
+def runner_of(item: Any) -> tuple[object, _Run] | None:
     """Return the runner of the async fixtures of an item, and how it runs a coroutine; None if no plugin runs them."""
     definitions = async_fixtures(item)
     if not definitions:
@@ -261,7 +261,7 @@ def runner_of(item: pytest.Function) -> tuple[object, _Run] | None:
         return runner, run
 
 
-def _asyncio_scopes(item: pytest.Function, definitions: list[Any]) -> Iterator[str]:
+def _asyncio_scopes(item: Any, definitions: list[Any]) -> Iterator[str]:
     """Yield the scopes of the loops on which pytest-asyncio runs these fixtures."""
     config = item.config
     if sys.modules.get("pytest_asyncio.plugin") not in config.pluginmanager.get_plugins():  # under whatever name

@@ -9,13 +9,12 @@ import time
 import unittest
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest.gather import FOR_PYTEST, LOGGED
-from bakeoff.doors.pytest.groups import Group, subjects_of
+from bakeoff.doors.pytest.groups import Group, by_group, subjects_of
 from bakeoff.doors.pytest.options import has_eval, name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.doors.pytest.session import session_of
@@ -28,43 +27,35 @@ _CALLS_NO_TEST = ("setuponly", "setupplan", "collectonly")  # options
 _MAX_LENGTH = 300
 
 
-class CollectedEval(NamedTuple):
-    """An eval before it is run: its outcome without records, and the id of its case in the run."""
+def lost_eval(
+    outcome: EvalOutcome, why: str, subjects: Mapping[str, SubjectSpec], case_id: str | None = None
+) -> EvalOutcome:
+    """Return the outcome of an eval that was not run, from its outcome without records.
 
-    outcome: EvalOutcome
-    id: str
-
-    def lost(self, why: str, subjects: Mapping[str, SubjectSpec]) -> EvalOutcome:
-        """Return the outcome of an eval that was not run; `subjects` are those of the session, by their parameters."""
-        outcome, subject = self.outcome, subjects[self.outcome.parameters]
-        trial = EMPTY_PLAN.trial_of(Case(id=self.id, prompt=outcome.input, expected=outcome.expected), subject, 0, 0)
-        failure = Failure(kind="infra", type="InfraError", message=why, permanent=True)
-        record = Record(
-            **trial.identity,
-            started=time.time(),
-            tries=0,
-            threshold=outcome.threshold,
-            attempt=Phase(seconds=0.0, failure=failure),
-        )
-        return outcome.judged([record], subject=subject)
-
-
-def collected(item: Any) -> CollectedEval | None:
-    """Return an item as data if it is an eval of a suite, or a test that uses a fixture of evals."""
-    group = getattr(item, "group", None)
-    if isinstance(group, Group):
-        return CollectedEval(item.unjudged(), group.case_id(item.row))
-    if not has_eval(item):
-        return None
-    name = name_of_test(item)
-    return CollectedEval(EvalOutcome(nodeid=item.nodeid, suite=name, case=name, input=""), escaped(item.nodeid))
-
-
-def subjects_among(items: Iterable[Any]) -> dict[str, SubjectSpec]:
-    """Return the subjects of these items by their parameters."""
-    return subjects_of(
-        dict.fromkeys(group for item in items if isinstance(group := getattr(item, "group", None), Group))
+    Args:
+        outcome: The eval as it was collected.
+        why: The reason.
+        subjects: Those of the session, by their parameters.
+        case_id: The id of its case in the run, if it is not that of its test.
+    """
+    subject = subjects[outcome.parameters]
+    case = Case(id=case_id or outcome.case_id, prompt=outcome.input, expected=outcome.expected)
+    record = Record(
+        **EMPTY_PLAN.trial_of(case, subject, 0, 0).identity,
+        started=time.time(),
+        tries=0,
+        threshold=outcome.threshold,
+        attempt=Phase(seconds=0.0, failure=Failure(kind="infra", type="InfraError", message=why, permanent=True)),
     )
+    return outcome.judged([record], subject=subject)
+
+
+def collected(item: Any) -> EvalOutcome | None:
+    """Return the outcome without records of a case of a suite, or of a test that uses a fixture of evals."""
+    if isinstance(getattr(item, "group", None), Group):
+        return item.unjudged()  # type: ignore[no-any-return]
+    name = name_of_test(item)
+    return EvalOutcome(nodeid=item.nodeid, suite=name, case=name, input="") if has_eval(item) else None
 
 
 def write_collected(path: Path, items: Iterable[Any]) -> None:
@@ -72,19 +63,18 @@ def write_collected(path: Path, items: Iterable[Any]) -> None:
     items = list(items)
     evals = [one for one in map(collected, items) if one is not None]
     if evals:
-        subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_among(items).items()}
-        lines = (f"{json.dumps(one.id)}\n{one.outcome.model_dump_json(exclude_defaults=True)}" for one in evals)
+        subjects = {name: spec.model_dump(mode="json") for name, spec in subjects_of(by_group(items)).items()}
+        lines = (one.model_dump_json(exclude_defaults=True) for one in evals)
         path.write_text("\n".join([json.dumps(subjects), *lines]), encoding="utf-8")
 
 
-def read_collected(path: Path) -> tuple[list[CollectedEval], dict[str, SubjectSpec]]:
+def read_collected(path: Path) -> tuple[list[EvalOutcome], dict[str, SubjectSpec]]:
     """Return what a worker has collected, and the subjects by their parameters; nothing if it did not get that far."""
     if not path.exists() or not (text := path.read_text(encoding="utf-8")):
         return [], {}
     first, *lines = text.split("\n")
     subjects = {name: SubjectSpec.model_validate(spec) for name, spec in json.loads(first).items()}
-    outcomes = map(EvalOutcome.model_validate_json, lines[1::2])
-    return [CollectedEval(each, json.loads(id_)) for id_, each in zip(lines[::2], outcomes, strict=True)], subjects
+    return [EvalOutcome.model_validate_json(line) for line in lines], subjects
 
 
 def lost_by_error(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome | None:
@@ -95,7 +85,7 @@ def lost_by_error(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome
         return None
     said = f"{type(error).__name__}: {error}"[:_MAX_LENGTH]
     where = "in a fixture" if call.when == "setup" else "in the test, before its eval"
-    return one.lost(f"it was not run: an error {where}: {said}", session_of(item.config).subjects)
+    return lost_eval(one, f"it was not run: an error {where}: {said}", session_of(item.config).subjects)
 
 
 def lost_unawaited(item: pytest.Item, why: str) -> EvalOutcome:
@@ -104,7 +94,7 @@ def lost_unawaited(item: pytest.Item, why: str) -> EvalOutcome:
     assert one is not None
     if LOGGED in item.stash:
         del item.stash[LOGGED]  # the test itself neither passed nor failed
-    return one._replace(id=f"{one.id} (not awaited)").lost(why, session_of(item.config).subjects)
+    return lost_eval(one, why, session_of(item.config).subjects, f"{one.case_id} (not awaited)")
 
 
 def all_lost(
@@ -122,10 +112,10 @@ def all_lost(
         return
     if written is not None:
         evals, subjects = read_collected(written)
-        missing = [one for one in evals if one.outcome.nodeid not in seen]
+        missing = [one for one in evals if one.nodeid not in seen]
     else:
         left = [item for item in session.items if item.nodeid not in seen]
         missing = [one for one in map(collected, left) if one is not None]
-        subjects = subjects_among(session.items)
+        subjects = subjects_of(by_group(session.items))
     for one in missing:
-        yield one.lost(crashed.get(one.outcome.nodeid, STOPPED), subjects)
+        yield lost_eval(one, crashed.get(one.nodeid, STOPPED), subjects)

@@ -1,9 +1,10 @@
 """Add the options of evals to pytest's command line. Every pytest run loads this module."""
 
 from argparse import SUPPRESS, ArgumentTypeError
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from bakeoff.options import RunOptions
     from bakeoff.report.gates import Allowance
 
+
+Value = TypeVar("Value")
 
 DEFAULT_CONCURRENCY = 10
 RECORDINGS = Path(".bakeoff/recordings")
@@ -85,10 +88,24 @@ REPORT_OPTIONS = (
 )
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
+def _checked(
+    parse: Callable[[str], Value], wanted: str, is_right: Callable[[Value], bool] = lambda _: True
+) -> Callable[[str], Value]:
+    """Return the type of an option, which refuses what cannot be parsed or is not right."""
+
+    def checked(text: str) -> Value:
+        with suppress(ValueError):
+            if is_right(value := parse(text)):
+                return value
+        raise ArgumentTypeError(f"{text!r}{wanted}")
+
+    return checked
+
+
+def _allowance_in(text: str) -> "Allowance":
+    from bakeoff.report.gates import Allowance
+
+    return Allowance.parse(text)
 
 
 def _folder(text: str) -> Path:
@@ -97,33 +114,11 @@ def _folder(text: str) -> Path:
     return Path(text)
 
 
-def _above_0(text: str) -> float:
-    with suppress(ValueError):
-        if (value := float(text)) > 0:
-            return value
-    raise ArgumentTypeError(f"{text!r} is not a number above 0")
-
-
-def _share(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (value := float(text)) <= 1:
-            return value
-    raise ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
-
-
-def _shard(text: str) -> tuple[int, int]:
-    try:
-        return shard_in(text)
-    except ValueError as error:
-        raise ArgumentTypeError(f"{text!r}: {SHARD_FORM}") from error
-
-
-def _allowance(text: str) -> "Allowance":
-    from bakeoff.report.gates import Allowance
-
-    with suppress(ValueError):
-        return Allowance.parse(text)
-    raise ArgumentTypeError(f"{text!r} is neither a number such as 3 nor a share such as 0.05")
+_count = _checked(int, " is not a whole number above 0", lambda count: count > 0)
+_above_0 = _checked(float, " is not a number above 0", lambda number: number > 0)
+_share = _checked(float, " is not a number between 0 and 1", lambda number: 0 <= number <= 1)
+_shard = _checked(shard_in, f": {SHARD_FORM}")
+_allowance = _checked(_allowance_in, " is neither a number such as 3 nor a share such as 0.05")
 
 
 def shard_of(config: pytest.Config) -> tuple[int, int] | None:

@@ -2,9 +2,8 @@
 
 import asyncio
 import sys
-import threading
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
@@ -44,8 +43,6 @@ the records of two suites would look like those of two plans."""
 
 _PLAIN_CASE = Case(id="case", prompt="")  # copied for each row, which is faster than making a new one
 
-_MAX_AHEAD = 256  # finished cases that wait to be reported
-
 
 @dataclass(slots=True, eq=False)
 class PendingCase:
@@ -56,26 +53,9 @@ class PendingCase:
     missing: int  # rounds that are not finished
     records: list[Record] = field(default_factory=list)
     errors: dict[int, BaseException] = field(default_factory=dict)  # raised by the task, by round
-    broken: BakeoffError | None = None  # why the whole suite could not be run
     printed: CapturedOutput | None = None  # None: pytest captures what the case prints
-    finished: Any = None  # the event that someone waits for
-
-    @property
-    def done(self) -> bool:
-        """Tell whether all rounds are finished, or none can be any more."""
-        return self.missing == 0 or self.broken is not None
-
-    def wait(self) -> None:
-        """Wait on pytest's thread until the case is done. A case that is done already costs no switch of threads."""
-        if not self.done:
-            self.finished = event = threading.Event()
-            if not self.done:  # it may have become done before the event was there
-                event.wait()
-
-    def notify(self) -> None:
-        """Wake the waiters of the case."""
-        if self.finished is not None:
-            self.finished.set()
+    broken: Future[BakeoffError | None] = field(default_factory=Future)
+    """Done with None when all rounds are finished, or with the reason why the suite could not be run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,66 +231,46 @@ class SuiteExecution:
         self._width = width
         self._submitted = 0
         self._unfinished: dict[str, PendingCase] = {}  # by case id; used on the loop only
-        self._todo: deque[tuple[PendingCase, int]] = deque()  # with the round
-        self._changed: asyncio.Event | None = None  # there may be something to do, or to end for
-        self._last = False  # nothing more will be submitted
+        self._todo: asyncio.Queue[PendingCase] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
-        self._finished = 0  # cases; counted on the loop only
-        self._reached = 0  # the case that pytest is at; set on pytest's thread only
-        self._full = False
+        self._broken: BakeoffError | None = None  # why no further case can be run
 
-    def submit(self, case_ids: Iterable[str], *, last: bool) -> list[PendingCase]:
-        """Run these cases. `last` says that no other cases will be submitted."""
+    def submit(self, case_ids: Iterable[str]) -> list[PendingCase]:
+        """Run these cases after those that were submitted before."""
         before = self._submitted
         cases = [PendingCase(each, number, self._trials.rounds) for number, each in enumerate(case_ids, before + 1)]
         self._submitted += len(cases)
         if self._buffered:
             for case in cases:
                 case.printed = self._trials.printed[case.id] = CapturedOutput()
-        self._loop.call(lambda: self._accept(cases, last=last))
+        self._loop.call(lambda: self._accept(cases))
         if not before:
             self._loop.spawn(self._run)
         return cases
 
     def wait_for(self, case: PendingCase) -> None:
         """Wait for a case."""
-        self.reach(case)
         self._loop.wait_for(case)
 
-    def reach(self, case: PendingCase) -> None:
-        """Note that pytest is at a case. Those submitted before it count as reported, even if pytest skipped them."""
-        self._reached = max(self._reached, case.number)
-        if self._full and self._ahead <= _MAX_AHEAD // 2:
-            self._full = False
-            self._loop.call(self._wake)
-
-    @property
-    def _ahead(self) -> int:
-        return self._finished - self._reached
-
     def stop(self) -> None:
-        """Cancel the unfinished cases."""
+        """Cancel the unfinished cases, and run no others."""
         self._stopped = True
         self._loop.call(lambda: self._task and self._task.cancel())
 
-    def _accept(self, cases: Sequence[PendingCase], *, last: bool) -> None:
-        self._unfinished.update((case.id, case) for case in cases)
-        self._todo.extend((case, round_) for case in cases for round_ in range(self._trials.rounds))
-        self._last = last
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._changed is not None:
-            self._changed.set()
+    def _accept(self, cases: Sequence[PendingCase]) -> None:
+        for case in cases:
+            self._unfinished[case.id] = case
+            self._todo.put_nowait(case)
+        if self._broken is not None:
+            self._break(self._broken)
 
     async def _run(self) -> None:
         self._task = asyncio.current_task()
         if self._stopped:
             return
-        self._changed = asyncio.Event()
         try:
-            await self._submit_to_pool(self._changed)
+            await self._submit_to_pool()
         except BakeoffError as error:
             self._break(error)
         except Exception as error:  # noqa: BLE001 - nobody awaits this task: the cases report the error
@@ -320,26 +280,20 @@ class SuiteExecution:
         finally:
             self._break(InfraError("it was cancelled before it was finished", permanent=True))
 
-    async def _submit_to_pool(self, changed: asyncio.Event) -> None:
+    async def _submit_to_pool(self) -> None:
+        """Run cases until the task is cancelled."""
         trials = self._trials
         async with trials.pool(self._width, self._finish) as pool:
-            while self._todo or not self._last:
-                while self._todo and self._ahead < _MAX_AHEAD:
-                    case, round_ = self._todo.popleft()
+            while True:
+                case = await self._todo.get()
+                for round_ in range(trials.rounds):
                     await pool.submit(trials.job(case.id, round_, case.number * trials.rounds + round_))
-                if self._last and not self._todo:
-                    return
-                changed.clear()
-                self._full = bool(self._todo)
-                if self._full and self._ahead < _MAX_AHEAD:
-                    continue  # pytest went on before it could see that it has to wake this task
-                await changed.wait()
 
     def _break(self, error: BakeoffError) -> None:
-        """End every case that is not finished with this error, so that pytest does not wait for ever."""
-        for case in self._unfinished.values():
-            case.broken = case.broken or error
-            case.notify()
+        """End every case that is not finished with the first error, so that pytest does not wait for ever."""
+        self._broken = self._broken or error
+        while self._unfinished:
+            self._unfinished.popitem()[1].broken.set_result(self._broken)
 
     async def _finish(self, record: Record) -> None:
         case = self._unfinished[record.case]
@@ -349,7 +303,6 @@ class SuiteExecution:
         case.records.append(record)
         case.missing -= 1
         if case.missing == 0:
-            self._finished += 1
             del self._unfinished[record.case]
             self._trials.printed.pop(record.case, None)
-            case.notify()
+            case.broken.set_result(None)

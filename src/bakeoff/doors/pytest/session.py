@@ -22,8 +22,8 @@ from bakeoff.doors.pytest.adapters import (
     named_scorers,
     refuse_incomplete,
 )
-from bakeoff.doors.pytest.groups import Group, subjects_of
-from bakeoff.doors.pytest.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here
+from bakeoff.doors.pytest.groups import Group, by_group, subjects_of
+from bakeoff.doors.pytest.loops import BorrowedLoop, EvalLoop, LoopThread, on_asyncio, run_here, runner_of
 from bakeoff.doors.pytest.options import SPENDING_FILE, concurrency_of, rounds_of, run_options
 from bakeoff.doors.pytest.parallel import PendingCase, SuiteExecution, SuiteTrials
 from bakeoff.doors.pytest.printing import printing_of
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from bakeoff.doors.pytest.until_decided import SessionDecisions
 
 _KEY = pytest.StashKey["EvalSession"]()
+_MAX_AHEAD = 256  # cases that run or wait to be reported
 
 
 def session_of(config: pytest.Config) -> "EvalSession":
@@ -81,11 +82,11 @@ class _RunningCase:
             and all(self.arguments[name] is value for name, value in arguments.items())
         )
 
-    def submit(self, group: Group, items: "Iterable[Eval]", *, last: bool) -> None:
-        """Start the cases of these items that are not started yet; `last` says that no more will follow."""
+    def submit(self, group: Group, items: "Iterable[Eval]") -> None:
+        """Start the cases of these items that are not started yet."""
         rows = [item.row for item in items if item.row.id not in self.submitted and item.row.problem is None]
         if rows:
-            cases = self.execution.submit(map(group.case_id, rows), last=last)
+            cases = self.execution.submit(map(group.case_id, rows))
             self.submitted.update(row.id for row in rows)
             self.pending.update((row.id, case) for row, case in zip(rows, cases, strict=True))
 
@@ -162,15 +163,14 @@ class EvalSession:
                 running.execution.stop()
             execution = self._execution(group, group.rows, arguments, group.holder, loop)
             running = self._running[group] = _RunningCase(execution, arguments, loop)
-            waits = any(each.may_be_skipped() for each in self._selected[group])  # for its turn
-            all_at_once = group.lasting and not self._step_by_step and not waits
-            running.submit(group, self._upcoming(item), last=all_at_once)
-        elif self._step_by_step or item.row.id not in running.submitted:
-            running.submit(group, self._upcoming(item), last=False)
+        if self._step_by_step or item.row.id not in running.submitted or len(running.pending) <= _MAX_AHEAD // 2:
+            running.submit(group, self._upcoming(item))
         case = running.pending.pop(item.row.id, None)
         if case is None:  # pytest runs it again
             return self._run_alone(item, arguments, group.holder)
         self._wait_for(case, running.execution)
+        if item is self._selected[group][-1]:
+            running.execution.stop()
         return case
 
     def _wait_for(self, case: PendingCase, execution: SuiteExecution) -> None:
@@ -183,12 +183,11 @@ class EvalSession:
 
     def _run_alone(self, item: "Eval", arguments: Mapping[str, Any], holder: Callable[[], Any] | None) -> PendingCase:
         execution = self._execution(item.group, [item.row], arguments, holder, self._loop_of(item))
-        (case,) = execution.submit([item.group.case_id(item.row)], last=True)
+        (case,) = execution.submit([item.group.case_id(item.row)])
         try:
             self._wait_for(case, execution)
         finally:
-            if not case.done:
-                execution.stop()
+            execution.stop()
         return case
 
     def _execution(
@@ -222,7 +221,7 @@ class EvalSession:
         """Return the loop on which a case runs: the session's, a debugger's, or that of its async fixtures."""
         if self._debug is not None and not item.group.borrows:
             return BorrowedLoop(lambda make: run_here(make()), watched=False)
-        found = item.runner() if item.group.borrows else None
+        found = runner_of(item) if item.group.borrows else None
         if found is None:
             return self.loop
         runner, run = found
@@ -239,7 +238,7 @@ class EvalSession:
             later = (each for each in self._later(item) if not each.may_be_skipped())
             # As many as run beside this one, if they are needed as far as is known now.
             soon = self.decisions and islice(filter(self.decisions.needs, later), at_a_time - 1)
-            yield from soon or later
+            yield from soon or islice(later, _MAX_AHEAD)
             return
         items = self._items
         scheduled: Iterator[Any] = chain([item.group.following], (items[index] for index in self._scheduled()))
@@ -281,11 +280,7 @@ class EvalSession:
     @cached_property
     def _selected(self) -> "dict[Group, list[Eval]]":
         """Return the items that were not deselected, by group, in the order in which they will run."""
-        selected: dict[Group, list[Eval]] = {}
-        for item in self._items:
-            if (group := getattr(item, "group", None)) is not None:
-                selected.setdefault(group, []).append(item)
-        return selected
+        return by_group(self._items)
 
     @property
     def _items(self) -> list[Any]:

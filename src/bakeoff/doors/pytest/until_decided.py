@@ -21,16 +21,14 @@ from bakeoff.report.suites.outcomes import EvalOutcome, subject_name
 BASELINE = "baseline"
 
 
-def register(config: pytest.Config, baseline: Sequence[EvalOutcome] | None) -> "SessionDecisions":
+def register(config: pytest.Config, baseline: Sequence[EvalOutcome] | None) -> None:
     """Add the hooks of a session that ends when its evals are decided."""
     if config.getoption("numprocesses", None):
         raise pytest.UsageError(
             "--eval-until-decided does not work with xdist (-n): its workers do not know each other's results; "
             "leave one of them out (cases of a suite run side by side anyway)"
         )
-    made = SessionDecisions(config, baseline)
-    config.pluginmanager.register(made, "bakeoff-until-decided")
-    return made
+    config.pluginmanager.register(SessionDecisions(config, baseline), "bakeoff-until-decided")
 
 
 _Suite = dict[Group, dict[str, Any]]

@@ -318,9 +318,7 @@ def case_ids(outcomes: Sequence[EvalOutcome], *, common: bool = False) -> list[s
     ids: dict[str, None] = {}
     met: Counter[str] = Counter()
     for outcome in outcomes:
-        nodeid = outcome.nodeid
-        if common and outcome.parameters:
-            nodeid = nodeid.replace(f"[{outcome.parameters}-", "[", 1)
+        nodeid = outcome.case_id if common else outcome.nodeid
         name = unique = visible(nodeid, _MAX_NAME_LENGTH).strip() or "?"
         while unique in ids:
             met[name] += 1

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from bakeoff._kernel.json import CleanJson, CleanText, clean_text
 from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import escaped
 from bakeoff.plan import PassRule, SubjectSpec
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.verdict import LOST, case_verdict
@@ -41,6 +42,11 @@ class EvalOutcome(FrozenModel):
         problem = _problem(records) if verdict.verdict in LOST else None
         judged = {"score": verdict.score, "passed": verdict.passed, "problem": problem and clean_text(problem)}
         return self.model_copy(update={**more, "records": tuple(records), **judged})
+
+    @property
+    def case_id(self) -> str:
+        """Return the id of its case in a run: that of its test, without the parameters that tell subjects apart."""
+        return escaped(self.nodeid.replace(f"[{self.parameters}-", "[", 1) if self.parameters else self.nodeid)
 
     @property
     def threshold(self) -> float | None:
