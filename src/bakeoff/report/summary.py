@@ -1,4 +1,4 @@
-"""Compute the numbers of a run in one pass. Memory depends on cases × subjects, not on rounds."""
+"""Compute the numbers of a run in one pass. Memory depends on cases × subjects; of rounds, only graded scores are kept."""
 
 from array import array
 from collections import Counter
@@ -318,6 +318,7 @@ class _Tally:
         self.totals = array("d", bytes(8 * cases))  # of the scores of each case that has no rule of its own
         self.squares = array("d", bytes(8 * cases))  # of the same scores, squared
         self.counts = array("L", bytes(array("L").itemsize * cases))
+        self.graded: dict[int, list[float]] = {}  # the scores of cases that have one besides 0 and 1
         self.tried = array("L", self.counts)  # the rounds of each case that passed or failed
         self.passes = array("L", self.counts)
         self.rounds = [[0.0, 0] for _ in range(rounds if rounds <= MAX_ROUNDS else 0)]  # total and count of each
@@ -388,6 +389,10 @@ class _Tally:
         if alone:
             self.judged[verdict] += 1
             if scored and value is not None:
+                if place in self.graded or value not in (0, 1):
+                    passes = int(self.totals[place])
+                    others = [1.0] * passes + [0.0] * (self.counts[place] - passes)
+                    self.graded.setdefault(place, others).append(value)
                 self.totals[place] += value
                 self.squares[place] += value * value
                 self.counts[place] += 1
@@ -423,12 +428,13 @@ class RunTally:
 
     def _cells(self, subject: str, ruled: Mapping[str, list[float]]) -> dict[str, Cell]:
         tally, cells = self._tallies[subject], {}
-        for case, *sums in zip(self._plan.cases, tally.counts, tally.totals, tally.squares, strict=True):
+        sums_of_cases = zip(tally.counts, tally.totals, tally.squares, strict=True)
+        for place, (case, sums) in enumerate(zip(self._plan.cases, sums_of_cases, strict=True)):
             cluster = case.tags.get(CLUSTER_TAG)
             if values := ruled.get(case.id):
                 cells[case.id] = Cell.of(values, cluster)
             elif sums[0]:
-                cells[case.id] = Cell(int(sums[0]), sums[1], sums[2], cluster)
+                cells[case.id] = Cell(int(sums[0]), *sums[1:], cluster, tuple(tally.graded.get(place, ())))
         return cells
 
     def _passes(self, subject: str) -> Cells:

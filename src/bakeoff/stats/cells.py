@@ -5,7 +5,7 @@ cases are tagged.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import fsum, sqrt
 from statistics import fmean
 from typing import NamedTuple
@@ -31,6 +31,7 @@ class Cell:
     total: float
     squares: float
     cluster: str | None = None
+    graded: tuple[float, ...] = field(default=(), compare=False)  # the scores, if one is neither 0 nor 1
 
     @classmethod
     def of(cls, values: Iterable[float], cluster: str | None = None) -> "Cell":
@@ -39,7 +40,23 @@ class Cell:
         outside = [score for score in scores if not 0 <= score <= 1]
         if outside or not scores:
             raise ValueError(f"score {outside[0]!r} is not between 0 and 1" if outside else "a case without rounds")
-        return cls(len(scores), sum(scores), sum(score * score for score in scores), cluster)
+        made = cls(len(scores), sum(scores), sum(score * score for score in scores), cluster)
+        return made if made.binary else replace(made, graded=tuple(scores))
+
+    @classmethod
+    def joined(cls, cells: "Sequence[Cell]") -> "Cell":
+        """Return all rounds of several cells as those of one case."""
+        rounds, total, squares = (sum(getattr(each, name) for each in cells) for name in ("rounds", "total", "squares"))
+        graded = () if all(each.binary for each in cells) else tuple(score for each in cells for score in each.scores)
+        return cls(int(rounds), total, squares, cells[0].cluster, graded)
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """Return the score of each round; passes come first where every round passed or failed."""
+        if self.binary:
+            return (1.0,) * round(self.total) + (0.0,) * (self.rounds - round(self.total))
+        assert self.graded or self.rounds == 1, "graded scores of several rounds are kept one by one"
+        return self.graded or (self.total,)
 
     @property
     def mean(self) -> float:

@@ -3,17 +3,20 @@
 A verdict is refused where too many trials were lost, or unequal shares of them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from itertools import combinations
-from math import prod
+from itertools import chain, combinations
+from typing import NamedTuple, Self
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
-from bakeoff.stats.comparison import REVERSAL, Comparison, Key, holm
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import REVERSAL, Comparison, at_holm_levels, compare, holm
 from bakeoff.stats.intervals import ALPHA
+from bakeoff.stats.within_cases import WithinChange, change_within
 
 MAX_LOST = 0.05
 """The share of an arm's trials that may be lost before the rest is no longer a fair sample."""
@@ -36,8 +39,9 @@ class GateJudgement(FrozenModel):
 
     verdict: GateVerdict
     sentence: str
-    p_value: float | None = None  # after Holm, where there were several
+    p_value: float | None = None  # after Holm, where there were several; of the claim about cases like these
     refused: bool = False
+    within: WithinChange | None = None  # the claim about these very cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,11 @@ class Losses:
     trials: int
     lost: int
     to: str = "infrastructure"
+
+    @classmethod
+    def total(cls, arms: Sequence[Self]) -> Self:
+        """Return the losses of several arms together."""
+        return cls(sum(arm.trials for arm in arms), sum(arm.lost for arm in arms), arms[0].to)
 
     @property
     def share(self) -> float:
@@ -86,39 +95,146 @@ def judge(
     return GateJudgement(verdict=verdict, sentence=_sentence(verdict, comparison, chance, margin), p_value=chance)
 
 
-def judge_all(
-    comparisons: Mapping[Key, Comparison],
+TOGETHER = "all together"
+"""The key of the comparison of all cases, over all suites or subjects."""
+
+
+class PairedArms(NamedTuple):
+    """One suite or subject before and after, with the rounds of each case that were lost."""
+
+    before: Cells
+    after: Cells
+    lost: tuple[Mapping[CaseKey, int], Mapping[CaseKey, int]] = ({}, {})
+    losses: tuple[Losses, Losses] | None = None
+
+    def filled(self, score: float) -> Self:
+        """Return the arms as if every lost round had this score."""
+        found = []
+        for cells, lost in zip((self.before, self.after), self.lost, strict=True):
+            full = dict(cells)
+            for key, rounds in lost.items():
+                extra = Cell.of([score] * rounds)
+                full[key] = Cell.joined([full[key], extra]) if key in full else extra
+            found.append(full)
+        return self._replace(before=found[0], after=found[1], lost=({}, {}), losses=None)
+
+
+class JudgedPair(NamedTuple):
+    """A comparison and the verdict on it."""
+
+    comparison: Comparison
+    ruling: GateJudgement
+
+
+def judge_pairs(
+    pairs: Mapping[str, PairedArms],
     *,
     margin: float | None = None,
-    losses: Mapping[Key, tuple[Losses, Losses]] | None = None,
-) -> dict[Key, GateJudgement]:
-    """Judge several comparisons behind one gate: Holm keeps the chance of any false alarm at alpha.
+    compared: Callable[[str, float], Comparison] | None = None,
+) -> dict[str, JudgedPair]:
+    """Judge the suites or subjects of one gate, each for itself and, if there are several, all of them together.
 
-    Equivalence needs no correction: a gate opens only if all its parts do (Berger, Technometrics 24, 1982).
+    Two claims are tested. That the candidate is worse on cases like these, by `compare`, two-sided at 5 %; and that it
+    is worse on these very cases, by `change_within`, one-sided at 2.5 %. Each claim is adjusted
+    for all pairs, so that unchanged code is called worse with a chance of at most 2.5 % by each, 5 % by both. Equivalence
+    needs no correction: a gate opens only if all its parts do (Berger, Technometrics 24, 1982). It overrides a loss on
+    these cases, because the user called a difference within the margin irrelevant.
+
+    Where rounds were lost, the verdict must be the same if all of them had failed and if all had passed.
+
+    Args:
+        pairs: the arms of each suite or subject.
+        margin: differences within ±margin are equivalent.
+        compared: makes a comparison at a level by other means than the scores, which then decide alone.
     """
-    refused = any(refusal_of(*given) for given in (losses or {}).values())
-    if not refused and (ruling := _collapse(list(comparisons.values()))) is not None:
-        return dict.fromkeys(comparisons, ruling)
-    tested = {name: chance for name, compared in comparisons.items() if (chance := compared.p_value) is not None}
-    adjusted = dict(zip(tested, holm(list(tested.values())), strict=True))
-    return {
-        name: judge(compared, margin=margin, losses=(losses or {}).get(name), p_value=adjusted.get(name))
-        for name, compared in comparisons.items()
+    whole = dict(pairs) | ({TOGETHER: _together(pairs)} if len(pairs) > 1 else {})
+    by_scores = compared is None
+    make = compared or (lambda key, level: compare(whole[key].before, whole[key].after, level=level))
+    # If there are several pairs, half of the level is theirs and half that of the test of all together.
+    share = 2 if TOGETHER in whole else 1
+    found = at_holm_levels(pairs, make, alpha=ALPHA / share)
+    if TOGETHER in whole:
+        found[TOGETHER] = make(TOGETHER, ALPHA / share)
+    adjusted = _adjusted({name: one.p_value for name, one in found.items() if one.p_value is not None})
+    within = _within(whole) if by_scores else {}
+    judged = {}
+    for name, one in found.items():
+        ruling = judge(one, margin=margin, losses=whole[name].losses, p_value=adjusted.get(name))
+        judged[name] = JudgedPair(one, _with_claim(ruling, within.get(name)))
+    if by_scores and any(rounds for one in pairs.values() for arm in one.lost for rounds in arm.values()):
+        return _unless_losses_decide(pairs, judged, margin)
+    return judged
+
+
+def _within(pairs: Mapping[str, PairedArms]) -> dict[str, WithinChange]:
+    shared = {
+        name: {key.id: (one.before[key], one.after[key]) for key in one.before if key in one.after}
+        for name, one in pairs.items()
     }
+    found = {name: change_within(cases, alpha=ALPHA / 2) for name, cases in shared.items() if cases}
+    chances = _adjusted({name: one.p_value for name, one in found.items()})
+    return {name: one.model_copy(update={"shown": chances[name] <= ALPHA / 2}) for name, one in found.items()}
 
 
-def _collapse(comparisons: Sequence[Comparison]) -> GateJudgement | None:
-    """Return the ruling on several comparisons in which every case fell: Holm would hide what they show together."""
-    if len(comparisons) < 2 or not all(each.paired and each.difference == -1 for each in comparisons):
-        return None
-    # The p-value of a comparison is twice the chance; one of a single case has none.
-    chance = 2 * prod(0.25 if each.p_value is None else each.p_value / 2 for each in comparisons)
-    if chance > comparisons[0].alpha:
-        return None
-    cases = sum(each.cases for each in comparisons)
-    fell = f"all {cases} cases of all {len(comparisons)} comparisons went from pass to fail"
-    sentence = f"regressed: {fell}, which chance does with p ≤ {chance:.2g}"
-    return GateJudgement(verdict=GateVerdict.REGRESSED, sentence=sentence, p_value=chance)
+def _adjusted(chances: Mapping[str, float]) -> dict[str, float]:
+    """Adjust p-values by Holm's method; if there is a test of all together, it has half of the level."""
+    parts = {name: chance for name, chance in chances.items() if name != TOGETHER}
+    share = 2 if TOGETHER in chances else 1
+    found = {name: min(1.0, share * one) for name, one in zip(parts, holm(list(parts.values())), strict=True)}
+    return found | {name: min(1.0, share * chances[name]) for name in chances if name == TOGETHER}
+
+
+def _with_claim(ruling: GateJudgement, within: WithinChange | None) -> GateJudgement:
+    """Add what is shown about these very cases."""
+    if within is None or ruling.refused:
+        return ruling
+    worse = within.shown and ruling.verdict is not GateVerdict.EQUIVALENT
+    verdict = GateVerdict.REGRESSED if worse else ruling.verdict
+    sentence = f"{within.sentence}; on cases like these: {ruling.sentence}"
+    return ruling.model_copy(update={"verdict": verdict, "sentence": sentence, "within": within})
+
+
+def _together(pairs: Mapping[str, PairedArms]) -> PairedArms:
+    """Pool all pairs. A case that several subjects share is one cluster, because its difficulty is the same."""
+    ids = Counter(key.id for one in pairs.values() for key in one.before)
+
+    def pooled(name: str, cells: Cells) -> Iterator[tuple[CaseKey, Cell]]:
+        for key, cell in cells.items():
+            cluster = cell.cluster or (key.id if ids[key.id] > 1 else None)
+            yield CaseKey(f"{name}: {key.id}", key.digest), replace(cell, cluster=cluster)
+
+    before = dict(chain.from_iterable(pooled(name, one.before) for name, one in pairs.items()))
+    after = dict(chain.from_iterable(pooled(name, one.after) for name, one in pairs.items()))
+    known = [one.losses for one in pairs.values() if one.losses is not None]
+    losses = (Losses.total([old for old, _ in known]), Losses.total([new for _, new in known])) if known else None
+    return PairedArms(before, after, losses=losses)
+
+
+def _unless_losses_decide(
+    pairs: Mapping[str, PairedArms], judged: dict[str, JudgedPair], margin: float | None
+) -> dict[str, JudgedPair]:
+    """Refuse a verdict that differs if all lost rounds had failed, or if all had passed."""
+    bounds = [judge_pairs({name: one.filled(score) for name, one in pairs.items()}, margin=margin) for score in (0, 1)]
+    for name, (compared, ruling) in judged.items():
+        ends = [bound[name] for bound in bounds]
+        low, high = (f"{100 * (end.comparison.difference or 0.0):+.1f}" for end in ends)
+        said = f"with all lost trials counted as failed {low} points, as passed {high}"
+        if ruling.refused or all(end.ruling.verdict is ruling.verdict for end in ends):
+            found = ruling.model_copy(update={"sentence": f"{ruling.sentence}; {said}"})
+        else:
+            sentence = f"refused: the lost trials could decide: {said}; resume the run first"
+            found = GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=sentence, refused=True)
+        judged[name] = JudgedPair(compared, found)
+    return judged
+
+
+def new_failures(before: Cells, after: Cells) -> tuple[str, ...]:
+    """Return the cases that passed in every round before and in none now. The cells hold passes and failures."""
+    return tuple(
+        key.id
+        for key, old in before.items()
+        if (new := after.get(key)) is not None and old.total == old.rounds and not new.total
+    )
 
 
 def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
