@@ -39,8 +39,8 @@ from bakeoff.storage.journal import (
     records_of,
 )
 from bakeoff.storage.journal_lines import Damage, is_unsealed, line_end, lines_forwards, note_damage
-from bakeoff.storage.made_here import remember
 from bakeoff.storage.object_store import is_store_address
+from bakeoff.storage.own_runs import remember
 from bakeoff.storage.places import OLDER, folders_of_runs
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import NAME as SEAL
