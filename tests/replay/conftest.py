@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff._kernel.choices import ReplayMode
-from bakeoff.replay.http import replaying
+from bakeoff.replay.process import replaying
 from bakeoff.storage.redaction import Redactor
 
 from ..models.conftest import ask, model_spec, nobody, provider

@@ -148,7 +148,7 @@ def test_processes_at_the_same_time_share_a_folder(provider: Loopback) -> None:
         f"""
         import pathlib, sys
         import openai
-        from bakeoff.replay.http import replaying
+        from bakeoff.replay.process import replaying
         from bakeoff.storage.redaction import Redactor
         mode, folder = sys.argv[1:]
         client = openai.OpenAI(base_url="{provider.url}/v1", api_key="{KEY}")

@@ -9,7 +9,7 @@ import httpx2
 import openai
 import pytest
 
-from bakeoff.replay.http import replaying
+from bakeoff.replay.process import replaying
 from bakeoff.storage.redaction import Redactor
 
 from ..models.loopback import KEY, Act, Loopback

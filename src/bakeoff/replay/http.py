@@ -12,15 +12,13 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from bakeoff._kernel.choices import REPLAY_MODES, ReplayMode
 from bakeoff._kernel.json import parse_json
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.errors import InfraError, UsageError
-from bakeoff.replay.application import ApplicationCall, activated, active_store, report_problem
+from bakeoff.errors import InfraError
+from bakeoff.replay.application import ApplicationCall, active_store, report_problem
 from bakeoff.replay.store import MAX_RECORDED_BYTES, Recording, Store
 from bakeoff.storage.redaction import Redactor, secrets_in, secrets_within
 
@@ -74,18 +72,6 @@ class HttpRecording(Recording):
 
     kind: str = KIND
     answer: HttpAnswer
-
-
-@contextmanager
-def replaying(mode: ReplayMode, folder: Path, redactor: Redactor) -> Iterator[None]:
-    """Record or replay model calls through SDKs and `@replayable` tools inside the `with` block."""
-    if mode not in REPLAY_MODES:
-        raise UsageError(f"replay: {mode!r} is not one of {', '.join(REPLAY_MODES)}")
-    if mode == "off":
-        yield
-        return
-    with activated(Store(mode, folder.absolute(), redactor)), http_hooks():
-        yield
 
 
 @contextmanager

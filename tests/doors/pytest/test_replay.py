@@ -15,7 +15,7 @@ pytestmark = pytest.mark.full
 pytest_plugins = ["pytester"]
 __all__ = ["project"]
 
-for _module in ("anthropic", "openai", "bakeoff.scorers.judging", "bakeoff.replay.http"):
+for _module in ("anthropic", "openai", "bakeoff.scorers.judging", "bakeoff.replay.process"):
     import_module(_module)  # once, instead of once for each session in this process
 
 SUITE = """

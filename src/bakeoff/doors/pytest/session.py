@@ -49,7 +49,7 @@ def session_of(config: pytest.Config) -> "EvalSession":
         found = config.stash[_KEY] = EvalSession(config)
         config.add_cleanup(found.close)
         if found.options.replay != "off":
-            from bakeoff.replay.http import replaying
+            from bakeoff.replay.process import replaying
 
             replay = ExitStack()
             replay.enter_context(replaying(found.options.replay, found.options.recordings, found.options.redactor()))
