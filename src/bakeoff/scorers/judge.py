@@ -72,19 +72,22 @@ class _ChoosingJudge(ModelScorer):
             choices: the statements, each with its score from 0 to 1; at most ten.
             texts: what the judge is shown, by the names that it sees.
         """
-        from bakeoff.scorers.judging import choice_question, read_choice
+        from bakeoff.scorers.judging import UnreadableVerdict, choice_question, read_choice
 
         by_letter = dict(zip(LETTERS, choices.items(), strict=False))
         choices_by_letter = {letter: text for letter, (text, _) in by_letter.items()}
         values = {letter: value for letter, (_, value) in by_letter.items()}
         question = choice_question(criteria, choices_by_letter, self.longest, self.prompt)
-
-        def chosen(said: str) -> JudgeVerdict:
-            letter, rationale = read_choice(said, values)
-            return JudgeVerdict(said, values[letter], f"{letter}: {rationale}", rationale, {"choice": letter})
-
-        verdicts = await self.judged(given, question, texts, chosen)
-        letters = [verdict.facts["choice"] for verdict in verdicts if not verdict.problem]
+        verdicts: list[JudgeVerdict] = []
+        letters: list[JsonValue] = []
+        for said in await self.answers(given, question, texts):
+            try:
+                letter, rationale = read_choice(said, values)
+            except UnreadableVerdict:
+                verdicts.append(unreadable(said))
+                continue
+            letters.append(letter)
+            verdicts.append(JudgeVerdict(said, values[letter], f"{letter}: {rationale}", rationale, {"choice": letter}))
         scored = self.score(verdicts, only_in_row(given, texts))
         if len(verdicts) == 1 or not letters:
             return scored
@@ -252,6 +255,8 @@ async def select_best(
         question: what was asked.
         settings: as of `Preference`.
     """
+    from bakeoff.scorers.judge import current_input
+
     if len(answers) < 2:
         raise UsageError(f"select_best: {len(answers)} answers: give at least 2")
     judge = Preference(criteria, name="select_best", **settings)

@@ -1,7 +1,7 @@
 """Share among all scorers that ask a model: what it is shown, its settings, and how verdicts become a score."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
@@ -244,24 +244,6 @@ class ModelScorer(ConfigurableScorer):
             raise GraderError(f"scorer {self.name!r}: {why}")
         return await ask(self, given, question, texts)
 
-    async def judged(
-        self,
-        given: ScoreInput,
-        question: "Question",
-        texts: Mapping[str, str],
-        verdict: Callable[[str], JudgeVerdict],
-    ) -> list[JudgeVerdict]:
-        """Return a verdict for each repeat. Where `verdict` raises UnreadableVerdict, the answer has no value."""
-        from bakeoff.scorers.judging import UnreadableVerdict
-
-        verdicts: list[JudgeVerdict] = []
-        for said in await self.answers(given, question, texts):
-            try:
-                verdicts.append(replace(verdict(said), said=said))
-            except UnreadableVerdict:
-                verdicts.append(unreadable(said))
-        return verdicts
-
     def score(self, verdicts: list[JudgeVerdict], shown: Mapping[str, str] | None = None) -> Score:
         """Return the mean of the verdicts with a value; unscored where none has one.
 
@@ -309,16 +291,19 @@ class AskingScorer(ModelScorer, ABC):
         return None
 
     async def __call__(self, given: ScoreInput) -> Score:
-        from bakeoff.scorers.judging import Question, read_answer
+        from bakeoff.scorers.judging import Question, UnreadableVerdict, read_answer
 
         if why := self.unscored(given):
             return Score(name=self.name, reason=why)
         texts = self.texts(given)
         schema = self.schema(texts)
         question = Question(self.instructions(), schema, longest=self.longest)
-        verdicts = await self.judged(
-            given, question, texts, lambda said: self.verdict(read_answer(said, schema), texts)
-        )
+        verdicts: list[JudgeVerdict] = []
+        for said in await self.answers(given, question, texts):
+            try:
+                verdicts.append(replace(self.verdict(read_answer(said, schema), texts), said=said))
+            except UnreadableVerdict:
+                verdicts.append(unreadable(said))
         return self.score(verdicts, only_in_row(given, texts))
 
 
