@@ -23,7 +23,7 @@ from scripts.hostile.rows import Findings, Outcome, Row
 
 from bakeoff.errors import BakeoffError
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, Completed, Place, Sandbox
+from bakeoff.protocols import Command, CommandResult, Place, Sandbox
 from bakeoff.sandbox import available, choose_sandbox, open_place
 
 RUNGS = ("process", "bwrap", "docker")
@@ -145,7 +145,7 @@ async def _try(attack: Attack, sandbox: Sandbox, around: Surroundings, options: 
     return Row("escapes", attack.id, sandbox.name, options.user, outcome, detail), failures
 
 
-def _judge(attack: Attack, completed: Completed, around: Surroundings) -> tuple[Outcome, str]:
+def _judge(attack: Attack, completed: CommandResult, around: Surroundings) -> tuple[Outcome, str]:
     """Return the outcome by what the command printed and by what ended it. `n/a`: the script itself is broken."""
     said = completed.stdout.decode(errors="replace").strip().splitlines()
     words = said[-1] if said else ""

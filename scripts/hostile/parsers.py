@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
+
+from zstandard import ZstdCompressor
 
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.yaml import parse_yaml
@@ -54,8 +55,7 @@ from bakeoff.sdk_results import recognise
 from bakeoff.storage.journal import read_journal, read_journal_backwards
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.storage.segment_file import compress_segment
-from bakeoff.storage.segments import JOURNAL, SEGMENTS, segment_path
+from bakeoff.storage.segments import JOURNAL, SEGMENTS
 from bakeoff.subjects.controls import read_script
 from bakeoff.toolchains.command_reports import json_object, read_junit
 from bakeoff.toolchains.vitest import read_picture
@@ -211,19 +211,13 @@ def _foreign_log(format_: str, data: bytes, folder: Path) -> object:
 
 def _segments(journals: tuple[bytes, ...]) -> tuple[bytes, ...]:
     """Return journals as compressed segments of many frames."""
-    with TemporaryDirectory() as scratch:
-        plain, packed = Path(scratch, "plain"), Path(scratch, "packed")
-        found = []
-        for data in journals:
-            plain.write_bytes(data)
-            compress_segment(plain, packed, frame_bytes=1000)
-            found.append(packed.read_bytes())
-        return tuple(found)
+    pack = ZstdCompressor(write_checksum=True).compress
+    return tuple(b"".join(pack(data[at : at + 1000]) for at in range(0, len(data), 1000)) for data in journals)
 
 
 def _segment(data: bytes, folder: Path) -> object:
     (folder / SEGMENTS).mkdir(exist_ok=True)
-    segment_path(folder, 1).write_bytes(data)
+    (folder / SEGMENTS / "000001.jsonl.zst").write_bytes(data)
     (folder / JOURNAL).touch()
     return [*read_journal(folder / JOURNAL), *read_journal_backwards(folder / JOURNAL)]
 

@@ -68,7 +68,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CommandResult:
     """The result of a command.
 
     `exit_code` is negative for a signal, as in `subprocess`. Output may be cut at the limits of the command; `stop`
@@ -94,7 +94,7 @@ class Sandbox(Protocol):
     def name(self) -> str:
         """Return the name of the rung, as `--sandbox` takes it."""
 
-    async def run(self, command: Command) -> Completed:
+    async def run(self, command: Command) -> CommandResult:
         """Run a command to its end or to its limits.
 
         A command that fails or exceeds a limit is a result, not an error.
@@ -119,7 +119,7 @@ class Workspace(Protocol):
         env: Mapping[str, str] | None = None,
         network: bool = False,
         stdin: bytes = b"",
-    ) -> Completed:
+    ) -> CommandResult:
         """Run a command; when this returns, nothing it started is alive.
 
         `env` is added to the allow-listed environment. A command has no network unless `network` is True.

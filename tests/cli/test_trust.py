@@ -12,8 +12,8 @@ import pytest
 
 from bakeoff.engine.trust import what_runs
 from bakeoff.plan import Case, Grading, Plan, ScorerSpec, SubjectSpec
-from bakeoff.storage import made_here
-from bakeoff.storage.made_here import state_folder
+from bakeoff.storage import own_runs
+from bakeoff.storage.own_runs import state_folder
 
 from ..report.runs import record_of, write_run
 from ..warm_bakeoff import PROGRAM, Bakeoff
@@ -180,7 +180,7 @@ def test_old_markers_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     markers = state_folder() / "runs-made-here"
     markers.mkdir(parents=True)
-    monkeypatch.setattr(made_here, "MAX_KEPT", 10)
+    monkeypatch.setattr(own_runs, "MAX_KEPT", 10)
     for number in range(15):
         (markers / f"{number}.json").touch()
     write_run(tmp_path / "run", a_plan(), [])

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from bakeoff._kernel.model import fingerprint
 from bakeoff.doors.components.plan import ComponentsRequest
 
 from ..warm_bakeoff import PROGRAM
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.full
 ASK = """
 import sys
 from pathlib import Path
-from bakeoff.cli.wizard import answers_file, ask_for_run
+from bakeoff.cli.wizard import ask_for_run
 from bakeoff.doors.components.plan import ComponentsRequest
 
 times, *given = sys.argv[1:]
@@ -33,7 +32,6 @@ for number in range(int(times)):
     defaults = ComponentsRequest(mcp=("http:https://mcp.example/mcp",)) if given else ComponentsRequest()
     answers = ask_for_run(defaults, lambda request: print("THE PLAN"), given=given)
     if answers is None:
-        answers_file().unlink(missing_ok=True) if int(times) > 1 else None
         print(f"NONE {number}")
     else:
         Path("answers.out").write_text(f"{answers[1]} {answers[0].model_dump_json()}")
@@ -54,13 +52,12 @@ Open = Callable[..., Terminal]
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """Without keys, without what others remembered, and not in CI."""
+    """Without keys, and not in CI."""
     unwanted = ("CI", "COLUMNS", "LINES")  # the terminal has a size of its own
     usual = {
         name: value for name, value in os.environ.items() if name not in unwanted and not name.endswith("_API_KEY")
     }
-    places = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "BAKEOFF_CACHE": str(tmp_path / "cache")}
-    return {**usual, **places, "NO_COLOR": "1"}
+    return {**usual, "BAKEOFF_CACHE": str(tmp_path / "cache"), "NO_COLOR": "1"}
 
 
 @pytest.fixture
@@ -93,11 +90,6 @@ def answers_in(folder: Path) -> tuple[int, ComponentsRequest]:
     return int(jobs), ComponentsRequest.model_validate_json(request)
 
 
-def remembered_in(folder: Path) -> str:
-    (file,) = (folder / "config" / "bakeoff").glob("answers-*.json")
-    return file.read_text()
-
-
 # Every question there is, in its order, with an answer that leads to the next.
 EVERY_QUESTION = (
     ("? Models", "oracle", " ", CTRL_U, "smol", " ", CTRL_U, "another", " ", ENTER),
@@ -116,7 +108,7 @@ EVERY_QUESTION = (
 )
 
 
-def test_the_questions_lead_to_the_request_and_are_offered_the_next_time(ask: Open, tmp_path: Path) -> None:
+def test_the_questions_lead_to_the_request_and_to_a_command_line_that_asks_nothing(ask: Open, tmp_path: Path) -> None:
     terminal = ask(columns=60)
     for question, *keys in EVERY_QUESTION:
         terminal.answer(question, *keys)
@@ -136,16 +128,6 @@ def test_the_questions_lead_to_the_request_and_are_offered_the_next_time(ask: Op
     prices = [line.split() for line in terminal.text.splitlines() if "genai-prices" in line]
     assert prices[0][:3] == ["openai:gpt-5", "$1.25", "$10.00"], "each price says who says so"
     assert "oracle  " not in terminal.text.partition("USD per MTok")[2].partition("? Compute")[0], "it costs nothing"
-    (tmp_path / "work" / "answers.out").unlink()
-    again = ask()
-    for question, *_ in EVERY_QUESTION:
-        if question != "? Names":  # the name that was typed is in the list now
-            again.answer(question, ENTER)
-    assert again.ends() == 0
-    jobs, offered = answers_in(tmp_path)
-    assert (jobs, set(offered.models), offered.mcp) == (3, set(request.models), request.mcp)
-    assert "openai:gpt-5  no key: OPENAI_API_KEY is not set" in again.text
-    assert offered.test_tool is False
 
 
 def test_ctrl_c_leaves_at_every_question_and_so_do_ctrl_d_and_esc(ask: Open, tmp_path: Path) -> None:
@@ -166,21 +148,12 @@ def test_ctrl_c_leaves_at_every_question_and_so_do_ctrl_d_and_esc(ask: Open, tmp
 @pytest.mark.parametrize(
     "last", [(("? Trials", CTRL_U, "5", ENTER), ("? Start?", "n", ENTER)), (("? Trials", ESC),)], ids=["no", "esc"]
 )
-def test_one_who_does_not_start_is_offered_the_same_answers_again(
-    ask: Open, tmp_path: Path, last: tuple[tuple[str, ...], ...]
-) -> None:
+def test_one_who_does_not_start_leaves_without_a_run(ask: Open, last: tuple[tuple[str, ...], ...]) -> None:
     terminal = ask()
     for question, *keys in (("? Models", "nop", " ", ENTER), ("? MCP", ENTER), ("? May", "n", ENTER), *last):
         terminal.answer(question, *keys)
     assert terminal.ends() == 130
     terminal.sees("cancelled; nothing was run")
-    assert json.loads(remembered_in(tmp_path)) == {
-        "models": ["nop"],
-        "pricing": True,
-        "mcp": ["none"],
-        "test_tool": False,
-        "jobs": 5 if len(last) > 1 else 8,
-    }
 
 
 def test_what_the_command_line_says_is_not_asked(ask: Open, tmp_path: Path) -> None:
@@ -227,17 +200,6 @@ def test_nothing_is_ticked_by_accident(ask: Open, tmp_path: Path) -> None:
     terminal.answer("nothing found", ENTER)
     terminal.answer("select at least one", CTRL_U, ESC)
     terminal.sees("cancelled; nothing was run")
-    assert terminal.ends() == 130
-
-
-def test_a_damaged_memory_is_ignored_with_a_word(ask: Open, tmp_path: Path) -> None:
-    folder = tmp_path / "config" / "bakeoff"
-    folder.mkdir(parents=True)
-    name = f"answers-{fingerprint(str(tmp_path / 'work'))[:16]}.json"
-    (folder / name).write_text('{"models": ["\\u001b[2J"]}')
-    terminal = ask()
-    terminal.sees("the last answers are ignored")
-    terminal.answer("? Models", CTRL_C)
     assert terminal.ends() == 130
 
 

@@ -20,7 +20,7 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
 from bakeoff.record import Usage
 from bakeoff.report.summary import summarise
-from bakeoff.storage.made_here import why_unknown
+from bakeoff.storage.own_runs import why_unknown
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
 

@@ -14,7 +14,7 @@ import pytest
 
 from bakeoff.meter import trial
 from bakeoff.meter.trial import PREFIX, SOCKET, make_folder, runtime_folder, sweep, unix_socket
-from bakeoff.protocols import Command, Completed, Place, Sandbox
+from bakeoff.protocols import Command, CommandResult, Place, Sandbox
 
 from ..models.loopback import Act, Loopback
 from ..sandbox.conftest import docker_engine, place, sandbox_on
@@ -49,7 +49,7 @@ def other_server() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-async def run_agent(at: Visit, sandbox: Sandbox, place: Place, elsewhere: int, *argv: str) -> Completed:
+async def run_agent(at: Visit, sandbox: Sandbox, place: Place, elsewhere: int, *argv: str) -> CommandResult:
     access = at.trial.access(sandbox.name)
     env = {
         "BASE_URL": at.trial.base_url(access, "openai"),

@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff._kernel.environment import cache_folder
-from bakeoff.storage.made_here import remember
+from bakeoff.storage.own_runs import remember
 
 from ..made_once import made_once
 from ..warm_bakeoff import WarmBakeoff, of_no_person, warm_bakeoff_of

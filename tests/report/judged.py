@@ -8,7 +8,7 @@ from typing import Any
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, Trial
 from bakeoff.record import Record, Score
 from bakeoff.report.judges.calibration import Judgements
-from bakeoff.report.judges.labelling import Drawn
+from bakeoff.report.judges.labelling import SampledAnswer
 from bakeoff.storage.labels import Choice, Label, append_label
 from bakeoff.storage.run_folder import RunFolder
 
@@ -72,7 +72,7 @@ def label_all(
         append_label(run.labels_file, label_of(one, labeller, label))
 
 
-def label_of(one: Drawn, labeller: str, label: Choice | None) -> Label:
+def label_of(one: SampledAnswer, labeller: str, label: Choice | None) -> Label:
     return one.labelled(1.0, labeller, label)
 
 

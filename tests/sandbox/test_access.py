@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.protocols import Command, Completed, Place
+from bakeoff.protocols import Command, CommandResult, Place
 from bakeoff.sandbox.process import ProcessSandbox, allowed_access
 from bakeoff.sandbox.supervisor.kernel import LANDLOCK_CREATE, LANDLOCK_VERSION
 
@@ -21,7 +21,7 @@ def needs_landlock() -> None:
         pytest.skip(f"needs a kernel with Landlock {SCOPES_SINCE}, and this one has {VERSION}")
 
 
-async def run(place: Place, script: str, *, hidden: tuple[Path, ...] = (), **more: object) -> Completed:
+async def run(place: Place, script: str, *, hidden: tuple[Path, ...] = (), **more: object) -> CommandResult:
     argv = ("/bin/sh", "-c", script)
     command = Command(argv, place, seconds=20.0, **more)  # type: ignore[arg-type]
     return await ProcessSandbox(private_mounts=False, hidden=hidden).run(command)

@@ -28,7 +28,7 @@ from scripts.hostile.attacks import (
 )
 
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, Completed, Place, Sandbox
+from bakeoff.protocols import Command, CommandResult, Place, Sandbox
 from bakeoff.sandbox.mounts import blocking_folder
 from bakeoff.sandbox.process import has_landlock
 from bakeoff.sandbox.supervisor_client import kernel_means, make_order, supervise
@@ -192,7 +192,7 @@ def alive(marker: str, uid: int | None) -> list[str]:
     return found
 
 
-def verdict(completed: Completed) -> str:
+def verdict(completed: CommandResult) -> str:
     if completed.stop != "exited":
         return completed.stop
     said = completed.stdout.decode().strip() or f"{completed.exit_code}, {completed.stderr.decode()}"

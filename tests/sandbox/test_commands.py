@@ -21,7 +21,7 @@ import pytest
 
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, Completed, Place, Sandbox
+from bakeoff.protocols import Command, CommandResult, Place, Sandbox
 from bakeoff.sandbox import choose_sandbox, inside, open_place, put_files
 from bakeoff.sandbox.places import LEASES, lease_user, take_lease
 from bakeoff.sandbox.supervisor.kernel import children_of
@@ -537,7 +537,7 @@ async def test_an_ordinary_user_gets_the_process_sandbox_too(place: Place, tmp_p
         readable=(package.parent,),
         limits=Limits(memory_mb=2000),
     )
-    completed: Completed = await choose_sandbox("process").run(command)
+    completed: CommandResult = await choose_sandbox("process").run(command)
 
     assert completed.ok, completed.stderr.decode()
     said = json.loads(completed.stdout)

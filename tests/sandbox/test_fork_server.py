@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.protocols import Command, Completed, Place, Sandbox
+from bakeoff.protocols import Command, CommandResult, Place, Sandbox
 from bakeoff.sandbox import choose_sandbox, open_place
 from bakeoff.sandbox.supervisor.cgroups import PREFIX, sweep_groups
 from bakeoff.sandbox.supervisor.kernel import children_of
@@ -178,7 +178,7 @@ def test_the_group_of_a_killed_supervisor_is_removed_by_the_next_process() -> No
 
 
 async def test_many_commands_at_a_time_are_all_served() -> None:
-    async def one(number: int) -> Completed:
+    async def one(number: int) -> CommandResult:
         async with open_place() as place:
             return await choose_sandbox("process").run(Command(("echo", str(number)), place, 120.0))
 

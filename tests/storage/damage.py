@@ -25,6 +25,8 @@ from bakeoff.storage.journal_lines import Damage
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
 
+from .segmented import make_segments
+
 Change = Callable[[RunFolder, Random], None]
 
 
@@ -78,7 +80,7 @@ def make_run(path: Path, segment_bytes: int | None = None) -> RunFolder:
     trials = list(plan.trials())
     folder.write_plan(plan, Redactor({}))
     for number, part in enumerate((trials[:9], trials[8:])):  # the trial of both parts was lost, and retried
-        with JournalWriter(folder.journal_file, Redactor({}), segment_bytes=segment_bytes) as journal:
+        with JournalWriter(folder.journal_file, Redactor({})) as journal:
             journal.append("start", bakeoff="0", time=float(number), sandbox="process")
             for trial in part:
                 journal.append_record(_record(trial, lost=number == 0 and trial is part[-1]))
@@ -87,6 +89,8 @@ def make_run(path: Path, segment_bytes: int | None = None) -> RunFolder:
                 journal.append("usage", trial=trial.attempt_key, usage=usage, total=total)
                 journal.flush()
             journal.append("end", reason="finished", time=number + 0.5)
+    if segment_bytes is not None:
+        make_segments(path, segment_bytes)
     return folder
 
 

@@ -11,7 +11,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.storage.journal import JournalWriter
-from bakeoff.storage.made_here import remember, why_unknown
+from bakeoff.storage.own_runs import remember, why_unknown
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, find_run, new_run_folder, run_folders
 

@@ -9,19 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.object_store import ObjectStore
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.storage.segment_file import read_segment
 from bakeoff.storage.segments import SEGMENTS, open_journal
 from bakeoff.storage.store_copy import MAX_PIECE_SIZE, JournalPiece, fetch_files, fetch_run, journal_pieces, sizes_of
 from bakeoff.storage.store_upload import RunUpload, upload_run
 
 from .damage import make_run
 from .s3_server import s3_server
-
-SMALL = 2000
+from .segmented import SMALL
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,16 @@ def plain_journal(folder: RunFolder) -> bytes:
         return journal.file.read()
 
 
+def unpacked(segment: Path) -> bytes:
+    with segment.open("rb") as file:
+        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
+
+
 def upload_segments(store: ObjectStore, run: RunFolder) -> None:
     """Upload a run as older versions did: each segment as it is, and the rest of the journal as a piece."""
     begin = 0
     for file in run.segment_files:
-        piece = JournalPiece(begin, 1, read_segment(file).size, segment=True)
+        piece = JournalPiece(begin, 1, len(unpacked(file)), segment=True)
         store.write(f"runs/run/{piece.name}", file.read_bytes())
         begin = piece.end
     store.write(f"runs/run/{JournalPiece(begin, 1, 0).name}", run.journal_file.read_bytes())

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from bakeoff.protocols import Completed
+from bakeoff.protocols import CommandResult
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.command_reports import CommandReport, json_object
 from bakeoff.toolchains.commands import CommandRunner
@@ -48,7 +48,7 @@ test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
 def ran(track: Track, written: str | None, exit_code: int = 0, stderr: str = "", command: str = "") -> TestRun:
     asked = command or str(track.command)
     report = CommandReport.wanted(asked, track, {"package.json": '{"scripts": {"test": "jest ./*"}}'})
-    done = Completed(exit_code=exit_code, stdout=b"", stderr=stderr.encode(), seconds=1.0, stop="exited")
+    done = CommandResult(exit_code=exit_code, stdout=b"", stderr=stderr.encode(), seconds=1.0, stop="exited")
     return report.check(asked, done, None if written is None else written.encode())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import GraderError, InfraError
-from bakeoff.protocols import Command, Completed, Sandbox
+from bakeoff.protocols import Command, CommandResult, Sandbox
 from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.command_reports import JunitToolchain, read_junit
 from bakeoff.toolchains.install import pytest_folders
@@ -73,7 +73,7 @@ class OtherPython:
     inner: Sandbox
     name: str = "bwrap"
 
-    async def run(self, command: Command) -> Completed:
+    async def run(self, command: Command) -> CommandResult:
         argv = (str(self.program), *command.argv[1:])
         return await self.inner.run(replace(command, argv=argv, readable=(*command.readable, self.program)))
 

@@ -72,9 +72,9 @@ def run_eval(
         return PASSED
     request = EvalRequest(**wanted.values())
     if watch:
-        from bakeoff.cli.eval_watch import watch_eval
+        from bakeoff.cli.watch import EvalWatch
 
-        return watch_eval(request, flags, selection, ending, opened=not no_open)
+        return EvalWatch(request, flags, selection, ending, opened=not no_open).run()
     suite = read_suite(request.path)
     warn(suite.warnings)
     plan = selection.applied(build_plan(suite, request))

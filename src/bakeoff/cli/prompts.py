@@ -3,7 +3,7 @@
 Options are mappings: the value of each answer, and the text that is shown for it.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import questionary
@@ -30,12 +30,11 @@ _LIST_LOOK: dict[str, Any] = {**_LOOK, "pointer": "›"}
 _ESCAPE_SECONDS = 0.1  # the arrows begin with Esc too, but arrive within this time
 
 
-def select(message: str, options: Mapping[str, str], default: str | None = None, *, keep: bool = True) -> str:
-    """Ask for one of the options. The pointer starts at `default`. Without `keep`, the question is erased."""
+def select(message: str, options: Mapping[str, str], *, keep: bool = True) -> str:
+    """Ask for one of the options. Without `keep`, the question is erased."""
     question = questionary.select(
         message,
         [questionary.Choice(title, value) for value, title in options.items()],
-        default=default if default in options else None,
         instruction="(arrows, enter)",
         erase_when_done=not keep,
         **_LIST_LOOK,
@@ -43,7 +42,7 @@ def select(message: str, options: Mapping[str, str], default: str | None = None,
     return str(_ask(question))
 
 
-def select_several(message: str, options: Mapping[str, str], selected: Collection[str]) -> list[str]:
+def select_several(message: str, options: Mapping[str, str]) -> list[str]:
     """Ask for at least one of the options, and print those that were selected. Typing searches in the texts."""
 
     def how_many() -> str:
@@ -54,7 +53,7 @@ def select_several(message: str, options: Mapping[str, str], selected: Collectio
 
     question = questionary.checkbox(
         message,
-        [questionary.Choice(title, value, checked=value in selected) for value, title in options.items()],
+        [questionary.Choice(title, value) for value, title in options.items()],
         validate=lambda chosen: True if chosen else "select at least one with space",
         use_jk_keys=False,
         use_search_filter=True,

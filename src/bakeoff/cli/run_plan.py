@@ -47,7 +47,7 @@ from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_json
 from bakeoff.report.summary import RunTally, Summary, tallied
 from bakeoff.stats.power import design_of
-from bakeoff.storage.made_here import why_unknown
+from bakeoff.storage.own_runs import why_unknown
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 from bakeoff.storage.store_copy import store_of

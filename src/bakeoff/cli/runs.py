@@ -126,14 +126,14 @@ def show_run(
 
 def _show_file(source: "Source", *, as_json: bool) -> None:
     from bakeoff.report.render.terminal import print_blocks
-    from bakeoff.report.run_summary import summary_blocks, summary_facts
+    from bakeoff.report.run_summary import summary_blocks, summary_json
     from bakeoff.report.summary import tallied
 
     plan, records = source.plan, list(source.records())
     tally = tallied(plan, records)
     summary = tally.summary()
     if as_json:
-        print_json({"file": str(source.path), **summary_facts(plan, summary, tally)})
+        print_json(summary_json(plan, summary, tally, source))
         return
     out().print(Text(f"{visible(str(source.path), 300)}: {summary.outcome}"))
     print_blocks(out(), summary_blocks(plan, summary, tally.cells))

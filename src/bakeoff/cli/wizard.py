@@ -1,25 +1,18 @@
 """Ask a person at a terminal what to do, and for a run which models, servers and tools to use.
 
-The answers for a run are kept, without secrets, and offered the next time in the same project.
 Importing this module takes a moment, so commands import it only when they are about to ask.
 """
 
-import os
 import shlex
 import shutil
 import threading
 from collections.abc import Callable, Collection, Iterator
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import ConfigDict, Field, PositiveInt, ValidationError
-from pydantic.types import StringConstraints
 from rich.text import Text
 
 from bakeoff._kernel.environment import read_environment
-from bakeoff._kernel.files import open_file, write_atomically
-from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import visible
 from bakeoff.cli.console import add_row, out, say, table
 from bakeoff.cli.crash import shown
@@ -33,7 +26,6 @@ from bakeoff.models.prices import Price, models_of_genai
 from bakeoff.models.providers import GATEWAY, ModelName, known_providers, parse_model_name
 from bakeoff.report.formatting import percent
 from bakeoff.report.render.html.index_page import read_entry
-from bakeoff.storage.redaction import Redactor, known_secrets, secrets_in
 from bakeoff.storage.run_folder import run_folders
 
 CANCELLED = "cancelled; nothing was run"
@@ -44,98 +36,11 @@ _WAIT_SECONDS = 4.0
 _NARROW = 90  # a terminal with fewer columns shows no cache prices
 _NO_SERVER, _HTTP, _STDIO = "none", "http", "stdio"
 _RECENT = 3
-_MAX_BYTES = 64 * 1024
-# The answers are shown on the screen, and anybody may have edited the file: no control characters.
-_Shown = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
 Words = list[str]
 
 
-class LastAnswers(FrozenModel):
-    """The answers for the last run; None or empty where there are none."""
-
-    model_config = ConfigDict(extra="ignore")  # a newer version may have written more
-
-    models: tuple[_Shown, ...] = Field(default=(), max_length=100)
-    pricing: bool | None = None
-    mcp: tuple[_Shown, ...] = Field(default=(), max_length=20)
-    test_tool: bool | None = None
-    jobs: PositiveInt | None = None
-
-
-def answers_file() -> Path:
-    """Return the path of the file of this project, in the user's configuration folder. It need not exist."""
-    base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    # The XDG specification says to ignore relative paths.
-    folder = (base if base.is_absolute() else Path.home() / ".config") / "bakeoff"
-    return folder / f"answers-{fingerprint(str(Path.cwd()))[:16]}.json"
-
-
-def recall() -> LastAnswers:
-    """Return the last answers. A file that cannot be read counts as none; the next answers replace it."""
-    path = answers_file()
-    try:
-        with open_file(path) as file:
-            return LastAnswers.model_validate_json(file.read(_MAX_BYTES))
-    except FileNotFoundError:
-        return LastAnswers()
-    except (OSError, ValidationError):
-        say(f"{path} cannot be read: the last answers are ignored")
-        return LastAnswers()
-
-
-def remember(request: ComponentsRequest, jobs: int) -> None:
-    """Keep the answers without their secrets: an MCP entry with a secret in a command is left out."""
-    remembered = LastAnswers(
-        models=request.models,
-        pricing=request.pricing,
-        mcp=tuple(filter(None, map(_without_secrets, request.mcp))),
-        test_tool=request.test_tool,
-        jobs=jobs,
-    )
-    try:
-        write_atomically(answers_file(), remembered.model_dump_json(indent=2).encode())
-    except OSError as error:
-        say(f"the answers cannot be saved in {answers_file().parent}: {error.strerror or error}")
-
-
-def _without_secrets(entry: str) -> str | None:
-    """Return servers without the secrets in their URLs, or None if one has a secret in its command."""
-    from bakeoff.mcp.servers import parse_mcp_option, shown_url  # takes a second to load
-
-    kept: list[str] = []
-    known = Redactor(known_secrets())
-    for text in (each.strip() for each in entry.split(JOINED.strip())):
-        try:
-            spec = parse_mcp_option(text)
-        except UsageError:
-            return None
-        if spec is None or text in (_HTTP, _STDIO):
-            kept.append(text)
-            continue
-        if spec.url is not None:
-            kept.append(f"{_HTTP}:{shown_url(spec.url)}")
-            continue
-        words = [spec.command or "", *spec.args]
-        named = dict(_named_values(words))
-        addresses = [word for word in words if "://" in word]
-        if known.finds(shlex.join(words).encode()) or secrets_in(named) or "bearer" in text.lower():
-            return None
-        if any(shown_url(address) != address for address in addresses):
-            return None
-        kept.append(text)
-    return JOINED.join(kept)
-
-
-def _named_values(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of words that look like `NAME=value`, `--name=value` or `--name value`."""
-    for word, following in pairwise([*words, ""]):
-        name, equals, value = word.partition("=")
-        if equals or word.startswith("-"):
-            yield name.lstrip("-"), value if equals else following
-
-
 def ask_for_run(
-    defaults: ComponentsRequest,
+    request: ComponentsRequest,
     show_plan: Callable[[ComponentsRequest], None],
     *,
     jobs: int = 8,
@@ -143,32 +48,29 @@ def ask_for_run(
 ) -> tuple[ComponentsRequest, int] | None:
     """Ask what to run, and how many trials at the same time.
 
-    Return None if the person leaves, or does not want to start; what was answered is offered the next time.
+    Return None if the person leaves, or does not want to start.
 
     Args:
-        defaults: What to offer where there is no earlier answer.
+        request: What the command line asks for, and the answers to offer for the rest.
         show_plan: Shows what would be run, and raises if that is impossible.
         jobs: The number of trials to offer.
         given: What the command line has said already: fields of the request, or `jobs`.
     """
-    last = recall()
     gateway = None if {"models", "pricing"} <= set(given) else find_gateway_models()
     questions: dict[str, Callable[[ComponentsRequest], Any]] = {
-        "models": lambda request: ask_models(gateway, request.models),
+        "models": lambda _: ask_models(gateway),
         "pricing": lambda request: ask_pricing(request.models, gateway, default=request.pricing),
-        "mcp": lambda request: ask_mcp(request.mcp),
+        "mcp": lambda _: ask_mcp(),
         "test_tool": lambda request: confirm(
             "May models run the tests before they submit (TestComponent)?", default=request.test_tool
         ),
     }
-    asked = [name for name in questions if name not in given]
-    answered = {name: getattr(last, name) for name in asked if getattr(last, name) not in (None, ())}
-    request = defaults.model_copy(update=answered)
     try:
-        for name in asked:
-            request = request.model_copy(update={name: questions[name](request)})
+        for name, question in questions.items():
+            if name not in given:
+                request = request.model_copy(update={name: question(request)})
         if "jobs" not in given:
-            jobs = int(type_in("Trials at the same time", str(min(last.jobs or jobs, _MAX_JOBS)), _number_problem))
+            jobs = int(type_in("Trials at the same time", str(min(jobs, _MAX_JOBS)), _number_problem))
         out().print()
         show_plan(request)
         words = shown(shlex.join(command_line(request, jobs=jobs)))
@@ -177,7 +79,6 @@ def ask_for_run(
         wanted = confirm("Start?", default=True)
     except KeyboardInterrupt:
         wanted = False
-    remember(request, jobs)
     if not wanted:
         say(CANCELLED)
     return (request, jobs) if wanted else None
@@ -188,13 +89,9 @@ def _number_problem(text: str) -> str | None:
     return None if fits else f"type a number from 1 to {_MAX_JOBS}"
 
 
-def ask_models(gateway: GatewayModels | None, before: tuple[str, ...]) -> tuple[str, ...]:
-    """Ask for models and controls, and return their names, at least one. Those in `before` are selected already."""
-    known = dict(_options(gateway))
-    typed = {name: f"{name}{_key_note(name)}" for name in before if name not in known and _model_problem(name) is None}
-    options = {**typed, **known}
-    first = {name: options[name] for name in options if name in before}
-    chosen = select_several("Models", {**first, **options, _OTHER: "another: type its name …"}, before)
+def ask_models(gateway: GatewayModels | None) -> tuple[str, ...]:
+    """Ask for models and controls, and return their names, at least one."""
+    chosen = select_several("Models", {**dict(_options(gateway)), _OTHER: "another: type its name …"})
     names = [name for name in chosen if name != _OTHER]
     if _OTHER in chosen:
         _say("type provider:model, or maker/model for the gateway; separate several by commas")
@@ -331,44 +228,37 @@ def _price_of(name: ModelName, gateway: GatewayModels | None) -> tuple[Price | N
         return None, str(error)
 
 
-def ask_mcp(before: tuple[str, ...]) -> tuple[str, ...]:
+def ask_mcp() -> tuple[str, ...]:
     """Ask for MCP servers. Each entry of the result is `none`, a server, or several joined by ` + `."""
-    texts = (text.strip() for entry in before for text in entry.split(JOINED.strip()))
-    offered = [text for text in dict.fromkeys(texts) if text != _NO_SERVER and _server_problem(text) is None]
     servers: list[str] = []
-    while (server := _ask_server(offered, len(servers))) is not None:
+    while (server := _ask_server(is_first=not servers)) is not None:
         servers.append(server)
     if not servers:
         return (_NO_SERVER,)
     entries = tuple(dict.fromkeys(servers))
     if len(entries) > 1:
         groups = {"apart": "one at a time: which is better?", "together": "all at once: models get the tools of all"}
-        joined = any(JOINED in entry for entry in before)
-        if select("Several servers", groups, default="together" if joined else "apart") == "together":
+        if select("Several servers", groups) == "together":
             entries = (JOINED.join(entries),)
-    # Yes, unless the last answer was no.
-    without = confirm("Also without MCP, to see the difference?", default=_NO_SERVER in before or not offered)
+    without = confirm("Also without MCP, to see the difference?", default=True)
     return (_NO_SERVER, *entries) if without else entries
 
 
-def _ask_server(offered: list[str], number: int) -> str | None:
-    """Ask for one more server, with the last used one as the default. Return None if there are no more."""
+def _ask_server(*, is_first: bool) -> str | None:
+    """Ask for one more server. Return None if there are no more."""
     from bakeoff.mcp.servers import DEFAULT_COMMAND, DEFAULT_URL
 
-    before = offered[number] if number < len(offered) else _NO_SERVER
-    kind_before, _, rest = before.partition(":")
-    yes = "yes, " if number else ""
+    yes = "" if is_first else "yes, "
     options = {
-        _NO_SERVER: "no" if number else "none, built-in tools only",
+        _NO_SERVER: "none, built-in tools only" if is_first else "no",
         _HTTP: f"{yes}over HTTP",
         _STDIO: f"{yes}over stdio",
     }
-    kind = select("Another server" if number else "MCP server", options, default=kind_before)
+    kind = select("MCP server" if is_first else "Another server", options)
     if kind == _NO_SERVER:
         return None
     question, usual = ("URL", DEFAULT_URL) if kind == _HTTP else ("Command", DEFAULT_COMMAND)
-    default = rest if kind_before == kind and rest else usual
-    typed = type_in(question, default, lambda text: _server_problem(f"{kind}:{text}" if text else kind))
+    typed = type_in(question, usual, lambda text: _server_problem(f"{kind}:{text}" if text else kind))
     return kind if typed in ("", usual) else f"{kind}:{typed}"
 
 

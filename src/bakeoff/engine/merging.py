@@ -10,7 +10,7 @@ from bakeoff.errors import UsageError
 from bakeoff.plan import Plan, Shard
 from bakeoff.record import NO_USAGE
 from bakeoff.storage.journal_lines import Damage
-from bakeoff.storage.made_here import why_unknown
+from bakeoff.storage.own_runs import why_unknown
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.run_folder import RunFolder
 

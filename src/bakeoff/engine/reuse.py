@@ -15,7 +15,7 @@ from bakeoff.errors import BakeoffError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan, Trial
 from bakeoff.record import Record
-from bakeoff.storage.made_here import why_unknown
+from bakeoff.storage.own_runs import why_unknown
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
 
 CARRIED_OVER = "carried_over"

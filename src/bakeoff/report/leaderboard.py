@@ -486,13 +486,10 @@ def _group_row(group: int, entries: list[LeaderboardEntry]) -> tuple[Value, ...]
 
 def _provenance(board: Leaderboard) -> Section:
     titles = (
-        Column("Subject"),
-        Column("Run"),
+        *columns("Subject", "Run"),
         Column("Model", drop=1),
         Column("History", help="its scores in every run that was read, oldest first"),
-        Column("Cases", align="end"),
-        Column("Trials", align="end"),
-        Column("Last trial"),
+        *columns("Cases>", "Trials>", "Last trial"),
     )
     rows = tuple(
         (

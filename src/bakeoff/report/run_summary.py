@@ -31,6 +31,7 @@ from bakeoff.report.compare.within_run import (
 )
 from bakeoff.report.formatting import UNKNOWN, judging_note, percent, replay_note, sentence, span, token_count
 from bakeoff.report.judges.calibration import Judgements
+from bakeoff.report.readers import Source
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.scores import (
@@ -226,24 +227,20 @@ def _failures(failures: list[Record]) -> Section:
 
 
 def summary_json(
-    plan: Plan, summary: Summary, tally: RunTally, folder: RunFolder, judgements: Judgements | None = None
+    plan: Plan, summary: Summary, tally: RunTally, where: RunFolder | Source, judgements: Judgements | None = None
 ) -> dict[str, object]:
-    """Return the summary of a run as `--json` prints it."""
-    found = summary_facts(plan, summary, tally, judgements)
-    return {"run": folder.name, "spent": folder.spent().model_dump(), **found}
-
-
-def summary_facts(
-    plan: Plan, summary: Summary, tally: RunTally, judgements: Judgements | None = None
-) -> dict[str, object]:
-    """Return the summary of records, wherever they are kept."""
+    """Return the summary of a run folder or of a log as `--json` prints it."""
     judged = [one.subject for one in summary.judged]
     # Tokens that nobody counted are null, like an unknown cost.
     written = summary.model_dump(mode="json")
     for one in written["subjects"]:
         if not one["spent"]["input"] + one["spent"]["output"]:
             one["spent"].update(dict.fromkeys(("input", "output", "cache_read", "cache_write", "reasoning")))
+    about: dict[str, object] = {"file": str(where.path)}
+    if isinstance(where, RunFolder):
+        about = {"run": where.name, "spent": where.spent().model_dump()}
     return {
+        **about,
         "outcome": summary.outcome,
         "answer": answer(summary, tally.cells, judgements),
         "summary": written,

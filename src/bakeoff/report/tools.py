@@ -5,7 +5,7 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from bakeoff._kernel.text import count_of, visible
@@ -15,7 +15,20 @@ from bakeoff.mcp.lint.checks import LintReport
 from bakeoff.mcp.schemas import Schema, accepted_types, resolved
 from bakeoff.mcp.snapshot import ServerEntry, Snapshot, SnapshotPrompt, ToolEntry
 from bakeoff.mcp.tools import properties_of, required_by
-from bakeoff.report.blocks import Block, BulletList, Code, Quote, Table, Words, columns, heading, paragraph
+from bakeoff.report.blocks import (
+    Block,
+    BulletList,
+    Code,
+    Datum,
+    Quote,
+    Table,
+    Tone,
+    Value,
+    Words,
+    columns,
+    heading,
+    paragraph,
+)
 
 _MAX_ROWS = 200
 _MAX_REASON_LENGTH = 2000
@@ -70,8 +83,10 @@ def _by_rule(finding: LintFinding) -> tuple[int, int, str, str]:
     return LEVELS.index(finding.level), RULE_ORDER[finding.rule], finding.server, finding.tool
 
 
+LEVEL_TONES: dict[ChangeLevel, Tone] = {"breaking": "fail", "risky": "partial", "cosmetic": "muted"}
 _MAX_ALIKE = 3  # more of the same share a row
 _DIFF_WIDTH = 100  # of the lines of a description that are compared
+_WHOLE_TEXT = 1_000_000  # lines around a change that are shown
 
 
 def fails(found: Sequence[ToolChange], on: str) -> bool:
@@ -97,25 +112,27 @@ def listed_changes(found: Sequence[ToolChange]) -> Iterator[Block]:
     alike: dict[tuple[ChangeLevel, str, str], list[ToolChange]] = {}
     for change in found:
         alike.setdefault((change.level, change.kind, change.what), []).append(change)
-    rows: list[tuple[Words, ...]] = []
+    rows: list[tuple[Value, ...]] = []
     for (level, _, what), same in alike.items():
+        shown = Datum(level, sort=CHANGE_LEVELS.index(level), tone=LEVEL_TONES[level])
         if len(same) > _MAX_ALIKE:
             places = ", ".join(change.where for change in same[:2])
-            rows.append((level, f"{len(same):,} places", Quote(f"{what}: {places} and {len(same) - 2:,} more")))
+            rows.append((shown, f"{len(same):,} places", Quote(f"{what}: {places} and {len(same) - 2:,} more")))
         else:
-            rows += [(change.level, Quote(change.where), Quote(change.what)) for change in same]
+            rows += [(shown, Quote(change.where), Quote(change.what)) for change in same]
     yield Table(columns("level", "where", "what"), tuple(rows[:_MAX_ROWS]))
     if len(rows) > _MAX_ROWS:
         yield paragraph(f"{len(rows) - _MAX_ROWS:,} more rows: use --json or --sarif to see all")
     for change in found[:_MAX_ROWS]:
         if change.before and change.after:
-            yield Code(text_diff(change.before, change.after), "diff", change.where)
+            yield Code(text_diff(change.before, change.after), "diff", change.where, folded=False)
 
 
 def text_diff(before: str, after: str) -> str:
     """Return the lines of two texts with `-` and `+` before those that differ."""
-    lines = difflib.ndiff(_folded(before), _folded(after))
-    return "\n".join(line for line in lines if not line.startswith("?"))
+    # Unlike `ndiff`, this takes no time to speak of for long texts that have nothing in common.
+    marked = difflib.unified_diff(_folded(before), _folded(after), n=_WHOLE_TEXT, lineterm="")
+    return "\n".join(f"{line[0]} {line[1:]}" for line in islice(marked, 3, None))
 
 
 def _folded(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff.errors import InfraError
-from bakeoff.protocols import Command, Completed, Place
+from bakeoff.protocols import Command, CommandResult, Place
 from bakeoff.sandbox.mounts import follow, plan_mounts
 from bakeoff.sandbox.places import INSIDE_HOME, INSIDE_USER, OWN_ETC, one_command_at_a_time, probe_place
 from bakeoff.sandbox.process import changeable
@@ -46,7 +46,7 @@ class BubblewrapSandbox:
     def name(self) -> str:
         return "bwrap"
 
-    async def run(self, command: Command) -> Completed:
+    async def run(self, command: Command) -> CommandResult:
         """Run a command, and return how it ended. Raise `InfraError` if bubblewrap did not start it."""
         with one_command_at_a_time(command.place):
             return judged(await supervise(self.order(command), command))
@@ -167,7 +167,7 @@ def _is_below(path: Path, roots: Iterable[Path]) -> bool:
     return any(path.is_relative_to(root) for root in roots)
 
 
-def judged(finished: CommandEnd) -> Completed:
+def judged(finished: CommandEnd) -> CommandResult:
     """Return the result, or raise InfraError: an exit code on the status pipe shows that the command was started."""
     completed = finished.completed
     if completed.stop == "exited" and '"exit-code"' not in finished.status:
@@ -176,7 +176,7 @@ def judged(finished: CommandEnd) -> Completed:
     return signals_as_negative(completed)
 
 
-def signals_as_negative(completed: Completed) -> Completed:
+def signals_as_negative(completed: CommandResult) -> CommandResult:
     """Return a signal as a negative number, as `subprocess` does. Shells and containers use 128 + its number."""
     if not 128 < completed.exit_code <= 128 + 64:
         return completed

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bakeoff.errors import InfraError
-from bakeoff.protocols import Command, Completed
+from bakeoff.protocols import Command, CommandResult
 from bakeoff.sandbox.bubblewrap import INSIDE, signals_as_negative
 from bakeoff.sandbox.places import name_user, one_command_at_a_time
 from bakeoff.sandbox.programs import DEFAULT_PATH, check_shown, passed_on, private
@@ -40,7 +40,7 @@ class DockerSandbox:
     def name(self) -> str:
         return "docker"
 
-    async def run(self, command: Command) -> Completed:
+    async def run(self, command: Command) -> CommandResult:
         """Run a command in a new container, and return how it ended. Raise `InfraError` if the engine fails."""
         with one_command_at_a_time(command.place):
             order = self.order(command, f"bakeoff-{secrets.token_hex(8)}")
@@ -131,7 +131,7 @@ def client_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if is_clients(name)}
 
 
-def judged(finished: CommandEnd) -> Completed:
+def judged(finished: CommandEnd) -> CommandResult:
     """Return the result of a container, corrected by what the engine reported about it after its end.
 
     The engine knows the exit code of the command itself, and if memory ran out. Raises `InfraError` if the container

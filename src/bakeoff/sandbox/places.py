@@ -26,7 +26,7 @@ from bakeoff._kernel.files import path_problem
 from bakeoff._kernel.temporary import REMOVALS, held, is_left_behind
 from bakeoff.errors import InfraError, SandboxMissing
 from bakeoff.plan import Case, Limits
-from bakeoff.protocols import Command, Completed, Place, Sandbox
+from bakeoff.protocols import Command, CommandResult, Place, Sandbox
 from bakeoff.sandbox.supervisor_client import supervise_now
 from bakeoff.sandbox.untrusted_files import PLACE_PREFIX, open_folder, open_unlocked, take, write_below
 
@@ -382,7 +382,7 @@ class SandboxedWorkspace:
         env: Mapping[str, str] | None = None,
         network: bool = False,
         stdin: bytes = b"",
-    ) -> Completed:
+    ) -> CommandResult:
         """Run a command in the workspace. `env` is added to the few variables that every command has."""
         command = Command(argv, self.place, seconds, self.limits, env or {}, stdin=stdin, network=network)
         return await self.sandbox.run(command)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bakeoff.protocols import Command, Completed, Place
+from bakeoff.protocols import Command, CommandResult, Place
 from bakeoff.sandbox.mounts import SCRATCH, Step, blocking_folder, follow, plan_mounts
 from bakeoff.sandbox.places import PREFIX, name_user, named_files, one_command_at_a_time, probe_place, we_are_root
 from bakeoff.sandbox.programs import SYSTEM, check_shown, environment, our_packages, toolchain
@@ -32,7 +32,7 @@ class ProcessSandbox:
     def name(self) -> str:
         return "process"
 
-    async def run(self, command: Command) -> Completed:
+    async def run(self, command: Command) -> CommandResult:
         """Run a command, and return how it ended, also if it killed its own supervisor."""
         try:
             with one_command_at_a_time(command.place):

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 from bakeoff._kernel.environment import hide_our_memory
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, Completed, Stop
+from bakeoff.protocols import Command, CommandResult, Stop
 from bakeoff.sandbox.mounts import Step
 from bakeoff.sandbox.system_calls import can_filter, filter_of
 
@@ -204,7 +204,7 @@ async def start_supervisor(streams: Sequence[int]) -> Supervisor:
 class CommandEnd:
     """A command's result, and what the supervisor learned at the end."""
 
-    completed: Completed
+    completed: CommandResult
     epilogue: Sequence[str] = ()
     status: str = ""
 
@@ -212,7 +212,7 @@ class CommandEnd:
 class SupervisorLost(InfraError):
     """A supervisor ended without a report. `so_far` is what is known of its command."""
 
-    def __init__(self, message: str, so_far: Completed) -> None:
+    def __init__(self, message: str, so_far: CommandResult) -> None:
         super().__init__(message)
         self.so_far = so_far
 
@@ -426,9 +426,9 @@ class _CommandOutput:
                 self._process.say(b"output\n")
                 return
 
-    def completed(self, exit_code: int, seconds: float, stop: Stop) -> Completed:
+    def completed(self, exit_code: int, seconds: float, stop: Stop) -> CommandResult:
         stdout, stderr = map(bytes, self._kept)
-        return Completed(exit_code, stdout, stderr, seconds, stop)
+        return CommandResult(exit_code, stdout, stderr, seconds, stop)
 
 
 async def supervise(order: Order, command: Command) -> CommandEnd:

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, PositiveFloat
 
 from bakeoff.errors import GraderError
 from bakeoff.plan import Case, TakenPath
-from bakeoff.protocols import Completed, ScoreInput
+from bakeoff.protocols import CommandResult, ScoreInput
 from bakeoff.record import Score
 from bakeoff.scorers.configurable import ConfigurableScorer, checked_as
 from bakeoff.scorers.registry import scorer
@@ -52,7 +52,7 @@ class Command(ConfigurableScorer):
         metadata: dict[str, JsonValue] = {"exit_code": done.exit_code, "stop": done.stop, "output": output}
         return Score(name=self.name, value=value, reason=reason, metadata=metadata)
 
-    def _judged(self, done: Completed, reports: dict[str, str], proof: str) -> tuple[float, str]:
+    def _judged(self, done: CommandResult, reports: dict[str, str], proof: str) -> tuple[float, str]:
         if done.stop == "killed":
             why = "which a program with your user id can do; its processes may still be running"
             return 0.0, f"its supervisor was killed, {why}"
@@ -73,7 +73,7 @@ class Command(ConfigurableScorer):
             look = ("sh", "-c", 'command -v "$0"', program)
             return not (await workspace.run(look, seconds=self.seconds)).ok
 
-    def _by_report(self, done: Completed, reports: dict[str, str]) -> tuple[float, str]:
+    def _by_report(self, done: CommandResult, reports: dict[str, str]) -> tuple[float, str]:
         report = next(iter(reports.values()), None)
         if report is None:
             return 0.0, f"no {self.junit} was written; exit code {done.exit_code}: {_last_line(done)}"
@@ -102,12 +102,12 @@ def read_junit(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def _last_line(done: Completed) -> str:
+def _last_line(done: CommandResult) -> str:
     lines = [line for line in _output(done).splitlines() if line.strip()]
     return _shortened(lines[-1].strip(), _LINE) if lines else "no output"
 
 
-def _output(done: Completed) -> str:
+def _output(done: CommandResult) -> str:
     """Return both streams. A stream may be cut in the middle of a key; the mark lets redaction still recognise it."""
     cut = CUT if done.stop == "output" else ""
     texts = [stream.decode(errors="replace") for stream in (done.stdout, done.stderr) if stream]

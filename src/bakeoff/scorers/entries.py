@@ -13,7 +13,7 @@ from bakeoff.plan import ScorerSpec
 from bakeoff.protocols import ModelJudge, Scorer
 from bakeoff.scorers.configurable import NAMED_FUNCTION
 from bakeoff.scorers.model_judge import ModelScorer
-from bakeoff.scorers.registry import scorer_kinds
+from bakeoff.scorers.registry import ScorerKind, scorer_kinds
 
 
 class ScorerEntry(FrozenModel):
@@ -37,6 +37,23 @@ class ScorerEntry(FrozenModel):
             told = f"has {', '.join(map(str, kinds))}" if kinds else "has no kind"
             raise ValueError(f"a scorer is one kind with its options, and this {told}: write `- contains: {{…}}`")
         return {"kind": kinds[0], "options": value[kinds[0]], **{k: v for k, v in value.items() if k == "name"}}
+
+
+_NEEDS_HIDDEN_FILES = "command"
+
+
+def kinds_for_files() -> dict[str, ScorerKind]:
+    """Return the kinds of scorers that a file may name: all but `command`, since its cases have no hidden files."""
+    return {kind: known for kind, known in scorer_kinds().items() if kind != _NEEDS_HIDDEN_FILES}
+
+
+def _no_such_kind(kind: str) -> str:
+    if kind != _NEEDS_HIDDEN_FILES:
+        return f"there is no scorer {kind!r}{near_names(kind, kinds_for_files())}"
+    return (
+        "the scorer 'command' grades with the hidden files of a case, which cases of this file do not have: write a "
+        "`function` scorer, or use `bakeoff run` or `bakeoff agents`"
+    )
 
 
 _SMALL_JUDGE = (
@@ -81,10 +98,9 @@ class ScorerReader:
 
     def _spec(self, entry: ScorerEntry, placed: PlacedYaml, key: Key) -> ScorerSpec | None:
         place = placed.known((*key, entry.kind))
-        known = scorer_kinds().get(entry.kind)
+        known = kinds_for_files().get(entry.kind)
         if known is None:
-            what = f"there is no scorer {entry.kind!r}{near_names(entry.kind, scorer_kinds())}"
-            self._problems.append(placed.problem(place, what))
+            self._problems.append(placed.problem(place, _no_such_kind(entry.kind)))
             return None
         cls = known.load()
         options: Any = {} if entry.options is None else entry.options

@@ -10,12 +10,11 @@ Every line carries the schema version `v` it was written with, its number and a 
 of a record lie in blobs; a line lists where they belong, so nothing in a subject's own output can be mistaken for a
 reference.
 
-The journal of a long run is more than one file: `segments` says which, and reads them as one.
+The journal of a long run of an older version is more than one file: `segments` says which, and reads them as one.
 """
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -48,15 +47,7 @@ from bakeoff.storage.journal_lines import (
 )
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import read_seal, seal_journal
-from bakeoff.storage.segments import (
-    JOURNAL,
-    SEGMENT_BYTES,
-    begin_segment,
-    drop_repeated,
-    finish_segments,
-    list_segments,
-    open_journal,
-)
+from bakeoff.storage.segments import JOURNAL, open_journal
 
 INLINE_BYTES = 16 * 1024  # records up to this length are written without moving long strings into blobs
 _PLAIN_RECORD = b'{"type":"record","v":%d,"record":' % SCHEMA
@@ -246,36 +237,23 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
 
     `append` and `append_record` only queue lines. `commit` makes the queued lines durable with one write and one fsync.
     `flush` writes them without fsync: they survive the end of this process, but not a crash of the machine. A journal
-    whose last line is an `end` is sealed when the writer is closed. When the file has `segment_bytes`, it becomes a
-    segment, which a thread compresses.
+    whose last line is an `end` is sealed when the writer is closed.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        redactor: Redactor,
-        *,
-        pause: Callable[[float], object] = time.sleep,
-        segment_bytes: int | None = None,
-    ) -> None:
-        self._path = path
+    def __init__(self, path: Path, redactor: Redactor, *, pause: Callable[[float], object] = time.sleep) -> None:
         self._folder = path.parent
-        self._segment_bytes = SEGMENT_BYTES if segment_bytes is None else segment_bytes
         self._blobs = Blobs(path.parent / "blobs")
         self._redactor = redactor
-        self._compressing: ThreadPoolExecutor | None = None
         with os_errors_explained(path, "opened"):
             self._descriptor = _open_and_lock(path, pause)
-            with _closed_on_error(self._descriptor):  # a crash may have left an incomplete line, and half a segment
+            with _closed_on_error(self._descriptor):  # a crash may have left an incomplete line
                 if lost_newline(self._descriptor) is not None:
                     way_out = f"`bakeoff runs check --repair {self._folder.name}` keeps its trial"
                     raise RunFolderError(f"{path}: the last line is damaged: {way_out}")
                 os.ftruncate(self._descriptor, end_of_lines(self._descriptor))
-                drop_repeated(path)
                 sync_folder(self._folder)
                 with open_journal(path) as journal:
                     self._totals, self._number = journal.count()
-                self._compress()  # what a killed process has left
         self._ended = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._broken = False
@@ -316,8 +294,6 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
                 seal_journal(self._folder, self._totals)
         finally:
             self._thread.shutdown()
-            if self._compressing is not None:
-                self._compressing.shutdown()
             os.close(self._descriptor)
 
     def _take_queued(self) -> list[bytes | Line]:
@@ -346,29 +322,6 @@ class JournalWriter(AbstractContextManager["JournalWriter"]):
                 "free disk space, then run `bakeoff resume`"
             ) from error
         self._totals, self._number = totals, self._number + len(lines)
-        if start + sum(map(len, lines)) >= self._segment_bytes:
-            self._begin_segment(synced=durable)
-
-    def _begin_segment(self, *, synced: bool) -> None:
-        """Make the file a segment and go on with a new one. Where that fails, the journal stays one file."""
-        try:
-            if not synced:
-                os.fsync(self._descriptor)
-            new = begin_segment(self._path)
-        except OSError:  # such as on a file system without hard links: the journal stays one file
-            self._segment_bytes = sys.maxsize
-            return
-        os.close(self._descriptor)
-        self._descriptor = new
-        self._compress()
-
-    def _compress(self) -> None:
-        """Compress plain segments in a thread. One that fails stays plain."""
-        plain = [name for name in list_segments(self._folder) if not name.compressed]
-        if plain and self._compressing is None:
-            self._compressing = ThreadPoolExecutor(1, thread_name_prefix="segments")
-        if plain and self._compressing is not None:
-            self._compressing.submit(finish_segments, plain)
 
 
 def without_secrets(record: Record, redactor: Redactor) -> Record:

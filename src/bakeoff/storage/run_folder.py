@@ -39,8 +39,8 @@ from bakeoff.storage.journal import (
     records_of,
 )
 from bakeoff.storage.journal_lines import Damage, is_unsealed, line_end, lines_forwards, note_damage
-from bakeoff.storage.made_here import remember
 from bakeoff.storage.object_store import is_store_address
+from bakeoff.storage.own_runs import remember
 from bakeoff.storage.places import OLDER, folders_of_runs
 from bakeoff.storage.redaction import Redactor
 from bakeoff.storage.seal import NAME as SEAL
@@ -82,13 +82,13 @@ class RunFolder:
 
     @property
     def segments(self) -> Path:
-        """Return the folder of earlier parts of the journal; it exists only if the run is long."""
+        """Return the folder of earlier parts of the journal; only long runs of older versions have it."""
         return self.path / SEGMENTS
 
     @property
     def segment_files(self) -> list[Path]:
         """Return the files of the earlier parts of the journal, oldest first."""
-        return [name.path for name in list_segments(self.path)]
+        return list_segments(self.path)
 
     @property
     def seal_file(self) -> Path:
@@ -300,7 +300,7 @@ class RunFolder:
             ):
                 free = lock_file(file.fileno(), self.journal_file, shared=True)
                 if free and not os.path.samestat(os.fstat(file.fileno()), self.journal_file.stat()):
-                    continue  # it became a segment just now
+                    continue  # a repair has replaced it just now
                 return not free
             return False
 

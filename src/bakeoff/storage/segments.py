@@ -1,70 +1,54 @@
-"""The files of a journal: `journal.jsonl`, to which lines are appended, and the segments of a long run before it.
+"""The files of a journal: `journal.jsonl`, and the segments that older versions made of the earlier lines of long runs.
 
-    segments/000001.jsonl.zst    lines that are complete, compressed (`segment_file`)
-    segments/000002.jsonl        the same, not compressed yet
-    journal.jsonl                the lines after them
+    segments/000001.jsonl.zst    the first lines, compressed: zstd frames one after another, of at most 1 MB each
+    segments/000002.jsonl        the lines after them, which a killed process did not compress
+    journal.jsonl                the lines after them; lines are appended to this file only
 
-`open_journal` reads them as one file, so that readers need not know. When `journal.jsonl` has grown beyond
-`SEGMENT_BYTES`, its writer makes it a segment in steps, after each of which the process may be killed:
-
-    1. link journal.jsonl to segments/N.jsonl      readers ignore a segment with the lines of journal.jsonl
-    2. rename a new, empty file to journal.jsonl   it is locked before: no other process can write in between
-    3. compress N.jsonl, in a thread, and rename the result to N.jsonl.zst      of both, N.jsonl is read
-    4. remove N.jsonl
-
-The next writer finishes what a killed one has left.
+`open_journal` reads them as one file, so that readers need not know. The segments are unpacked into a temporary file,
+once per process. Files may be made by others: nothing is unpacked that would take more than `MAX_RATIO` times its size,
+and what cannot be unpacked is read as one line that says so. Newer runs have no segments.
 """
 
-import errno
 import io
+import mmap
 import os
 import re
 import stat
-from bisect import bisect_right
+import struct
+import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
-from itertools import accumulate, count
+from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
-from bakeoff._kernel.files import PRIVATE, lock_file, open_file, sync_folder
+from bakeoff._kernel.files import open_file, read_file, sync_folder
 from bakeoff.errors import RunFolderError
 from bakeoff.storage.journal_lines import DAMAGE_NOTE, Totals, count_lines, end_of_lines, line_end, lines_backwards
-from bakeoff.storage.segment_file import Segment, compress_segment, open_segment, read_segment
 
 JOURNAL = "journal.jsonl"
 SEGMENTS = "segments"
 DAMAGED_SEGMENTS = "journal.damaged-*"
 """The segments that could not be read in full, as they were before a repair."""
-SEGMENT_BYTES = 16 << 20
-"""A longer `journal.jsonl` becomes a segment. One with instant trials has 38,000 of them."""
+MAX_FRAME_SIZE = 1 << 20
+MAX_SEGMENT_SIZE = 256 << 20  # of the file; it is held in memory while it is unpacked
+MAX_RATIO = 256
 _NAME = re.compile(r"(\d{6,9})\.jsonl(\.zst)?")
-_TRIES = 100  # a writer may replace a file while it is being opened
+_MAGIC = re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)  # of a frame, and of one to be skipped
+_HEADER = struct.Struct("<II")  # of a frame to be skipped: its magic number and size
+_SKIPPABLE = 0x184D2A50  # and the 15 numbers after it
+_MAX_HEADER_LENGTH = 18
+_ROOM = 1024  # bytes that a frame may have besides twice its content
+_MAX_GAPS = 1000  # between frames; the rest is one gap
+_TRIES = 100  # a repair may replace a file while it is being opened
 _BUFFER = 256 << 10
 _STEP = 1 << 20
 _MAX_FIRST_LENGTH = 1 << 20  # bytes of the first line that are compared
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentName:
-    """The file of a segment."""
-
-    number: int
-    path: Path
-
-    @property
-    def compressed(self) -> bool:
-        """Return True if this is the compressed form."""
-        return self.path.suffix == ".zst"
-
-
-def segment_path(folder: Path, number: int, *, compressed: bool = True) -> Path:
-    """Return the path of a segment of a run folder."""
-    return folder / SEGMENTS / f"{number:06d}.jsonl{'.zst' if compressed else ''}"
-
-
-def list_segments(folder: Path) -> list[SegmentName]:
+def list_segments(folder: Path) -> list[Path]:
     """Return the segments of a run folder in order; of one that is there twice, the plain one."""
     if _misplaced(folder):
         return []
@@ -73,7 +57,7 @@ def list_segments(folder: Path) -> list[SegmentName]:
     except FileNotFoundError:
         return []
     found = {int(match[1]): path for path in paths if (match := _NAME.fullmatch(path.name))}
-    return [SegmentName(number, found[number]) for number in sorted(found)]
+    return [found[number] for number in sorted(found)]
 
 
 def _misplaced(folder: Path) -> bool:
@@ -84,75 +68,20 @@ def _misplaced(folder: Path) -> bool:
         return False
 
 
-class _Part:
-    """A file of plain lines: a segment that is not compressed, or `journal.jsonl` itself."""
+@dataclass(frozen=True, slots=True)
+class _UnpackedSegments:
+    """The lines of segments, and which of these cannot be read in full."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self.file = file
-
-    @property
-    def size(self) -> int:
-        return os.fstat(self.file.fileno()).st_size
-
-    def read(self, offset: int, most: int) -> bytes:
-        """Return at most `most` bytes from this offset on."""
-        return os.pread(self.file.fileno(), most, offset)
-
-
-class _Note(_Part):
-    """One line that stands for a segment that cannot be read: now, or because of what it is."""
-
-    def __init__(self, text: str, *, now: bool = False) -> None:
-        self.text, self.now = text, now
-        self._line = DAMAGE_NOTE + text.encode(errors="replace") + b"\n"
-        super().__init__(io.BytesIO(self._line))
-
-    @property
-    def size(self) -> int:
-        return len(self._line)
-
-    def read(self, offset: int, most: int) -> bytes:
-        return self._line[offset : offset + most]
-
-
-class _CompressedSegment:
-    """A compressed segment, which is opened when it is read. The frame that was unpacked last is kept."""
-
-    def __init__(self, segment: Segment) -> None:
-        self.segment = segment
-        self.size = segment.size
-        self._file: BinaryIO | None = None
-        self._kept: tuple[int, bytes] = (-1, b"")
-
-    @property
-    def file(self) -> BinaryIO:
-        if self._file is None:
-            self._file = open_segment(self.segment.path)
-        return self._file
-
-    def read(self, offset: int, most: int) -> bytes:
-        """Return bytes from this offset on: at most `most`, and none of the next frame."""
-        number = self.segment.frame_at(offset)
-        if self._kept[0] != number:
-            self._kept = number, self.segment.read_frame(self.file, number)
-        begin = offset - self.segment.plain[number]
-        return self._kept[1][begin : begin + most]
-
-    def close(self) -> None:
-        """Close the file and forget the unpacked frame. The next `read` opens it again."""
-        if self._file is not None:
-            self._file.close()
-        self._file, self._kept = None, (-1, b"")
+    lines: "mmap.mmap | bytes" = b""
+    damaged: frozenset[Path] = frozenset()
+    unreadable: tuple[str, ...] = ()  # those that could not be opened, each with the reason; later, they may be read
 
 
 class _JoinedJournal(io.RawIOBase):
-    """Several files read as one. The last one may grow."""
+    """The lines of segments and `journal.jsonl`, which may grow, read as one file."""
 
-    def __init__(self, parts: list[_Part | _CompressedSegment]) -> None:
-        self._parts = parts
-        self.begins = list(accumulate((part.size for part in parts[:-1]), initial=0))
-        self._at = 0
-        self._current: _Part | _CompressedSegment = parts[0]
+    def __init__(self, early: "mmap.mmap | bytes", tail: BinaryIO) -> None:
+        self._early, self._tail, self._at = early, tail.fileno(), 0
 
     def readable(self) -> bool:
         return True
@@ -160,21 +89,15 @@ class _JoinedJournal(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def tell(self) -> int:
-        return self._at
-
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        end = self.begins[-1] + self._parts[-1].size if whence == os.SEEK_END else 0
-        self._at = max(0, offset + (end if whence == os.SEEK_END else self._at if whence == os.SEEK_CUR else 0))
+        end = len(self._early) + os.fstat(self._tail).st_size
+        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: end}[whence])
         return self._at
 
     def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override] # what BufferedReader gives
-        number = bisect_right(self.begins, self._at) - 1
-        part = self._parts[number]
-        if part is not self._current and isinstance(self._current, _CompressedSegment):
-            self._current.close()
-        self._current = part
-        data = part.read(self._at - self.begins[number], len(buffer))
+        behind = self._at - len(self._early)
+        early = self._early[self._at : self._at + len(buffer)] if behind < 0 else b""
+        data = early or os.pread(self._tail, len(buffer), behind)
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -184,20 +107,15 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
     """A journal that is open for reading.
 
     `file` has all its lines. `tail` is `journal.jsonl` alone, whose first byte is byte `begin` of `file`.
+    `unreadable` says which segments could not be opened, each with the reason. Later, their lines may be read.
     """
 
-    def __init__(self, tail: BinaryIO, parts: list[_Part | _CompressedSegment], files: ExitStack) -> None:
-        self.tail = tail
-        self._parts, self._files = parts, files
-        self.file, self.begin = tail, 0
-        if parts:
-            joined = _JoinedJournal([*parts, _Part(tail)])
-            self.file, self.begin = io.BufferedReader(joined, _BUFFER), joined.begins[-1]
+    def __init__(self, tail: BinaryIO, early: _UnpackedSegments, files: ExitStack) -> None:
+        self.tail, self._files = tail, files
+        self.unreadable, self.begin = early.unreadable, len(early.lines)
+        self.file = io.BufferedReader(_JoinedJournal(early.lines, tail), _BUFFER) if early.lines else tail
 
     def __exit__(self, *_: object) -> None:
-        for part in self._parts:
-            if isinstance(part, _CompressedSegment):
-                part.close()
         self._files.close()
 
     @property
@@ -210,11 +128,6 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
         """Return the offset behind the last complete line."""
         return self.begin + end_of_lines(self.tail.fileno())
 
-    @property
-    def unreadable(self) -> list[str]:
-        """Return which segments could not be opened, each with the reason. Later, their lines may be read."""
-        return [part.text for part in self._parts if isinstance(part, _Note) and part.now]
-
     def count(self) -> tuple[Totals, int]:
         """Return the totals of all lines, and the number of the last one."""
         self.file.seek(0)
@@ -226,35 +139,23 @@ class OpenJournal(AbstractContextManager["OpenJournal"]):
 
 
 def open_journal(path: Path) -> OpenJournal:
-    """Open a journal with its segments, whatever its writer does meanwhile. Raise OSError if it cannot be read."""
+    """Open a journal with its segments, even while it is repaired. Raise OSError if it cannot be read."""
     for _ in range(_TRIES):
         with ExitStack() as files:
             tail = files.enter_context(open_file(path))
             if path.name == JOURNAL and _misplaced(path.parent):
-                return OpenJournal(tail, [_Note(f"{SEGMENTS} is a link or a file, not a folder")], files.pop_all())
-            if path.name != JOURNAL or not (names := list_segments(path.parent)):
-                return OpenJournal(tail, [], files.pop_all())
-            with suppress(FileNotFoundError):  # it was compressed just now
-                parts = [_open_part(name, files) for name in names[: len(names) - _repeated(tail, names)]]
+                note = _note(f"{SEGMENTS} is a link or a file, not a folder")
+                return OpenJournal(tail, _UnpackedSegments(note), files.pop_all())
+            if path.name != JOURNAL or not (segments := list_segments(path.parent)):
+                return OpenJournal(tail, _UnpackedSegments(), files.pop_all())
+            with suppress(FileNotFoundError):  # it was removed just now
+                early = _unpacked(segments[: len(segments) - _repeated(tail, segments)])
                 if os.path.samestat(os.fstat(tail.fileno()), path.stat()):
-                    return OpenJournal(tail, parts, files.pop_all())
+                    return OpenJournal(tail, early, files.pop_all())
     raise RunFolderError(f"{path} cannot be read: its segments change all the time")
 
 
-def _open_part(name: SegmentName, files: ExitStack) -> _Part | _CompressedSegment:
-    try:
-        if name.compressed:
-            return _CompressedSegment(read_segment(name.path))
-        return _Part(files.enter_context(open_segment(name.path)))
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        return _Note(f"{SEGMENTS}/{name.path.name} cannot be read: {error.strerror}", now=True)
-    except RunFolderError as error:
-        return _Note(str(error))
-
-
-def _repeated(tail: BinaryIO, names: list[SegmentName]) -> int:
+def _repeated(tail: BinaryIO, segments: list[Path]) -> int:
     """Return how many of the last segments have lines that `journal.jsonl` has too, because a process was killed.
 
     That is the last one, if it was being made; or all, if a repair had already written them to `journal.jsonl`.
@@ -263,11 +164,11 @@ def _repeated(tail: BinaryIO, names: list[SegmentName]) -> int:
     tail.seek(0)
     end = line_end(first)
     if end is not None and end.intact and end.number == 1:
-        return len(names)
-    if not first or names[-1].compressed:
+        return len(segments)
+    if not first or segments[-1].suffix == ".zst":
         return 0
     try:
-        with open_segment(names[-1].path) as file:
+        with _open_segment(segments[-1]) as file:
             return int(file.readline(_MAX_FIRST_LENGTH) == first)
     except FileNotFoundError:
         raise
@@ -275,100 +176,141 @@ def _repeated(tail: BinaryIO, names: list[SegmentName]) -> int:
         return 0
 
 
-# --- writing --------------------------------------------------------------------------------------------------------
+# --- unpacking ------------------------------------------------------------------------------------------------------
 
 
-def begin_segment(journal: Path) -> int:
-    """Make `journal.jsonl` a segment, and return the descriptor of a new one, which is locked.
+def _unpacked(segments: list[Path]) -> _UnpackedSegments:
+    """Return the lines of segments. Raise FileNotFoundError if one is not there any more."""
+    states = (path.lstat() for path in segments)
+    found = _unpack(tuple(segments), tuple((state.st_ino, state.st_size, state.st_mtime_ns) for state in states))
+    if found.unreadable:
+        _unpack.cache_clear()
+    return found
 
-    The caller holds the lock of the old one, and has synced it. Raise OSError if a step fails; nothing has changed
-    then, nor after Ctrl-C.
+
+@lru_cache(maxsize=2)
+def _unpack(segments: tuple[Path, ...], states: tuple[tuple[int, ...], ...]) -> _UnpackedSegments:  # noqa: ARG001
+    """Unpack segments into a temporary file. `states` identify what they hold."""
+    damaged, unreadable = set[Path](), list[str]()
+    with tempfile.TemporaryFile() as into:
+        for path in segments:
+            begin = into.tell()
+            try:
+                for lines in _lines_of(path):
+                    into.write(lines)
+                    if lines.startswith(DAMAGE_NOTE):
+                        damaged.add(path)
+            except FileNotFoundError:
+                raise
+            except (OSError, RunFolderError) as error:
+                damaged.add(path)
+                reason = str(error)
+                if isinstance(error, OSError):
+                    unreadable.append(reason := f"{_label(path)} cannot be read: {error.strerror}")
+                into.seek(begin)
+                into.truncate()
+                into.write(_note(reason))
+        into.flush()
+        all_lines = mmap.mmap(into.fileno(), 0, access=mmap.ACCESS_READ) if into.tell() else b""
+    return _UnpackedSegments(all_lines, frozenset(damaged), tuple(unreadable))
+
+
+def _lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a segment in parts, and lines in place of what cannot be unpacked.
+
+    Raise OSError if the file cannot be read, and RunFolderError if it would take too much room, or is no file.
     """
-    folder, old = journal.parent, journal.stat()
-    number = max((name.number for name in list_segments(folder)), default=0) + 1
-    plain, new = segment_path(folder, number, compressed=False), folder / ".new-journal"
-    plain.parent.mkdir(mode=0o700, exist_ok=True)
-    if _misplaced(folder):
-        raise NotADirectoryError(errno.ENOTDIR, "it is a link", str(plain.parent))
-    new.unlink(missing_ok=True)
-    descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
-    try:
-        lock_file(descriptor, new)
-        os.link(journal, plain)
-        sync_folder(plain.parent)
-        sync_folder(folder)
-        new.replace(journal)
-        with suppress(OSError):  # a crash of the machine leaves the old name, which is the same file as the segment
-            sync_folder(folder)
-    except BaseException:
-        _take_back(journal, plain, old)  # before others can lock the new one
-        os.close(descriptor)
-        new.unlink(missing_ok=True)
-        raise
-    return descriptor
+    with _open_segment(path) as file:
+        if path.suffix != ".zst":
+            while data := file.read(_STEP):
+                yield data
+            return
+    data = read_file(path, MAX_SEGMENT_SIZE)
+    room = max(MAX_RATIO * len(data), MAX_FRAME_SIZE)
+    for lines in _unpack_frames(data, _label(path)):
+        room -= len(lines)
+        if room < 0:
+            raise RunFolderError(f"{_label(path)} would unpack to more than {MAX_RATIO} times its size: it is not read")
+        yield lines
 
 
-def _take_back(journal: Path, plain: Path, old: os.stat_result) -> None:
-    """Make a segment that was just begun the journal again: its writer goes on with it."""
-    with suppress(FileNotFoundError):
-        if os.path.samestat(plain.lstat(), old):
-            if os.path.samestat(journal.stat(), old):
-                plain.unlink()
-            else:
-                plain.replace(journal)
+def _open_segment(path: Path) -> BinaryIO:
+    """Open the file of a segment. Raise OSError if it cannot be read, and RunFolderError if it is not a segment.
 
-
-def finish_segments(names: list[SegmentName]) -> None:
-    """Compress the segments that are not yet. Raise OSError if that fails: they stay as they are."""
-    for name in names:
-        packed = segment_path(name.path.parent.parent, name.number)
-        with suppress(FileNotFoundError, RunFolderError):  # it was already done, or is damage, which readers report
-            if not name.compressed and compress_segment(name.path, packed):
-                name.path.unlink()
-                sync_folder(name.path.parent)
-
-
-def drop_repeated(journal: Path) -> None:
-    """Remove what a killed writer or repair has left: segments whose lines are in `journal.jsonl`, and parts of files.
-
-    The caller holds the lock.
+    No run has a link there: one may lead to the segment of another run.
     """
-    names = list_segments(journal.parent)
-    if names:
-        with open_file(journal) as tail:
-            repeated = _repeated(tail, names)
-        _remove(names[len(names) - repeated :])
-    parts = [] if _misplaced(journal.parent) else (journal.parent / SEGMENTS).glob(".new-*")
-    for part in (*parts, journal.parent / ".new-journal"):
-        part.unlink(missing_ok=True)
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise RunFolderError(f"{_label(path)} is a link, a folder or a device: it is not read")
+    return open_file(path)
+
+
+def _label(path: Path) -> str:
+    """Return the path of a segment within its run folder, for messages."""
+    return f"{path.parent.name}/{path.name}"
+
+
+def _note(reason: str) -> bytes:
+    """Return a line that stands for lines that cannot be read."""
+    return DAMAGE_NOTE + reason.encode(errors="replace") + b"\n"
+
+
+def _unpack_frames(data: bytes, label: str) -> Iterator[bytes]:
+    """Yield the content of each frame, and a note in place of frames that are damaged."""
+    from zstandard import ZstdError
+
+    place, gaps, in_gap = 0, 0, False
+    for number in count(1):
+        if place >= len(data):
+            return
+        try:
+            lines, place = _unpack_frame(data, place)
+            in_gap = False
+        except (ZstdError, ValueError, MemoryError) as error:
+            lines = b"" if in_gap else _note(f"{label}: frame {number}, at byte {place:,}, cannot be unpacked: {error}")
+            gaps, in_gap = gaps + 1, True
+            found = _MAGIC.search(data, place + 1) if gaps < _MAX_GAPS else None
+            place = found.start() if found else len(data)
+        yield lines
+
+
+def _unpack_frame(data: bytes, place: int) -> tuple[bytes, int]:
+    """Return the content of the frame that begins at a place, and where the frame ends. Raise an error if it cannot."""
+    from zstandard import ZstdDecompressor, get_frame_parameters
+
+    header = data[place : place + _MAX_HEADER_LENGTH]
+    if len(header) >= _HEADER.size and _HEADER.unpack_from(header)[0] & ~0xF == _SKIPPABLE:
+        end = place + _HEADER.size + _HEADER.unpack_from(header)[1]
+        if end > len(data):
+            raise ValueError("its end is missing")
+        return b"", end
+    known = get_frame_parameters(header)
+    if not 0 < known.content_size <= MAX_FRAME_SIZE or known.window_size > 2 * MAX_FRAME_SIZE:  # it would be reserved
+        raise ValueError("it is too large, or its header is damaged")
+    frame = data[place : place + 2 * known.content_size + _ROOM]
+    lines = ZstdDecompressor().decompress(frame, allow_extra_data=True)  # no more than the header says, unlike below
+    finding_end = ZstdDecompressor().decompressobj()
+    finding_end.decompress(frame)
+    return lines, place + len(frame) - len(finding_end.unused_data)
+
+
+# --- after a repair -------------------------------------------------------------------------------------------------
 
 
 def remove_segments(folder: Path) -> None:
     """Remove all segments of a run folder, whose lines the journal has. What cannot be read in full is kept beside it.
 
-    Nothing is removed if something else has the name of their folder: that is kept, too. Raise OSError if a step fails.
+    The last one goes first: what is left is always the beginning of the journal. Something else that has the name of
+    their folder is kept, too. Raise OSError if a step fails.
     """
-    _remove(list_segments(folder))
+    for path in reversed(list_segments(folder)):
+        for form in {path, path.with_name(f"{path.name.removesuffix('.zst')}.zst")}:
+            with suppress(FileNotFoundError):
+                if _unpacked([form]).damaged:
+                    _keep_damaged(form, folder)
+                else:
+                    form.unlink()
     if _misplaced(folder):
         _keep_damaged(folder / SEGMENTS, folder)
-
-
-def _remove(names: list[SegmentName]) -> None:
-    """Remove segments in both forms, the last one first: what is left is always the beginning of the journal.
-
-    Those that cannot be read in full are kept beside the journal. Raise OSError if that cannot be found out.
-    """
-    for name in reversed(names):
-        for path in {name.path, segment_path(name.path.parent.parent, name.number)}:
-            with suppress(FileNotFoundError):
-                whole = False
-                with suppress(RunFolderError):
-                    open_segment(path).close()
-                    whole = path.suffix != ".zst" or not read_segment(path).damaged()
-                if whole:
-                    path.unlink()
-                else:
-                    _keep_damaged(path, path.parent.parent)
 
 
 def _keep_damaged(path: Path, folder: Path) -> None:

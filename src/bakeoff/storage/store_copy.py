@@ -22,8 +22,8 @@ from typing import BinaryIO, NamedTuple
 from bakeoff._kernel.files import PRIVATE, in_megabytes, lock_file, read_file, write_atomically
 from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.storage.journal_lines import lines_forwards
-from bakeoff.storage.made_here import state_folder
 from bakeoff.storage.object_store import ObjectStore, StoreError, is_store_address, parse_address
+from bakeoff.storage.own_runs import state_folder
 from bakeoff.storage.segments import DAMAGED_SEGMENTS, JOURNAL, open_journal
 
 MARKER = "store.json"

@@ -18,7 +18,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, SubjectError, SubjectTimeout, TrialError, UsageError
 from bakeoff.plan import SubjectSpec, describe, read_options
-from bakeoff.protocols import Command, Completed, Needs, Task
+from bakeoff.protocols import Command, CommandResult, Needs, Task
 from bakeoff.record import Transcript
 from bakeoff.sandbox.bubblewrap import BubblewrapSandbox, judged
 from bakeoff.sandbox.confinement import UserProgram, command_in, unconfined_command
@@ -109,7 +109,7 @@ class CommandSubject:
         failure.transcript = Transcript(output=output)
         raise failure
 
-    def _failure(self, argv: Sequence[str], done: Completed, output: str) -> TrialError:
+    def _failure(self, argv: Sequence[str], done: CommandResult, output: str) -> TrialError:
         said = done.stderr.decode(errors="replace").strip()[-_LAST_WORDS:]
         if done.stop == "timeout":
             return SubjectTimeout(f"{argv[0]} did not end in time")
@@ -132,7 +132,7 @@ class CommandSubject:
     def _env(self) -> dict[str, str]:
         return {name: str(filled(value, self.environment)) for name, value in self.options.env.items()}
 
-    async def _confined(self, argv: tuple[str, ...], stdin: bytes, task: Task) -> Completed:
+    async def _confined(self, argv: tuple[str, ...], stdin: bytes, task: Task) -> CommandResult:
         workspace = task.workspace
         if not isinstance(workspace, SandboxedWorkspace):
             raise InfraError("a command needs a sandboxed workspace", permanent=True)
@@ -153,10 +153,10 @@ class CommandSubject:
         if started.place.uid is None and isinstance(confined, BubblewrapSandbox):
             # As for MCP servers: a folder that only root can read is read by root without any capability.
             return judged(await supervise(confined.order(started), started))
-        done: Completed = await confined.run(started)
+        done: CommandResult = await confined.run(started)
         return done
 
-    async def _unconfined(self, argv: tuple[str, ...], stdin: bytes, task: Task) -> Completed:
+    async def _unconfined(self, argv: tuple[str, ...], stdin: bytes, task: Task) -> CommandResult:
         order, command = unconfined_command(
             argv,
             env={**os.environ, **self._env()},

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from bakeoff.errors import GraderError
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, Completed, Sandbox
+from bakeoff.protocols import Command, CommandResult, Sandbox
 from bakeoff.sandbox import open_place, put_files, take
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, TestState, last_output, stopped_by_limit, without_colours
 from bakeoff.toolchains.tracks import CPP, GO, JAVA, RUST, Track
@@ -170,7 +170,7 @@ class CommandReport:
             return cls(f"{command} {'-- ' if by_script[1] else ''}{arguments}", f"{name}.json", _read_jest)
         return cls(command, f"{name}.none")
 
-    def check(self, command: str, done: Completed, written: bytes | None) -> TestRun:
+    def check(self, command: str, done: CommandResult, written: bytes | None) -> TestRun:
         """Return the tests that ran, by the report and the exit code."""
         text = (written or b"").decode(errors="replace")
         try:

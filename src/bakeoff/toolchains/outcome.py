@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.protocols import Completed
+from bakeoff.protocols import CommandResult
 
 TestState: TypeAlias = Literal["passed", "failed", "skipped"]
 RunStop: TypeAlias = Literal["finished", "timeout", "crashed", "memory", "output"]
@@ -92,12 +92,12 @@ async def run_each(
     )
 
 
-def stopped_by_limit(done: Completed) -> TestRun:
+def stopped_by_limit(done: CommandResult) -> TestRun:
     """Return the run of a command that the sandbox ended at a limit."""
     return TestRun(error=f"ended by the {done.stop} limit", stop=_STOPS.get(done.stop, "crashed"), seconds=done.seconds)
 
 
-def last_output(done: Completed) -> str:
+def last_output(done: CommandResult) -> str:
     """Return the end of what a command printed."""
     text = (done.stdout + b"\n" + done.stderr).decode(errors="replace").strip()
     return text[-_TAIL:] or "no output"

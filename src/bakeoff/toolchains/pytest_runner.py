@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, Completed, Sandbox
+from bakeoff.protocols import Command, CommandResult, Sandbox
 from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.install import pytest_folders, python_in
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, last_output, stopped_by_limit, without_colours
@@ -72,7 +72,7 @@ class OpenPytest:
         return _read_run(done)
 
 
-def _read_run(done: Completed) -> TestRun:
+def _read_run(done: CommandResult) -> TestRun:
     """Return what the process claims. It ends with a last line, unless the candidate ended it before."""
     if done.stop != "exited":
         return stopped_by_limit(done)

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.plan import Framework, Limits
-from bakeoff.protocols import Command, Completed, Sandbox
+from bakeoff.protocols import Command, CommandResult, Sandbox
 from bakeoff.sandbox import open_place
 from bakeoff.storage.pictures import HEIGHT, MAX_BYTES, WIDTH, BadPictureError, Picture, encode_again
 from bakeoff.toolchains.install import Say, install_vitest, permission_flags
@@ -145,7 +145,7 @@ async def chromium_in(sandbox: Sandbox) -> str:
 
 async def _run_with_browser(
     sandbox: Sandbox, script: Path, files: Mapping[str, str], job: bytes, seconds: float
-) -> Completed:
+) -> CommandResult:
     fonts = (FONTS,) if FONTS.is_dir() else ()
     return await run_script(sandbox, script, files, stdin=job, seconds=seconds, limits=BROWSER_LIMITS, readable=fonts)
 

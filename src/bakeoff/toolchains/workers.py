@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.errors import InfraError
 from bakeoff.plan import Limits
-from bakeoff.protocols import Command, Completed, Sandbox
+from bakeoff.protocols import Command, CommandResult, Sandbox
 from bakeoff.sandbox import open_place, put_files
 from bakeoff.toolchains.install import WORKER_FLAGS
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, last_output, stopped_by_limit, without_colours
@@ -49,7 +49,7 @@ _FIRST_SIGNAL = 128  # a shell adds the number of a signal to this for the exit 
 class PeerGone(Exception):
     """The process ended, or sent something that is no answer. `completed` tells how it ended, if that is known."""
 
-    def __init__(self, completed: Completed | None) -> None:
+    def __init__(self, completed: CommandResult | None) -> None:
         super().__init__("it ended without an answer")
         self.completed = completed
 
@@ -72,7 +72,7 @@ class Peer:
         self._process = asyncio.create_task(self._run())
         self._readiness = asyncio.create_task(self._become_ready())
 
-    async def _run(self) -> Completed:
+    async def _run(self) -> CommandResult:
         async with open_place() as place:
             with socket.socket(socket.AF_UNIX) as listening:
                 listening.setblocking(False)
@@ -161,7 +161,7 @@ class Peer:
             raise PeerGone(await self._ending())
         return answer
 
-    async def _ending(self) -> Completed | None:
+    async def _ending(self) -> CommandResult | None:
         """Wait a little for the process to end after it has disconnected, and return how it did."""
         await asyncio.wait([self._process], timeout=_ENDING_SECONDS)
         return self._process.result() if self._process.done() else None
@@ -328,7 +328,7 @@ async def run_script(
     seconds: float,
     limits: Limits,
     readable: tuple[Path, ...] = (),
-) -> Completed:
+) -> CommandResult:
     """Run a Node script of an installed toolchain on a candidate, in a new folder with its files.
 
     Args:
@@ -349,7 +349,7 @@ async def run_script(
         return await sandbox.run(Command(argv, place, seconds, limits, stdin=stdin, readable=seen, graded=True))
 
 
-def read_last_line(done: Completed) -> TestRun:
+def read_last_line(done: CommandResult) -> TestRun:
     """Return the run that a whole test runner reports in the last line of its output, unless a limit ended it."""
     if done.stop != "exited":
         return stopped_by_limit(done)
@@ -376,7 +376,7 @@ def read_report(answer: dict[str, Any], seconds: float) -> TestRun:
     return TestRun(tests=tests, error=without_colours(report.error) or None, seconds=seconds)
 
 
-def ended_without_answer(completed: Completed | None, seconds: float) -> TestRun:
+def ended_without_answer(completed: CommandResult | None, seconds: float) -> TestRun:
     """Return the run of a candidate whose process ended before its tests did."""
     if completed is None:
         return TestRun(error="the runner returned no result", stop="crashed", seconds=seconds)

@@ -216,6 +216,10 @@ BROKEN: dict[str, tuple[str, str]] = {
         GOOD.replace("exact", "exakt"),
         "5: scorers[0]: there is no scorer 'exakt': did you mean 'exact'?",
     ),
+    "a scorer that needs hidden files": (
+        GOOD.replace("[exact]", "\n  - command: [pytest]"),
+        "6: scorers[0].command: the scorer 'command' grades with the hidden files of a case",
+    ),
     "a misspelt option of a scorer": (
         GOOD.replace("[exact]", "\n  - contains: {ignorecase: true}"),
         "6: scorers[0].contains.ignorecase: is not a key that is known here: did you mean 'ignore_case'?",

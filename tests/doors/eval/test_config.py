@@ -13,7 +13,7 @@ from bakeoff.doors.eval.find import read_suite
 from bakeoff.doors.eval.plan import build_plan
 from bakeoff.doors.eval.schema import SCHEMA_NAME, config_schema, first_files
 from bakeoff.errors import UsageError
-from bakeoff.scorers.registry import scorer_kinds
+from bakeoff.scorers.entries import kinds_for_files
 
 from ...warm_bakeoff import Bakeoff
 from .broken import BROKEN, GOOD
@@ -187,8 +187,8 @@ def reference_tables() -> str:
         "`limits`": LimitsConfig,
     }
     tables = [f"## {title}\n\n{_table(model)}" for title, model in sections.items()]
-    short = "".join(f"| `{known.kind}` | `{known.main}` |\n" for known in scorer_kinds().values() if known.main)
-    kinds = ", ".join(f"`{kind}`" for kind in scorer_kinds())
+    short = "".join(f"| `{known.kind}` | `{known.main}` |\n" for known in kinds_for_files().values() if known.main)
+    kinds = ", ".join(f"`{kind}`" for kind in kinds_for_files())
     scorers = f"Kinds: {kinds}.\n\n| `- kind: value` | stands for the option |\n|---|---|\n{short}"
     return "\n".join((*tables, f"## A scorer\n\n{scorers}"))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.cli.eval_watch import KEPT_RUNS
+from bakeoff.cli.watch import KEPT_RUNS
 from bakeoff.doors.eval.find import read_suite
 from bakeoff.doors.eval.plan import build_plan
 from bakeoff.engine.run_journal import RunJournal

@@ -83,9 +83,9 @@ def evaluate(
     refuse_unwritable("--report", request.report / "test-report.json")
     ending.outputs()
     if watch:
-        from bakeoff.cli.mcp_watch import watch_suites
+        from bakeoff.cli.watch import McpWatch
 
-        return watch_suites(request, flags, selection, ending, opened=not no_open)
+        return McpWatch(request, flags, selection, ending, opened=not no_open).run()
     read = read_suites(request, options)
     suites = _parted(read.suites, selection)
     if problems := [problem for selected in suites for problem in selected.plan.problems()]:

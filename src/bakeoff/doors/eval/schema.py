@@ -16,8 +16,7 @@ from bakeoff.doors.eval.config import (
     PromptEntry,
     SubjectEntry,
 )
-from bakeoff.scorers.entries import ScorerEntry
-from bakeoff.scorers.registry import scorer_kinds
+from bakeoff.scorers.entries import ScorerEntry, kinds_for_files
 
 SCHEMA_NAME = "bakeoff.schema.json"
 _ENTRIES: dict[str, type[BaseModel]] = {
@@ -64,7 +63,7 @@ def config_schema() -> dict[str, Any]:
 def _scorer_shape() -> dict[str, Any]:
     """Return the shapes of a scorer: a kind, or a kind with its options."""
     properties: dict[str, Any] = {"name": {"type": "string", "description": "tells two of one kind apart"}}
-    kinds = scorer_kinds()
+    kinds = kinds_for_files()
     for kind, known in kinds.items():
         fields = _field_shapes(known.load().options_model())
         options: dict[str, Any] = {"type": "object"}

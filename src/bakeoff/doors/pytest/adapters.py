@@ -19,8 +19,8 @@ from bakeoff._kernel.clock import CLOCK
 from bakeoff._kernel.text import free_name
 from bakeoff._kernel.threads import NOT_FOR_A_LOOP, call, carried_by, is_async
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow
-from bakeoff.engine.apart import call_apart, in_own_task
 from bakeoff.engine.registry import NO_NEEDS
+from bakeoff.engine.user_code import call_apart, in_own_task
 from bakeoff.errors import GraderError, InfraError, SubjectError
 from bakeoff.protocols import Needs, NeedsNetwork, Scored, ScoreInput, Scorer, Task
 from bakeoff.record import Transcript

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from bakeoff._kernel.clock import RUNNING, Clock
-from bakeoff.engine.apart import StallWatch
+from bakeoff.engine.user_code import StallWatch
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:

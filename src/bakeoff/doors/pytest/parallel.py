@@ -17,12 +17,12 @@ from bakeoff.doors.pytest.loops import EvalLoop
 from bakeoff.doors.pytest.printing import CapturedOutput, printing_to
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow, graded_by
 from bakeoff.doors.pytest.suite import Settings
-from bakeoff.engine.apart import call_apart
 from bakeoff.engine.pool import TrialPool
 from bakeoff.engine.registry import ResolvedPlan
 from bakeoff.engine.resources import SharedResources, open_resources, sandbox_of
 from bakeoff.engine.run_control import Budget, RunControl
 from bakeoff.engine.trial import Job, TrialRunner
+from bakeoff.engine.user_code import call_apart
 from bakeoff.errors import BakeoffError, InfraError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Limits, Plan, ScorerSpec, SubjectSpec

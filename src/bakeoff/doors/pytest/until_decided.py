@@ -15,7 +15,7 @@ from bakeoff.doors.pytest.groups import Group
 from bakeoff.doors.pytest.options import rounds_of
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.plan import Case, SubjectSpec, UntilDecided
-from bakeoff.report.compare.followed import FollowedComparisons, random_ranks
+from bakeoff.report.compare.until_decided import FollowedComparisons, random_ranks
 from bakeoff.report.suites.outcomes import EvalOutcome, subject_name
 
 BASELINE = "baseline"

@@ -378,56 +378,46 @@ class NodeBudget(Budget):
 
 
 class _SharedSlots:
-    """Ask the driver for the slots of providers."""
+    """Slots of providers that the driver grants."""
 
     def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._numbers = count()
-        self._asked: dict[int, asyncio.Future[None]] = {}
+        self.tell = tell
+        self.numbers = count()
+        self.asked: dict[int, asyncio.Future[None]] = {}
 
     def of(self, provider: str, most: int) -> CallSlots:
         """Return the slots of one provider, of which all workers together get `most` at a time."""
         return _RemoteSlots(self, provider, most)
 
-    async def take(self, provider: str, most: int) -> int:
-        """Wait until the driver grants a slot, and return its number."""
-        number = next(self._numbers)
-        granted = self._asked[number] = asyncio.get_running_loop().create_future()
-        self._tell(TrialsWanted(number, provider, most))
-        try:
-            await granted
-        except asyncio.CancelledError:
-            self.give_back(number, "failed")
-            raise
-        finally:
-            del self._asked[number]
-        return number
-
     def granted(self, number: int) -> None:
         """Take note that the driver has granted a slot."""
-        if number in self._asked and not self._asked[number].done():
-            self._asked[number].set_result(None)
-
-    def give_back(self, number: int, outcome: Outcome) -> None:
-        """Tell the driver that a slot is free, and how its call ended."""
-        self._tell(GivenBack(number, outcome))
+        if number in self.asked and not self.asked[number].done():
+            self.asked[number].set_result(None)
 
 
 class _RemoteSlots(CallSlots):
-    """The slots of a provider, which the driver grants."""
+    """The slots of one provider. In place of its limit, a slot has the number that the driver knows it by."""
 
     def __init__(self, shared: _SharedSlots, provider: str, most: int) -> None:
         super().__init__(most)
-        self._take = partial(shared.take, provider, most)
-        self._give_back = shared.give_back
+        self._shared, self._provider, self._most = shared, provider, most
 
     async def take(self, clock: Clock) -> float:
-        with clock.paused():  # the way to the driver and back is not the subject's
-            number = await self._take()
+        shared, number = self._shared, next(self._shared.numbers)
+        granted = shared.asked[number] = asyncio.get_running_loop().create_future()
+        shared.tell(TrialsWanted(number, self._provider, self._most))
+        try:
+            with clock.paused():  # the way to the driver and back is not the subject's
+                await granted
+        except asyncio.CancelledError:
+            shared.tell(GivenBack(number, "failed"))
+            raise
+        finally:
+            del shared.asked[number]
         self.in_flight += 1
         return float(number)
 
     def give_back(self, limit: float, outcome: Outcome) -> None:
         """Give the slot of this number back: the driver knows its limit."""
         self.in_flight -= 1
-        self._give_back(int(limit), outcome)
+        self._shared.tell(GivenBack(int(limit), outcome))

@@ -3,7 +3,6 @@
 Both sides import this module, so it is light.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -14,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from bakeoff._kernel.files import PRIVATE, write_atomically
+from bakeoff._kernel.files import PRIVATE, lock_file, write_atomically
 from bakeoff.errors import UsageError
 
 _FORMAT = 3  # part of the launch id: versions of Bakeoff with different formats do not share a server
@@ -96,7 +95,7 @@ def runtime_folder() -> Path:
 
 
 @contextmanager
-def lock_file(path: Path) -> Iterator[int]:
+def opened_lock(path: Path) -> Iterator[int]:
     """Open the file for a lock. Closing it releases the lock, and so does the end of the process."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, PRIVATE)
     try:
@@ -108,21 +107,12 @@ def lock_file(path: Path) -> Iterator[int]:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Wait for the exclusive lock and hold it inside the `with` block."""
-    with lock_file(path) as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with opened_lock(path) as handle:
+        lock_file(handle, path, wait=True)
         yield
-
-
-def try_lock(handle: int, *, shared: bool = False) -> bool:
-    """Try to take the lock without waiting. Return True if it was taken."""
-    try:
-        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def is_held(path: Path) -> bool:
     """Return True if some process holds the exclusive lock."""
-    with lock_file(path) as handle:
-        return not try_lock(handle, shared=True)
+    with opened_lock(path) as handle:
+        return not lock_file(handle, path, shared=True)

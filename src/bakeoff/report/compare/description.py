@@ -114,13 +114,8 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
     if compared.paired:
         outcomes = f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}"
         pairing = f"of {count_of(compared.cases, 'case')} in pairs"
-    scores = _change(percent(compared.baseline), percent(compared.candidate)).replace(" %", "\u00a0%")
-    around = f"95 %: {points_range(compared.interval)}" if compared.interval else "interval undefined"
     tiles = (
-        ("Difference", f"{points(compared.difference)} points", around),
-        ("Better · same · worse", outcomes, pairing),
-        ("Score", scores, "over the compared cases"),
-        ("p", p_value(pair.ruling.p_value), compared.test),
+        *difference_tiles(compared, pair.ruling, outcomes, pairing),
         ("Cost of a trial", _cost_change(pair), ""),
         ("Gate", _GATES[pair.exit_code], f"exit {pair.exit_code}"),
     )
@@ -129,6 +124,29 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
         title = (Quote(new.subject), " in ", Quote(new.source), " against ", Quote(old.source))
     headline = f"{_ruling(pair, adjusted=False)} Exit code {pair.exit_code}."
     return Report(title, sections, _verdict(pair), VERDICT_TONES[pair.ruling.verdict], headline, tiles)
+
+
+def difference_tiles(
+    compared: Comparison, ruling: GateJudgement, outcomes: str, pairing: str
+) -> tuple[tuple[str, str, str], ...]:
+    """Return the key figures of a comparison; `outcomes` counts the cases that are better, the same and worse."""
+    scores = _change(percent(compared.baseline), percent(compared.candidate)).replace(" %", "\u00a0%")
+    around = f"95 %: {points_range(compared.interval)}" if compared.interval else "interval undefined"
+    return (
+        ("Difference", f"{points(compared.difference)} points", around),
+        ("Better · same · worse", outcomes, pairing),
+        ("Score", scores, "over the compared cases"),
+        ("p", p_value(ruling.p_value), compared.test),
+    )
+
+
+def difference_cells(compared: Comparison, ruling: GateJudgement) -> tuple[Value, ...]:
+    """Return the difference, its interval and its p-value as every table of differences shows them."""
+    return (
+        Datum(points(compared.difference), sort=compared.difference, tone="strong"),
+        Datum(points_range(compared.interval)),
+        Datum(p_value(ruling.p_value), sort=ruling.p_value),
+    )
 
 
 def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
@@ -174,9 +192,7 @@ def _change(was: str, now: str) -> str:
 def _differences(report: CompareReport) -> Section:
     """Show all pairs in one plot and one table."""
     titles = (
-        Column("Subject"),
-        Column("Verdict"),
-        Column("Points", align="end"),
+        *columns("Subject", "Verdict", "Points>"),
         Column("Interval", align="end", help="95 % over all subjects, adjusted by Holm's method", drop=5),
         Column("p", align="end", help="adjusted by Holm's method"),
         Column("Better", align="end", drop=3),
@@ -195,9 +211,7 @@ def _pair_row(pair: PairReport, number: int) -> tuple[Value, ...]:
     return (
         Datum(Quote(pair.candidate.subject), href=f"#pair-{number}", mark=_mark(pair.candidate)),
         Datum(_verdict(pair), tone=VERDICT_TONES[pair.ruling.verdict]),
-        Datum(points(compared.difference), sort=compared.difference),
-        Datum(points_range(compared.interval)),
-        Datum(p_value(pair.ruling.p_value), sort=pair.ruling.p_value),
+        *difference_cells(compared, pair.ruling),
         *(compared.wins, compared.ties, compared.losses),
         Datum(_cost_change(pair), sort=pair.candidate.summary.cost_per_trial),
     )
@@ -377,11 +391,7 @@ def _unmatched(pair: PairReport) -> tuple[tuple[str, list[str]], ...]:
 def _cases(chapter: _Chapter) -> Section:
     pair = chapter.pair
     titles = (
-        Column("Case"),
-        Column("Outcome"),
-        Column("Baseline", align="end"),
-        Column("Candidate", align="end"),
-        Column("Points", align="end"),
+        *columns("Case", "Outcome", "Baseline>", "Candidate>", "Points>"),
         Column("Cost", align="end", help="of a round", drop=4),
         Column("Time", align="end", help="of a round", drop=3),
         Column("Tokens", align="end", help="of a round", drop=2),
@@ -470,8 +480,7 @@ def verdict_on(design: Design) -> str:
 def describe_design(design: Design, others: tuple[Design, ...]) -> Report:
     """Describe which differences a design can show, beside `others` that have more cases or rounds."""
     titles = (
-        Column("Cases", align="end"),
-        Column("Rounds", align="end"),
+        *columns("Cases>", "Rounds>"),
         Column("Finds", align="end", help="the difference that is found 4 times in 5, in points"),
         Column("Difference", align="end", help="half the width of its 95 % interval, in points"),
         Column("Score", align="end", help="the same of one subject's score"),

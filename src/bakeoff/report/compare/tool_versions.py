@@ -5,13 +5,12 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from difflib import unified_diff
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import UsageError
 from bakeoff.mcp import ServerTool
-from bakeoff.mcp.changes import CHANGE_LEVELS, ChangeLevel, ToolChange
+from bakeoff.mcp.changes import CHANGE_LEVELS, ToolChange
 from bakeoff.mcp.description_patch import DescriptionPatch
 from bakeoff.mcp.tools import tool_label
 from bakeoff.plan import Case, Plan, SubjectSpec, UntilDecided
@@ -33,10 +32,11 @@ from bakeoff.report.blocks import (
     columns,
 )
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
-from bakeoff.report.compare.description import VERDICT_TONES, plotted_difference
-from bakeoff.report.formatting import UNKNOWN, p_value, percent, points, points_range, sentence
+from bakeoff.report.compare.description import VERDICT_TONES, difference_cells, difference_tiles, plotted_difference
+from bakeoff.report.formatting import UNKNOWN, percent, sentence
 from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.report.readers import Source
+from bakeoff.report.tools import LEVEL_TONES, listed_changes, text_diff
 from bakeoff.scorers.mcp.calls import NO_TOOL, CaseExpectation
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare, compare_all
@@ -123,11 +123,9 @@ def _pooled(arms: Sequence[Arm]) -> Cells:
     for arm in arms:
         for case in arm.plan.cases:
             cell = arm.records.cells(arm.spec.name).get(case.id)
-            if cell is None:
-                continue
-            key = _key(case)
-            known = pooled.get(key)
-            pooled[key] = cell if known is None else _sum(known, cell)
+            if cell is not None:
+                key = _key(case)
+                pooled[key] = _sum(pooled[key], cell) if key in pooled else cell
     return pooled
 
 
@@ -220,19 +218,14 @@ def _advice(overall: Comparison, ruling: GateJudgement, cells: tuple[Cells, Cell
 
 
 _NAME = 120
-_MAX_TEXTS = 50  # changed descriptions that are shown in full
-_LEVEL_TONES: dict[ChangeLevel, Tone] = {"breaking": "fail", "risky": "partial", "cosmetic": "muted"}
 
 
 def describe_versions(report: VersionReport) -> Report:
     """Describe the verdict first, then each tool with its points and changes, then the texts that changed."""
     compared = report.comparison
-    around = f"95 %: {points_range(compared.interval)}" if compared.interval else "interval undefined"
+    outcomes = f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}"
     tiles = (
-        ("Difference", f"{points(compared.difference)} points", around),
-        ("Better · same · worse", f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}", "cases in pairs"),
-        ("Score", f"{percent(compared.baseline)} → {percent(compared.candidate)}", "over the compared cases"),
-        ("p", p_value(report.ruling.p_value), f"all cases, {compared.test}"),
+        *difference_tiles(compared, report.ruling, outcomes, "cases in pairs"),
         ("Models", f"{len(report.models):,}", visible(", ".join(report.models), _NAME)),
     )
     told = (report.ruling.sentence, report.gate, *filter(None, (report.advice,)), f"exit code {report.exit_code}")
@@ -249,34 +242,23 @@ def describe_versions(report: VersionReport) -> Report:
 def version_sections(report: VersionReport) -> tuple[Section, ...]:
     """Return the tools with their points, and what changed."""
     found = [_tools_section(report)]
-    if texts := tuple(_texts(report)):
-        lead = "What models read about tools, before and after."
-        found.append(Section("descriptions", "Changed descriptions", texts[:_MAX_TEXTS], lead))
     everything = sorted(
         (*[change for one in report.tools for change in one.changes], *report.other_changes),
         key=lambda change: CHANGE_LEVELS.index(change.level),
     )
     if everything:
-        rows = tuple(_change_row(change) for change in everything)
-        table = Table(columns("Level", "Where", "Change"), rows, "Changes of the servers")
-        found.append(Section("server-changes", "Changes", (table,)))
+        lead = "Changes of the servers, and what models read about tools before and after."
+        found.append(Section("server-changes", "Changes", tuple(listed_changes(everything)), lead))
     return tuple(found)
-
-
-def _change_row(change: ToolChange) -> tuple[Value, ...]:
-    return Datum(change.level, tone=_LEVEL_TONES[change.level]), Quote(change.where), visible(change.what, 300)
 
 
 def _tools_section(report: VersionReport) -> Section:
     """Return a table and a plot of all tools, changed ones first."""
     titles = (
-        Column("Tool"),
-        Column("Changed"),
-        Column("Points", align="end"),
+        *columns("Tool", "Changed", "Points>"),
         Column("Interval", align="end", help="95 % over all tools, adjusted by Holm's method", drop=3),
         Column("p", align="end", help="adjusted by Holm's method", drop=2),
-        Column("Before", align="end"),
-        Column("After", align="end"),
+        *columns("Before>", "After>"),
         Column("Cases", align="end", drop=1),
         Column("Verdict", drop=4),
     )
@@ -306,27 +288,13 @@ def _tool_row(one: ToolPoints) -> tuple[Value, ...]:
     changed = f"{worst} ({', '.join(kinds)})" if worst else UNKNOWN
     return (
         Datum(Quote(one.tool), tone="strong"),
-        Datum(visible(changed, 200), tone=_LEVEL_TONES[worst] if worst else "muted"),
-        Datum(points(compared.difference), sort=compared.difference, tone="strong"),
-        Datum(points_range(compared.interval)),
-        Datum(p_value(ruling.p_value), sort=ruling.p_value),
+        Datum(visible(changed, 200), tone=LEVEL_TONES[worst] if worst else "muted"),
+        *difference_cells(compared, ruling),
         Datum(percent(compared.baseline), sort=compared.baseline),
         Datum(percent(compared.candidate), sort=compared.candidate),
         compared.cases,
         Datum(ruling.verdict.value, tone=VERDICT_TONES[ruling.verdict]),
     )
-
-
-def _texts(report: VersionReport) -> list[Block]:
-    """Return the descriptions that changed, of tools with the largest differences first."""
-    ranked = sorted(report.tools, key=lambda one: -abs(one.comparison.difference or 0.0))
-    changed = [*(change for one in ranked for change in one.changes), *report.other_changes]
-    return [
-        Code("\n".join(lines[2:]), "diff", visible(change.where, _NAME), folded=False)
-        for change in changed
-        if change.before is not None and change.after is not None
-        for lines in [list(unified_diff(change.before.splitlines(), change.after.splitlines(), lineterm=""))]
-    ]
 
 
 PRESENT = "present"
@@ -509,6 +477,5 @@ def _change(report: TuneReport, patch: DescriptionPatch | None) -> tuple[Block, 
     if patch is not None and patch.text is not None:
         return (Code(patch.text, "diff", "Patch", folded=False),)
     before, after = report.description_of(PRESENT), report.description_of(report.winner)
-    lines = [*(f"-{line}" for line in before.splitlines()), *(f"+{line}" for line in after.splitlines())]
-    diff = Code("\n".join(lines), "diff", visible(report.tool, _NAME), folded=False)
+    diff = Code(text_diff(before, after), "diff", visible(report.tool, _NAME), folded=False)
     return (TextBlock(f"There is no patch: {patch.refused}.", tone="muted"), diff) if patch else (diff,)

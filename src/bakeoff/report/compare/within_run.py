@@ -14,7 +14,7 @@ from statistics import fmean
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import part_of, visible
 from bakeoff.plan import CLUSTER_TAG, Case, Plan
-from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, Value
+from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, Value, columns
 from bakeoff.report.formatting import UNKNOWN, cost, percent, points, points_range, sentence, span
 from bakeoff.report.scores import interval_datum
 from bakeoff.report.summary import Comparisons, Summary
@@ -94,8 +94,7 @@ def treatment_section(effects: tuple[Effect, ...]) -> Section | None:
         return None
     level = f"{100 * (1 - effects[0].comparison.level):.4g} %"
     titles = (
-        Column("Treatment"),
-        Column("Effect"),
+        *columns("Treatment", "Effect"),
         Column("Without", align="end", help="the score without the treatment, over the cases that both have"),
         Column("With", align="end"),
         Column("Difference", align="end", short="Diff.", help="with minus without, in points"),
@@ -330,8 +329,7 @@ def tag_section(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> Secti
         rows.setdefault(one.tag, []).append(one)
     single = len(shown) == 1
     titles = (
-        Column("Tag"),
-        Column("Cases", align="end"),
+        *columns("Tag", "Cases>"),
         *(
             column
             for subject in shown

@@ -181,15 +181,10 @@ def _flips(repeated: Mapping[str, Sequence[float]], cut: float) -> FlipRate | No
 def describe_judge_audit(audit: JudgeAudit) -> Report:
     """Describe how a judge did: its quality, what sways it, the corrected scores, and the labellers."""
     quality = audit.quality
-    tiles = tuple(
-        (title, _number(found, as_share=as_share), _range(found, as_share=as_share))
-        for title, found, as_share in (
-            ("Sensitivity", quality.sensitivity, True),
-            ("Specificity", quality.specificity, True),
-            ("Accuracy", quality.accuracy, True),
-            ("Kappa", quality.kappa, False),
-        )
+    shares = tuple(
+        (name, _number(found, as_share=True), _range(found, as_share=True)) for name, found, _ in _shares(quality)
     )
+    tiles = (*shares, ("Kappa", _number(quality.kappa, as_share=False), _range(quality.kappa, as_share=False)))
     flips = audit.flips
     around = f"95 %: {span(flips.interval)}" if flips and flips.interval else "" if flips else "not asked twice"
     tiles += (
@@ -219,16 +214,20 @@ def _headline(audit: JudgeAudit) -> str:
     return f"The judge {' and '.join(parts)}." if parts else "The labels are too few to tell how good the judge is."
 
 
-def _quality(audit: JudgeAudit) -> Table:
-    quality = audit.quality
-    shares = (
+def _shares(quality: JudgeQuality) -> tuple[tuple[str, Estimate | None, str], ...]:
+    """Return the shares that tell how good a judge is, each with its name and meaning."""
+    return (
         ("Sensitivity", quality.sensitivity, "good answers that the judge passes"),
         ("Specificity", quality.specificity, "bad answers that the judge fails"),
         ("Accuracy", quality.accuracy, "answers on which judge and labels agree"),
     )
+
+
+def _quality(audit: JudgeAudit) -> Table:
+    quality = audit.quality
     rows: list[tuple[Value, ...]] = [
         (name, percent(found.value if found else None), span(found.interval) if found else UNKNOWN, meaning)
-        for name, found, meaning in shares
+        for name, found, meaning in _shares(quality)
     ]
     if audit.flips:
         meaning = f"two verdicts on one answer that disagree; {audit.flips_from}"

@@ -31,7 +31,7 @@ LABELS_PER_SUBJECT = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class SampledAnswer:
     """An answer to label, and how it was drawn."""
 
     record: Record
@@ -134,7 +134,7 @@ def judge_of(found: Judgements, plan: Plan, wanted: str | None, run: str) -> str
     raise UsageError(f"no model judged anything in run {run}, so that there is nothing to calibrate{hint}")
 
 
-def draw(folder: RunFolder, plan: Plan, scorer: str | None, count: int | None) -> list[Drawn]:
+def draw(folder: RunFolder, plan: Plan, scorer: str | None, count: int | None) -> list[SampledAnswer]:
     """Draw answers in equal numbers from each stratum of each subject, always in the same order.
 
     Everybody who labels a run gets the same answers, so that labels can be compared. Controls are left out.
@@ -153,7 +153,7 @@ def draw(folder: RunFolder, plan: Plan, scorer: str | None, count: int | None) -
     chosen = {one.attempt_key: (place, one) for place, one in _in_turn(groups, most)}
     records = {record.attempt_key: record for record in folder.latest_records(plan) if record.attempt_key in chosen}
     return [
-        Drawn(record, name, one.score, one.answer or "", place[1], len(groups[place]))
+        SampledAnswer(record, name, one.score, one.answer or "", place[1], len(groups[place]))
         for key, (place, one) in chosen.items()
         if (record := records.get(key)) and record.transcript  # and its answer is still the one that was judged
         if answer_digest(record.transcript.output, record.artefacts) == one.answer

@@ -21,7 +21,7 @@ from bakeoff.errors import RunFolderError
 from bakeoff.plan import Plan, ScorerSpec
 from bakeoff.record import SHOWN
 from bakeoff.report.formatting import as_text, shown
-from bakeoff.report.judges.labelling import Drawn
+from bakeoff.report.judges.labelling import SampledAnswer
 from bakeoff.report.render.html.render import NAME, Page, ServedPages
 from bakeoff.report.view.app import Guard
 from bakeoff.scorers.registry import scorer_kinds
@@ -41,7 +41,7 @@ class _LabelForm(FrozenModel):
 class Labelling:
     """One person's work on a list of answers. The file is the truth: a killed session continues where it was."""
 
-    def __init__(self, drawn: Sequence[Drawn], plan: Plan, labels_file: Path, labeller: str) -> None:
+    def __init__(self, drawn: Sequence[SampledAnswer], plan: Plan, labels_file: Path, labeller: str) -> None:
         self._drawn = drawn
         self._cases = {case.id: case for case in plan.cases}
         self._criteria = {name: text for name, text in map(_criteria, plan.every_scorer) if text}
@@ -113,7 +113,7 @@ def _criteria(spec: ScorerSpec) -> tuple[str, str]:
     return spec.name or spec.kind, "\n".join(texts)
 
 
-def _material(one: Drawn) -> str:
+def _material(one: SampledAnswer) -> str:
     """Return the passages and messages that the answer was made from, where they are recorded."""
     metadata = one.record.transcript.metadata if one.record.transcript else {}
     told = (score.metadata.get(SHOWN) for score in one.record.scores if score.name == one.scorer)

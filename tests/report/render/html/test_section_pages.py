@@ -341,8 +341,8 @@ def test_a_board_of_one_subject_without_costs_is_a_page_too(tmp_path: Path) -> N
 @pytest.mark.parametrize("ends", [(-1.0, 1.0), (0.0, 0.0), (-0.001, 0.002), (0.4, 0.9)])
 def test_differences_of_any_size_stay_on_the_canvas(ends: tuple[float, float]) -> None:
     data: Any = forest(ForestPlot("t", (Difference("x", sum(ends) / 2, ends, ends),), margin=0.3)).data
-    places = [place for place, _ in data["ticks"]] + data["rows"][0]["interval"] + data["margin"]
-    assert all(0 <= place <= WIDTH for place in places)
+    shares = [*data["ticks"], *data["drawn"][0].interval, -0.3, 0.3]
+    assert all(0 <= data["at"](share) <= WIDTH for share in shares)
     assert len(data["ticks"]) <= 9
 
 

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from pydantic import JsonValue
+from typing import Any
 
 from bakeoff._kernel.text import visible
-from bakeoff.report.blocks import Axis, Difference, ForestPlot, Fragment, Mark, Plot, Point, Unit, mark_of
+from bakeoff.report.blocks import Difference, ForestPlot, Fragment, Plot, Point, Unit
 from bakeoff.report.formatting import UNKNOWN, cost, duration, utc
 
 WIDTH, HEIGHT = 480.0, 310.0
@@ -17,8 +16,7 @@ MAX_LABELS = 9  # names beside marks; with more, or where two would collide, mar
 _LEGEND = 80  # characters of a name in the legend
 _CHARACTER, _LINE = 6.1, 13.0  # the approximate size of a label's characters and lines
 
-_MARGIN, _FOREST_TOP, _ROW, _FOREST_BOTTOM = 14.0, 8.0, 44.0, 40.0
-_FOREST_LABEL = 60  # characters above a line
+_MARGIN = 14.0  # beside a forest plot
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 MAX_ROWS = 60  # of a forest plot
 
@@ -33,25 +31,23 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One mark: its centre, its whiskers and its label."""
+    """One mark: its centre and its label."""
 
+    point: Point
     x: float
     y: float
-    mark: Mark
     label: str
     label_x: float
     label_y: float
     anchor: str
-    title: str
-    whisker_x: tuple[float, float] | None
-    whisker_y: tuple[float, float] | None
-    frontier: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
     """Everything that the template of a plot writes down, in units of its view box."""
 
+    across: "Scale"
+    up: "Scale"
     spots: tuple[Spot, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
@@ -60,10 +56,6 @@ class Drawing:
     legend: tuple[str, ...] = ()  # the names of the marks, where these are numbered
     width: float = WIDTH
     height: float = HEIGHT
-    left: float = LEFT
-    right: float = WIDTH - RIGHT
-    top: float = TOP
-    bottom: float = HEIGHT - BOTTOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +97,8 @@ def draw(plot: Plot) -> Drawing:
     if best:
         corners.append((WIDTH - RIGHT, best[-1][1]))
     return Drawing(
+        across=across,
+        up=up,
         spots=spots or (),
         legend=legend,
         x_ticks=tuple(Tick(across(value), tick_text(value, plot.x.unit)) for value in _ticks(across, plot.x.unit, 5)),
@@ -192,9 +186,9 @@ def _spots(
         (across(point.x) - 7, up(point.y) - 7, across(point.x) + 7, up(point.y) + 7) for point in plot.points
     ]
     taken += [  # so that no label hides a whisker
-        (ends[0], up(point.y) - 4, ends[1], up(point.y) + 4)
+        (across(point.x_interval[0]), up(point.y) - 4, across(point.x_interval[1]), up(point.y) + 4)
         for point in plot.points
-        if (ends := _whisker(point.x_interval, across))
+        if point.x_interval
     ]
     spots = []
     for point, label in zip(plot.points, labels, strict=True):
@@ -203,21 +197,7 @@ def _spots(
         if place is None and not always:
             return None
         label_x, label_y, anchor = place or (x + 10, y + 4, "start")
-        spots.append(
-            Spot(
-                x=x,
-                y=y,
-                mark=mark_of(point.label),
-                label=label,
-                label_x=label_x,
-                label_y=label_y,
-                anchor=anchor,
-                title=_title(point, plot.x, plot.y),
-                whisker_x=_whisker(point.x_interval, across),
-                whisker_y=_whisker(point.y_interval, up),
-                frontier=point.frontier,
-            )
-        )
+        spots.append(Spot(point, x, y, label, label_x, label_y, anchor))
     return tuple(spots)
 
 
@@ -238,18 +218,6 @@ def _label_place(
     return None
 
 
-def _whisker(interval: tuple[float, float] | None, scale: Scale) -> tuple[float, float] | None:
-    return None if interval is None else (scale(interval[0]), scale(interval[1]))
-
-
-def _title(point: Point, x: Axis, y: Axis) -> str:
-    told = (
-        f"{axis.title} {written(value, axis.unit)}" + (f" ({interval_words(interval, axis.unit)})" if interval else "")
-        for axis, value, interval in ((y, point.y, point.y_interval), (x, point.x, point.x_interval))
-    )
-    return f"{visible(point.label, 80)}: {', '.join(told)}"
-
-
 def interval_words(interval: tuple[float, float] | None, unit: Unit) -> str:
     """Return an interval as the table behind a plot shows it."""
     return UNKNOWN if interval is None else f"{written(interval[0], unit)} to {written(interval[1], unit)}"
@@ -257,50 +225,19 @@ def interval_words(interval: tuple[float, float] | None, unit: Unit) -> str:
 
 def forest(plot: ForestPlot) -> Fragment:
     """Return the drawing and the table of its numbers. Only the first rows are drawn; the table has all of them."""
-    rows, margin = plot.rows, plot.margin
     # The scale goes a little further to either side of zero than anything drawn.
-    drawn_ends = [abs(end) for row in rows for end in (row.value or 0.0, *(row.interval or ()))]
-    reach: float = min(1.0, 1.12 * max([*drawn_ends, 1.5 * (margin or 0.0), 0.05]))
+    drawn_ends = [abs(end) for row in plot.rows for end in (row.value or 0.0, *(row.interval or ()))]
+    reach: float = min(1.0, 1.12 * max([*drawn_ends, 1.5 * (plot.margin or 0.0), 0.05]))
     step = next((step for step in _STEPS if reach / step <= 4), _STEPS[-1])
-    ticks = [number * step for number in range(-int(reach / step), int(reach / step) + 1)]
-
-    def at(share: float) -> float:
-        part = min(1.0, max(-1.0, share / reach))
-        return round(_MARGIN + (WIDTH - 2 * _MARGIN) * (1 + part) / 2, 1)
-
-    def ends(interval: tuple[float, float] | None) -> list[JsonValue]:
-        return [at(interval[0]), at(interval[1])] if interval else []
-
-    drawn = [row for row in rows if row.value is not None][:MAX_ROWS]
-    bottom = _FOREST_TOP + _ROW * len(drawn) + 6
-    data: dict[str, JsonValue] = {
-        "title": plot.title,
-        "caption": plot.caption,
+    data: dict[str, Any] = {
+        "plot": plot,
+        "drawn": [row for row in plot.rows if row.value is not None][:MAX_ROWS],
+        "ticks": [number * step for number in range(-int(reach / step), int(reach / step) + 1)],
+        "at": Scale(-reach, reach, _MARGIN, WIDTH - _MARGIN),
+        "kind": _kind,
+        "points": _points,
+        "between": _points_between,
         "width": WIDTH,
-        "height": bottom + _FOREST_BOTTOM,
-        "left": _MARGIN,
-        "right": WIDTH - _MARGIN,
-        "top": _FOREST_TOP,
-        "bottom": bottom,
-        "zero": at(0.0),
-        "margin": ends((-margin, margin)) if margin else [],
-        "ticks": [[at(share), _points(share) if share else "0"] for share in ticks],
-        "rows": [
-            {
-                "label": visible(row.label, _FOREST_LABEL),
-                "y": _FOREST_TOP + _ROW * place + 31,
-                "value": at(row.value or 0.0),
-                "interval": ends(row.interval),
-                "inner": ends(row.inner),
-                "kind": _kind(row),
-                "mark": list(row.mark) if row.mark else None,
-            }
-            for place, row in enumerate(drawn)
-        ],
-        "numbers": [
-            [visible(row.label), _points(row.value), *map(_points_between, (row.interval, row.inner)), row.verdict]
-            for row in rows
-        ],
     }
     return Fragment(package="bakeoff.report.render.html", template="forest.html", data=data)
 

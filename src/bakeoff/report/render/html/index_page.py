@@ -7,7 +7,6 @@ around, and their makers could put any numbers there.
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -18,7 +17,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from bakeoff._kernel.environment import cache_folder
-from bakeoff._kernel.files import read_file
+from bakeoff._kernel.files import PRIVATE, read_file
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
 from bakeoff._version import __version__
@@ -27,7 +26,7 @@ from bakeoff.plan import Plan
 from bakeoff.report.blocks import Column, IndexColumn, Section, Table, TextBlock, mark_of
 from bakeoff.report.formatting import cost, percent
 from bakeoff.report.leaderboard import NothingToRank, describe_leaderboard, rank_results
-from bakeoff.report.output_files import PUBLIC
+from bakeoff.report.output_files import PUBLIC, replace_file
 from bakeoff.report.readers import RunFolderReader, Source, is_log, known_readers
 from bakeoff.report.render.html.render import (
     NAME,
@@ -86,17 +85,20 @@ def read_entries(results: Path) -> Iterator[IndexEntry | Unreadable]:
 
 def read_file_entries(results: Path) -> Iterator[IndexEntry | Unreadable]:
     """Yield every result file of a results folder, except those computed from a run of the same folder."""
-    readers = known_readers()
-    for path in sorted(results.glob("*.json")):
-        reader = next((reader for reader in readers if reader.recognises(path)), None)
-        if reader is None:
-            continue
+    for source in _result_files(results):
         try:
-            source = Source(path, reader)
             if source.description.run is None or not (results / "runs" / source.description.run).is_dir():
                 yield _of_file(source)
         except BakeoffError as error:
-            yield Unreadable(run=visible(path.name), reason=visible(str(error), 500))
+            yield Unreadable(run=visible(source.path.name), reason=visible(str(error), 500))
+
+
+def _result_files(results: Path) -> Iterator[Source]:
+    """Yield the files of a results folder that a reader recognises."""
+    readers = known_readers()
+    for path in sorted(results.glob("*.json")):
+        if reader := next((reader for reader in readers if reader.recognises(path)), None):
+            yield Source(path, reader)
 
 
 def _of_file(source: Source) -> IndexEntry:
@@ -192,19 +194,9 @@ def load(folder: RunFolder, what: str, key: str) -> bytes | None:
 
 def store(folder: RunFolder, what: str, key: str, data: bytes) -> None:
     """Store data. Errors are ignored: the data is then computed again each time."""
-    if len(data) > _MAX_ENTRY_BYTES:
-        return
-    temporary = None
-    try:
-        place = cache_file(folder, what)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=".new-")
-        with os.fdopen(handle, "wb") as file:  # no fsync: it can be computed again
-            file.write(key.encode() + b"\n" + data)
-        Path(temporary).replace(place)
-    except OSError:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+    if len(data) <= _MAX_ENTRY_BYTES:
+        with suppress(BakeoffError), replace_file(cache_file(folder, what), PRIVATE) as file:
+            file.write_bytes(key.encode() + b"\n" + data)
 
 
 def cache_file(folder: RunFolder, what: str) -> Path:
@@ -446,15 +438,14 @@ def build_pages(results: Path, *, parts: Parts, say: Callable[[str], None]) -> i
         except BakeoffError as error:
             refused += 1
             say(f"{folder.name}: {error}")
-    for path in sorted(results.glob("*.json")):
-        page = path.with_suffix(".html")
-        reader = next((reader for reader in known_readers() if reader.recognises(path)), None)
-        if reader is None or (page.is_file() and page.stat().st_mtime_ns >= path.stat().st_mtime_ns):
+    for source in _result_files(results):
+        page = source.path.with_suffix(".html")
+        if page.is_file() and page.stat().st_mtime_ns >= source.path.stat().st_mtime_ns:
             continue
         try:
-            write_source_page(Source(path, reader), page, parts=parts)
+            write_source_page(source, page, parts=parts)
         except BakeoffError as error:
             refused += 1
-            say(f"{path.name}: {error}")
+            say(f"{source.path.name}: {error}")
     _write_leaderboard(results)
     return refused

@@ -21,7 +21,7 @@ from bakeoff._kernel.files import PRIVATE, write_atomically
 from bakeoff._kernel.text import count_of, visible
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError
-from bakeoff.report.blocks import Datum, Fragment, Phrase, Quote, Report, Section, Table, as_datum, pieces
+from bakeoff.report.blocks import Datum, Fragment, Phrase, Quote, Report, Section, Table, as_datum, mark_of, pieces
 from bakeoff.report.formatting import shown
 from bakeoff.report.output_files import PUBLIC, replace_file
 from bakeoff.report.render.html.drawing import draw, forest, interval_words, written
@@ -296,10 +296,12 @@ def _environment(package: str = "bakeoff.report.render.html") -> Environment:
         fragment=_fragment,
         interval_words=interval_words,
         long_table=LONG_TABLE,
+        mark_of=mark_of,
         most_trail=MAX_TRAIL,
         shown=shown,
         sort_key=_sort_key,
         span_columns=span_columns,
+        visible=visible,
         words=words,
         written=written,
     )
