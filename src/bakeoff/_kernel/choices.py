@@ -18,8 +18,9 @@ ExecutorName: TypeAlias = Literal["local", "ray"]
 
 EXECUTORS: tuple[ExecutorName, ...] = get_args(ExecutorName)
 
-ComparisonGate: TypeAlias = Literal["verdict", "regression"]
-"""A gate is decided once this is ruled out: `verdict` any difference beyond the margin, `regression` only a loss."""
+ComparisonGate: TypeAlias = Literal["verdict", "regression", "no-new-failures"]
+"""`verdict` fails on a regression, and is decided once any difference beyond the margin is ruled out; `regression`
+needs only a loss ruled out; `no-new-failures` fails if a case that passed in every round fails in every round now."""
 
 UndecidableRule: TypeAlias = Literal["pass", "fail"]
 """The result of a gate where neither a regression nor its absence is shown."""

@@ -11,6 +11,7 @@ from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff.cli.console import err, say
 from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, Flags, command, flag, group_of
 from bakeoff.cli.flags import (
+    ALLOW_UNDECIDED,
     MARGIN,
     ROUNDS,
     UNDECIDABLE,
@@ -22,6 +23,7 @@ from bakeoff.cli.flags import (
     Results,
     Sandbox,
     Trust,
+    allowed_in,
 )
 from bakeoff.errors import UsageError
 
@@ -41,9 +43,15 @@ class CompareFlags(Flags):
     results: Results = Path("results")
     subject_a: str | None = flag(None, "The subject to take from the baseline.", metavar="NAME")
     subject_b: str | None = flag(None, "The subject to take from the candidate.", metavar="NAME")
-    gate: ComparisonGate = flag("verdict", "With --margin, `regression` allows a gain of any size.")
+    gate: ComparisonGate = flag(
+        "verdict",
+        "`no-new-failures` fails if a case that passed in every round fails in every round now. "
+        "With --margin, `regression` allows a gain of any size.",
+    )
     margin: float | None = MARGIN
     undecidable: UndecidableRule = UNDECIDABLE
+    allow_undecided: str = ALLOW_UNDECIDED
+    anyway: bool = flag(False, "Compare although scorers or thresholds differ.")
     details: int = flag(5, "How many changed cases to show in full.", min=0)
     require_calibrated_judge: bool = flag(
         False, "Decide by scores that labels correct; refuse (exit 3) if a judge has too few labels."
@@ -77,7 +85,7 @@ def run_compare(
 ) -> int:
     """Compare two runs, or two subjects of one run, case by case.
 
-    Exit codes: 0 no regression is shown, 1 a regression is shown, 3 too much is missing to compare.
+    Exit codes: 0 no regression is shown, 1 a regression is shown, 3 something is missing or not comparable.
 
     Example: bakeoff compare latest --subject-a small --subject-b large
     """
@@ -96,6 +104,8 @@ def run_compare(
         gate=wanted.gate,
         margin=wanted.margin,
         undecidable=wanted.undecidable,
+        allowed=allowed_in(wanted.allow_undecided),
+        anyway=wanted.anyway,
         most_details=wanted.details,
         require_calibrated=wanted.require_calibrated_judge,
     )

@@ -13,6 +13,7 @@ from bakeoff.errors import UsageError
 if TYPE_CHECKING:
     from bakeoff.plan import Plan
     from bakeoff.report.exports.ci import CiOutputs
+    from bakeoff.report.gates import Allowance
 
 _RESULTS_HELP = "The folder that holds the runs, or s3://, gs:// or az://bucket/folder."
 
@@ -67,6 +68,11 @@ RequireAudit = Annotated[
 
 
 MARGIN = flag(None, "The largest difference that does not matter, such as 0.05.", min=0, max=1, metavar="SHARE")
+ALLOW_UNDECIDED = flag(
+    "0",
+    "A number (3) or share (0.05) of trials or evals that may be missing before the gate is undecided.",
+    metavar="N",
+)
 UNDECIDABLE = flag("pass", "The result of the gate if neither a regression nor its absence is shown.")
 HIDDEN_TESTS = flag(
     0.0, "Hide this share of the tests from subjects, and score both parts.", min=0, max=0.9, metavar="SHARE"
@@ -242,3 +248,13 @@ class ReportFlags(PrintFlags):
     """Choose how a report is shown."""
 
     html: Path | None = HTML
+
+
+def allowed_in(text: str) -> "Allowance":
+    """Return what --allow-undecided allows. Raise UsageError if it is neither a number nor a share."""
+    from bakeoff.report.gates import Allowance
+
+    try:
+        return Allowance.parse(text)
+    except ValueError as error:
+        raise UsageError(f"--allow-undecided {text!r}: give a number such as 3, or a share such as 0.05") from error

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from bakeoff._kernel.choices import UndecidableRule
+from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say
 from bakeoff.cli.declare import UNDECIDED, Flags, command, flag, group_of
-from bakeoff.cli.flags import HTML, MARGIN, UNDECIDABLE, EndingFlags, Results
+from bakeoff.cli.flags import ALLOW_UNDECIDED, HTML, MARGIN, UNDECIDABLE, EndingFlags, Results, allowed_in
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 
@@ -41,7 +41,8 @@ class MergeFlags(Flags):
     min_pass_rate: float | None = flag(None, "Like --eval-min-pass-rate of pytest.", min=0, max=1, metavar="SHARE")
     min_score: float | None = flag(None, "Like --eval-min-score of pytest.", min=0, max=1, metavar="SCORE")
     baseline: Path | None = flag(None, "Like --eval-baseline of pytest.", metavar="FILE")
-    allow_undecided: str = flag("0", "Like --eval-allow-undecided of pytest.", metavar="N")
+    allow_undecided: str = ALLOW_UNDECIDED
+    gate: ComparisonGate = flag("regression", "Like --eval-gate of pytest.")
     margin: float | None = MARGIN
     undecidable: UndecidableRule = UNDECIDABLE
     require_calibrated_judge: bool = flag(
@@ -82,7 +83,7 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
     or if --allow-undecided is neither a number nor a share.
     """
 
-    from bakeoff.report.gates import Allowance, GateState
+    from bakeoff.report.gates import GateRule, GateState
     from bakeoff.report.output_files import refuse_unwritable
     from bakeoff.report.render.terminal import print_blocks
     from bakeoff.report.suites.blocks import summary_blocks
@@ -95,27 +96,23 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
     for option, target in (("--output", None if output == STDOUT else Path(output)), ("--html", html)):
         if target is not None:
             refuse_unwritable(option, target)
-    before = None if wanted.baseline is None else read_eval_file(wanted.baseline).outcomes
+    before = None if wanted.baseline is None else read_eval_file(wanted.baseline)
     merged = merge_files(files)
-    if wanted.shards is not None and merged.shards != wanted.shards:
-        given = count_of(merged.shards, "shard is", "shards are")
-        raise UsageError(f"--shards {wanted.shards}: {given} here: name the file of every shard, once")
+    found = merged.files if merged.shards is None else merged.shards.of
+    if wanted.shards is not None and found != wanted.shards:
+        given = count_of(found, "shard is here", "shards are here")
+        if merged.shards is not None:
+            given = f"the tests were parted into {count_of(found, 'shard')}"
+        raise UsageError(f"--shards {wanted.shards}: {given}: name the file of every shard, once")
     summary = summary_of(SuiteTallies.of(merged.outcomes), complete=merged.complete, shards=merged.shards)
-    try:
-        allowed = Allowance.parse(wanted.allow_undecided)
-    except ValueError as error:
-        raise UsageError(
-            f"--allow-undecided {wanted.allow_undecided!r}: give a number such as 3, or a share such as 0.05"
-        ) from error
     asked = SuiteGates(
         wanted.min_pass_rate,
         wanted.min_score,
         before,
-        margin=wanted.margin,
-        undecidable=wanted.undecidable,
+        GateRule(wanted.gate, wanted.margin, wanted.undecidable),
         labelled=wanted.results if wanted.require_calibrated_judge else None,
         prefix="--",
-        allowed=allowed,
+        allowed=allowed_in(wanted.allow_undecided),
     )
     gates = judge_gates(asked, merged.outcomes, summary)
     summary = replace(summary, gates=gates)
@@ -129,7 +126,11 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
         notes.append(write_html(list(map(redact, merged.outcomes)), summary, html))
     for note in notes:
         say(note)
-    return GateState.worst(GateState.of_met(gate.met) for gate in gates).exit_code
+    states = [GateState.of_met(gate.met) for gate in gates]
+    if (gap := summary.ledger.gap) is not None:
+        say(f"undecided: {gap}")
+        states.append(GateState.UNDECIDED)
+    return GateState.worst(states).exit_code
 
 
 def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:

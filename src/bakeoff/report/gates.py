@@ -1,23 +1,23 @@
 """Decide whether a gate passes. Every door and command asks `decide_gate`, so that the rule stands in one place.
 
-A gate has failed if a wanted number is missed or a regression is shown, or if the run is not complete enough. It is
-undecided if too much is missing to compare. Otherwise it has passed.
+A gate has failed if a wanted number is missed or a regression is shown. It is undecided if anything is missing that
+`--allow-undecided` does not forgive. Otherwise it has passed.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Self
 
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
-from bakeoff._kernel.text import visible
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.formatting import percent
 from bakeoff.stats.comparison import Comparison
 from bakeoff.stats.gates import GateJudgement, GateVerdict, could_miss
+from bakeoff.storage.ledger import Ledger
 from bakeoff.verdict import reaches
 
 _MAX_NAMED = 5
-_INCOMPLETE = "the run was stopped before its end, or not all of it could be collected and read"
 
 
 class GateState(StrEnum):
@@ -73,7 +73,7 @@ class GateRule(NamedTuple):
 
 
 class Allowance(NamedTuple):
-    """The number or share of cases that may be undecided before a gate fails."""
+    """The number or share of cases that may be undecided before a gate is."""
 
     most: float = 0
     is_share: bool = False
@@ -95,28 +95,14 @@ class Allowance(NamedTuple):
 NONE_ALLOWED = Allowance()
 
 
-class UndecidedCases(NamedTuple):
-    """The cases that have no verdict, and how many of them are allowed."""
+class Uncompared(NamedTuple):
+    """The cases of a baseline that the candidate does not have, or has with another content."""
 
-    undecided: int
-    cases: int  # all, with and without a verdict
-    named: Sequence[str]  # some of the undecided ones, each with its reason
-    allowed: Allowance
-    option: str  # the name of the option that allows more
-    what: str = ""  # stands before the sentence
-
-    @property
-    def refusal(self) -> str | None:
-        """Return why the gate fails, or None if no more is undecided than is allowed."""
-        allowed = self.allowed
-        if self.undecided <= (allowed.most * self.cases if allowed.is_share else allowed.most):
-            return None
-        shown = "; ".join(visible(name, 200) for name in self.named[:_MAX_NAMED])
-        more = "; …" if self.undecided > min(len(self.named), _MAX_NAMED) and shown else ""
-        count = f"{self.undecided:,} of {self.cases:,} {'is' if self.undecided == 1 else 'are'} undecided"
-        return f"{self.what}{count}, and {allowed} allowed ({self.option}){': ' if shown else ''}{shown}{more}"
+    cases: int
+    named: Sequence[str]  # some of them, each with its reason
 
 
+_ALL_COMPARED = Uncompared(0, ())
 _NO_RULE = GateRule()
 
 
@@ -125,50 +111,80 @@ class GateEvidence:
     """The evidence that decides one gate. Parts that are left out decide nothing.
 
     Args:
+        ledgers: what was planned and what became of it, by the name of the run; the run itself has none.
+        allowed: how much may be undecided.
+        option: the name of the option that allows more.
+        uncompared: cases of the baseline that are not compared. They are undecided, too.
         wanted: the least value that passes; a missing value fails.
         value: the measured value, from 0 to 1.
         best: the value that is still possible, where something is undecided; the gate is, too, if that is enough.
         comparisons: comparisons with their rulings, all of which must pass by the `rule`.
+        broken: cases that fail the gate by `no-new-failures`.
         refused: True if the gate cannot be decided.
         sentence: the facts; without one, a comparison is described.
-        undecided: groups of cases without a verdict, more of which than allowed fail the gate.
-        cases: the number of all cases; no gate passes without any.
-        complete: False if the run did not get to its end, which fails every gate.
     """
 
+    ledgers: Mapping[str, Ledger] = field(default_factory=dict)
+    allowed: Allowance = NONE_ALLOWED
+    option: str = "--allow-undecided"
+    uncompared: Uncompared = _ALL_COMPARED
     wanted: float | None = None
     value: float | None = None
     best: float | None = None
     comparisons: Sequence[tuple[Comparison, GateJudgement]] = ()
     rule: GateRule = _NO_RULE
+    broken: Sequence[str] = ()
     refused: bool = False
     sentence: str = ""
-    undecided: Sequence[UndecidedCases] = ()
-    cases: int | None = None
-    complete: bool = True
 
 
 def decide_gate(evidence: GateEvidence) -> GateDecision:
-    """Decide whether a gate passes, and say why in one sentence.
+    """Decide whether a gate passes, and say why in one sentence. This is the only function that decides.
 
-    The strictest part of the evidence decides. A run without cases or without an end fails, whatever the numbers are.
-    Too many undecided cases and a missed number fail, too. A refused comparison leaves the gate undecided.
+    The strictest part of the evidence decides: a missed number or a shown regression fails the gate, whatever else is
+    missing. Otherwise it is undecided if more is missing than is allowed, or if a comparison is refused.
     """
-    if evidence.cases == 0:
+    if any(not ledger.planned for ledger in evidence.ledgers.values()):
         return GateDecision(GateState.FAILED, "no eval was run")
     decisions = [_decide_comparison(*each, evidence.rule) for each in evidence.comparisons]
     state = GateState.worst(each.state for each in decisions)
+    if evidence.broken:
+        state = GateState.FAILED
     if evidence.refused:
         state = GateState.worst((state, GateState.UNDECIDED))
     if evidence.wanted is not None and (evidence.value is None or not reaches(evidence.value, evidence.wanted)):
         possible = evidence.best is not None and reaches(evidence.best, evidence.wanted)
         state = GateState.worst((state, GateState.UNDECIDED)) if possible else GateState.FAILED
-    reasons = [evidence.sentence or "; ".join(each.sentence for each in decisions)]
-    for refusal in filter(None, (each.refusal for each in evidence.undecided)):
-        state, reasons = GateState.FAILED, [refusal, *reasons]
-    if not evidence.complete:
-        state, reasons = GateState.FAILED, [_INCOMPLETE, *reasons]
-    return GateDecision(state, "; ".join(reasons))
+    missing, forgiven = _missing(evidence)
+    if missing:
+        state = GateState.worst((state, GateState.UNDECIDED))
+    said = evidence.sentence or "; ".join(each.sentence for each in decisions)
+    return GateDecision(state, "; ".join(filter(None, (missing, said, forgiven))))
+
+
+def _missing(evidence: GateEvidence) -> tuple[str, str]:
+    """Return why so much is missing that the gate is undecided, or what is missing and allowed; the other is empty."""
+    parts, named, count = [], list[str](), 0
+    for name, ledger in evidence.ledgers.items():
+        whose = f"{name}: " if name else ""
+        if ledger.gap is not None:
+            return f"{whose}{ledger.gap}", ""
+        if ledger.undecided:
+            count += ledger.undecided
+            parts.append(f"{whose}{ledger.undecided:,} of {ledger.planned:,} undecided ({ledger.words})")
+            named += ledger.named
+    if evidence.uncompared.cases:
+        count += evidence.uncompared.cases
+        parts.append(f"{evidence.uncompared.cases:,} of the baseline cannot be compared")
+        named += evidence.uncompared.named
+    if not count:
+        return "", ""
+    allowed, size = evidence.allowed, max((ledger.planned for ledger in evidence.ledgers.values()), default=count)
+    words = f"{', '.join(parts)}; {allowed} allowed ({evidence.option})"
+    if count <= (allowed.most * size if allowed.is_share else allowed.most):
+        return "", words
+    shown = "; ".join(visible(name, 200) for name in named[:_MAX_NAMED])
+    return f"{words}{': ' if shown else ''}{shown}{'; …' if len(named) > _MAX_NAMED else ''}", ""
 
 
 def _decide_comparison(comparison: Comparison, ruling: GateJudgement, rule: GateRule) -> GateDecision:
@@ -191,3 +207,11 @@ def _decide_comparison(comparison: Comparison, ruling: GateJudgement, rule: Gate
         missed = f"a loss of up to {100 * could_miss(comparison):.1f} points is not ruled out"
         return GateDecision(GateState.FAILED, f"the gate failed, because undecidable counts as failed: {missed}")
     return GateDecision(GateState.PASSED, f"the gate passed: no regression is shown{unpaired}")
+
+
+def describe_new_failures(broken: Sequence[str]) -> str:
+    """Say which cases fail the gate `no-new-failures`."""
+    if not broken:
+        return "no case that passed in every round fails in every round now"
+    shown = ", ".join(visible(case, 80) for case in broken[:_MAX_NAMED])
+    return f"{count_of(len(broken), 'new failure')}: {shown}{', …' if len(broken) > _MAX_NAMED else ''}"

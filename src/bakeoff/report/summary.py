@@ -1,10 +1,12 @@
-"""Compute the numbers of a run in one pass. Memory depends on cases × subjects; of rounds, only graded scores are kept."""
+"""Compute the numbers of a run in one pass. Memory depends on cases × subjects, and on graded rounds."""
 
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
+
+from pydantic import computed_field
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
@@ -19,6 +21,7 @@ from bakeoff.stats.intervals import score_interval
 from bakeoff.stats.rounds import PassK as PassK
 from bakeoff.stats.rounds import pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import PairDecision, PairDecisions, SequentialDecision
+from bakeoff.storage.ledger import Ledger, Missing, missing_kind
 from bakeoff.verdict import LOST, CaseVerdict, Round, Verdict, case_values, case_verdict
 
 MAX_ROUNDS = 100
@@ -112,6 +115,7 @@ class SubjectSummary(FrozenModel):
     losses: tuple[Loss, ...] = ()  # the most frequent reasons of lost trials
     same_error: str | None = None  # the error of the subject that ended every finished trial
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
+    lost_by: dict[Missing, int] = {}  # lost trials by what kept them from a result
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
 
@@ -124,6 +128,20 @@ class SubjectSummary(FrozenModel):
     def lost(self) -> dict[Verdict, int]:
         """Return the lost trials by verdict, without verdicts that did not occur."""
         return {verdict: self.verdicts[verdict] for verdict in sorted(LOST) if self.verdicts.get(verdict)}
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return what was planned for this subject, and what became of it."""
+        count = self.verdicts.get
+        return Ledger(
+            planned=self.planned,
+            passed=count(Verdict.PASS, 0),
+            failed=count(Verdict.FAIL, 0) + count(Verdict.TIMEOUT, 0),
+            recorded=count(Verdict.RECORDED, 0),
+            missing=self.lost_by | ({"not run": self.missing} if self.missing else {}),
+            not_needed=self.not_needed,
+            named=tuple(f"{self.subject}: {one.reason}" for one in self.losses),
+        )
 
     @property
     def cost_per_trial(self) -> float | None:
@@ -185,6 +203,12 @@ class Summary(FrozenModel):
     def finished(self) -> int:
         """Return the number of trials with a record, over all subjects."""
         return sum(subject.finished for subject in self.subjects)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def ledger(self) -> Ledger:
+        """Return what was planned for all subjects that are judged, and what became of it."""
+        return Ledger.total(subject.ledger for subject in self.judged)
 
     @property
     def replayed(self) -> int:
@@ -332,6 +356,7 @@ class _Tally:
         self.bound = False
         self.answers: Counter[Answers] = Counter()
         self.losses: Counter[tuple[Verdict, str]] = Counter()
+        self.lost_by: Counter[Missing] = Counter()
         self.errors: dict[str, str] = {}  # of the subject, by what they have in common; at most two
         self.with_errors = 0
         self.watched = self.opened = self.estimated = 0
@@ -360,7 +385,8 @@ class _Tally:
         """Count a trial; `alone` says that it is judged by itself, not with the other rounds of its case."""
         verdict, value = record.verdict, record.value
         self.verdicts[verdict] += 1
-        if verdict in LOST:
+        if (kind := missing_kind(record)) is not None:
+            self.lost_by[kind] += 1
             reason = lost_reason(record)
             few = len(self.losses) < MAX_ROUNDS or (verdict, reason) in self.losses
             self.losses[verdict, reason if few else "other reasons"] += 1
@@ -522,6 +548,7 @@ class RunTally:
             ),
             same_error=tally.same_error,
             not_needed=planned - tally.verdicts.total() if settled else 0,
+            lost_by=dict(tally.lost_by),
             pass_at_k=pass_at_k(passes, rounds) if passes else None,
             pass_hat_k=pass_hat_k(passes, rounds) if passes else None,
         )

@@ -135,10 +135,10 @@ def judge_pairs(
     """Judge the suites or subjects of one gate, each for itself and, if there are several, all of them together.
 
     Two claims are tested. That the candidate is worse on cases like these, by `compare`, two-sided at 5 %; and that it
-    is worse on these very cases, by `change_within`, one-sided at 2.5 %. Each claim is adjusted
-    for all pairs, so that unchanged code is called worse with a chance of at most 2.5 % by each, 5 % by both. Equivalence
-    needs no correction: a gate opens only if all its parts do (Berger, Technometrics 24, 1982). It overrides a loss on
-    these cases, because the user called a difference within the margin irrelevant.
+    is worse on these very cases, by `change_within`, one-sided at 2.5 %. Each claim is adjusted for all pairs, so that
+    unchanged code is called worse with a chance of at most 2.5 % by each, 5 % by both. Equivalence needs no correction:
+    a gate passes only if all its parts do (Berger, Technometrics 24, 1982). It overrides a loss on these cases, because
+    the user called a difference within the margin irrelevant.
 
     Where rounds were lost, the verdict must be the same if all of them had failed and if all had passed.
 
@@ -147,8 +147,8 @@ def judge_pairs(
         margin: differences within ±margin are equivalent.
         compared: makes a comparison at a level by other means than the scores, which then decide alone.
     """
-    whole = dict(pairs) | ({TOGETHER: _together(pairs)} if len(pairs) > 1 else {})
     by_scores = compared is None
+    whole = dict(pairs) | ({TOGETHER: _together(pairs)} if len(pairs) > 1 and by_scores else {})
     make = compared or (lambda key, level: compare(whole[key].before, whole[key].after, level=level))
     # If there are several pairs, half of the level is theirs and half that of the test of all together.
     share = 2 if TOGETHER in whole else 1

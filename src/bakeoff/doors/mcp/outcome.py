@@ -71,7 +71,7 @@ class CallOutcome:
     def state(self) -> GateState:
         """Return the outcome of the suite. It is decided as soon as undecided cells cannot change it."""
         total, wanted = len(self.cells) or 1, self.threshold if self.rule == "ratio" else 1.0
-        return decide_gate(GateEvidence(wanted, self.passed / total, best=1 - self.failed / total)).state
+        return decide_gate(GateEvidence(wanted=wanted, value=self.passed / total, best=1 - self.failed / total)).state
 
     def by_case(self) -> Iterable[tuple[str, list[CellOutcome]]]:
         """Return each case with its cells."""

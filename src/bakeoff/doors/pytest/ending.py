@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bakeoff._kernel.text import count_of, visible, without_command
-from bakeoff.doors.pytest.options import results_folder
+from bakeoff.doors.pytest.options import results_folder, shard_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.render.text_tables import block_lines
@@ -18,6 +18,7 @@ from bakeoff.report.suites.blocks import WORST, gate_word, not_passed, step_bloc
 from bakeoff.report.suites.numbers import SuitesSummary, SuiteTallies, file_part, summary_of, why_not
 from bakeoff.report.suites.outcome_lines import colour_of, item_line, tool_lines
 from bakeoff.report.suites.outcomes import EvalOutcome
+from bakeoff.storage.ledger import ShardsHere
 
 if TYPE_CHECKING:
     from bakeoff.doors.pytest.until_decided import SessionDecisions
@@ -51,7 +52,7 @@ class SessionEnd:
 
 def read_gates(config: pytest.Config) -> "SuiteGates":
     """Return the gates that the options ask for. Raise pytest.UsageError, before a test runs, for what cannot work."""
-    from bakeoff.report.gates import NONE_ALLOWED
+    from bakeoff.report.gates import NONE_ALLOWED, GateRule
     from bakeoff.report.suites.eval_file import read_eval_file
     from bakeoff.report.suites.gates import SuiteGates
 
@@ -64,19 +65,18 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
                 refuse_unwritable(name, path)
         if option.eval_junit and not getattr(option, "xmlpath", None):
             raise UsageError("--eval-junit adds scores to the file of --junitxml: name one with --junitxml=FILE")
-        before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline).outcomes
+        before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline)
     except BakeoffError as error:
         raise pytest.UsageError(str(error)) from error
     if option.eval_until_decided:
         from bakeoff.doors.pytest.until_decided import register
 
-        register(config, before)
+        register(config, None if before is None else before.outcomes)
     return SuiteGates(
         option.eval_min_pass_rate,
         option.eval_min_score,
         before,
-        margin=option.eval_margin,
-        undecidable=option.eval_undecidable,
+        GateRule(option.eval_gate, option.eval_margin, option.eval_undecidable),
         labelled=results_folder(config) if option.eval_require_calibrated_judge else None,
         allowed=option.eval_allow_undecided or NONE_ALLOWED,
     )
@@ -132,6 +132,8 @@ def end(
 
         gates = replace(gates, decided=decisions.followed.against_baseline() if decisions else {})
         summary = replace(summary, gates=judge_gates(gates, outcomes, summary))
+    if (shard := shard_of(config)) is not None:  # after its gates, which do not wait for the other shards
+        summary = replace(summary, shards=ShardsHere(of=shard[1], numbers=(shard[0],)))
     on_github = environment.get("GITHUB_ACTIONS") == "true"
     told: tuple[str, ...] = ()
     if config.option.eval_json is not None or config.option.eval_html is not None or on_github:

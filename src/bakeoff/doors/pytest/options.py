@@ -68,6 +68,8 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--eval-until-decided", action="store_true", help=f"{decided}, and skip the cases that decide nothing")
     lower = "an earlier --eval-json file: fail if scores are significantly lower than there"
     add("--eval-baseline", type=Path, metavar="FILE", help=lower)
+    rule = "what fails --eval-baseline: a regression that is shown (default), or any case that newly fails every round"
+    add("--eval-gate", choices=("regression", "no-new-failures"), default="regression", help=rule)
     small = "the largest difference that does not matter to --eval-baseline and --eval-until-decided, such as 0.05"
     add("--eval-margin", type=_share, metavar="SHARE", help=small)
     nothing = "what --eval-baseline does if neither a regression nor its absence is shown (default pass)"

@@ -9,7 +9,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Self
+from functools import partial
+from typing import Annotated, NamedTuple, Self, TypeVar
 
 from pydantic import JsonValue, PlainSerializer, ValidationError
 
@@ -21,7 +22,17 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
-from bakeoff.report.gates import GateEvidence, GateRule, GateState, decide_gate
+from bakeoff.report.gates import (
+    NONE_ALLOWED,
+    Allowance,
+    GateDecision,
+    GateEvidence,
+    GateRule,
+    GateState,
+    Uncompared,
+    decide_gate,
+    describe_new_failures,
+)
 from bakeoff.report.judges.calibration import (
     NO_LABELS,
     CalibratedPair,
@@ -34,8 +45,17 @@ from bakeoff.report.readers import Circumstances, Source
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary, is_control
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, at_holm_levels, compare, mismatches
-from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all
+from bakeoff.stats.comparison import Comparison, Mismatch, Stamp, compare, mismatches
+from bakeoff.stats.gates import (
+    TOGETHER,
+    GateJudgement,
+    GateVerdict,
+    JudgedPair,
+    Losses,
+    PairedArms,
+    judge_pairs,
+    new_failures,
+)
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
 from bakeoff.storage.labels import read_labels
@@ -45,9 +65,11 @@ from bakeoff.verdict import Verdict
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
 _STAMPED = {"model", "system", "timeout"}  # options of a subject that its stamp holds
 _WORST_LAST = (0, 3, 1)  # exit codes
+_JUDGED_BY = ("scorers", "threshold")  # mismatches with which scores mean different things
 _MAX_VALUES = 3  # of one condition that are listed
 _MAX_VALUE_LENGTH = 120
 
+Value = TypeVar("Value")
 FileName = Annotated[str, PlainSerializer(clean_text, return_type=str, when_used="json")]
 """The name of a file or folder. Names that are not valid text are escaped in JSON."""
 
@@ -91,6 +113,18 @@ class Arm:
                 key = _case_key(case, content_known=self.content_known)
                 cells[key] = Cell.of((each is Verdict.PASS for each in counted), case.tags.get(CLUSTER_TAG))
         return cells
+
+    @property
+    def lost_rounds(self) -> dict[CaseKey, int]:
+        """Return how many rounds of each case have no score. A case that is judged over its rounds counts as one."""
+        found = {}
+        for case in self.plan.cases:
+            key = _case_key(case, content_known=self.content_known)
+            verdicts = self.records.verdicts(self.spec.name, case.id)
+            planned = len(verdicts) if self.plan.sparse else self.plan.rounds
+            lost = planned - sum(verdict.counts for verdict in verdicts)
+            found[key] = int(key not in self.cells) if case.rule_over_rounds is not None else lost
+        return {key: count for key, count in found.items() if count}
 
     @property
     def losses(self) -> Losses:
@@ -254,7 +288,18 @@ class CompareReport(FrozenModel):
     margin: float | None
     undecidable: UndecidableRule = "pass"
     pairs: tuple[PairReport, ...]
+    together: GateJudgement | None = None  # all subjects that are judged, if there are several
     exit_code: int
+
+
+class CompareRequest(NamedTuple):
+    """How to compare two sources; see `compare_sources`."""
+
+    rule: GateRule
+    allowed: Allowance
+    anyway: bool
+    most_details: int
+    require_calibrated: bool
 
 
 def compare_sources(
@@ -265,6 +310,8 @@ def compare_sources(
     gate: ComparisonGate = "verdict",
     margin: float | None = None,
     undecidable: UndecidableRule = "pass",
+    allowed: Allowance = NONE_ALLOWED,
+    anyway: bool = False,
     most_details: int = 5,
     require_calibrated: bool = False,
 ) -> CompareReport:
@@ -279,6 +326,8 @@ def compare_sources(
         gate: the rule that turns verdicts into an exit code.
         margin: differences within ±margin count as equivalent; None never says so.
         undecidable: whether the gate passes where neither a regression nor its absence is shown.
+        allowed: how many trials may be missing before the gate is undecided.
+        anyway: compare although scorers or thresholds differ.
         most_details: the number of cases whose outputs are compared line by line, the largest losses first.
         require_calibrated: let scores that labels correct decide, and refuse judges with too few labels.
 
@@ -287,6 +336,7 @@ def compare_sources(
         RunFolderError: a source cannot be read or counted.
     """
     names = _pairs_of(baseline, candidate, subjects)
+    request = CompareRequest(GateRule(gate, margin, undecidable), allowed, anyway, most_details, require_calibrated)
     with countable(baseline, candidate), ExitStack() as open_arms:
         pairs = [
             _RunPair(
@@ -294,8 +344,7 @@ def compare_sources(
             )
             for old, new in names
         ]
-        rule = GateRule(gate, margin, undecidable)
-        return _report(pairs, rule, most_details, require_calibrated=require_calibrated)
+        return _report(pairs, request)
 
 
 def _pairs_of(baseline: Source, candidate: Source, subjects: tuple[str | None, str | None]) -> list[tuple[str, str]]:
@@ -348,15 +397,25 @@ class _RunPair:
     @property
     def cells(self) -> tuple[Cells, Cells]:
         """Return the cells of both sides, paired by id alone where the content of a side is unknown."""
-        if self.content_known:
-            return self.old.cells, self.new.cells
-        old, new = ({CaseKey(key.id): cell for key, cell in arm.cells.items()} for arm in (self.old, self.new))
-        return old, new
+        return self._keyed(self.old.cells), self._keyed(self.new.cells)
 
-    def compared(self, level: float, *, by_label: bool) -> Comparison:
-        """Return the comparison with its interval at a level; `by_label`: of corrected scores, if a judge gave them."""
-        found = compare(*self.cells, level=level)
-        return by_labels(found, self.calibrated(level=level)) if by_label else found
+    @property
+    def arms(self) -> PairedArms:
+        """Return both sides with their losses."""
+        lost = [self._keyed(arm.lost_rounds) for arm in (self.old, self.new)]
+        return PairedArms(*self.cells, (lost[0], lost[1]), (self.old.losses, self.new.losses))
+
+    @property
+    def passes(self) -> tuple[Cells, Cells]:
+        """Return the passes and failures of both sides."""
+        return self._keyed(self.old.passes), self._keyed(self.new.passes)
+
+    def _keyed(self, found: Mapping[CaseKey, Value]) -> Mapping[CaseKey, Value]:
+        return found if self.content_known else {CaseKey(key.id): value for key, value in found.items()}
+
+    def compared_by_label(self, level: float) -> Comparison:
+        """Return the comparison of the scores that labels correct, if a judge gave them, with its interval."""
+        return by_labels(compare(*self.cells, level=level), self.calibrated(level=level))
 
     def calibrated(self, *, unlabelled: bool = False, level: float = ALPHA) -> tuple[CalibratedPair, ...]:
         """Return the difference by each judge, corrected by labels."""
@@ -370,29 +429,35 @@ class _RunPair:
         return self.old.summary.control or self.new.summary.control
 
 
-def _report(pairs: Sequence[_RunPair], rule: GateRule, most_details: int, *, require_calibrated: bool) -> CompareReport:
-    losses = {place: (pair.old.losses, pair.new.losses) for place, pair in enumerate(pairs)}
-    controls = [place for place, pair in enumerate(pairs) if pair.control]
+def _report(pairs: Sequence[_RunPair], request: CompareRequest) -> CompareReport:
+    controls = [pair for pair in pairs if pair.control]
     if len(controls) == len(pairs):  # then they are what is compared
         controls = []
     # Controls must not make the correction for the other subjects stricter.
-    others = at_holm_levels(
-        [place for place in range(len(pairs)) if place not in controls],
-        lambda place, level: pairs[place].compared(level, by_label=require_calibrated),
-    )
-    compared = others | {place: pairs[place].compared(ALPHA, by_label=require_calibrated) for place in controls}
-    rulings = judge_all(others, margin=rule.margin, losses=losses)
-    rulings |= {place: judge(compared[place], margin=rule.margin, losses=losses[place]) for place in controls}
-    reports = [
-        _pair_report(pair, compared[place], rulings[place], rule, most_details) for place, pair in enumerate(pairs)
-    ]
-    if require_calibrated:
-        reports = [_refused(report, pair) for report, pair in zip(reports, pairs, strict=True)]
-    judged = [reports[place] for place in others]
+    judged = {str(place): pair for place, pair in enumerate(pairs) if pair not in controls}
+    rulings, margin = dict[str, JudgedPair](), request.rule.margin
+    for group in (judged, *({str(len(pairs) + place): pair} for place, pair in enumerate(controls))):
+        by_label = partial(_by_label, group) if request.require_calibrated else None
+        rulings |= judge_pairs({key: pair.arms for key, pair in group.items()}, margin=margin, compared=by_label)
+    together = rulings.get(TOGETHER)
+    reports = [_pair_report(pair, rulings[key], request) for key, pair in judged.items()]
+    if request.require_calibrated:
+        reports = [_refused(report, pair) for report, pair in zip(reports, judged.values(), strict=True)]
     decided_nothing = {"control": True, "exit_code": 0, "gate": "a control, which does not influence the exit code"}
-    beside = [reports[place].model_copy(update=decided_nothing) for place in controls]
-    code = max((pair.exit_code for pair in judged), key=_WORST_LAST.index, default=0)
-    return CompareReport(**rule._asdict(), pairs=(*judged, *beside), exit_code=code)
+    beside = [
+        _pair_report(pair, rulings[str(len(pairs) + place)], request).model_copy(update=decided_nothing)
+        for place, pair in enumerate(controls)
+    ]
+    codes = [pair.exit_code for pair in reports]
+    if together is not None and request.rule.gate != "no-new-failures":
+        codes.append(decide_gate(GateEvidence(comparisons=(together,), rule=request.rule)).exit_code)
+    code = max(codes, key=_WORST_LAST.index, default=0)
+    gate = request.rule._asdict()
+    return CompareReport(**gate, pairs=(*reports, *beside), together=together and together.ruling, exit_code=code)
+
+
+def _by_label(pairs: Mapping[str, _RunPair], key: str, level: float) -> Comparison:
+    return pairs[key].compared_by_label(level)
 
 
 def _refused(report: PairReport, pair: _RunPair) -> PairReport:
@@ -405,15 +470,15 @@ def _refused(report: PairReport, pair: _RunPair) -> PairReport:
     return report.model_copy(update={"ruling": ruling, "exit_code": GateState.UNDECIDED.exit_code, "gate": gate})
 
 
-def _pair_report(
-    pair: _RunPair, compared: Comparison, ruling: GateJudgement, rule: GateRule, most_details: int
-) -> PairReport:
+def _pair_report(pair: _RunPair, judged: JudgedPair, request: CompareRequest) -> PairReport:
     old, new = pair.old, pair.new
-    decision = decide_gate(GateEvidence(comparisons=((compared, ruling),), rule=rule))
+    compared, ruling = judged
+    differing = (*mismatches(old.stamp, new.stamp), *_other_mismatches(pair))
+    decision = _decision(pair, judged, request, [one for one in differing if one.field in _JUDGED_BY])
     split = difference_split(*pair.cells)
     cases = tuple(_changes(pair))
     changed = [case for case in cases if case.outcome in ("win", "loss")]
-    telling = sorted(changed, key=lambda case: case.difference or 0.0)[:most_details]  # losses first
+    telling = sorted(changed, key=lambda case: case.difference or 0.0)[: request.most_details]  # losses first
     return PairReport(
         baseline=_facts(old),
         candidate=_facts(new),
@@ -421,7 +486,7 @@ def _pair_report(
         ruling=ruling,
         exit_code=decision.exit_code,
         gate=decision.sentence,
-        mismatches=(*mismatches(old.stamp, new.stamp), *_other_mismatches(pair)),
+        mismatches=differing,
         by_id_alone=not pair.content_known,
         advice=split.sentence if split and split.of_mean else None,
         calibrated=pair.calibrated(),
@@ -433,6 +498,49 @@ def _pair_report(
             if (detail := case_detail(case.case, old.records, old.spec.name, new.records, new.spec.name))
         ),
     )
+
+
+def _decision(
+    pair: _RunPair, judged: JudgedPair, request: CompareRequest, differing: Sequence[Mismatch]
+) -> GateDecision:
+    """Decide the gate of one pair. Scores that were made in different ways are not compared unless asked for."""
+    rule, old, new = request.rule, pair.old, pair.new
+    names = ("the baseline", "the candidate") if old.source.path != new.source.path else (old.spec.name, new.spec.name)
+    strict = rule.gate == "no-new-failures"
+    broken = new_failures(*pair.passes) if strict else ()
+    said = ""
+    if differing and not request.anyway:
+        said = f"not comparable: {'; '.join(map(str, differing))}; --anyway compares them all the same"
+    elif strict:
+        said = describe_new_failures(broken)
+    decision = decide_gate(
+        GateEvidence(
+            ledgers={names[0]: old.summary.ledger, names[1]: new.summary.ledger},
+            allowed=request.allowed,
+            uncompared=_uncompared(pair),
+            comparisons=() if strict else (judged,),
+            broken=broken,
+            rule=rule,
+            refused=bool(said) and not strict,
+            sentence=said,
+        )
+    )
+    if differing and request.anyway:
+        fields = " and ".join(one.field for one in differing)
+        return decision._replace(sentence=f"although the {fields} differ: {decision.sentence}")
+    return decision
+
+
+def _uncompared(pair: _RunPair) -> Uncompared:
+    """Return the cases of the baseline that the candidate does not have, or has with another content."""
+    known = pair.content_known
+    here = {case.id: _case_key(case, content_known=known) for case in pair.new.plan.cases}
+    named = [
+        f"{case.id}: {'its content has changed' if case.id in here else 'it is gone'}"
+        for case in pair.old.plan.cases
+        if here.get(case.id) != _case_key(case, content_known=known)
+    ]
+    return Uncompared(len(named), named)
 
 
 def _facts(arm: Arm) -> ArmFacts:

@@ -47,8 +47,8 @@ from bakeoff.report.formatting import (
 from bakeoff.report.judges.calibration import CalibratedPair
 from bakeoff.report.readers import find_source
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells
-from bakeoff.stats.comparison import Comparison, compare
-from bakeoff.stats.gates import GateJudgement, GateVerdict, judge
+from bakeoff.stats.comparison import Comparison
+from bakeoff.stats.gates import GateJudgement, GateVerdict, PairedArms, judge_pairs
 from bakeoff.stats.power import Design, too_few
 from bakeoff.stats.rounds import FlipRate, flip_rate, flip_rate_within
 from bakeoff.storage.run_folder import RunFolder
@@ -534,8 +534,8 @@ def check_runs(first: RunFolder, second: RunFolder, subject: str) -> SelfCheck:
     """Compare two runs of one subject with each other."""
     sources = [find_source(folder.path, str(folder.path)) for folder in (first, second)]
     with read_arm(sources[0], subject) as one, read_arm(sources[1], subject) as other:
-        compared = compare(one.cells, other.cells)
-        ruling = judge(compared, losses=(one.losses, other.losses))
+        arms = PairedArms(one.cells, other.cells, losses=(one.losses, other.losses))
+        compared, ruling = judge_pairs({"": arms})[""]
         differ = ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED)
         whole = not ruling.refused and one.summary.scored == other.summary.scored == one.summary.planned
         return SelfCheck(

@@ -3,7 +3,7 @@
 `mcp tune` finds the better of several descriptions of a tool: chosen on some cases, and confirmed on others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
@@ -39,10 +39,11 @@ from bakeoff.report.readers import Source
 from bakeoff.report.tools import LEVEL_TONES, listed_changes, text_diff
 from bakeoff.scorers.mcp.calls import NO_TOOL, CaseExpectation
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.comparison import Comparison, compare, compare_all
-from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all
+from bakeoff.stats.comparison import Comparison
+from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, PairedArms, judge_pairs
 from bakeoff.stats.power import POWER, cases_needed, too_few
 from bakeoff.stats.sequential import PairDecisions, SequentialDecision, random_order
+from bakeoff.storage.ledger import Ledger
 
 _MAX_NAMED = 5  # tools in a sentence
 
@@ -89,20 +90,24 @@ def compare_versions(baseline: Source, candidate: Source, changes: Sequence[Tool
         )
         cells = _pooled(before), _pooled(after)
         losses = _losses(before), _losses(after)
-    overall = compare(*cells)
-    ruling = judge(overall, losses=losses)
-    by_tool = compare_all({tool: _of_tool(candidate.plan, tool, cells) for tool in _tools(candidate.plan, cells[1])})
-    rulings = judge_all(by_tool, losses=dict.fromkeys(by_tool, losses))
+        names = (baseline.name, candidate.name)
+        ledgers = {
+            visible(name): Ledger.total(arm.summary.ledger for arm in arms)
+            for name, arms in zip(names, (before, after), strict=True)
+        }
+    overall, ruling = judge_pairs({"": PairedArms(*cells, losses=losses)})[""]
+    wanted = _tools(candidate.plan, cells[1])
+    judged = judge_pairs({tool: PairedArms(*_of_tool(candidate.plan, tool, cells), losses=losses) for tool in wanted})
     tools = tuple(
         ToolPoints(
             tool=tool,
-            comparison=compared,
-            ruling=rulings[tool],
+            comparison=judged[tool].comparison,
+            ruling=judged[tool].ruling,
             changes=tuple(each for each in changes if _label(each) == tool),
         )
-        for tool, compared in by_tool.items()
+        for tool in wanted
     )
-    decision = _decision(overall, ruling, tools)
+    decision = _decision(overall, ruling, tools, ledgers)
     ruling = _with_decided_tools(overall, ruling, tools)
     return VersionReport(
         runs=(baseline.name, candidate.name),
@@ -113,7 +118,7 @@ def compare_versions(baseline: Source, candidate: Source, changes: Sequence[Tool
         exit_code=decision.exit_code,
         tools=tools,
         advice=_advice(overall, ruling, cells),
-        other_changes=tuple(each for each in changes if _label(each) not in by_tool),
+        other_changes=tuple(each for each in changes if _label(each) not in wanted),
     )
 
 
@@ -125,16 +130,12 @@ def _pooled(arms: Sequence[Arm]) -> Cells:
             cell = arm.records.cells(arm.spec.name).get(case.id)
             if cell is not None:
                 key = _key(case)
-                pooled[key] = _sum(pooled[key], cell) if key in pooled else cell
+                pooled[key] = Cell.joined([pooled[key], cell]) if key in pooled else cell
     return pooled
 
 
 def _key(case: Case) -> CaseKey:
     return CaseKey(case.id, fingerprint(case.prompt))
-
-
-def _sum(one: Cell, other: Cell) -> Cell:
-    return Cell(one.rounds + other.rounds, one.total + other.total, one.squares + other.squares, one.cluster)
 
 
 def _losses(arms: Sequence[Arm]) -> Losses:
@@ -167,9 +168,11 @@ def _label(change: ToolChange) -> str:
     return tool_label(change.server, change.renamed or change.name)
 
 
-def _decision(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateDecision:
-    """Shut the gate if all tools together regressed, or one of them did."""
-    together = decide_gate(GateEvidence(comparisons=((overall, ruling),)))
+def _decision(
+    overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints], ledgers: Mapping[str, Ledger]
+) -> GateDecision:
+    """Fail the gate if all tools together regressed, or one of them did."""
+    together = decide_gate(GateEvidence(comparisons=((overall, ruling),), ledgers=ledgers))
     parts = {one.tool: decide_gate(GateEvidence(comparisons=((one.comparison, one.ruling),))) for one in tools}
     worse = [tool for tool, decision in parts.items() if decision.state is GateState.FAILED]
     if worse and together.state is not GateState.FAILED:
@@ -416,8 +419,8 @@ def cells_of_subject(records: Iterable[Record], subject: str) -> Cells:
 
 def confirm(records: Sequence[Record], winner: str) -> tuple[Comparison, GateJudgement]:
     """Compare the winner with the present description on the held-out cases."""
-    compared = compare(cells_of_subject(records, PRESENT), cells_of_subject(records, winner))
-    return compared, judge(compared)
+    arms = PairedArms(cells_of_subject(records, PRESENT), cells_of_subject(records, winner))
+    return judge_pairs({"": arms})[""]
 
 
 def describe_tuning(report: TuneReport, patch: DescriptionPatch | None) -> Report:

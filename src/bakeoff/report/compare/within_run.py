@@ -8,7 +8,6 @@ tag_section           the scores of each subject over the cases of each tag
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
-from math import fsum
 from statistics import fmean
 
 from bakeoff._kernel.model import FrozenModel
@@ -270,7 +269,7 @@ def compare_groups(
     joined: dict[str, dict[CaseKey, Cell]] = {}
     for group, cases in groups.items():
         found = {name: [own[case] for own in cells if case in own] for name, case in cases.items()}
-        joined[group] = {CaseKey(name): _joined(each) for name, each in found.items() if len(each) == len(cells)}
+        joined[group] = {CaseKey(name): Cell.joined(each) for name, each in found.items() if len(each) == len(cells)}
     pairs = list(combinations(groups, 2))
     for one, other in pairs[:_MAX_PAIRS]:
         compared = compare(joined[one], joined[other])
@@ -285,12 +284,6 @@ def compare_groups(
             yield f"{names[0]} and {names[1]} cannot be told apart: {100 * gain:+.1f} points{chance}."
     if len(pairs) > _MAX_PAIRS:
         yield f"… and {len(pairs) - _MAX_PAIRS:,} more pairs."
-
-
-def _joined(cells: Sequence[Cell]) -> Cell:
-    """Return the rounds of all subjects on one case as one cell."""
-    total, squares = fsum(cell.total for cell in cells), fsum(cell.squares for cell in cells)
-    return Cell(sum(cell.rounds for cell in cells), total, squares)
 
 
 def label_of(key: str, value: str) -> str:

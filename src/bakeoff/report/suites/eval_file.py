@@ -23,10 +23,20 @@ from bakeoff.errors import RunFolderError, UsageError
 from bakeoff.plan import Case, Gate, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import NO_USAGE, Record, Usage
 from bakeoff.report.readers import Circumstances, Description
-from bakeoff.report.suites.numbers import GateResult, SuiteName, SuiteNumbers, SuitesSummary, file_part, suite_of
+from bakeoff.report.suites.numbers import (
+    GateResult,
+    SuiteName,
+    SuiteNumbers,
+    SuitesSummary,
+    SuiteTallies,
+    file_part,
+    suite_of,
+    summary_of,
+)
 from bakeoff.report.suites.outcomes import SUBJECT, EvalOutcome, subject_name
 from bakeoff.report.summary import Comparisons
 from bakeoff.storage.journal import implausible_number
+from bakeoff.storage.ledger import Ledger, ShardsHere
 from bakeoff.verdict import Verdict
 
 FORMAT = "bakeoff-evals"
@@ -90,11 +100,20 @@ class EvalFile(FrozenModel):
     bakeoff: str = ""
     created: float = 0.0
     complete: StrictBool  # False: the run was stopped, or not all of it could be collected and read
-    shards: int = 1
+    ledger: Ledger | None = None  # None in files of older versions
     numbers: SuiteNumbers
     gates: tuple[GateResult, ...] = ()
     comparisons: Comparisons | None = None  # of a run that ended when they were decided
     suites: tuple[EvalSuiteResult, ...]
+
+    @property
+    def planned(self) -> Ledger:
+        """Return the ledger, counted again from the cases. A file that lacks some of them has no end."""
+        tallies, said = SuiteTallies.of(self.outcomes), self.ledger
+        if said is None:
+            return summary_of(tallies, complete=self.complete).ledger
+        found = summary_of(tallies, complete=self.complete, shards=said.shards).ledger
+        return found if found.planned >= said.planned else found.model_copy(update={"ended": False})
 
     @property
     def outcomes(self) -> list[EvalOutcome]:
@@ -134,7 +153,7 @@ def file_chunks(
         "bakeoff": __version__,
         "created": time.time(),
         "complete": summary.complete,
-        "shards": summary.shards,
+        "ledger": summary.ledger,
         "numbers": summary.numbers,
         "gates": summary.gates,
         **({} if summary.comparisons is None else {"comparisons": summary.comparisons}),
@@ -183,7 +202,8 @@ class MergedEvals:
 
     outcomes: list[EvalOutcome]
     complete: bool
-    shards: int
+    files: int  # that add a test
+    shards: ShardsHere | None  # as the files say; None: they were not made with --eval-shard
     notes: tuple[str, ...] = ()
 
 
@@ -195,11 +215,14 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
     """
     whole: dict[str, list[EvalOutcome]] = {}
     origin: dict[str, Path] = {}
-    twice, shards, stopped, decided, empty = 0, 0, [], [], []
+    twice, stopped, decided, empty = 0, [], [], []
+    shards: list[ShardsHere] = []
+    files = 0  # that add a test
     for path in paths:
         file = read_eval_file(path)
-        shards += file.shards
-        stopped += [] if file.complete else [path]
+        shards += [file.ledger.shards] if file.ledger is not None and file.ledger.shards is not None else []
+        stopped += [] if file.planned.ended else [path]
+        known = len(whole)
         decided += [] if file.comparisons is None else [path]
         empty += [] if file.suites else [path]
         by_test: dict[str, list[EvalOutcome]] = {}  # a test may hold several evals
@@ -215,13 +238,14 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
                     f"{visible(nodeid)} has one result in {origin[nodeid]} and another in {path}: "
                     "shards of one run have no test in common; leave one of the files out"
                 )
+        files += len(whole) > known or not file.suites
     both = f"{count_of(twice, 'test is', 'tests are')} in more than one file, with the same result: each counts once"
     notes = [both] if twice else []
     notes += [f"{path}: this run was stopped before its end, or not all of it could be read" for path in stopped]
     notes += [f"{path}: this run has no evals" for path in empty]
     notes += [f"{path}: this run ended when it was decided; intervals assume a fixed number" for path in decided]
     outcomes = [outcome for found in whole.values() for outcome in found]
-    return MergedEvals(outcomes, complete=not stopped, shards=shards, notes=tuple(notes))
+    return MergedEvals(outcomes, not stopped, files, ShardsHere.joined(shards), tuple(notes))
 
 
 _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"bakeoff-evals"')

@@ -1,10 +1,9 @@
 """Gates on the suites of a whole run: a least pass rate, a least score, no regression against an earlier run."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bakeoff._kernel.choices import UndecidableRule
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.formatting import percent
@@ -13,21 +12,33 @@ from bakeoff.report.gates import (
     Allowance,
     GateEvidence,
     GateRule,
-    GateState,
-    UndecidedCases,
+    Uncompared,
     decide_gate,
+    describe_new_failures,
 )
 from bakeoff.report.judges.labelling import judges_calibrated
-from bakeoff.report.suites.eval_file import case_ids
+from bakeoff.report.suites.eval_file import EvalFile, case_ids
 from bakeoff.report.suites.numbers import GateResult, SuiteName, SuitesSummary, cell_of, suite_of
 from bakeoff.report.suites.outcomes import EvalOutcome
-from bakeoff.stats.cells import CaseKey, Cells
-from bakeoff.stats.comparison import Comparison, compare, compare_all
-from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge_all, nothing_shown
+from bakeoff.stats.cells import CaseKey, Cell, Cells
+from bakeoff.stats.comparison import Comparison, compare
+from bakeoff.stats.gates import (
+    TOGETHER,
+    GateJudgement,
+    GateVerdict,
+    JudgedPair,
+    Losses,
+    PairedArms,
+    judge_pairs,
+    new_failures,
+    nothing_shown,
+)
 from bakeoff.stats.sequential import PairDecision, SequentialDecision
+from bakeoff.verdict import Verdict
 
 _MAX_NAMED = 5
 _WORST_FIRST = (GateVerdict.REGRESSED, GateVerdict.UNDECIDABLE, GateVerdict.EQUIVALENT, GateVerdict.IMPROVED)
+_NO_RULE = GateRule()
 _Suites = Mapping[SuiteName, list[EvalOutcome]]
 
 
@@ -35,15 +46,14 @@ _Suites = Mapping[SuiteName, list[EvalOutcome]]
 class SuiteGates:
     """The gates that were asked for.
 
-    `baseline` holds the outcomes of an earlier run; the two after it are its rule. `decided` has, by suite, comparisons
-    with it that were made after every case.
+    `baseline` is an earlier run; `rule` says how it is compared. `decided` has, by suite, comparisons with it that were
+    made after every case.
     """
 
     min_pass_rate: float | None = None
     min_score: float | None = None
-    baseline: Sequence[EvalOutcome] | None = None
-    margin: float | None = None
-    undecidable: UndecidableRule = "pass"
+    baseline: EvalFile | None = None
+    rule: GateRule = _NO_RULE
     decided: Mapping[str, PairDecision] = field(default_factory=dict)
     labelled: Path | None = None  # the folder of runs in which every judge must have labels
     allowed: Allowance = NONE_ALLOWED  # undecided cases
@@ -53,26 +63,26 @@ class SuiteGates:
 def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: SuitesSummary) -> tuple[GateResult, ...]:
     """Judge each gate that was asked for. `outcomes` may be iterated several times."""
     found: dict[str, GateEvidence] = {}
-    numbers = summary.numbers
+    numbers, ledger = summary.numbers, summary.ledger
+    common = GateEvidence(ledgers={"": ledger}, allowed=gates.allowed, option=f"{gates.prefix}allow-undecided")
     if (wanted := gates.min_pass_rate) is not None:
         sentence = "no case has a threshold, so that none passed or failed"
         if (rate := numbers.pass_rate) is not None:
             shares = f"({percent(rate)}), wanted {percent(wanted)}"
             sentence = f"{numbers.passed:,} of {numbers.judged:,} passed {shares}"
-        found["min-pass-rate"] = _least(gates, summary, wanted, rate, sentence)
+        found["min-pass-rate"] = replace(common, wanted=wanted, value=rate, sentence=sentence)
     if (wanted := gates.min_score) is not None:
         sentence = "no case has a score"
         if (score := numbers.score) is not None:
             sentence = f"mean score {score:.3f} over {count_of(numbers.scored, 'case')}, wanted {wanted:g}"
-        found["min-score"] = _least(gates, summary, wanted, score, sentence, scored=True)
+        scored = {"": ledger.for_scores}
+        found["min-score"] = replace(common, ledgers=scored, wanted=wanted, value=score, sentence=sentence)
     if gates.baseline is not None:
-        found["baseline"] = _against_baseline(gates, gates.baseline, outcomes, summary)
+        found["baseline"] = _against_baseline(gates, gates.baseline, outcomes, common)
     if gates.labelled is not None:
         records = (record for outcome in outcomes for record in outcome.records)
         labelled, sentence = judges_calibrated(records, gates.labelled)
-        found["require-calibrated-judge"] = GateEvidence(
-            refused=not labelled, sentence=sentence, cases=numbers.cases, complete=summary.complete
-        )
+        found["require-calibrated-judge"] = replace(common, refused=not labelled, sentence=sentence)
     decisions = {option: decide_gate(evidence) for option, evidence in found.items()}
     return tuple(
         GateResult(option=gates.prefix + option, met=decision.state.met, sentence=decision.sentence)
@@ -80,81 +90,64 @@ def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: Sui
     )
 
 
-def _least(
-    gates: SuiteGates,
-    summary: SuitesSummary,
-    wanted: float,
-    value: float | None,
-    sentence: str,
-    *,
-    scored: bool = False,
-) -> GateEvidence:
-    """Return the evidence of a gate that wants a least value; `scored` says that every case must have a score."""
-    return GateEvidence(
-        wanted=wanted,
-        value=value,
-        sentence=sentence,
-        undecided=(_undecided(gates, summary, scored=scored),),
-        cases=summary.numbers.cases,
-        complete=summary.complete,
-    )
-
-
-def _undecided(gates: SuiteGates, summary: SuitesSummary, *, scored: bool = False) -> UndecidedCases:
-    """Return the cases that could not be judged; if they must be `scored`, all that have no score."""
-    numbers, tallies = summary.numbers, summary.tallies
-    named = [f"{outcome.nodeid}: {outcome.problem}" for outcome in tallies.unjudged]
-    named += [f"{nodeid}: no score" for nodeid in tallies.unscored if scored]
-    count = numbers.cases - numbers.scored if scored else numbers.undecided
-    return UndecidedCases(count, numbers.cases, named, gates.allowed, f"{gates.prefix}allow-undecided")
-
-
 def _against_baseline(
-    gates: SuiteGates, before: Iterable[EvalOutcome], after: Iterable[EvalOutcome], summary: SuitesSummary
+    gates: SuiteGates, baseline: EvalFile, outcomes: Iterable[EvalOutcome], common: GateEvidence
 ) -> GateEvidence:
-    """Compare suite by suite, case by case. Holm's method keeps many suites from finding a regression by chance.
-
-    The gate is refused if no suite is in both runs.
-    """
-    was, now = _by_suite(before), _by_suite(after)
-    common = [name for name in now if name in was]
-    cells = {str(name): (_cells(was[name]), _cells(now[name])) for name in common}
-    compared = compare_all({name: both for name, both in cells.items() if name not in gates.decided})
-    losses = {str(name): (_losses(was[name]), _losses(now[name])) for name in common}
-    rulings = judge_all(compared, margin=gates.margin, losses=losses)
-    for name in [name for name in cells if name in gates.decided]:
+    """Compare case by case, each suite for itself and all together. The gate is refused if no suite is in both runs."""
+    was, now = _by_suite(baseline.outcomes), _by_suite(outcomes)
+    arms = {str(name): _paired(was[name], now[name]) for name in now if name in was}
+    judged = judge_pairs(
+        {name: pair for name, pair in arms.items() if name not in gates.decided}, margin=gates.rule.margin
+    )
+    for name in [name for name in arms if name in gates.decided]:
         pair = gates.decided[name]  # its numbers hold although it was looked at after every case
         found = {"difference": pair.difference, "interval": pair.interval, "inner": pair.interval, "cases": pair.cases}
-        compared[name] = compare(*cells[name]).model_copy(update={**found, "p_value": None})
-        rulings[name] = _anytime_ruling(compared[name], pair)
-    comparisons = [(compared[name], ruling) for name, ruling in rulings.items()]
-    rule = GateRule(margin=gates.margin, undecidable=gates.undecidable)
-    parts = ["no suite is in both runs"] * (not common)
-    parts += [*_sentences(compared, rulings), *_in_one_run_only(was, now)]
-    failed = decide_gate(GateEvidence(comparisons=comparisons, rule=rule)).state is GateState.FAILED
-    if failed and not any(ruling.verdict is GateVerdict.REGRESSED for ruling in rulings.values()):
-        parts.append("undecidable counts as failed")
-    gone: list[str] = []  # a case with another content is still there
-    for suite in [suite for suite in was if str(suite) not in gates.decided]:
-        there = set(case_ids(now.get(suite, ())))
-        gone += [case for case in case_ids(was[suite]) if case not in there]
-    missing = UndecidedCases(
-        len(gone),
-        sum(map(len, was.values())),
-        gone,
-        gates.allowed,
-        f"{gates.prefix}allow-undecided",
-        "cases of the baseline are gone: ",
-    )
-    return GateEvidence(
-        comparisons=comparisons,
-        rule=rule,
-        refused=not common,
+        compared = compare(arms[name].before, arms[name].after).model_copy(update={**found, "p_value": None})
+        judged[name] = JudgedPair(compared, _anytime_ruling(compared, pair))
+    strict = gates.rule.gate == "no-new-failures"
+    broken = _new_failures(was, now) if strict else ()
+    parts = ["no suite is in both runs"] * (not arms)
+    parts += [describe_new_failures(broken)] if strict else _sentences(judged)
+    parts += _in_one_run_only(was, now)
+    return replace(
+        common,
+        ledgers={**common.ledgers, "the baseline": baseline.planned},
+        comparisons=() if strict else [*judged.values()],
+        rule=gates.rule,
+        broken=broken,
+        refused=not arms,
         sentence="; ".join(parts),
-        undecided=(missing, _undecided(gates, summary)),
-        cases=summary.numbers.cases,
-        complete=summary.complete,
+        uncompared=_uncompared(was, now, gates.decided),
     )
+
+
+def _uncompared(was: _Suites, now: _Suites, decided: Container[str]) -> Uncompared:
+    """Return the cases of the baseline that are gone, or have another content."""
+    named: list[str] = []
+    for suite in [suite for suite in was if str(suite) not in decided]:
+        here = {key.id: key for key in _keys(now.get(suite, ()))}
+        named += [
+            f"{key.id}: {'its content has changed' if key.id in here else 'it is gone'}"
+            for key in _keys(was[suite])
+            if here.get(key.id) != key
+        ]
+    return Uncompared(len(named), named)
+
+
+def _new_failures(was: _Suites, now: _Suites) -> tuple[str, ...]:
+    """Return the cases that passed in every round of the baseline, and in none now."""
+    return tuple(
+        case for suite in now if suite in was for case in new_failures(_passes(was[suite]), _passes(now[suite]))
+    )
+
+
+def _passes(outcomes: Sequence[EvalOutcome]) -> Cells:
+    found = {}
+    for key, outcome in zip(_keys(outcomes), outcomes, strict=True):
+        verdicts = [record.verdict for record in outcome.records if record.verdict.counts]
+        if outcome.threshold is not None and verdicts:
+            found[key] = Cell.of(verdict is Verdict.PASS for verdict in verdicts)
+    return found
 
 
 def _anytime_ruling(compared: Comparison, pair: PairDecision) -> GateJudgement:
@@ -176,14 +169,26 @@ def _by_suite(outcomes: Iterable[EvalOutcome]) -> _Suites:
     return found
 
 
-def _cells(outcomes: Sequence[EvalOutcome]) -> Cells:
+def _keys(outcomes: Sequence[EvalOutcome]) -> list[CaseKey]:
     """Identify cases by node id and content: an edited case is another one."""
     keyed = zip(case_ids(outcomes), outcomes, strict=True)
-    return {
-        CaseKey(case, fingerprint(outcome.input, outcome.expected)): cell
-        for case, outcome in keyed
-        if (cell := cell_of(outcome)) is not None
-    }
+    return [CaseKey(case, fingerprint(outcome.input, outcome.expected)) for case, outcome in keyed]
+
+
+def _paired(before: Sequence[EvalOutcome], after: Sequence[EvalOutcome]) -> PairedArms:
+    cells, lost = [], []
+    for outcomes in (before, after):
+        keyed = [*zip(_keys(outcomes), outcomes, strict=True)]
+        cells.append({key: cell for key, outcome in keyed if (cell := cell_of(outcome)) is not None})
+        lost.append({key: count for key, outcome in keyed if (count := _lost_rounds(outcome))})
+    return PairedArms(cells[0], cells[1], (lost[0], lost[1]), (_losses(before), _losses(after)))
+
+
+def _lost_rounds(outcome: EvalOutcome) -> int:
+    """Return how many rounds of a case have no score; of pass@k, which counts as one round, the case itself."""
+    if outcome.rule.gate != "mean" or len(outcome.records) < 2:
+        return int(outcome.score is None)
+    return sum(record.value is None for record in outcome.records)
 
 
 def _losses(outcomes: Sequence[EvalOutcome]) -> Losses:
@@ -191,22 +196,16 @@ def _losses(outcomes: Sequence[EvalOutcome]) -> Losses:
     return Losses(trials=len(outcomes), lost=lost, to="broken scorers or infrastructure")
 
 
-def _sentences(compared: Mapping[str, Comparison], rulings: Mapping[str, GateJudgement]) -> Iterator[str]:
-    order = sorted(rulings, key=lambda name: _WORST_FIRST.index(rulings[name].verdict))
-    for name in order[:_MAX_NAMED]:
-        found, ruling = compared[name], rulings[name]
+def _sentences(judged: Mapping[str, JudgedPair]) -> list[str]:
+    """Say what is shown, the worst first; of several suites, what all of them show together comes before."""
+    order = sorted(judged, key=lambda name: (name != TOGETHER, _WORST_FIRST.index(judged[name].ruling.verdict)))
+    said = []
+    for name in order[: _MAX_NAMED + (TOGETHER in judged)]:
+        found, ruling = judged[name]
         pairs = count_of(found.cases, "pair of cases", "pairs of cases") if found.paired else "no case in common"
         changed = f", {len(found.changed)} with changed content" if found.changed else ""
-        if gone := len([key for key in found.baseline_only if key.id not in found.changed]):
-            changed += f", {gone} of the baseline gone or not scored"
-        counts = f", {found.losses} worse and {found.wins} better" if found.paired else ""
-        said = f"{ruling.sentence} ({pairs}{counts}{changed})"
-        if found.paired and not found.wins and not found.losses and not ruling.refused:
-            shown = ruling.sentence if ruling.verdict is GateVerdict.EQUIVALENT else nothing_shown(found)
-            said = f"the same scores in {pairs}{changed}: {shown}"
-        yield f"{visible(name, 80)}: {said}"
-    if len(order) > _MAX_NAMED:
-        yield f"and {count_of(len(order) - _MAX_NAMED, 'more suite')}"
+        said.append(f"{visible(name, 80)}: {ruling.sentence} ({pairs}{changed})")
+    return [*said, f"and {count_of(len(order) - len(said), 'more suite')}"] if len(order) > len(said) else said
 
 
 def _in_one_run_only(was: _Suites, now: _Suites) -> Iterator[str]:

@@ -15,6 +15,7 @@ from bakeoff.record import NO_USAGE, Usage
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.cells import Cell
 from bakeoff.stats.intervals import Interval, interval_of_passes, score_interval
+from bakeoff.storage.ledger import Ledger, Missing, ShardsHere, missing_kind
 from bakeoff.verdict import LOST, Verdict
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class SuiteTally:
     usage: Usage = NO_USAGE
     judging: Usage = NO_USAGE
     worst: list[Worst] = field(default_factory=list)
+    missing: Counter[Missing] = field(default_factory=Counter)
 
     def add(self, outcome: EvalOutcome) -> None:
         """Count one case."""
@@ -90,6 +92,9 @@ class SuiteTally:
         if outcome.passed is not None:
             kind = "passed" if outcome.passed else "failed"
         self.kinds[kind] += 1
+        if kind == "undecided":
+            lost = (missing_kind(record) for record in outcome.records)
+            self.missing[next(filter(None, lost), "not run")] += 1
         if (cell := cell_of(outcome)) is not None:
             self.cells.append(cell)
         scores = [score for record in outcome.records for score in record.scores]
@@ -250,12 +255,28 @@ class SuitesSummary:
     numbers: SuiteNumbers
     gates: tuple[GateResult, ...] = ()
     complete: bool = True
-    shards: int = 1
+    shards: ShardsHere | None = None
     comparisons: "Comparisons | None" = None
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return what was planned, and what became of it."""
+        numbers, tallies = self.numbers, self.tallies
+        return Ledger(
+            planned=numbers.cases,
+            passed=numbers.passed,
+            failed=numbers.failed,
+            recorded=numbers.recorded,
+            missing=dict(sum((tally.missing for tally in tallies.suites.values()), Counter[Missing]())),
+            unscored=numbers.cases - numbers.scored - numbers.undecided,
+            named=tuple(f"{outcome.nodeid}: {outcome.problem}" for outcome in tallies.unjudged),
+            ended=self.complete,
+            shards=self.shards,
+        )
 
 
 def summary_of(
-    tallies: SuiteTallies, gates: Sequence[GateResult] = (), *, complete: bool = True, shards: int = 1
+    tallies: SuiteTallies, gates: Sequence[GateResult] = (), *, complete: bool = True, shards: ShardsHere | None = None
 ) -> SuitesSummary:
     """Return the numbers of every suite and of all together."""
     numbers = {name: tally.numbers() for name, tally in tallies.suites.items()}

@@ -1,0 +1,125 @@
+"""What was planned, and what became of each part of it.
+
+Every gate reads a ledger, and it is part of every file that is merged, compared or gated. Whatever is missing is
+undecided: a gate cannot pass because something did not run.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, Self
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import count_of
+from bakeoff.record import Record
+from bakeoff.verdict import LOST, Verdict
+
+Missing = Literal["not run", "skipped", "unfinished", "budget", "infra", "grader", "unscored"]
+
+NOT_RUN, SKIPPED, UNFINISHED = "NotRun", "Skipped", "Unfinished"
+"""Types of the failures of parts that have no result because nothing ended them: see `missing_kind`."""
+
+_KINDS: Mapping[str, Missing] = {NOT_RUN: "not run", SKIPPED: "skipped", UNFINISHED: "unfinished"}
+_WORDS: Mapping[Missing, str] = {
+    "not run": "not run",
+    "skipped": "skipped",
+    "unfinished": "started and not finished",
+    "budget": "lost to the budget",
+    "infra": "lost to infra",
+    "grader": "lost to a grader",
+    "unscored": "without a score",
+}
+_MAX_NAMED = 20
+
+
+class ShardsHere(FrozenModel):
+    """Which shards of a run are here."""
+
+    of: int
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        """Return the shards of several files; None if none of them is a shard."""
+        numbers = sorted({number for part in parts for number in part.numbers})
+        return cls(of=max(part.of for part in parts), numbers=tuple(numbers)) if parts else None
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Return the numbers of the shards that are not here."""
+        return tuple(number for number in range(1, self.of + 1) if number not in self.numbers)
+
+
+class Ledger(FrozenModel):
+    """Count what was planned and what became of it; the unit is a trial, or an eval of a pytest session."""
+
+    planned: int
+    passed: int = 0
+    failed: int = 0  # with timeouts
+    recorded: int = 0  # finished without a threshold
+    missing: dict[Missing, int] = {}
+    not_needed: int = 0  # because every comparison was decided
+    unscored: int = 0  # of the recorded ones, those without a score
+    named: tuple[str, ...] = ()  # the first of the missing ones, with the reason
+    ended: bool = True  # False: the run was stopped, or not all of it could be collected or read
+    shards: ShardsHere | None = None
+
+    @property
+    def undecided(self) -> int:
+        """Return how many have no result."""
+        return sum(self.missing.values())
+
+    @property
+    def for_scores(self) -> Self:
+        """Return the ledger of a gate on scores, for which a part without a score is missing."""
+        return self.model_copy(update={"missing": self.missing | {"unscored": self.unscored}})
+
+    @property
+    def gap(self) -> str | None:
+        """Say why it is not even known how much is missing; None if it is known."""
+        if self.shards is not None and (absent := self.shards.missing):
+            names = ", ".join(map(str, absent))
+            return f"{'shard' if len(absent) == 1 else 'shards'} {names} of {self.shards.of} missing"
+        if not self.ended:
+            return "the run was stopped before its end, or not all of it could be collected and read"
+        return None
+
+    @property
+    def words(self) -> str:
+        """Return the missing ones by kind, such as `2 not run, 1 skipped`."""
+        return ", ".join(f"{count:,} {_WORDS[kind]}" for kind, count in self.missing.items() if count)
+
+    @classmethod
+    def total(cls, ledgers: Iterable[Self]) -> Self:
+        """Return one ledger over several."""
+        each = list(ledgers)
+        missing: Counter[Missing] = Counter()
+        for one in each:
+            missing.update(one.missing)
+        sums = {
+            name: sum(getattr(one, name) for one in each)
+            for name in ("planned", "passed", "failed", "recorded", "not_needed", "unscored")
+        }
+        shards = ShardsHere.joined([one.shards for one in each if one.shards is not None])
+        named = tuple(name for one in each for name in one.named)[:_MAX_NAMED]
+        ended = all(one.ended for one in each)
+        return cls(**sums, missing=dict(missing), named=named, ended=ended, shards=shards)
+
+
+def missing_kind(record: Record) -> Missing | None:
+    """Return how a part of the plan got lost that has this record; None if it is finished."""
+    if record.verdict not in LOST:
+        return None
+    own = _KINDS.get(record.failure.type) if record.failure is not None else None
+    return own or _of_verdict(record.verdict)
+
+
+def _of_verdict(verdict: Verdict) -> Missing:
+    return "budget" if verdict is Verdict.BUDGET else "grader" if verdict is Verdict.GRADER else "infra"
+
+
+def describe(ledger: Ledger, unit: str) -> str:
+    """Return the denominators of a ledger in one line."""
+    parts = [f"{count:,} {word}" for word in ("passed", "failed", "recorded") if (count := getattr(ledger, word))]
+    parts += [ledger.words] if ledger.undecided else []
+    parts += [f"{ledger.not_needed:,} not needed"] if ledger.not_needed else []
+    return f"{count_of(ledger.planned, unit)} planned: {', '.join(parts) or 'none finished'}"
