@@ -2,7 +2,7 @@
 
 `make bench BENCH=coverage`; DRAWS=5000 in the environment simulates more runs of each setting. Prints Markdown.
 A setting holds if its coverage is between 92 and 98 %, give or take two standard errors of the simulation, or if nearly
-all its intervals say themselves that they are too small to promise.
+all its intervals are marked "too few cases to promise 95 %".
 """
 
 import os

@@ -266,7 +266,7 @@ def test_the_page_has_the_answer_and_the_tags(tmp_path: Path) -> None:
     plan = tagged()
     run = write_run(tmp_path / "run", plan, [record_of(trial, 1.0) for trial in plan.trials()])
     page = write_run_page(run).read_text()
-    assert "Those of all tags are too small to promise." in page
+    assert "Those of all tags have too few cases to promise 95 %." in page
     assert "a scored 100.0 % (" in page
     assert 'id="tags"' in page
     plain = plan_of(3, ["a"])

@@ -28,7 +28,7 @@ CLUSTERS = {
 
 
 class Held(NamedTuple):
-    """How often intervals held the truth, and how often they were marked as too small to promise."""
+    """How often intervals held the truth, and how often they were marked (`TOO_SMALL`)."""
 
     covered: float
     marked: float

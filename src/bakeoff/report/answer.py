@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.compare.within_run import CellsOf, by_key
-from bakeoff.report.formatting import percent, span
+from bakeoff.report.formatting import NO_INTERVAL, percent, span
 from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import Cells
@@ -171,7 +171,7 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
     scored.sort(key=lambda one: -(one.score or 0.0))
     if len(scored) == 1:
         [one] = scored
-        interval = f" ({span(one.interval)})" if one.interval else ", interval undefined"
+        interval = f" ({span(one.interval)})" if one.interval else f", the interval {NO_INTERVAL}"
         return f"{_name(one)} scored {percent(one.score)}{interval}."
     if summary.comparisons is not None:
         return f"{_decided(scored, summary.comparisons)}{_costs(scored) if len(scored) == 2 else ''}."

@@ -103,7 +103,7 @@ CONFIDENCE = 0.95
 ALPHA = 0.05
 """The share of identical pairs that may be called different; 1 − CONFIDENCE."""
 
-TOO_SMALL = "too small to promise"
+TOO_SMALL = "too few cases to promise 95 %"
 """Follows the method of an interval that may not cover the truth as often as it should: between 92 and 98 % of runs."""
 
 ENOUGH_FOR_T = 8
@@ -139,7 +139,7 @@ class Interval(FrozenModel):
         return TOO_SMALL not in self.method
 
     def unpromised(self) -> "Interval":
-        """Return the same interval, marked as too small to promise."""
+        """Return the same interval, marked (`TOO_SMALL`)."""
         return self.model_copy(update={"method": f"{self.method}, {TOO_SMALL}"}) if self.promised else self
 
     @property
@@ -168,16 +168,16 @@ def t_quantile(share: float, freedom: float) -> float:
 
 
 def score_interval(cells: Sequence[Cell], *, confidence: float = CONFIDENCE) -> Interval | None:
-    """Return the interval of a mean score over cases; None ("undefined") where the data cannot give one.
+    """Return the interval of a mean score over cases; None for fewer than two units.
 
     Cases are assumed to be a sample of the cases that one could have asked, independent but for their clusters.
-    Simulated: covers the true mean in 92 to 98 % of runs, unless it is marked as too small to promise.
+    Simulated: covers the true mean in 92 to 98 % of runs, unless it is marked (`TOO_SMALL`).
     """
     return interval_of(moments_of(cells), confidence=confidence) if cells else None
 
 
 def interval_of(moments: Moments, *, confidence: float = CONFIDENCE) -> Interval | None:
-    """Return the best interval that these moments allow, marked where they are too small to promise its coverage.
+    """Return the best interval that these moments allow, marked where its coverage is not promised.
 
     Fewer than two units → None; no case differs from another → rule of three; one round each, passed or failed →
     Wilson; far from the edges and not skewed → t; clusters → Wilson with the effective sample size; otherwise the

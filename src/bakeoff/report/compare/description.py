@@ -33,6 +33,7 @@ from bakeoff.report.blocks import (
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, Outcome, Side
 from bakeoff.report.compare.comparison import ArmFacts, CompareReport, FileName, PairReport, read_arm
 from bakeoff.report.formatting import (
+    NO_INTERVAL,
     UNKNOWN,
     cost,
     duration,
@@ -115,7 +116,7 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
         outcomes = f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}"
         pairing = f"of {count_of(compared.cases, 'case')} in pairs"
     scores = _change(percent(compared.baseline), percent(compared.candidate)).replace(" %", "\u00a0%")
-    around = f"95 %: {points_range(compared.interval)}" if compared.interval else "interval undefined"
+    around = f"95 %: {points_range(compared.interval)}" if compared.interval else f"the interval {NO_INTERVAL}"
     tiles = (
         ("Difference", f"{points(compared.difference)} points", around),
         ("Better · same · worse", outcomes, pairing),
@@ -314,7 +315,7 @@ def _by_labels(judged: CalibratedPair) -> str:
     found = judged.corrected
     if found is None:
         return f"the difference by {judge} is not corrected: {judged.lacking}"
-    around = f"95 % interval {points_range(found.interval)}" if found.interval else "interval undefined"
+    around = f"95 % interval {points_range(found.interval)}" if found.interval else f"the interval {NO_INTERVAL}"
     chance = "" if found.p_value is None else f", p = {found.p_value:.2g}"
     return f"by {judge} {points(found.raw)} points; corrected by labels {points(found.difference)} ({around}{chance})"
 

@@ -34,7 +34,7 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
 from bakeoff.report.compare.description import VERDICT_TONES, plotted_difference
-from bakeoff.report.formatting import UNKNOWN, p_value, percent, points, points_range, sentence
+from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, p_value, percent, points, points_range, sentence
 from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.report.readers import Source
 from bakeoff.scorers.mcp.calls import NO_TOOL, CaseExpectation
@@ -227,7 +227,7 @@ _LEVEL_TONES: dict[ChangeLevel, Tone] = {"breaking": "fail", "risky": "partial",
 def describe_versions(report: VersionReport) -> Report:
     """Describe the verdict first, then each tool with its points and changes, then the texts that changed."""
     compared = report.comparison
-    around = f"95 %: {points_range(compared.interval)}" if compared.interval else "interval undefined"
+    around = f"95 %: {points_range(compared.interval)}" if compared.interval else f"the interval {NO_INTERVAL}"
     tiles = (
         ("Difference", f"{points(compared.difference)} points", around),
         ("Better · same · worse", f"{compared.wins:,} · {compared.ties:,} · {compared.losses:,}", "cases in pairs"),

@@ -39,7 +39,7 @@ from bakeoff.report.blocks import (
     heading,
     paragraph,
 )
-from bakeoff.report.formatting import UNKNOWN, duration, percent
+from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, duration, percent
 from bakeoff.report.output_files import replace_file, replace_text
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.storage.run_folder import RunFolder
@@ -158,7 +158,7 @@ def _model(numbers: ModelNumbers) -> tuple[Words, ...]:
     return (
         Quote(numbers.model),
         percent(numbers.score),
-        f"{100 * bounds.low:.1f}–{100 * bounds.high:.1f}" if bounds else "undefined",
+        f"{100 * bounds.low:.1f}–{100 * bounds.high:.1f}" if bounds else NO_INTERVAL,
         f"{numbers.scoredRounds:,}",
         f"{numbers.lostRounds:,}",
         cost_of([numbers]),
