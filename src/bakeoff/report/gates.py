@@ -14,6 +14,7 @@ from bakeoff._kernel.text import visible
 from bakeoff.report.formatting import percent
 from bakeoff.stats.comparison import Comparison
 from bakeoff.stats.gates import GateJudgement, GateVerdict, could_miss
+from bakeoff.stats.power import cases_to_pass
 from bakeoff.verdict import reaches
 
 _MAX_NAMED = 5
@@ -186,5 +187,7 @@ def _decide_comparison(comparison: Comparison, ruling: GateJudgement, rule: Gate
         return GateDecision(GateState.PASSED, f"the gate passed: {not_worse}")
     if rule.undecidable == "fail":
         missed = f"a loss of up to {100 * could_miss(comparison):.1f} points is not ruled out"
+        if margin is not None and (needed := cases_to_pass(comparison, margin)):
+            missed += f"; unchanged code passes this rule in 95 % of runs only with {needed:,} cases or more"
         return GateDecision(GateState.FAILED, f"the gate failed, because undecidable counts as failed: {missed}")
     return GateDecision(GateState.PASSED, f"the gate passed: no regression is shown{unpaired}")

@@ -464,7 +464,8 @@ def verdict_on(design: Design) -> str:
         return f"{size} are too few to tell any two subjects apart: use more cases"
     return (
         f"{size} find a difference of {100 * design.detectable:.0f} points between two subjects 4 times in 5, at usual "
-        f"noise; the interval of the difference is about ±{_points(design.difference_width)} points"
+        f"noise; the interval of the difference is about ±{_points(design.difference_width)} points; with "
+        f"`--undecidable fail`, unchanged code passes in 95 % of runs from `--margin {design.least_margin or 1:.2f}` on"
     )
 
 
