@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from bakeoff.stats.cells import Cells
-from bakeoff.stats.comparison import compare
+from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.gates import GateVerdict, judge
-from bakeoff.stats.power import Noise, difference_split, minimum_detectable
+from bakeoff.stats.power import Noise, cases_to_pass, difference_split, minimum_detectable
 
 from .simulation import cells_from_passes
 
@@ -51,6 +51,19 @@ def found_at_the_detectable(cases: int, rounds: int, pairs: int, *, times: float
         )
         found += judge(compare(before, after)).verdict is GateVerdict.IMPROVED
     return found / pairs
+
+
+def passes_a_margin(cases: int, rounds: int, margin: float, pairs: int, *, enough: bool) -> float:
+    """How often unchanged code passes a margin with so many cases, or with as many as a comparison of these needs."""
+    random = np.random.default_rng([8, cases, rounds])
+
+    def unchanged(number: int) -> Comparison:
+        chance = random.beta(0.7, 0.3, number)
+        return compare(*(cells_from_passes(random.binomial(rounds, chance), rounds) for _ in range(2)))
+
+    needed = [cases_to_pass(unchanged(cases), margin) or 0 for _ in range(50)] if enough else [cases]
+    inner = [unchanged(int(np.median(needed))).inner for _ in range(pairs)]
+    return sum(one is not None and one.low > -margin for one in inner) / pairs
 
 
 def detectable(cases: int, rounds: int, random: np.random.Generator) -> float:

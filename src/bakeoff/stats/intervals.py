@@ -126,8 +126,12 @@ _EXTRA = 0.5
 scores too wide (98 to 100 %)."""
 
 
+SKIPPED = "more than 10 % of the answers skipped"
+"""Follows the method of a score that is corrected by labels, where people skipped the hard answers perhaps."""
+
+
 class Interval(FrozenModel):
-    """A confidence interval and the name of its method, followed by `TOO_SMALL` where its coverage is not promised."""
+    """A confidence interval and its method, followed by `TOO_SMALL` or `SKIPPED` where its coverage is not promised."""
 
     low: float
     high: float
@@ -136,7 +140,7 @@ class Interval(FrozenModel):
     @property
     def promised(self) -> bool:
         """Tell whether the interval covers the truth about as often as it says."""
-        return TOO_SMALL not in self.method
+        return TOO_SMALL not in self.method and SKIPPED not in self.method
 
     def unpromised(self) -> "Interval":
         """Return the same interval, marked (`TOO_SMALL`)."""
