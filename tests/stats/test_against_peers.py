@@ -261,7 +261,7 @@ def test_the_minimum_detectable_difference(cases: int) -> None:
     noise = Noise(0.1, 0.3)
     found = minimum_detectable(cases, 4, noise)
     assert found is not None
-    effect = (found - 1.5 / 4 / cases) / (0.1 + 0.3 / 4) ** 0.5  # without what the grid of four rounds costs
+    effect = (found - 1.25 / 4 / cases) / (0.1 + 0.3 / 4) ** 0.5  # without what the grid of four rounds costs
     assert TTestPower().power(effect, cases, 0.05, alternative="two-sided") == to_nine_digits(0.8)
 
 

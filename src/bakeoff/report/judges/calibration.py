@@ -238,7 +238,7 @@ def _notes(calibrations: Sequence[Calibration], run: str) -> Iterable[Phrase]:
     if methods:
         yield f"Corrected by labels of people; {', '.join(methods)}. The interval includes the judge's own error."
     if skipped := sum(one.skipped for one in calibrations):
-        yield f"People skipped {count_of(skipped, 'answer')}; above 10 % of those that they saw, the corrected score is marked."
+        yield f"People skipped {count_of(skipped, 'answer')}; above 10 % of those seen, the score is marked."
     for one in calibrations:
         if one.lacking:
             yield (Quote(one.subject), f": {one.lacking}. Label more with ", Quote(f"bakeoff label {run}"), ".")
