@@ -328,3 +328,13 @@ def test_at_most_four_subjects_that_always_fail_are_named() -> None:
     sentence = failing(plan_of(2, list("abcdef")), lambda _: "bug")
     assert sentence.count("failed with the same error in all 2 trials: ValueError: bug.") == 4
     assert " So did 2 more. " in sentence
+
+
+def test_the_ratio_of_costs_has_an_interval_where_costs_differ_by_case() -> None:
+    plan = plan_of(30, ["cheap", "dear"])
+    tally = RunTally(plan)
+    for trial in plan.trials():
+        case, dear = divmod(trial.index, 2)
+        paid = Usage(requests=1, cost=(1 + case % 3) * (1 + dear * (9 + case % 2)))
+        tally.add(record_of(trial).model_copy(update={"spent": paid}))
+    assert answer(tally.summary(), tally.cells).endswith("; dear costs 10× (10 to 11).")  # 10.5, to the even digit

@@ -266,7 +266,7 @@ def _entry(board: int, standing: Standing, runs: list[_Candidate]) -> Leaderboar
     return LeaderboardEntry(
         board=board,
         standing=standing,
-        summary=found.summary,
+        summary=found.summary.model_copy(update={"costs": {}}),  # files do not have them
         model=found.model,
         source=found.source.name,
         path=str(found.source.path),

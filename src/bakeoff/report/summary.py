@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
 
+from pydantic import Field
+
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
 from bakeoff.plan import CLUSTER_TAG, CONTROLS, PassRule, Plan, SubjectSpec
@@ -114,6 +116,7 @@ class SubjectSummary(FrozenModel):
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
+    costs: dict[str, tuple[int, float]] = Field(default={}, exclude=True)  # trials and their cost, by case or cluster
 
     @property
     def finished(self) -> int:
@@ -320,6 +323,7 @@ class _Tally:
         self.counts = array("L", bytes(array("L").itemsize * cases))
         self.tried = array("L", self.counts)  # the rounds of each case that passed or failed
         self.passes = array("L", self.counts)
+        self.costs: dict[int, tuple[int, float]] = {}  # trials and their cost, by the place of the case
         self.rounds = [[0.0, 0] for _ in range(rounds if rounds <= MAX_ROUNDS else 0)]  # total and count of each
         self.verdicts: Counter[Verdict] = Counter()
         self.judged: Counter[Verdict] = Counter()  # of trials, and of cases with a rule of their own
@@ -366,6 +370,9 @@ class _Tally:
         self._add_error(record.failure)
         self.bound = self.bound or record.bound
         self.spent.add(record.used)
+        if record.used.cost is not None:
+            trials, paid = self.costs.get(place, (0, 0.0))
+            self.costs[place] = trials + 1, paid + record.used.cost
         self.judging.add(record.judging)
         self.answers[record.answers] += 1
         self.estimated += record.usage_is_estimated
@@ -518,7 +525,18 @@ class RunTally:
             not_needed=planned - tally.verdicts.total() if settled else 0,
             pass_at_k=pass_at_k(passes, rounds) if passes else None,
             pass_hat_k=pass_hat_k(passes, rounds) if passes else None,
+            costs=self._costs(tally),
         )
+
+    def _costs(self, tally: _Tally) -> dict[str, tuple[int, float]]:
+        found: dict[str, tuple[int, float]] = {}
+        for place, (trials, paid) in tally.costs.items():
+            case = self._plan.cases[place]
+            tag = case.tags.get(CLUSTER_TAG)
+            unit = f"case {case.id}" if tag is None else f"cluster {tag}"  # a case may have the name of a cluster
+            before = found.get(unit, (0, 0.0))
+            found[unit] = before[0] + trials, before[1] + paid
+        return found
 
 
 def summarise(plan: Plan, records: Iterable[Record]) -> Summary:
