@@ -31,7 +31,7 @@ def main() -> int:
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else DRAWS
     print(f"Scores of one subject, {draws:,} draws each:\n")
     good = show(PROMISED, draws)
-    print("\nFew bad answers: too wide, and marked as too small to promise if fewer than 5 are among the labels:\n")
+    print("\nFew bad answers: too wide, and marked if fewer than 5 are among the labels:\n")
     wide = show(EDGE, draws, highest=1.0, marks=True)
     print("\nDifferences of two subjects that the judge treats differently:\n")
     apart = show_pairs(draws)

@@ -8,6 +8,7 @@ that only graders can. Resuming compares keys, so an edited case is a new one, a
 """
 
 import hashlib
+import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -265,6 +266,12 @@ class UntilDecided(FrozenModel):
     margin: float | None = Field(
         default=None, gt=0, le=1, description="a pair is equivalent within it; None decides only by a difference"
     )
+    order: int | None = Field(default=None, description="puts the cases in a random order; None: the seed of the plan")
+
+    @classmethod
+    def in_new_order(cls, margin: float | None = None) -> Self:
+        """Draw an order for one run, so that several runs that end early do not all look at the same cases."""
+        return cls(margin=margin, order=secrets.randbits(32))
 
 
 class Shard(FrozenModel):

@@ -266,7 +266,7 @@ def test_the_page_has_the_answer_and_the_tags(tmp_path: Path) -> None:
     plan = tagged()
     run = write_run(tmp_path / "run", plan, [record_of(trial, 1.0) for trial in plan.trials()])
     page = write_run_page(run).read_text()
-    assert "Those of all tags are too small to promise." in page
+    assert "Those of all tags have too few cases to promise 95 %." in page
     assert "a scored 100.0 % (" in page
     assert 'id="tags"' in page
     plain = plan_of(3, ["a"])
@@ -328,3 +328,13 @@ def test_at_most_four_subjects_that_always_fail_are_named() -> None:
     sentence = failing(plan_of(2, list("abcdef")), lambda _: "bug")
     assert sentence.count("failed with the same error in all 2 trials: ValueError: bug.") == 4
     assert " So did 2 more. " in sentence
+
+
+def test_the_ratio_of_costs_has_an_interval_where_costs_differ_by_case() -> None:
+    plan = plan_of(30, ["cheap", "dear"])
+    tally = RunTally(plan)
+    for trial in plan.trials():
+        case, dear = divmod(trial.index, 2)
+        paid = Usage(requests=1, cost=(1 + case % 3) * (1 + dear * (9 + case % 2)))
+        tally.add(record_of(trial).model_copy(update={"spent": paid}))
+    assert answer(tally.summary(), tally.cells).endswith("; dear costs 10× (10 to 11).")  # 10.5, to the even digit

@@ -1,5 +1,7 @@
 """Whiskers of cost and time: the interval of a mean over trials whose cases stand together."""
 
+from math import exp
+
 import pytest
 
 from bakeoff.plan import Case
@@ -19,19 +21,21 @@ def sums_of(values: dict[str, list[float]]) -> CaseSums:
     return sums
 
 
-def test_it_is_the_t_interval_of_the_means_where_every_case_has_as_many_rounds() -> None:
+def test_it_is_the_t_interval_of_the_logarithm_where_every_case_has_as_many_rounds() -> None:
     values = {"a": [1.0, 3.0], "b": [4.0, 6.0], "c": [2.0, 1.0]}
     moments = moments_of_means([sum(trials) / 2 for trials in values.values()])
-    half = t_quantile(0.975, 2) * moments.error
-    assert sums_of(values).interval() == pytest.approx((max(0.0, moments.mean - half), moments.mean + half))
+    half = t_quantile(0.975, 2) * moments.error / moments.mean
+    found = sums_of(values).interval()
+    assert found is not None
+    assert found.ends == pytest.approx((moments.mean * exp(-half), moments.mean * exp(half)))
+    assert not found.promised
 
 
 def test_the_mean_of_all_trials_lies_within_also_where_cases_have_unequal_rounds() -> None:
-    values = {"a": [10.0] * 9, "b": [1.0], "c": [2.0]}
-    found = sums_of(values).interval()
+    found = sums_of({"a": [10.0] * 9, "b": [1.0], "c": [2.0]}).interval()
     assert found is not None
-    assert found[0] < 93 / 11 < found[1]
-    assert found[0] + found[1] == pytest.approx(2 * 93 / 11)
+    assert found.low < 93 / 11 < found.high
+    assert found.low * found.high == pytest.approx((93 / 11) ** 2)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ REQUIRED = [Setting(*values) for values in product((20, 100, 500), (0.05, 0.5, 0
 class Coverage:
     share: float
     width: float
-    marked: float  # how often they were too small to promise
+    marked: float  # how often they were marked
     methods: dict[str, float]  # how often each was chosen
 
 

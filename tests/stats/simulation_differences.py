@@ -53,7 +53,7 @@ class Found:
     covered: float  # how often the 95 % interval holds the truth
     equivalent: float  # how often a margin as wide as the loss is granted, which is wrong
     not_worse: float  # how often a loss of as much is ruled out, which is wrong
-    marked: float  # how often the 95 % interval was too small to promise
+    marked: float  # how often the 95 % interval was marked
     methods: dict[str, float]
 
 

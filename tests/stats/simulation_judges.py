@@ -45,7 +45,7 @@ class Judged(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The share of draws in which an interval held the truth, and in which it was marked as too small to promise."""
+    """The share of draws in which an interval held the truth, and in which it was marked (`TOO_SMALL`)."""
 
     corrected: float
     naive: float

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from bakeoff.stats.cells import Cells
-from bakeoff.stats.comparison import compare
+from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.gates import GateVerdict, judge
-from bakeoff.stats.power import Noise, difference_split, minimum_detectable
+from bakeoff.stats.power import Noise, cases_to_pass, minimum_detectable
 
 from .simulation import cells_from_passes
 
@@ -35,16 +35,15 @@ def false_alarms(cases: int, rounds: int, pairs: int, *, clusters: int | None = 
 
 
 def found_at_the_detectable(cases: int, rounds: int, pairs: int, *, times: float = 1) -> float:
-    """How often a true difference is found that is so many times what a pilot of the same size says can be found.
+    """How often a true difference is found that is so many times what can be found at the noise of these runs.
 
-    The pilot compares arms that pass each case with chance 0.3, around which the two that differ lie; every tenth pair
-    has a new pilot.
+    The arms pass each case with a chance around 0.3.
     """
     random = np.random.default_rng([7, cases, rounds])
-    found, half = 0, 0.0
-    for pair in range(pairs):
-        if pair % 10 == 0:
-            half = times * detectable(cases, rounds, random) / 2
+    smallest = minimum_detectable(cases, rounds, Noise.guessed(score=0.3, spread=0.0))
+    assert smallest is not None
+    half, found = times * smallest / 2, 0
+    for _ in range(pairs):
         before, after = (
             cells_from_passes(random.binomial(rounds, np.full(cases, chance)), rounds)
             for chance in (0.3 - half, 0.3 + half)
@@ -53,15 +52,14 @@ def found_at_the_detectable(cases: int, rounds: int, pairs: int, *, times: float
     return found / pairs
 
 
-def detectable(cases: int, rounds: int, random: np.random.Generator) -> float:
-    """The minimum detectable difference, from a pilot where there are rounds enough and a guess where not."""
-    if rounds == 1:
-        noise = Noise.guessed(score=0.3, spread=0.0)
-    else:
-        pilots = [cells_from_passes(random.binomial(rounds, np.full(cases, 0.3)), rounds) for _ in range(2)]
-        split = difference_split(*pilots)
-        assert split is not None
-        noise = Noise(split.between, split.within)
-    smallest = minimum_detectable(cases, rounds, noise)
-    assert smallest is not None
-    return smallest
+def passes_a_margin(cases: int, rounds: int, margin: float, pairs: int, *, enough: bool) -> float:
+    """How often unchanged code passes a margin with so many cases, or with as many as a comparison of these needs."""
+    random = np.random.default_rng([8, cases, rounds])
+
+    def unchanged(number: int) -> Comparison:
+        chance = random.beta(0.7, 0.3, number)
+        return compare(*(cells_from_passes(random.binomial(rounds, chance), rounds) for _ in range(2)))
+
+    needed = [cases_to_pass(unchanged(cases), margin) or 0 for _ in range(50)] if enough else [cases]
+    inner = [unchanged(int(np.median(needed))).inner for _ in range(pairs)]
+    return sum(one is not None and one.low > -margin for one in inner) / pairs

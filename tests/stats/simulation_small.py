@@ -9,7 +9,7 @@ import numpy as np
 
 from bakeoff.stats.cells import Cells, moments_of_means
 from bakeoff.stats.differences import change_of, difference_interval
-from bakeoff.stats.intervals import Interval, interval_of
+from bakeoff.stats.intervals import Interval, amount_interval, interval_of, ratio_interval
 from bakeoff.stats.ranking import leaderboard
 from bakeoff.stats.rounds import pass_at_k, pass_hat_k
 
@@ -24,11 +24,13 @@ CLUSTERS = {
     "20, and 20 of 5": [20] + [5] * 20,
     "20 of 5": [5] * 20,
     "60 of 3": [3] * 60,
+    "60 by Zipf's law": [max(1, round(60 / place**0.7)) for place in range(1, 61)],
+    "200 by Zipf's law": [max(1, round(170 / place)) for place in range(1, 201)],
 }
 
 
 class Held(NamedTuple):
-    """How often intervals held the truth, and how often they were marked as too small to promise."""
+    """How often intervals held the truth, and how often they were marked (`TOO_SMALL`)."""
 
     covered: float
     marked: float
@@ -69,6 +71,18 @@ def _arms(sizes: str, p: float, together: bool, draws: int, arms: int) -> tuple[
         return random.binomial(3, drawn[:, owner] if together else drawn) / 3
 
     return [str(name) for name in owner], [arm() for _ in range(arms)]
+
+
+def costs(units: int, size: int, skew: float, ratio: bool, draws: int) -> Held:
+    """The mean lognormal cost of a trial, alike in clusters of this size, or the ratio to another subject's."""
+    random = np.random.default_rng([units, size, round(10 * skew)])
+    sizes, found = [size] * units, []
+    for _ in range(draws):
+        cheap = size * np.exp(skew * random.normal(size=units))
+        dear = 15 * cheap * np.exp(0.3 * random.normal(size=units) - 0.045)
+        known = cheap.tolist()
+        found.append(ratio_interval(sizes, dear.tolist(), known) if ratio else amount_interval(sizes, known))
+    return held(found, 15.0 if ratio else float(np.exp(skew**2 / 2)))
 
 
 def pass_k(name: str, cases: int, p: float, k: int, spread: str, draws: int) -> Held:

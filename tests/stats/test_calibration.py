@@ -13,7 +13,7 @@ from bakeoff.stats.calibration import (
     missing_labels,
 )
 from bakeoff.stats.cells import CaseKey
-from bakeoff.stats.intervals import TOO_SMALL
+from bakeoff.stats.intervals import SKIPPED, TOO_SMALL
 
 from .simulation_judges import FAIR, GRADED, LENIENT, Judged, draw, held, held_by_difference
 
@@ -177,3 +177,16 @@ def test_one_case_has_no_interval() -> None:
     alone = [JudgedTrial(CaseKey("a"), 1.0, 0, 1.0)]
     assert corrected_score(alone).interval is None
     assert corrected_difference(alone, alone).p_value is None
+
+
+def test_a_score_is_marked_where_people_skipped_more_than_a_tenth_of_the_answers() -> None:
+    def method(skipped: int) -> str:
+        seen = [JudgedTrial(CaseKey(str(n)), float(n % 2), n % 2, float(n % 2), skipped=False) for n in range(36)]
+        left = [JudgedTrial(CaseKey(f"s{n}"), float(n % 2), n % 2, skipped=True) for n in range(skipped)]
+        found = corrected_score([*seen, *left]).interval
+        assert found is not None
+        assert found.promised == (SKIPPED not in found.method)
+        return found.method
+
+    assert method(4) == "Rogan–Gladen"
+    assert method(5) == f"Rogan–Gladen, {SKIPPED}"

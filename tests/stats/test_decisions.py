@@ -33,6 +33,14 @@ def test_the_order_is_random_but_the_same_for_one_seed() -> None:
     assert sorted(in_order(plan)) == sorted(case.id for case in plan.cases)
 
 
+def test_each_run_has_an_order_of_its_own_which_its_plan_keeps() -> None:
+    orders = [in_order(plan_of(2, 50).with_changes(until_decided=UntilDecided.in_new_order())) for _ in range(2)]
+    assert orders[0] != orders[1]
+    plan = plan_of(2, 50).with_changes(until_decided=UntilDecided(order=7))
+    assert in_order(plan) == in_order(Plan.model_validate_json(plan.model_dump_json()))
+    assert plan.trial(0).attempt_key == plan_of(2, 50).trial(0).attempt_key
+
+
 def test_the_cases_of_a_cluster_come_together() -> None:
     units = list(random_order(plan_of(2, 50, clusters=5)))
     assert [len(unit) for unit in units] == [10] * 5

@@ -3,13 +3,22 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from bakeoff.stats.cells import CaseKey, Cell, cells_of
-from bakeoff.stats.intervals import TOO_SMALL, Interval, rule_of_three, score_interval, wilson
+from bakeoff.stats.intervals import (
+    TOO_SMALL,
+    Interval,
+    amount_interval,
+    ratio_interval,
+    rule_of_three,
+    score_interval,
+    wilson,
+)
 
 unhurried = settings(deadline=None)  # the first call imports scipy
 
@@ -204,3 +213,25 @@ def test_sums_know_passes_and_failures_from_grades(values: list[bool]) -> None:
     assert not Cell.of([*values, 0.5]).binary
     exact = Fraction(sum(values), len(values))
     assert Cell.of(values).mean == pytest.approx(float(exact))
+
+
+@pytest.mark.parametrize(("units", "size", "skew"), [(300, 1, 0.5), (100, 3, 0.5), (100, 1, 1.0), (20, 5, 1.5)])
+def test_costs_are_covered_or_marked_also_in_clusters_and_so_is_their_ratio(units: int, size: int, skew: float) -> None:
+    random = np.random.default_rng([units, size])
+    sizes, alone, ratios = [size] * units, [], []
+    for _ in range(400):
+        cheap = (size * np.exp(skew * random.normal(size=units))).tolist()
+        dear = (15 * np.array(cheap) * np.exp(0.3 * random.normal(size=units) - 0.045)).tolist()
+        alone.append(amount_interval(sizes, cheap))
+        ratios.append(ratio_interval(sizes, dear, cheap))
+    for found, truth in ((alone, np.exp(skew**2 / 2)), (ratios, 15)):
+        known = [one for one in found if one is not None]
+        marked = np.mean([not one.promised for one in known])
+        assert marked >= 0.8 or 0.92 <= np.mean([one.low <= truth <= one.high for one in known]) <= 0.98
+
+
+def test_costs_of_one_case_or_of_nothing_have_no_interval() -> None:
+    assert amount_interval([3], [1.0]) is None
+    assert amount_interval([1, 1], [0.0, 0.0]) is None
+    assert ratio_interval([1, 1], [1.0, 2.0], [0.0, 0.0]) is None
+    assert ratio_interval([1, 1], [1.0, 2.0], [0.5, 1.0]) is None  # exactly twice, so that nothing varies

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bakeoff.errors import UsageError
 from bakeoff.stats.cells import CaseKey, Cell, Cells, moments_of
-from bakeoff.stats.comparison import compare
+from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.gates import GateVerdict, judge
 from bakeoff.stats.intervals import TOO_SMALL
 from bakeoff.stats.power import (
@@ -15,6 +15,8 @@ from bakeoff.stats.power import (
     Noise,
     VarianceSplit,
     cases_needed,
+    cases_to_pass,
+    design_of,
     detectable_between,
     difference_split,
     minimum_detectable,
@@ -251,6 +253,32 @@ def test_a_flip_rate_needs_common_cases_and_passes() -> None:
     assert flip_rate_within(run([[1]])) is None
     with pytest.raises(UsageError, match=r"flip rate: case '0' has scores between 0 and 1"):
         flip_rate(run([[0.5]]), run([[1]]))
+
+
+@pytest.mark.parametrize(("cases", "rounds"), [(20, 2), (30, 3)])
+def test_with_several_rounds_the_minimum_detectable_difference_is_found_in_80_percent(cases: int, rounds: int) -> None:
+    random, half = np.random.default_rng(31), detectable(cases, rounds, Noise(0, 0.5)) / 2
+    drawn = [[random.binomial(rounds, np.full(cases, 0.5 + part)) for part in (-half, half)] for _ in range(400)]
+    found = [judge(compare(*(cells_from_passes(arm, rounds) for arm in arms))).verdict for arms in drawn]
+    assert 0.77 <= found.count(GateVerdict.IMPROVED) / len(found) <= 0.88
+
+
+def test_unchanged_code_passes_a_margin_in_95_percent_with_as_many_cases_as_are_said_to_be_needed() -> None:
+    random = np.random.default_rng(32)
+
+    def unchanged(cases: int) -> Comparison:
+        return compare(*(cells_from_passes(random.binomial(3, np.full(cases, 0.5)), 3) for _ in range(2)))
+
+    def passes(cases: int) -> float:
+        inner = [unchanged(cases).inner for _ in range(200)]
+        return sum(one is not None and one.low > -0.1 for one in inner) / len(inner)
+
+    needed = np.median([cases_to_pass(unchanged(50), 0.1) or 0 for _ in range(20)])
+    assert passes(50) < 0.7
+    assert passes(int(needed)) >= 0.93
+    assert cases_to_pass(compare(run([[1]]), run([[1]])), 0.1) is None
+    assert design_of(1, 3).least_margin is None
+    assert (design_of(200, 3).least_margin or 0) < (design_of(50, 3).least_margin or 0)
 
 
 @pytest.mark.parametrize("rounds", [1, 4])

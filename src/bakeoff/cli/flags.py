@@ -146,7 +146,7 @@ class SelectionFlags(Flags):
             raise UsageError(f"--margin {self.margin:g} is for --until-decided: add it, or leave out --margin")
         if self.margin is not None and not 0 < self.margin <= 1:
             raise UsageError(f"--margin {self.margin:g} is not above 0 and at most 1: 0.05 stands for 5 points")
-        plan = plan.with_changes(until_decided=UntilDecided(margin=self.margin)) if self.until_decided else plan
+        plan = plan.with_changes(until_decided=UntilDecided.in_new_order(self.margin)) if self.until_decided else plan
         return plan if self.shard is None else plan.take_shard(*parse_shard(self.shard), largest=largest)
 
     def has_no_case_of(self, plan: "Plan", largest: int) -> bool:

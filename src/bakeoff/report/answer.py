@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence, Set
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.compare.within_run import CellsOf, by_key
-from bakeoff.report.formatting import percent, span
+from bakeoff.report.formatting import NO_INTERVAL, percent, span
 from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import Cells
 from bakeoff.stats.comparison import compare
 from bakeoff.stats.gates import Losses, UnequalLosses
-from bakeoff.stats.intervals import ALPHA
+from bakeoff.stats.intervals import ALPHA, TOO_SMALL, ratio_interval
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.verdict import Verdict
@@ -171,7 +171,7 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
     scored.sort(key=lambda one: -(one.score or 0.0))
     if len(scored) == 1:
         [one] = scored
-        interval = f" ({span(one.interval)})" if one.interval else ", interval undefined"
+        interval = f" ({span(one.interval)})" if one.interval else f", the interval {NO_INTERVAL}"
         return f"{_name(one)} scored {percent(one.score)}{interval}."
     if summary.comparisons is not None:
         return f"{_decided(scored, summary.comparisons)}{_costs(scored) if len(scored) == 2 else ''}."
@@ -270,7 +270,21 @@ def _costs(scored: Sequence[SubjectSummary]) -> str:
         return ""
     than = "" if len(scored) == 2 else f" as much as {_name(cheap)}"
     times = most / least
-    return f"; {_name(dear)} costs {f'{times:.1f}' if times < 10 else f'{times:,.0f}'}×{than}"
+    return f"; {_name(dear)} costs {_times(times)}×{than}{_cost_range(dear, cheap)}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def _cost_range(dear: SubjectSummary, cheap: SubjectSummary) -> str:
+    """Return the interval of the ratio of costs, over the cases that both tried equally often."""
+    both = [unit for unit in cheap.costs if unit in dear.costs and dear.costs[unit][0] == cheap.costs[unit][0]]
+    paid = ([subject.costs[unit][1] for unit in both] for subject in (dear, cheap))
+    found = ratio_interval([cheap.costs[unit][0] for unit in both], *paid) if len(both) == len(cheap.costs) else None
+    if found is None:
+        return ""
+    return f" ({_times(found.low)} to {_times(found.high)}{'' if found.promised else f', {TOO_SMALL}'})"
 
 
 def _name(one: SubjectSummary) -> str:

@@ -10,6 +10,8 @@ from bakeoff._kernel.text import count_of, part_of
 from bakeoff.stats.intervals import Interval
 
 UNKNOWN = "–"
+NO_INTERVAL = "needs 2 cases"
+"""Stands for the interval of fewer than two cases or clusters."""
 
 MAX_TEXT_LENGTH = 1024 * 1024
 """The longest text on a page, in characters; the journal has the rest."""
@@ -63,12 +65,12 @@ def p_value(chance: float | None) -> str:
 
 def points_range(interval: Interval | None) -> str:
     """Return the interval of a difference, in points."""
-    return f"{points(interval.low)} to {points(interval.high)}" if interval else "undefined"
+    return f"{points(interval.low)} to {points(interval.high)}" if interval else NO_INTERVAL
 
 
 def span(interval: Interval | None) -> str:
     """Return the interval of a score in percent, without the sign."""
-    return "undefined" if interval is None else f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
+    return NO_INTERVAL if interval is None else f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
 
 
 def cost(dollars: float | None, *, estimated: bool = False) -> str:

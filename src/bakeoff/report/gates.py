@@ -14,6 +14,7 @@ from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.formatting import percent
 from bakeoff.stats.comparison import Comparison
 from bakeoff.stats.gates import GateJudgement, GateVerdict, could_miss
+from bakeoff.stats.power import cases_to_pass
 from bakeoff.storage.ledger import Ledger
 from bakeoff.verdict import reaches
 
@@ -205,6 +206,8 @@ def _decide_comparison(comparison: Comparison, ruling: GateJudgement, rule: Gate
         return GateDecision(GateState.PASSED, f"the gate passed: {not_worse}")
     if rule.undecidable == "fail":
         missed = f"a loss of up to {100 * could_miss(comparison):.1f} points is not ruled out"
+        if margin is not None and (needed := cases_to_pass(comparison, margin)):
+            missed += f"; unchanged code passes this rule in 95 % of runs only with {needed:,} cases or more"
         return GateDecision(GateState.FAILED, f"the gate failed, because undecidable counts as failed: {missed}")
     return GateDecision(GateState.PASSED, f"the gate passed: no regression is shown{unpaired}")
 

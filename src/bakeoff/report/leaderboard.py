@@ -17,11 +17,12 @@ from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section,
 from bakeoff.report.compare.comparison import FileName, case_keys, countable
 from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc
 from bakeoff.report.readers import Source
-from bakeoff.report.run_records import CostAndTime, CostsAndTimes, Range
+from bakeoff.report.run_records import CostAndTime, CostsAndTimes
 from bakeoff.report.scores import SCORE_COLUMNS, name_datum, score_cells, tradeoff_plots
 from bakeoff.report.summary import RunTally, SubjectSummary, losses_of
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.gates import UnequalLosses, unequal_losses
+from bakeoff.stats.intervals import Interval
 from bakeoff.stats.ranking import Standing, leaderboard
 
 SELFCHECK = "selfcheck "
@@ -45,8 +46,8 @@ class LeaderboardEntry(FrozenModel):
     ranked: bool = True  # False: it has no complete run, and others have one
     updated: float | None  # when its last trial began, in seconds since 1970
     history: tuple[float, ...]  # its scores on the same cases in all complete sources, oldest first
-    cost_interval: Range | None = None  # of the mean cost of a trial
-    time_interval: Range | None = None
+    cost_interval: Interval | None = None  # of the mean cost of a trial
+    time_interval: Interval | None = None
 
     @property
     def rank(self) -> str:
@@ -265,7 +266,7 @@ def _entry(board: int, standing: Standing, runs: list[_Candidate]) -> Leaderboar
     return LeaderboardEntry(
         board=board,
         standing=standing,
-        summary=found.summary,
+        summary=found.summary.model_copy(update={"costs": {}}),  # files do not have them
         model=found.model,
         source=found.source.name,
         path=str(found.source.path),

@@ -9,14 +9,13 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite, sqrt
 from typing import Self
 
 from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.summary import CaseVerdicts, RunTally, Summary, is_control
 from bakeoff.stats.cells import Cell
-from bakeoff.stats.intervals import CONFIDENCE, t_quantile
+from bakeoff.stats.intervals import Interval, amount_interval
 from bakeoff.verdict import CaseVerdict, Verdict
 
 _VERDICTS = tuple(Verdict)
@@ -110,9 +109,6 @@ class RunRecords:
         return sorted(zip(packed[::2], packed[1::2], strict=True))
 
 
-Range = tuple[float, float]
-
-
 @dataclass(slots=True)
 class CaseSums:
     """The number and the sum of the trials of each case, or of each cluster if cases are tagged."""
@@ -124,19 +120,13 @@ class CaseSums:
         trials, total = self.by_unit.get(unit, (0, 0.0))
         self.by_unit[unit] = trials + 1, total + value
 
-    def interval(self) -> Range | None:
-        """Return the t interval of the mean of a trial, or None if nothing varies or there is only one case.
+    def interval(self) -> Interval | None:
+        """Return the interval of the mean of a trial, or None if nothing varies or there is only one case.
 
-        Trials of a case are not independent: cases, or clusters of them, are the units, from their sums.
+        Trials of a case are not independent: cases, or clusters of them, are the units.
         """
-        units, trials = len(self.by_unit), sum(count for count, _ in self.by_unit.values())
-        if units < 2:
-            return None
-        mean = sum(total for _, total in self.by_unit.values()) / trials  # unlike fsum, it may become infinite
-        apart = (total - count * mean for count, total in self.by_unit.values())
-        error = sqrt(units / (units - 1) * sum(rest * rest for rest in apart)) / trials
-        half = t_quantile((1 + CONFIDENCE) / 2, units - 1) * error
-        return (max(0.0, mean - half), mean + half) if half > 1e-12 * abs(mean) and isfinite(mean + half) else None
+        units = self.by_unit.values()
+        return amount_interval([count for count, _ in units], [total for _, total in units])
 
 
 @dataclass(slots=True)

@@ -182,8 +182,6 @@ def _interval_notes(summary: Summary) -> Iterator[str]:
         yield f"Interval: {'; '.join(methods)}."
     if summary.until_decided:
         yield STOPPED_NOTE
-    if any(one.interval is None for one in summary.subjects):
-        yield "Undefined: fewer than two cases were scored."
 
 
 def _pass_rule(summary: Summary) -> str:

@@ -1,6 +1,7 @@
 """The columns, cells and plots of scores that all reports share."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.blocks import (
@@ -18,9 +19,8 @@ from bakeoff.report.blocks import (
     mark_of,
 )
 from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, points, span
-from bakeoff.report.run_records import Range
 from bakeoff.report.summary import SubjectSummary
-from bakeoff.stats.intervals import Interval
+from bakeoff.stats.intervals import TOO_SMALL, Interval
 
 BOUND_NOTE = "* was given the hidden answers on purpose."
 _NAME = 200
@@ -150,7 +150,7 @@ def _why_no_costs(known: Sequence[float], subjects: int) -> str:
 
 
 def tradeoff_plots(
-    subjects: Iterable[tuple[SubjectSummary, Range | None, Range | None]],
+    subjects: Iterable[tuple[SubjectSummary, Interval | None, Interval | None]],
 ) -> Section | None:
     """Plot the scores of subjects, each with the intervals of its cost and time.
 
@@ -161,15 +161,18 @@ def tradeoff_plots(
     controls = [visible(row[0].subject, 60) for row in everyone if row[0].control]
     priced = tuple(_point(one, paid, around) for one, around, _ in known if (paid := one.cost_per_trial) is not None)
     timed = tuple(_point(one, one.seconds, around) for one, _, around in known if one.seconds is not None)
-    return score_plots(priced, timed, controls)
+    found = score_plots(priced, timed, controls)
+    if found is None or all(around is None or around.promised for row in known for around in row[1:]):
+        return found
+    return replace(found, lead=f"{found.lead} Some intervals of cost or time have {TOO_SMALL}.".strip())
 
 
-def _point(subject: SubjectSummary, x: float, x_interval: Range | None) -> Point:
+def _point(subject: SubjectSummary, x: float, x_interval: Interval | None) -> Point:
     interval = subject.interval
     return Point(
         x=x,
         y=subject.score or 0.0,
         label=visible(subject.subject, _NAME),
-        x_interval=x_interval,
+        x_interval=x_interval.ends if x_interval else None,
         y_interval=interval.ends if interval else None,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
 
-from pydantic import computed_field
+from pydantic import Field, computed_field
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
@@ -118,6 +118,7 @@ class SubjectSummary(FrozenModel):
     lost_by: dict[Missing, int] = {}  # lost trials by what kept them from a result
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
+    costs: dict[str, tuple[int, float]] = Field(default={}, exclude=True)  # trials and their cost, by case or cluster
 
     @property
     def finished(self) -> int:
@@ -345,6 +346,7 @@ class _Tally:
         self.graded: dict[int, list[float]] = {}  # the scores of cases that have one besides 0 and 1
         self.tried = array("L", self.counts)  # the rounds of each case that passed or failed
         self.passes = array("L", self.counts)
+        self.costs: dict[int, tuple[int, float]] = {}  # trials and their cost, by the place of the case
         self.rounds = [[0.0, 0] for _ in range(rounds if rounds <= MAX_ROUNDS else 0)]  # total and count of each
         self.verdicts: Counter[Verdict] = Counter()
         self.judged: Counter[Verdict] = Counter()  # of trials, and of cases with a rule of their own
@@ -393,6 +395,9 @@ class _Tally:
         self._add_error(record.failure)
         self.bound = self.bound or record.bound
         self.spent.add(record.used)
+        if record.used.cost is not None:
+            trials, paid = self.costs.get(place, (0, 0.0))
+            self.costs[place] = trials + 1, paid + record.used.cost
         self.judging.add(record.judging)
         self.answers[record.answers] += 1
         self.estimated += record.usage_is_estimated
@@ -415,13 +420,16 @@ class _Tally:
         if alone:
             self.judged[verdict] += 1
             if scored and value is not None:
-                if place in self.graded or value not in (0, 1):
-                    passes = int(self.totals[place])
-                    others = [1.0] * passes + [0.0] * (self.counts[place] - passes)
-                    self.graded.setdefault(place, others).append(value)
-                self.totals[place] += value
-                self.squares[place] += value * value
-                self.counts[place] += 1
+                self._add_score(place, value)
+
+    def _add_score(self, place: int, value: float) -> None:
+        if place in self.graded or value not in (0, 1):
+            passes = int(self.totals[place])
+            before = [1.0] * passes + [0.0] * (self.counts[place] - passes)
+            self.graded.setdefault(place, before).append(value)
+        self.totals[place] += value
+        self.squares[place] += value * value
+        self.counts[place] += 1
 
 
 class RunTally:
@@ -551,7 +559,18 @@ class RunTally:
             lost_by=dict(tally.lost_by),
             pass_at_k=pass_at_k(passes, rounds) if passes else None,
             pass_hat_k=pass_hat_k(passes, rounds) if passes else None,
+            costs=self._costs(tally),
         )
+
+    def _costs(self, tally: _Tally) -> dict[str, tuple[int, float]]:
+        found: dict[str, tuple[int, float]] = {}
+        for place, (trials, paid) in tally.costs.items():
+            case = self._plan.cases[place]
+            tag = case.tags.get(CLUSTER_TAG)
+            unit = f"case {case.id}" if tag is None else f"cluster {tag}"  # a case may have the name of a cluster
+            before = found.get(unit, (0, 0.0))
+            found[unit] = before[0] + trials, before[1] + paid
+        return found
 
 
 def summarise(plan: Plan, records: Iterable[Record]) -> Summary:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff.stats.cells import CaseKey, moments_of_means
-from bakeoff.stats.intervals import ALPHA, CONFIDENCE, TOO_SMALL, Interval, normal_quantile, t_quantile
+from bakeoff.stats.intervals import ALPHA, CONFIDENCE, SKIPPED, TOO_SMALL, Interval, normal_quantile, t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +34,10 @@ ENOUGH_IN_STRATUM = 5
 
 ENOUGH_OF_A_KIND = 5
 """The good and the bad answers among the labels from which coverage is promised: with fewer, it is up to 100 %."""
+
+MAX_SKIPPED = 0.1
+"""The share of the answers that people looked at and skipped, above which a result is marked: labels that are missing
+for a reason correct nothing."""
 
 MAX_STRATA = 3
 _PRIOR = 0.5
@@ -56,6 +60,7 @@ class JudgedTrial:
         1.0  # how many trials a label stands for: unequal if the judge was changed after the sample was drawn
     )
     cluster: str | None = None
+    skipped: bool = False  # people saw the answer, and nobody labelled it
 
 
 class Strata:
@@ -292,10 +297,16 @@ def _only(cases: Collection[CaseKey], trials: Iterable[JudgedTrial]) -> list[Jud
 
 
 def _method(*arms: Sequence[JudgedTrial]) -> str:
-    """Return the name of the method, marked if the labels of an arm are nearly all alike."""
+    """Return the name of the method, marked if labels of an arm are nearly all alike, or were often skipped."""
     binary = all(trial.score in (0, 1) for arm in arms for trial in arm)
     name = "Rogan–Gladen" if binary else "prediction-powered"
-    return f"{name}, {TOO_SMALL}" if any(map(_nearly_all_alike, arms)) else name
+    name += f", {TOO_SMALL}" if any(map(_nearly_all_alike, arms)) else ""
+    return f"{name}, {SKIPPED}" if any(map(_often_skipped, arms)) else name
+
+
+def _often_skipped(trials: Sequence[JudgedTrial]) -> bool:
+    skipped = sum(trial.skipped for trial in trials)
+    return skipped > MAX_SKIPPED * (skipped + len(_labelled(trials)))
 
 
 def _nearly_all_alike(trials: Iterable[JudgedTrial]) -> bool:

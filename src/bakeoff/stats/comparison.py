@@ -25,7 +25,7 @@ from bakeoff.stats.intervals import ALPHA, Interval, score_interval, wilson
 
 REVERSAL = "complete reversal"
 """The test where every case went from pass to fail, or every one from fail to pass."""
-_INVERTED = "the interval, inverted"
+_INVERTED = "p-value from the interval"
 """The name of the test where the interval is stricter than the exact one."""
 
 _MIN_LEVEL = 1e-12

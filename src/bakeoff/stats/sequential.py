@@ -174,13 +174,15 @@ class PairDecision(FrozenModel):
 
 
 def random_order(plan: Plan) -> Iterator[tuple[Case, ...]]:
-    """Yield the cases of a plan in the random order of its seed; those of one cluster come together."""
+    """Yield the cases of a plan in the random order of its run, or of its seed; those of a cluster come together."""
+    drawn = plan.until_decided.order if plan.until_decided else None
+    seed = plan.seed if drawn is None else drawn
 
     def place(case: Case) -> tuple[bytes, str, bytes]:
         cluster = case.tags.get(CLUSTER_TAG)
-        return _random(plan.seed, "case" if cluster is None else "cluster", cluster or case.id)
+        return _random(seed, "case" if cluster is None else "cluster", cluster or case.id)
 
-    ordered = sorted(plan.cases, key=lambda case: (place(case), _random(plan.seed, "case", case.id)))
+    ordered = sorted(plan.cases, key=lambda case: (place(case), _random(seed, "case", case.id)))
     return (tuple(unit) for _, unit in groupby(ordered, key=place))
 
 

@@ -64,6 +64,11 @@ class Labels:
                     found.setdefault((attempt, answer), {})[labeller] = label
         return found
 
+    def skipped(self, scorer: str) -> set[tuple[str, str]]:
+        """Return the attempts and answers that people skipped and nobody labelled for a judge."""
+        every = {trial[1:] for labels in self.by_labeller.values() for trial in labels if trial[0] == scorer}
+        return every - self.of_scorer(scorer).keys()
+
     @property
     def scorers(self) -> set[str]:
         """Return the judges that anything is labelled for."""

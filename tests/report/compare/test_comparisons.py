@@ -49,7 +49,7 @@ def test_a_pair_without_a_case_has_no_numbers() -> None:
     nothing = PairDecision(
         first="a", second="b", decision=SequentialDecision.UNDECIDED, cases=0, difference=None, interval=None
     )
-    assert row_of(nothing) == ["undecided: a and b", "–", "undefined", "0"]
+    assert row_of(nothing) == ["undecided: a and b", "–", "needs 2 cases", "0"]
 
 
 def test_the_notes_say_what_was_saved_and_that_the_interval_holds_at_any_time() -> None:

@@ -80,7 +80,7 @@ def test_the_summary_has_mean_interval_rate_and_worst_cases(pytester: pytest.Pyt
 def test_what_could_not_be_judged_is_counted(pytester: pytest.Pytester) -> None:
     result = run(pytester, "--tb=no", test="def test_a(evaluated): evaluated(None, break_scorer=True)")
     result.stdout.fnmatch_lines(
-        ["test_x.py::test_a FAILED – *", "*undefined*", "*1 case could not be judged*", "*1 scorer broke*"]
+        ["test_x.py::test_a FAILED – *", "*needs 2 cases*", "*1 case could not be judged*", "*1 scorer broke*"]
     )
 
 

@@ -15,7 +15,7 @@ from bakeoff.models.prices import format_cost, format_mtok_cost
 from bakeoff.plan import Case, SubjectSpec, read_options
 from bakeoff.report.blocks import Column, Datum, Section, Table, Tone, Value, columns
 from bakeoff.report.compare.within_run import compare_subjects
-from bakeoff.report.formatting import UNKNOWN, cost, percent, points
+from bakeoff.report.formatting import UNKNOWN, cost, percent, points, points_range
 
 if TYPE_CHECKING:
     from bakeoff.report.render.html.run_data import RunData
@@ -69,7 +69,7 @@ def _servers_row(run: "RunData", without: SubjectSpec, with_: SubjectSpec) -> tu
         Datum(percent(found.baseline), sort=found.baseline),
         Datum(percent(found.candidate), sort=found.candidate),
         Datum(points(found.difference), sort=found.difference, tone=tone),
-        f"{points(low)} … {points(high)}" if found.interval else "undefined",
+        points_range(found.interval),
         UNKNOWN if found.p_value is None else f"{found.p_value:.3f}",
         f"{found.wins} / {found.ties} / {found.losses}",
         f"{cost(spent.get(without.name))} → {cost(spent.get(with_.name))}",

@@ -16,7 +16,7 @@ from bakeoff.engine.reuse import delete_runs
 from bakeoff.engine.run_journal import RunJournal
 from bakeoff.errors import RunFolderError
 from bakeoff.options import RunOptions
-from bakeoff.plan import Case, PassRule, SubjectSpec, UntilDecided
+from bakeoff.plan import Case, PassRule, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.run_folder import RunFolder, new_run_folder, run_folders
@@ -47,7 +47,7 @@ class RunWriter:
         self._cases: dict[str, bytes] = {}  # by id, as JSON: a thousand cases take less memory than as objects
         self._subjects: dict[str, SubjectSpec] = {}
         self._rounds = 1
-        self._until_decided = UntilDecided() if config.getoption("eval_until_decided") else None
+        self._plugins = config.pluginmanager
         self.problem: str | None = None
 
     @property
@@ -115,7 +115,8 @@ class RunWriter:
             cases.append(empty.model_copy(update={**known, "pass_rule": rule}))
         subjects = tuple(self._subjects.values()) or EMPTY_PLAN.subjects
         known = {"cases": tuple(cases), "subjects": subjects, "rounds": self._rounds}
-        plan = EMPTY_PLAN.model_copy(update={**known, "until_decided": self._until_decided})
+        decisions = self._plugins.getplugin("bakeoff-until-decided")
+        plan = EMPTY_PLAN.model_copy(update={**known, "until_decided": decisions and decisions.settings})
         try:
             with self._journal as journal:
                 journal.end("interrupted" if interrupted else "finished")

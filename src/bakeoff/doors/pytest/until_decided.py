@@ -41,7 +41,8 @@ class SessionDecisions:
     def __init__(self, config: pytest.Config, baseline: Sequence[EvalOutcome] | None) -> None:
         self._config = config
         self._before = None if baseline is None else {outcome.nodeid: outcome for outcome in baseline}
-        self.followed = FollowedComparisons(config.getoption("eval_margin") or None)  # trials by node id
+        self.settings = UntilDecided.in_new_order(config.getoption("eval_margin") or None)
+        self.followed = FollowedComparisons(self.settings.margin)  # trials by node id
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -105,7 +106,7 @@ class SessionDecisions:
             cases=tuple(Case(id=case, prompt="", pass_rule=one.row.rule(settings.rule)) for case, one in items.items()),
             subjects=tuple(SubjectSpec(kind="eval", name=name) for name in subjects),
             rounds=rounds_of(self._config, settings),
-            until_decided=UntilDecided(alpha=self.followed.alpha * own / pairs, margin=self.followed.margin),
+            until_decided=self.settings.model_copy(update={"alpha": self.followed.alpha * own / pairs}),
         )
         names = {name: BASELINE if one is None else _shown(one) for name, one in subjects.items()}
         suite = None if self._before is None else clean_text(f"{group.location[0]}::{_shown(group)}")
@@ -121,7 +122,8 @@ class SessionDecisions:
         """Return the cases of a suite in random order, the subjects of a case next to each other."""
         every = [(case, place, item) for place, found in enumerate(suite.values()) for case, item in found.items()]
         names = dict.fromkeys(case for case, _, _ in every)
-        rank = random_ranks(EMPTY_PLAN.with_changes(cases=tuple(Case(id=name, prompt="") for name in names)))
+        cases = tuple(Case(id=name, prompt="") for name in names)
+        rank = random_ranks(EMPTY_PLAN.with_changes(cases=cases, until_decided=self.settings))
         scopes = (getattr(getattr(item, "callspec", None), "_arg2scope", {}).values() for _, _, item in every)
         # pytest would set up a fixture with parameters and a wide scope for every case again.
         apart = any(scope.value != "function" for found in scopes for scope in found)

@@ -377,7 +377,7 @@ def version_plan(
         name=f"{plan.name} {tool.name} {stage}",
         subjects=tuple(_subject(model, tool.label, version) for version in versions),
         cases=tuple(cases),
-        until_decided=UntilDecided() if stage == "training" else None,
+        until_decided=UntilDecided.in_new_order() if stage == "training" else None,
     )
 
 

@@ -14,7 +14,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import part_of, visible
 from bakeoff.plan import CLUSTER_TAG, Case, Plan
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Section, Table, Value, columns
-from bakeoff.report.formatting import UNKNOWN, cost, percent, points, points_range, sentence, span
+from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, cost, percent, points, points_range, sentence, span
 from bakeoff.report.scores import interval_datum
 from bakeoff.report.summary import Comparisons, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
@@ -177,7 +177,7 @@ def _decision_row(pair: PairDecision) -> tuple[Value, ...]:
         _decision(pair.decision, Quote(first), Quote(second)),
         Datum(points(difference), sort=difference),
         Datum(
-            f"{points(bounds[0])} to {points(bounds[1])}" if bounds else "undefined",
+            f"{points(bounds[0])} to {points(bounds[1])}" if bounds else NO_INTERVAL,
             sort=bounds[0] if bounds else None,
             note=pair.interval.method if pair.interval else "no case was compared",
         ),
@@ -343,7 +343,7 @@ def tag_section(plan: Plan, cells_of: CellsOf, subjects: Sequence[str]) -> Secti
     lead = "Intervals are not adjusted for the number of tags: one of twenty misses by chance."
     if few := sorted({one.tag for one in scores if one.interval and not one.interval.promised}):
         which = "all" if len(few) == len(rows) else f"{len(few):,} of {len(rows):,}"
-        lead += f" Those of {which} tags are {TOO_SMALL}."
+        lead += f" Those of {which} tags have {TOO_SMALL}."
     if len(subjects) > len(shown):
         lead += f" The first {len(shown):,} of {len(subjects):,} subjects are shown."
     return Section("tags", "Tags", (table,), lead)

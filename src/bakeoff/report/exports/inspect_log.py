@@ -22,7 +22,7 @@ from bakeoff._version import __version__
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record, Text, ToolCall, Usage
 from bakeoff.report.exports.tables import unique_names
-from bakeoff.report.formatting import as_text, utc
+from bakeoff.report.formatting import NO_INTERVAL, as_text, utc
 from bakeoff.report.reasons import why
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.summary import SubjectSummary
@@ -125,7 +125,7 @@ def _result(summary: SubjectSummary) -> Json:
         "scored_samples": summary.scored,
         "unscored_samples": sum(summary.lost.values()),
         "metrics": {name: {"name": name, "value": value} for name, value in metrics.items()},
-        "metadata": {"interval_method": summary.interval.method if summary.interval else "undefined"},
+        "metadata": {"interval_method": summary.interval.method if summary.interval else NO_INTERVAL},
     }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.text import visible
+from bakeoff._kernel.text import count_of, visible
 from bakeoff.plan import CLUSTER_TAG, Plan
 from bakeoff.record import Record, Score
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Table, Value
@@ -67,6 +67,7 @@ class Calibration(FrozenModel):
     judge: str
     trials: int
     labels: int
+    skipped: int = 0  # answers that people skipped and nobody labelled
     corrected: CorrectedScore | None = None
     lacking: str | None = None  # the reason why it is not corrected
 
@@ -136,7 +137,7 @@ class Judgements:
     def trials(self, scorer: str, subject: str) -> list[JudgedTrial]:
         """Return the trials of a subject with their labels, for `corrected_score`."""
         strata, labels = self.strata(scorer, subject), self.labels.of_scorer(scorer)
-        scored = self.of(scorer).get(subject, [])
+        scored, skipped = self.of(scorer).get(subject, []), self.labels.skipped(scorer)
         sampled = {one.place: labels[one.place] for one in scored if one.place in labels}
         # How many trials each label stands for: those of the stratum that it was drawn from.
         drawn = {place: max(given.values(), key=lambda label: label.time) for place, given in sampled.items()}
@@ -153,6 +154,7 @@ class Judgements:
                     label=settled(given.values()) if given else None,
                     weight=weights.get(one.place, 1.0),
                     cluster=self._clusters.get(one.case),
+                    skipped=one.place in skipped,
                 )
             )
         lost = [
@@ -174,6 +176,7 @@ class Judgements:
             judge=next((one.judge for one in self.of(scorer).get(subject, []) if one.judge), ""),
             trials=len(trials),
             labels=sum(trial.label is not None for trial in trials),
+            skipped=sum(trial.skipped for trial in trials),
             corrected=None if lacking else corrected_score(trials),
             lacking=lacking,
         )
@@ -234,6 +237,8 @@ def _notes(calibrations: Sequence[Calibration], run: str) -> Iterable[Phrase]:
     )
     if methods:
         yield f"Corrected by labels of people; {', '.join(methods)}. The interval includes the judge's own error."
+    if skipped := sum(one.skipped for one in calibrations):
+        yield f"People skipped {count_of(skipped, 'answer')}; above 10 % of those seen, the score is marked."
     for one in calibrations:
         if one.lacking:
             yield (Quote(one.subject), f": {one.lacking}. Label more with ", Quote(f"bakeoff label {run}"), ".")

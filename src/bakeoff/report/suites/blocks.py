@@ -23,7 +23,7 @@ from bakeoff.report.blocks import (
     paragraph,
     text_blocks,
 )
-from bakeoff.report.formatting import UNKNOWN, cost, duration, percent, sentence
+from bakeoff.report.formatting import NO_INTERVAL, UNKNOWN, cost, duration, percent, sentence
 from bakeoff.report.suites.numbers import (
     MAX_NOT_PASSED,
     MAX_WORST,
@@ -144,7 +144,7 @@ def _suite_row(name: str, file: str, numbers: SuiteNumbers) -> tuple[Value, ...]
         Datum(Quote(name), sort=name, tone="strong", note=visible(file, _MAX_NAME_LENGTH)),
         numbers.cases,
         Datum(UNKNOWN if numbers.score is None else f"{numbers.score:.3f}", sort=numbers.score, tone="strong"),
-        _drawn("undefined" if interval is None else f"{interval.low:.3f}–{interval.high:.3f}", numbers.score, interval),
+        _drawn(NO_INTERVAL if interval is None else f"{interval.low:.3f}–{interval.high:.3f}", numbers.score, interval),
         Datum(f"{numbers.passed:,}/{numbers.judged:,}" if numbers.judged else UNKNOWN, sort=numbers.passed),
         _drawn(percent(numbers.pass_rate), numbers.pass_rate, passed),
         counted(numbers.undecided),
@@ -178,8 +178,6 @@ def notes(summary: SuitesSummary) -> Iterator[str]:
         from bakeoff.report.compare.within_run import STOPPED_NOTE
 
         yield STOPPED_NOTE.removesuffix(".")
-    if any(numbers.interval is None for numbers in summary.suites.values()):
-        yield "undefined: fewer than two cases were scored"
     counted = (
         (
             total.recorded,

@@ -22,7 +22,7 @@ from bakeoff._kernel.text import count_of, visible
 from bakeoff._version import __version__
 from bakeoff.errors import RunFolderError
 from bakeoff.report.blocks import Datum, Fragment, Phrase, Quote, Report, Section, Table, as_datum, mark_of, pieces
-from bakeoff.report.formatting import shown
+from bakeoff.report.formatting import NO_INTERVAL, shown
 from bakeoff.report.output_files import PUBLIC, replace_file
 from bakeoff.report.render.html.drawing import draw, forest, interval_words, written
 from bakeoff.storage.run_folder import RunFolder
@@ -316,5 +316,5 @@ def _fragment(fragment: Fragment) -> Markup:
 
 def _sort_key(value: Datum) -> str:
     text = words(value.text)
-    key = text if value.sort is None and text not in ("–", "undefined") else value.sort
+    key = text if value.sort is None and text not in ("–", NO_INTERVAL) else value.sort
     return "" if key is None else visible(str(key), NAME)

@@ -33,7 +33,7 @@ class Index {
   when(row) { return this.run(row, "started"); }
   interval(row) {
     const [low, high] = [this.rows.low[row], this.rows.high[row]];
-    return low === null ? "undefined" : `${(100 * low).toFixed(1)}–${(100 * high).toFixed(1)}`;
+    return low === null ? "needs 2 cases" : `${(100 * low).toFixed(1)}–${(100 * high).toFixed(1)}`;
   }
 }
 
