@@ -20,7 +20,7 @@ from bakeoff.mcp.snapshot import (
     ToolEntry,
     read_snapshot,
 )
-from bakeoff.report.blocks import Quote, Table
+from bakeoff.report.blocks import Quote, Table, as_datum
 from bakeoff.report.tools import change_blocks
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -196,7 +196,9 @@ def test_the_same_change_at_many_places_shares_a_row() -> None:
         for title in ("A", "B")
     )
     table = next(block for block in change_blocks(changes(one, other)) if isinstance(block, Table))
-    assert table.rows == (("cosmetic", "5 places", Quote("its title changed: desk/t0, desk/t1 and 3 more")),)
+    [(level, *others)] = table.rows
+    assert as_datum(level).text == "cosmetic"
+    assert others == ["5 places", Quote("its title changed: desk/t0, desk/t1 and 3 more")]
 
 
 def test_resources_prompts_and_instructions_are_compared_too() -> None:
