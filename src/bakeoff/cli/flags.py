@@ -150,7 +150,7 @@ class SelectionFlags(Flags):
         return plan if self.shard is None else plan.take_shard(*parse_shard(self.shard), largest=largest)
 
     def has_no_case_of(self, plan: "Plan", largest: int) -> bool:
-        """Tell whether the shard has no case of a plan, because a larger one is parted alike."""
+        """Tell whether this shard has none of the cases of a plan."""
         number, of = parse_shard(self.shard) if self.shard is not None else (1, 1)
         return len(plan.cases) < number <= of <= largest
 

@@ -63,7 +63,7 @@ _TEST_CALLS = frozenset({"it", "test", "fit", "xit", "xtest"})
 
 
 def both_ways(pairs: Mapping[str, str]) -> dict[str, str]:
-    """Return words and their counterparts, each of which leads to the other."""
+    """Return a mapping from each word to its counterpart, in both directions."""
     return {**pairs, **{there: here for here, there in pairs.items()}}
 
 
