@@ -315,10 +315,10 @@ def _rows(read: Sequence[_ReadRun], cells: Sequence[Cells], change: SeriesChange
 def _state(place: int, change: SeriesChange) -> RunState:
     if not place:
         return "baseline"
-    if place == change.recovered_at:
+    if any(place == end for _, end in change.recovered):
         return "recovered"
-    end = change.looks + 1 if change.recovered_at is None else change.recovered_at
-    return "worse" if change.since is not None and change.since <= place < end else "not worse"
+    losses = [*change.recovered, *([(change.since, change.looks + 1)] if change.worse else [])]
+    return "worse" if any(start <= place < end for start, end in losses if start is not None) else "not worse"
 
 
 def describe_history(report: HistoryReport, *, last: int | None = None) -> Report:
@@ -342,7 +342,7 @@ def describe_history(report: HistoryReport, *, last: int | None = None) -> Repor
     sections = [_overview(report)] if several else []
     sections += [_runs_of(one, number, several, last) for number, one in enumerate(report.subjects, 1)]
     title = ("History since ", Quote(report.baseline))
-    return Report(title, tuple(sections), badge, tone, sentence(report.gate), tiles)
+    return Report(title, tuple(sections), badge, tone, f"Gate {report.state}: {report.gate}.", tiles)
 
 
 def _overview(report: HistoryReport) -> Section:
@@ -365,14 +365,15 @@ def _runs_of(one: SubjectHistory, number: int, several: bool, last: int | None) 
     )
     kept = one.runs if last is None else (one.runs[0], *one.runs[1:][-last:])
     rows = tuple(map(_row, kept))
-    notes = tuple(sentence(f"{visible(run.run, 80)}: {run.problem}") for run in kept if run.problem)
+    notes = tuple(f"{run.state.capitalize()}: {visible(run.run, 80)}: {run.problem}." for run in kept if run.problem)
     dots = tuple(
         Point(place, run.score, run.run, y_interval=run.interval.ends if run.interval else None)
-        for place, run in enumerate(one.runs)
+        for place, run in enumerate(one.runs, 1)
         if run.score is not None
     )
-    plot = Plot("Score by run, with 95 % intervals", Axis("Run after the baseline"), Axis("Score", "percent"), dots)
-    blocks: tuple[Block, ...] = (plot, Table(titles, rows, "Every run, the oldest first", notes))
+    plot = Plot("Score by run, with 95 % intervals", Axis("Run"), Axis("Score", "percent"), dots)
+    scores = Section(f"scores-{number}", "Scores", (plot,), page_only=True, in_menu=False)
+    blocks: tuple[Block, ...] = (Table(titles, rows, "Every run, the oldest first", notes), scores)
     if several:
         return Section(f"runs-{number}", Quote(one.subject), blocks, sentence(one.finding))
     return Section("runs", "Runs", blocks)

@@ -175,6 +175,7 @@ class SeriesChange(FrozenModel):
     p_value: float | None = None
     spent: float | None = None  # the p-value that was needed
     recovered_at: int | None = None  # the first later run that has regained at least half of the loss
+    recovered: tuple[tuple[int, int], ...] = ()  # `since` and `recovered_at` of all losses that were regained
 
     @property
     def worse(self) -> bool:
@@ -208,9 +209,10 @@ def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChang
             if mean_of(series[look]) < mean_of(_pooled(before)) + result.difference / 2:
                 continue
             kept = [place for place in kept if place < result.since or place == look]
-            result = result.model_copy(update={"recovered_at": look})
+            recovered = (*result.recovered, (result.since, look))
+            result = result.model_copy(update={"recovered_at": look, "recovered": recovered})
         if (found := _loss_at(series, kept, alpha)) is not None:
-            result = SeriesChange(looks=result.looks, cases=result.cases, **found)
+            result = SeriesChange(looks=result.looks, cases=result.cases, recovered=result.recovered, **found)
     return result
 
 
