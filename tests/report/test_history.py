@@ -119,6 +119,18 @@ def test_a_run_with_another_scorer_or_threshold_is_named_and_not_judged(tmp_path
     assert "threshold" in judge_history([runs[0], strict]).gate
 
 
+@pytest.mark.parametrize("allowed", ["0", "100%"])
+def test_a_run_without_a_score_never_passes(tmp_path: Path, allowed: str) -> None:
+    plan = plan_of(40, ["s"], rounds=3)
+    empty = source(
+        write_run(tmp_path / "empty", plan, [record_of(t, None, started=START + DAY) for t in plan.trials()])
+    )
+    runs = [night(tmp_path, 0, lambda _: 0.9), empty, night(tmp_path, 2, lambda _: 0.9)]
+    assert judge_history(runs, common=GateEvidence(allowed=Allowance.parse(allowed))).exit_code == 3
+    last = judge_history(runs[:2], common=GateEvidence(allowed=Allowance.parse(allowed)))
+    assert last.exit_code == 3
+
+
 def test_changed_cases_are_not_compared(tmp_path: Path) -> None:
     edited = plan_of(40, ["s"], rounds=3, case_list=tuple(Case(id=f"case-{i}", prompt="Other?") for i in range(40)))
     report = judge_history([night(tmp_path, 0, lambda _: 1.0), night(tmp_path, 1, lambda _: 0.0, edited)])

@@ -252,9 +252,9 @@ def _checked(one: _ReadRun, first: Arm, common: GateEvidence) -> _ReadRun:
     if differing := judged_differently(first, one.arm):
         return one._replace(state="not comparable", problem="; ".join(map(str, differing)))
     ledger = one.arm.ledger.for_scores
-    if ledger.gap or not one.arm.cells or not common.allowed.covers(ledger.undecided, ledger.planned):
+    if ledger.gap or not common.allowed.covers(ledger.undecided, ledger.planned):
         return one._replace(state="incomplete", problem=ledger.gap or ledger.words)
-    return one
+    return one if one.arm.cells else one._replace(state="not comparable", problem="none of its trials has a score")
 
 
 def _key(key: CaseKey, *, known: bool) -> CaseKey:
