@@ -21,11 +21,13 @@ ROOT: Any = typer.main.get_command(app)
 
 DIFFERENT = {
     "--agent": "`agents image build` installs agents, `agents run` runs them",
+    "--baseline": "`merge` compares with a file of pytest, `history` with a run",
     "--case": "a case of `mcp evaluate` also has a number and tags",
     "--check": "`eval` checks a file and stops, `mcp call` checks arguments before it calls",
     "--dry-run": "`agents image build` builds an image: it has no plan",
     "--fail-on": "findings and changes have different levels",
     "--format": "`export` writes one, `import` reads one",
+    "--gate": "`compare` and `merge` choose a rule; `history` has one",
     "--jobs": "a configuration of `mcp evaluate` has a limit of its own",
     "--key": "signing takes the private key, verifying the public one",
     "--model": "the model is a subject, an agent's model, a selection, or an author",

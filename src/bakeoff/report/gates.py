@@ -15,6 +15,7 @@ from bakeoff.report.formatting import percent
 from bakeoff.stats.comparison import Comparison
 from bakeoff.stats.gates import GateJudgement, GateVerdict, could_miss
 from bakeoff.stats.power import cases_to_pass
+from bakeoff.stats.within_cases import SeriesChange
 from bakeoff.storage.ledger import Ledger
 from bakeoff.verdict import reaches
 
@@ -89,6 +90,10 @@ class Allowance(NamedTuple):
             raise ValueError(text)
         return cls(share, is_share=True)
 
+    def covers(self, missing: int, planned: int) -> bool:
+        """Tell whether so many of the planned ones may be missing."""
+        return missing <= (self.most * planned if self.is_share else self.most)
+
     def __str__(self) -> str:
         return percent(self.most) if self.is_share else f"{self.most:,.0f}"
 
@@ -101,6 +106,7 @@ class Uncompared(NamedTuple):
 
     cases: int
     named: Sequence[str]  # some of them, each with its reason
+    of: int = 0  # cases of the baseline; 0: as many as were planned
 
 
 _ALL_COMPARED = Uncompared(0, ())
@@ -115,11 +121,13 @@ class GateEvidence:
         ledgers: what was planned and what became of it, by the name of the run; the run itself has none.
         allowed: how much may be undecided.
         option: the name of the option that allows more.
+        each: True if so much is allowed in each run, and not in all of them together.
         uncompared: cases of the baseline that are not compared. They are undecided, too.
         wanted: the least value that passes; a missing value fails.
         value: the measured value, from 0 to 1.
         best: the value that is still possible, where something is undecided; the gate is, too, if that is enough.
         comparisons: comparisons with their rulings, all of which must pass by the `rule`.
+        series: series of runs, none of which may be worse now.
         broken: cases that fail the gate by `no-new-failures`.
         refused: True if the gate cannot be decided.
         sentence: the facts; without one, a comparison is described.
@@ -128,12 +136,14 @@ class GateEvidence:
     ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     allowed: Allowance = NONE_ALLOWED
     option: str = "--allow-undecided"
+    each: bool = False
     uncompared: Uncompared = _ALL_COMPARED
     wanted: float | None = None
     value: float | None = None
     best: float | None = None
     comparisons: Sequence[tuple[Comparison, GateJudgement]] = ()
     rule: GateRule = _NO_RULE
+    series: Sequence[SeriesChange] = ()
     broken: Sequence[str] = ()
     refused: bool = False
     sentence: str = ""
@@ -149,7 +159,7 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
         return GateDecision(GateState.FAILED, "no eval was run")
     decisions = [_decide_comparison(*each, evidence.rule) for each in evidence.comparisons]
     state = GateState.worst(each.state for each in decisions)
-    if evidence.broken:
+    if evidence.broken or any(each.worse for each in evidence.series):
         state = GateState.FAILED
     if evidence.refused:
         state = GateState.worst((state, GateState.UNDECIDED))
@@ -165,24 +175,25 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
 
 def _missing(evidence: GateEvidence) -> tuple[str, str]:
     """Return why so much is missing that the gate is undecided, or what is missing and allowed; the other is empty."""
-    parts, named, count = [], list[str](), 0
+    parts, named, counts = [], list[str](), list[tuple[int, int]]()  # missing and planned
+    most = max((ledger.planned for ledger in evidence.ledgers.values()), default=0)
     for name, ledger in evidence.ledgers.items():
         whose = f"{name}: " if name else ""
         if ledger.gap is not None:
             return f"{whose}{ledger.gap}", ""
         if ledger.undecided:
-            count += ledger.undecided
+            counts.append((ledger.undecided, ledger.planned))
             parts.append(f"{whose}{ledger.undecided:,} of {ledger.planned:,} undecided ({ledger.words})")
             named += ledger.named
     if evidence.uncompared.cases:
-        count += evidence.uncompared.cases
+        counts.append((evidence.uncompared.cases, evidence.uncompared.of or most or evidence.uncompared.cases))
         parts.append(f"{evidence.uncompared.cases:,} of the baseline cannot be compared")
         named += evidence.uncompared.named
-    if not count:
+    if not counts:
         return "", ""
-    allowed, size = evidence.allowed, max((ledger.planned for ledger in evidence.ledgers.values()), default=count)
-    words = f"{', '.join(parts)}; {allowed} allowed ({evidence.option})"
-    if count <= (allowed.most * size if allowed.is_share else allowed.most):
+    allowed, count = evidence.allowed, sum(missing for missing, _ in counts)
+    words = f"{', '.join(parts)}; {allowed} allowed{' in each run' * evidence.each} ({evidence.option})"
+    if all(allowed.covers(*one) for one in counts) if evidence.each else allowed.covers(count, most or count):
         return "", words
     shown = "; ".join(visible(name, 200) for name in named[:_MAX_NAMED])
     return f"{words}{': ' if shown else ''}{shown}{'; …' if len(named) > _MAX_NAMED else ''}", ""

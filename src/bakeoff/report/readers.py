@@ -24,6 +24,7 @@ from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.storage.journal import Entry, JournalMark, implausible_number, read_journal, read_journal_backwards
 from bakeoff.storage.journal_lines import Damage
+from bakeoff.storage.ledger import Ledger
 from bakeoff.storage.object_store import is_store_address
 from bakeoff.storage.run_folder import LATEST, RunFolder, find_run
 
@@ -50,6 +51,7 @@ class Circumstances(FrozenModel):
     sandboxes: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()  # of bakeoff
     damaged: int = 0  # unreadable entries, which are not counted
+    ledger: Ledger | None = None  # of the whole file, where it says what was planned
 
 
 class Reader(Protocol):

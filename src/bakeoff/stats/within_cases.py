@@ -174,19 +174,21 @@ class SeriesChange(FrozenModel):
     difference: float | None = None  # of these runs, from those before them
     p_value: float | None = None
     spent: float | None = None  # the p-value that was needed
-    recovered: bool = False  # the last run has regained at least half of the loss
+    recovered_at: int | None = None  # the first later run that has regained at least half of the loss
+    recovered: tuple[tuple[int, int], ...] = ()  # `since` and `recovered_at` of all losses that were regained
 
     @property
     def worse(self) -> bool:
         """Tell whether the series got worse and the last run still is."""
-        return self.found_at is not None and not self.recovered
+        return self.found_at is not None and self.recovered_at is None
 
 
 def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChange:
     """Look after every run for a loss against the runs before, at one error rate for all looks.
 
     At each look the last 1, 2, 4, … runs are compared with all runs before them, on the cases that all runs have. A
-    loss stands until the last run has regained half of it; afterwards the series is looked at as before.
+    loss stands until a run has regained half of it. The runs of the loss are then left out, so that later looks do not
+    find it again; this changes nothing before the first alarm, and so not its chance.
 
     Args:
         runs: the baseline, then all later runs in order.
@@ -197,41 +199,34 @@ def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChang
     result = SeriesChange(looks=len(runs) - 1, cases=len(shared))
     if not shared:
         return result
+    kept = [0]
     for look in range(1, len(series)):
-        if result.worse and _still_worse(series, look, result):
-            continue
-        found = _loss_at(series, look, alpha)
-        if found is not None:
-            result = SeriesChange(looks=result.looks, cases=result.cases, **found)
-        elif result.worse:
-            result = result.model_copy(update={"recovered": True})
+        kept.append(look)
+        if result.worse:
+            assert result.since is not None
+            assert result.difference is not None
+            before = [series[place] for place in kept if place < result.since]
+            if mean_of(series[look]) < mean_of(_pooled(before)) + result.difference / 2:
+                continue
+            kept = [place for place in kept if place < result.since or place == look]
+            recovered = (*result.recovered, (result.since, look))
+            result = result.model_copy(update={"recovered_at": look, "recovered": recovered})
+        if (found := _loss_at(series, kept, alpha)) is not None:
+            result = SeriesChange(looks=result.looks, cases=result.cases, recovered=result.recovered, **found)
     return result
 
 
-def _loss_at(series: "Sequence[Sequence[Cell]]", look: int, alpha: float) -> dict[str, Any] | None:
-    """Return what is shown at one look, by the shortest window that shows a loss; None if none does."""
-    level = spending(look, alpha)
-    for window in _windows(look):
-        since = look - window + 1
-        before, after = _pooled(series[:since]), _pooled(series[since : look + 1])
+def _loss_at(series: "Sequence[Sequence[Cell]]", kept: Sequence[int], alpha: float) -> dict[str, Any] | None:
+    """Return what is shown at the last of these runs, by the shortest window that shows a loss; None if none does."""
+    level = spending(kept[-1], alpha)
+    for window in _windows(len(kept) - 1):
+        before, after = (_pooled([series[place] for place in part]) for part in (kept[:-window], kept[-window:]))
         chance = worse_p_value(list(zip(before, after, strict=True)))
         if chance <= level:
-            difference = _mean(after) - _mean(before)
-            return {
-                "found_at": look,
-                "since": since,
-                "difference": difference,
-                "p_value": chance,
-                "spent": level,
-            }
+            difference = mean_of(after) - mean_of(before)
+            where = {"found_at": kept[-1], "since": kept[-window]}
+            return {**where, "difference": difference, "p_value": chance, "spent": level}
     return None
-
-
-def _still_worse(series: "Sequence[Sequence[Cell]]", look: int, found: SeriesChange) -> bool:
-    """Tell whether a run has regained less than half of the loss."""
-    assert found.since is not None
-    assert found.difference is not None
-    return _mean(series[look]) < _mean(_pooled(series[: found.since])) + found.difference / 2
 
 
 def spending(look: int, alpha: float = ALPHA) -> float:
@@ -247,19 +242,25 @@ def delay_of(drop: float, runs: Sequence[Cells], *, alpha: float = ALPHA) -> int
     """Return after how many further runs a drop in the mean score is found with probability 0.9; None: not within 100.
 
     The drop begins with the next run, is spread evenly over the cases, and each run has as many rounds as the last.
-    The noise is that of the rounds of a case, over all runs so far.
+    The noise is that of the rounds of a case, over all runs so far, or that of the drop itself if cases had none.
     """
     shared = [key for key in runs[0] if all(key in run for run in runs)]
     if not shared:
         return None
     pooled = _pooled([[run[key] for key in shared] for run in runs])
-    score, known = _mean(pooled), [cell.variance for cell in pooled if cell.variance is not None]
-    noise = (fmean(known) if known else score * (1 - score)) / len(shared)
+    score, known = mean_of(pooled), [cell.variance for cell in pooled if cell.variance is not None]
+    noise = fmean(known) if known else score * (1 - score)
+    noise_after, size = max(noise, drop * (1 - drop)), len(shared)
     past, each = fmean(cell.rounds for cell in pooled), fmean(runs[-1][key].rounds for key in shared)
     for delay in range(1, MAX_DELAY + 1):
         window = _windows(delay)[-1]
-        needed = NormalDist().inv_cdf(1 - spending(len(runs) - 1 + delay, alpha)) + NormalDist().inv_cdf(_FOUND)
-        if drop >= needed * sqrt(noise * (1 / (window * each) + 1 / (past + (delay - window) * each))):
+        after, before = window * each, past + (delay - window) * each  # the latter with runs that dilute the drop
+        share = after / (after + before)
+        mixed = share * noise_after + (1 - share) * noise + share * (1 - share) * drop**2
+        level = NormalDist().inv_cdf(1 - spending(len(runs) - 1 + delay, alpha))
+        needed = level * sqrt(mixed * (1 / after + 1 / before) / size)
+        needed += NormalDist().inv_cdf(_FOUND) * sqrt((noise_after / after + noise / before) / size)
+        if drop * past / before >= needed:
             return delay
     return None
 
@@ -269,5 +270,6 @@ def _pooled(runs: "Sequence[Sequence[Cell]]") -> list[Cell]:
     return [Cell.joined(cells) for cells in zip(*runs, strict=True)]
 
 
-def _mean(cells: "Sequence[Cell]") -> float:
+def mean_of(cells: "Sequence[Cell]") -> float:
+    """Return the mean over cases of the mean over rounds."""
     return fmean(cell.mean for cell in cells)

@@ -55,9 +55,10 @@ def outcome(
 
 
 def suite(
-    values: Sequence[float | None], name: str = "test_capitals", file: str = "tests/test_x.py"
+    values: Sequence[float | None], name: str = "test_capitals", file: str = "tests/test_x.py", **more: Any
 ) -> list[EvalOutcome]:
-    return [outcome(value, f"{file}::{name}[case-{place}]") for place, value in enumerate(values)]
+    """One case for each value; `more` are facts of every record."""
+    return [outcome(value, f"{file}::{name}[case-{place}]", record=more) for place, value in enumerate(values)]
 
 
 def priced(value: float = 1.0, cost: float = 0.0012) -> EvalOutcome:

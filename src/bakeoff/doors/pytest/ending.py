@@ -54,11 +54,11 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
     """Return the gates that the options ask for. Raise pytest.UsageError, before a test runs, for what cannot work."""
     from bakeoff.report.gates import NONE_ALLOWED, GateRule
     from bakeoff.report.suites.eval_file import read_eval_file
-    from bakeoff.report.suites.gates import SuiteGates
+    from bakeoff.report.suites.gates import SuiteGates, read_history
 
     option = config.option
     try:
-        for name in ("--eval-json", "--eval-html", "--eval-baseline"):
+        for name in ("--eval-json", "--eval-html", "--eval-baseline", "--eval-history"):
             _refuse_misleading(config, name)
         for name, path in (("--eval-json", option.eval_json), ("--eval-html", option.eval_html)):
             if path is not None:
@@ -66,6 +66,7 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
         if option.eval_junit and not getattr(option, "xmlpath", None):
             raise UsageError("--eval-junit adds scores to the file of --junitxml: name one with --junitxml=FILE")
         before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline)
+        earlier = [] if option.eval_history is None else read_history(option.eval_history, option.eval_json)
     except BakeoffError as error:
         raise pytest.UsageError(str(error)) from error
     if option.eval_until_decided:
@@ -79,6 +80,7 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
         GateRule(option.eval_gate, option.eval_margin, option.eval_undecidable),
         labelled=results_folder(config) if option.eval_require_calibrated_judge else None,
         allowed=option.eval_allow_undecided or NONE_ALLOWED,
+        history=earlier,
     )
 
 

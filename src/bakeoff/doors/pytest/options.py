@@ -68,6 +68,8 @@ def add_options(group: pytest.OptionGroup) -> None:
     add("--eval-until-decided", action="store_true", help=f"{decided}, and skip the cases that decide nothing")
     lower = "an earlier --eval-json file: fail if scores are significantly lower than there"
     add("--eval-baseline", type=Path, metavar="FILE", help=lower)
+    series = "a folder of earlier --eval-json files: fail if they show, with this run, a loss since some run"
+    add("--eval-history", type=Path, metavar="DIR", help=series)
     rule = "what fails --eval-baseline: a regression that is shown (default), or any case that newly fails every round"
     add("--eval-gate", choices=("regression", "no-new-failures"), default="regression", help=rule)
     small = "the largest difference that does not matter to --eval-baseline and --eval-until-decided, such as 0.05"
@@ -85,6 +87,7 @@ REPORT_OPTIONS = (
     "eval_min_pass_rate",
     "eval_min_score",
     "eval_baseline",
+    "eval_history",
     "eval_until_decided",
     "eval_require_calibrated_judge",
 )

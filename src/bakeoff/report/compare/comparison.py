@@ -59,6 +59,7 @@ from bakeoff.stats.gates import (
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
 from bakeoff.storage.labels import read_labels
+from bakeoff.storage.ledger import Ledger
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.verdict import Verdict
 
@@ -102,6 +103,16 @@ class Arm:
     def content_known(self) -> bool:
         """Tell whether the prompts and files of the cases are known, and not only their ids."""
         return self.source.description.content_known
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return what was planned and what became of it: of the whole file, where the file says it."""
+        return self.circumstances.ledger or self.summary.ledger
+
+    @property
+    def case_keys(self) -> list[CaseKey]:
+        """Return the key of each planned case."""
+        return [_case_key(case, content_known=self.content_known) for case in self.plan.cases]
 
     @property
     def passes(self) -> Cells:
@@ -515,7 +526,7 @@ def _decision(
         said = describe_new_failures(broken)
     decision = decide_gate(
         GateEvidence(
-            ledgers={names[0]: old.summary.ledger, names[1]: new.summary.ledger},
+            ledgers={names[0]: old.ledger, names[1]: new.ledger},
             allowed=request.allowed,
             uncompared=_uncompared(pair),
             comparisons=() if strict else (judged,),
@@ -574,6 +585,11 @@ def _other_mismatches(pair: _RunPair) -> Iterator[Mismatch]:
             yield Mismatch(name, *(_short(given[name]) if name in given else None for given in options))
     if pair.content_known and old.spec.name == new.spec.name and old.spec.digest != new.spec.digest:
         yield Mismatch("subject's settings", old.spec.digest[:12], new.spec.digest[:12])
+
+
+def judged_differently(old: Arm, new: Arm) -> list[Mismatch]:
+    """Return what makes the scores of two runs mean different things: their scorers or thresholds."""
+    return [one for one in _other_mismatches(_RunPair(old, new)) if one.field in _JUDGED_BY]
 
 
 def _short(value: JsonValue) -> str:

@@ -253,12 +253,12 @@ _MAX_NAME_LENGTH = 300
 
 
 class EvalFileReader:
-    """Reads files that `--eval-json` or `bakeoff merge` wrote, or evals that are `held` in memory."""
+    """Reads files that `--eval-json` or `bakeoff merge` wrote, or evals `held` in memory, with their ledger."""
 
     what = "an eval file (.json, from pytest --eval-json)"
 
-    def __init__(self, held: Sequence[EvalOutcome] | None = None) -> None:
-        self._held = held
+    def __init__(self, held: Sequence[EvalOutcome] | None = None, ledger: Ledger | None = None) -> None:
+        self._held, self._ledger = held, ledger
 
     def recognises(self, path: Path) -> bool:
         """Tell whether a file begins as those of `--eval-json` do."""
@@ -276,9 +276,10 @@ class EvalFileReader:
         return Description(name=visible(path.name), plan=plan_of(self._outcomes(path), name))
 
     def circumstances(self, path: Path) -> Circumstances:
-        """Return the version of bakeoff that wrote the file; nothing else is known."""
-        made = read_eval_file(path).bakeoff if self._held is None else __version__
-        return Circumstances(versions=(made,) if re.fullmatch(r"\d[\w.+-]{0,30}", made) else ())
+        """Return the version of bakeoff that wrote the file, and what was planned; nothing else is known."""
+        file = read_eval_file(path) if self._held is None else None
+        made, ledger = (__version__, self._ledger) if file is None else (file.bakeoff, file.planned)
+        return Circumstances(versions=(made,) if re.fullmatch(r"\d[\w.+-]{0,30}", made) else (), ledger=ledger)
 
     def read(self, path: Path) -> Iterator[Record]:
         """Yield all rounds, under the names that cases and subjects have in the plan."""

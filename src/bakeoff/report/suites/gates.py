@@ -1,11 +1,13 @@
-"""Gates on the suites of a whole run: a least pass rate, a least score, no regression against an earlier run."""
+"""Gates on the suites of a whole run: a least pass rate, a least score, no regression against earlier runs."""
 
+import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bakeoff._kernel.model import fingerprint
 from bakeoff._kernel.text import count_of, visible
+from bakeoff.errors import UsageError
 from bakeoff.report.formatting import percent
 from bakeoff.report.gates import (
     NONE_ALLOWED,
@@ -16,8 +18,10 @@ from bakeoff.report.gates import (
     decide_gate,
     describe_new_failures,
 )
+from bakeoff.report.history import SeriesRun, in_order, series_evidence
 from bakeoff.report.judges.labelling import judges_calibrated
-from bakeoff.report.suites.eval_file import EvalFile, case_ids
+from bakeoff.report.readers import Source
+from bakeoff.report.suites.eval_file import EvalFile, EvalFileReader, case_ids
 from bakeoff.report.suites.numbers import GateResult, SuiteName, SuitesSummary, cell_of, suite_of
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.cells import CaseKey, Cell, Cells
@@ -58,6 +62,7 @@ class SuiteGates:
     labelled: Path | None = None  # the folder of runs in which every judge must have labels
     allowed: Allowance = NONE_ALLOWED  # undecided cases
     prefix: str = "--eval-"  # of the names of options
+    history: Sequence[SeriesRun] = ()  # earlier runs in order, of which the first is the baseline
 
 
 def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: SuitesSummary) -> tuple[GateResult, ...]:
@@ -79,6 +84,8 @@ def judge_gates(gates: SuiteGates, outcomes: Iterable[EvalOutcome], summary: Sui
         found["min-score"] = replace(common, ledgers=scored, wanted=wanted, value=score, sentence=sentence)
     if gates.baseline is not None:
         found["baseline"] = _against_baseline(gates, gates.baseline, outcomes, common)
+    if gates.history:
+        found["history"] = _over_history(gates.history, outcomes, common)
     if gates.labelled is not None:
         records = (record for outcome in outcomes for record in outcome.records)
         labelled, sentence = judges_calibrated(records, gates.labelled)
@@ -119,6 +126,27 @@ def _against_baseline(
         sentence="; ".join(parts),
         uncompared=_uncompared(was, now, gates.decided),
     )
+
+
+def read_history(folder: Path, written: Path | None) -> list[SeriesRun]:
+    """Return the files of `--eval-json` below a folder by their start, without that which will be `written`.
+
+    Raises `UsageError` if there are none, and an error for any other `.json` file: nobody could tell what it lacks.
+    """
+    reader, own = EvalFileReader(), None if written is None else written.resolve()
+    found = [Source(path, reader) for path in sorted(folder.rglob("*.json")) if path.resolve() != own]
+    if not found:
+        raise UsageError(f"--eval-history {folder} has no file of --eval-json: keep those of the target branch there")
+    return in_order(found)
+
+
+def _over_history(earlier: Sequence[SeriesRun], outcomes: Iterable[EvalOutcome], common: GateEvidence) -> GateEvidence:
+    """Judge this session as the last of a series, by the rule of `bakeoff history`."""
+    held = list(outcomes)
+    if not held:
+        return replace(common, refused=True, sentence="there is no eval to compare")
+    now = Source(Path("this-run"), EvalFileReader(held, common.ledgers[""]))
+    return series_evidence([*earlier, SeriesRun(now, time.time(), "this run")], common)[1]
 
 
 def _uncompared(was: _Suites, now: _Suites, decided: Container[str]) -> Uncompared:

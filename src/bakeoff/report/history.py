@@ -1,0 +1,396 @@
+"""Judge a series of runs against a pinned baseline: is it worse now, since when, and how soon would a drop be found?
+
+in_order           orders runs by their start
+series_evidence    judges every subject of the baseline; `decide_gate` decides with what it returns
+judge_history      does both for the command line, as a `HistoryReport`; `describe_history` describes that as blocks
+
+One test looks at the whole series with one error rate: see `stats.within_cases.series_change`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import inf
+from typing import Literal, NamedTuple
+
+from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.text import count_of, visible
+from bakeoff.errors import UsageError
+from bakeoff.report.blocks import (
+    Axis,
+    Block,
+    Column,
+    Datum,
+    Plot,
+    Point,
+    Quote,
+    Report,
+    Section,
+    Table,
+    Tone,
+    Value,
+    columns,
+)
+from bakeoff.report.compare.comparison import Arm, FileName, countable, judged_differently, read_arm
+from bakeoff.report.formatting import UNKNOWN, percent, points, sentence, span, utc
+from bakeoff.report.gates import GateEvidence, GateState, Uncompared, decide_gate
+from bakeoff.report.readers import Source
+from bakeoff.report.summary import is_control
+from bakeoff.stats.cells import CaseKey, Cells
+from bakeoff.stats.intervals import ALPHA, Interval
+from bakeoff.stats.within_cases import SeriesChange, delay_of, mean_of, series_change
+from bakeoff.storage.run_folder import RunFolder
+
+_DROPS = (0.1, 0.2, 0.3, 0.5)  # the delay is stated for the first that would be found
+_MAX_NAMED = 5
+
+RunState = Literal["baseline", "not worse", "worse", "recovered", "incomplete", "not comparable"]
+_TONES: dict[RunState, Tone] = {
+    "baseline": "strong",
+    "not worse": "pass",
+    "worse": "fail",
+    "recovered": "pass",
+    "incomplete": "lost",
+    "not comparable": "lost",
+}
+_BADGES: dict[GateState, tuple[str, Tone]] = {
+    GateState.PASSED: ("Not worse", "pass"),
+    GateState.FAILED: ("Worse", "fail"),
+    GateState.UNDECIDED: ("Undecided", "partial"),
+}
+
+
+class SeriesRun(NamedTuple):
+    """A run with its start, in seconds since 1970, and a name that no other run of the series has."""
+
+    source: Source
+    started: float
+    label: str
+
+    @property
+    def dated(self) -> str:
+        """Return the name with the date."""
+        return f"{self.label}, {_date(self.started)}"
+
+
+class HistoryRun(FrozenModel):
+    """One subject in one run of a series."""
+
+    run: str
+    path: FileName
+    started: float
+    score: float | None = None
+    interval: Interval | None = None
+    cases: int = 0  # with a score
+    difference: float | None = None  # from the baseline, over the cases that all judged runs have
+    state: RunState
+    problem: str = ""  # why the run is not judged
+
+
+class SubjectHistory(FrozenModel):
+    """One subject over all runs; `change` counts only the runs that are judged."""
+
+    subject: str
+    runs: tuple[HistoryRun, ...]
+    change: SeriesChange
+    alpha: float
+    drop: float | None  # the smallest of some drops that further runs would find; None: none within 100 runs
+    delay: int | None  # so many of these are needed
+    finding: str
+
+
+class HistoryReport(FrozenModel):
+    """A series of runs against its baseline."""
+
+    baseline: str
+    subjects: tuple[SubjectHistory, ...]
+    left_out: int = 0  # runs that started before the baseline
+    state: GateState
+    gate: str  # the explanation of the state
+    exit_code: int
+
+
+def in_order(sources: Iterable[Source]) -> list[SeriesRun]:
+    """Return runs by their start, the oldest first.
+
+    Raises `UsageError` if a run has no known start, or if two have the same: they are one run, or have no order.
+    """
+    found = list(sources)
+    names = Counter(source.name for source in found)
+    runs = []
+    for source in found:
+        label = visible(source.name if names[source.name] == 1 else str(source.path), 200)
+        if (started := _start(source)) is None:
+            raise UsageError(f"{label} has no trial with a start, so that it has no place in the series: leave it out")
+        runs.append(SeriesRun(source, started, label))
+    runs.sort(key=lambda run: run.started)
+    for earlier, later in pairwise(runs):
+        if earlier.started == later.started:
+            both = f"{visible(str(earlier.source.path), 200)} and {visible(str(later.source.path), 200)}"
+            raise UsageError(f"{both} started at the same time: they are one run, or have no order; leave one out")
+    return runs
+
+
+def _start(source: Source) -> float | None:
+    known = min((record.started for record in source.records() if record.started > 0), default=None)
+    if known is None and (source.path / "plan.json").is_file():  # a run of which no trial has ended
+        known = RunFolder(source.path).beginning().get("time")
+    return known if isinstance(known, float) and 0 < known < inf else None
+
+
+def judge_history(
+    sources: Sequence[Source],
+    *,
+    baseline: Source | None = None,
+    subject: str | None = None,
+    common: GateEvidence | None = None,
+) -> HistoryReport:
+    """Judge a series of runs, in any order.
+
+    Args:
+        sources: the runs.
+        baseline: the run to compare with, which may be one of them; the oldest by default. Older runs are left out.
+        subject: the only subject to judge; by default all of the baseline, without controls.
+        common: the evidence that holds for every gate, such as what may be undecided.
+    """
+    pinned = [] if baseline is None else [baseline.path.resolve()]
+    others = [source for source in sources if source.path.resolve() not in pinned]
+    runs = in_order([*others, baseline] if baseline is not None else others)
+    first = next((place for place, run in enumerate(runs) if run.source is baseline), 0)
+    subjects, evidence = series_evidence(runs[first:], common or GateEvidence(), subject)
+    decision = decide_gate(evidence)
+    return HistoryReport(
+        baseline=runs[first].label,
+        subjects=tuple(subjects),
+        left_out=first,
+        state=decision.state,
+        gate=decision.sentence,
+        exit_code=decision.exit_code,
+    )
+
+
+def series_evidence(
+    runs: Sequence[SeriesRun], common: GateEvidence, subject: str | None = None
+) -> tuple[list[SubjectHistory], GateEvidence]:
+    """Judge every subject of the first run over all runs; return the findings, and the evidence for the gate.
+
+    Several subjects share the error rate. A run with other scorers or thresholds, without the subject, or with more
+    missing than is allowed is left out of the test, and leaves the gate undecided.
+    """
+    specs = runs[0].source.plan.subjects
+    names = [spec.name for spec in specs if not is_control(spec, bound=False)] or [spec.name for spec in specs]
+    names = names if subject is None else [subject]
+    judged = [_judge(runs, name, common, ALPHA / len(names)) for name in names]
+    lacking = [one.evidence.uncompared for one in judged]
+    said = [f"{visible(one.history.subject, 80)}: " * (len(names) > 1) + one.evidence.sentence for one in judged]
+    evidence = replace(
+        common,
+        ledgers={label: ledger for one in judged for label, ledger in one.evidence.ledgers.items()},
+        each=True,
+        uncompared=max(lacking, key=lambda each: each.cases),
+        series=[one.history.change for one in judged],
+        refused=any(one.evidence.refused for one in judged),
+        sentence="; ".join(said),
+    )
+    return [one.history for one in judged], evidence
+
+
+class _Judged(NamedTuple):
+    history: SubjectHistory
+    evidence: GateEvidence
+
+
+class _ReadRun(NamedTuple):
+    """A subject in one run, and why it cannot be judged there; None and an empty text if it can."""
+
+    run: SeriesRun
+    arm: Arm | None
+    state: RunState | None = None
+    problem: str = ""
+
+
+def _judge(runs: Sequence[SeriesRun], subject: str, common: GateEvidence, alpha: float) -> _Judged:
+    read = [_read(run, subject, required=place == 0) for place, run in enumerate(runs)]
+    first = read[0].arm
+    assert first is not None
+    read = [read[0], *(_checked(one, first, common) for one in read[1:])]
+    judged = [(one.run, one.arm) for one in read if one.arm is not None and one.state is None]
+    known = all(arm.content_known for _, arm in judged)
+    cells = [{_key(key, known=known): cell for key, cell in arm.cells.items()} for _, arm in judged]
+    change = series_change(cells, alpha=alpha)
+    found = ((drop, delay) for drop in _DROPS if (delay := delay_of(drop, cells, alpha=alpha)))
+    drop, delay = next(found, (None, None))
+    finding = _finding(change, [run for run, _ in judged], alpha, _soon(drop, delay))
+    problems = [f"{one.run.label}: {one.problem}" for one in read if one.state == "not comparable"]
+    more = "; …" if len(problems) > _MAX_NAMED else ""
+    named = f"not comparable with {runs[0].label}: {'; '.join(problems[:_MAX_NAMED])}{more}" if problems else ""
+    evidence = GateEvidence(
+        ledgers={_name(one.run, one.arm): one.arm.ledger.for_scores for one in read if one.arm is not None},
+        uncompared=_uncompared(first, [(run, each) for (run, _), each in zip(judged, cells, strict=True)], known=known),
+        refused=bool(problems) or not change.looks or not change.cases,
+        sentence="; ".join(filter(None, (named, finding))),
+    )
+    rows = tuple(_rows(read, cells, change))
+    return _Judged(
+        SubjectHistory(subject=subject, runs=rows, change=change, alpha=alpha, drop=drop, delay=delay, finding=finding),
+        evidence,
+    )
+
+
+def _read(run: SeriesRun, subject: str, *, required: bool) -> _ReadRun:
+    if not required and all(spec.name != subject for spec in run.source.plan.subjects):
+        return _ReadRun(run, None, "not comparable", f"it has no subject {visible(repr(subject), 80)}")
+    with countable(run.source), read_arm(run.source, subject) as arm:
+        return _ReadRun(run, arm)
+
+
+def _checked(one: _ReadRun, first: Arm, common: GateEvidence) -> _ReadRun:
+    """Return a run with the reason why it cannot be judged, if there is one."""
+    if one.arm is None:
+        return one
+    if differing := judged_differently(first, one.arm):
+        return one._replace(state="not comparable", problem="; ".join(map(str, differing)))
+    ledger = one.arm.ledger.for_scores
+    if ledger.gap or not common.allowed.covers(ledger.undecided, ledger.planned):
+        return one._replace(state="incomplete", problem=ledger.gap or ledger.words)
+    return one if one.arm.cells else one._replace(state="not comparable", problem="none of its trials has a score")
+
+
+def _key(key: CaseKey, *, known: bool) -> CaseKey:
+    return key if known else CaseKey(key.id)
+
+
+def _name(run: SeriesRun, arm: Arm) -> str:
+    """Return the name of a ledger, which is that of the whole run or of one subject."""
+    return run.label if arm.circumstances.ledger else f"{visible(arm.spec.name, 80)} in {run.label}"
+
+
+def _uncompared(first: Arm, runs: Sequence[tuple[SeriesRun, Cells]], *, known: bool) -> Uncompared:
+    """Return the cases of the baseline that a later run lacks: the test uses the cases that all runs have."""
+    keys = [_key(key, known=known) for key in first.case_keys]
+    lacking = {key: run.label for run, cells in reversed(runs) for key in keys if key not in cells}
+    return Uncompared(len(lacking), [f"{key.id}: not in {label}" for key, label in lacking.items()], len(keys))
+
+
+def _soon(drop: float | None, delay: int | None) -> str:
+    if drop is None or delay is None:
+        return f"even a drop of {100 * _DROPS[-1]:.0f} points may stay unnoticed: use more cases or rounds"
+    return f"a drop of {100 * drop:.0f} points would be found within {count_of(delay, 'run')}"
+
+
+def _finding(change: SeriesChange, runs: Sequence[SeriesRun], alpha: float, soon: str) -> str:
+    """Say what the series shows, and how soon it would show a drop."""
+    if not change.looks:
+        return f"no run can be compared with {runs[0].label}: a history needs two"
+    if not change.cases:
+        return "no case is in every run: nothing can be compared"
+    over = f"over {count_of(change.looks, 'run')} and {count_of(change.cases, 'case')}"
+    rate = f"one error rate of {100 * alpha:.2g} % for all looks"
+    if change.found_at is None or change.since is None:
+        return f"not worse than {runs[0].label} {over} ({rate}); {soon}"
+    chance = f"p = {change.p_value:.2g}, needed {change.spent:.2g}"
+    lost = f"worse since {runs[change.since].dated}: {points(change.difference)} points"
+    found = f"{lost} (found at {runs[change.found_at].label}), {chance} ({rate})"
+    if change.recovered_at is None:
+        return f"{found}, {over}"
+    return f"it was {found}, and recovered at {runs[change.recovered_at].label}; {soon}"
+
+
+def _rows(read: Sequence[_ReadRun], cells: Sequence[Cells], change: SeriesChange) -> Iterator[HistoryRun]:
+    shared = [key for key in cells[0] if all(key in run for run in cells)]
+    means = [mean_of([run[key] for key in shared]) if shared else None for run in cells]
+    place = 0  # among the runs that are judged
+    for run, arm, state, problem in read:
+        facts = {} if arm is None else {name: getattr(arm.summary, name) for name in ("score", "interval", "cases")}
+        difference = None
+        if state is None:
+            here, start = means[place], means[0]
+            difference = here - start if place and here is not None and start is not None else None
+            state, place = _state(place, change), place + 1
+        about = {"run": run.label, "path": str(run.source.path), "started": run.started}
+        yield HistoryRun(**about, **facts, difference=difference, state=state, problem=problem)
+
+
+def _state(place: int, change: SeriesChange) -> RunState:
+    if not place:
+        return "baseline"
+    if any(place == end for _, end in change.recovered):
+        return "recovered"
+    losses = [*change.recovered, *([(change.since, change.looks + 1)] if change.worse else [])]
+    return "worse" if any(start <= place < end for start, end in losses if start is not None) else "not worse"
+
+
+def describe_history(report: HistoryReport, *, last: int | None = None) -> Report:
+    """Describe a series: the finding, and a plot and a table of the runs of each subject.
+
+    With `last`, the table has only the baseline and so many of the last runs. All of them are judged nevertheless.
+    """
+    badge, tone = _BADGES[report.state]
+    several = len(report.subjects) > 1
+    looks = max(len(one.runs) for one in report.subjects) - 1
+    tiles = (
+        ("Baseline", report.baseline, _date(report.subjects[0].runs[0].started)),
+        ("Runs after it", f"{looks:,}", f"{report.left_out:,} older left out" if report.left_out else ""),
+        *(
+            (f"A drop of {100 * one.drop:.0f} points", count_of(one.delay, "run"), "until it would be found, at most")
+            for one in report.subjects
+            if not several and one.drop is not None and one.delay is not None
+        ),
+        ("Gate", str(report.state), f"exit {report.exit_code} with --gate"),
+    )
+    sections = [_overview(report)] if several else []
+    sections += [_runs_of(one, number, several, last) for number, one in enumerate(report.subjects, 1)]
+    title = ("History since ", Quote(report.baseline))
+    return Report(title, tuple(sections), badge, tone, f"Gate {report.state}: {report.gate}.", tiles)
+
+
+def _overview(report: HistoryReport) -> Section:
+    rows = tuple(
+        (
+            Datum(Quote(one.subject)),
+            Datum("", trail=tuple(run.score for run in one.runs if run.score is not None)),
+            Datum("worse" if one.change.worse else "not worse", tone="fail" if one.change.worse else "pass"),
+        )
+        for one in report.subjects
+    )
+    return Section("subjects", "Subjects", (Table(columns("Subject", "Scores", "State"), rows, "All subjects"),))
+
+
+def _runs_of(one: SubjectHistory, number: int, several: bool, last: int | None) -> Section:
+    titles = (
+        *columns("Run", "Started", "Score>", "95 % interval>", "Cases>"),
+        Column("Points", align="end", help="the difference from the baseline, over the cases that all runs have"),
+        Column("State"),
+    )
+    kept = one.runs if last is None else (one.runs[0], *one.runs[1:][-last:])
+    rows = tuple(map(_row, kept))
+    notes = tuple(f"{run.state.capitalize()}: {visible(run.run, 80)}: {run.problem}." for run in kept if run.problem)
+    dots = tuple(
+        Point(place, run.score, run.run, y_interval=run.interval.ends if run.interval else None)
+        for place, run in enumerate(one.runs, 1)
+        if run.score is not None
+    )
+    plot = Plot("Score by run, with 95 % intervals", Axis("Run"), Axis("Score", "percent"), dots)
+    scores = Section(f"scores-{number}", "Scores", (plot,), page_only=True, in_menu=False)
+    blocks: tuple[Block, ...] = (Table(titles, rows, "Every run, the oldest first", notes), scores)
+    if several:
+        return Section(f"runs-{number}", Quote(one.subject), blocks, sentence(one.finding))
+    return Section("runs", "Runs", blocks)
+
+
+def _row(run: HistoryRun) -> tuple[Value, ...]:
+    return (
+        Datum(Quote(run.run), source=run.path),
+        Datum(_date(run.started), sort=run.started),
+        Datum(percent(run.score), sort=run.score, tone="strong"),
+        Datum(span(run.interval)),
+        run.cases,
+        Datum(points(run.difference), sort=run.difference),
+        Datum(run.state, tone=_TONES[run.state], note=run.problem),
+    )
+
+
+def _date(started: float) -> str:
+    found = utc(started)
+    return UNKNOWN if found is None else f"{found:%Y-%m-%d %H:%M}"
