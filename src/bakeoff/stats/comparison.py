@@ -3,7 +3,7 @@
 Where several subjects are compared, Holm's method adjusts p-values and intervals by the same rule, so that they agree.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import comb, hypot, sqrt
@@ -323,15 +323,6 @@ def holm_levels(p_values: Sequence[float], *, alpha: float = ALPHA) -> tuple[flo
             significant = p_values[place] <= level
         levels[place] = level
     return tuple(levels)
-
-
-def compare_all(pairs: Mapping[Key, tuple[Cells, Cells]], *, alpha: float = ALPHA) -> dict[Key, Comparison]:
-    """Compare each baseline with its candidate, with every interval at the level of Holm's method.
-
-    The p-values are those before the adjustment; `gates.judge_all` adjusts them. Afterwards, an interval excludes 0
-    exactly if its adjusted p-value is at most alpha.
-    """
-    return at_holm_levels(pairs, lambda key, level: compare(*pairs[key], alpha=alpha, level=level), alpha=alpha)
 
 
 def at_holm_levels(

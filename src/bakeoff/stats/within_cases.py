@@ -12,6 +12,7 @@ holds although all looks share a baseline).
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from math import comb, log2, sqrt
 from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 Key = TypeVar("Key")
 Pairs = Mapping[Key, tuple[Cell, Cell]]
 """Baseline and candidate of each case."""
+_Series = Sequence[Sequence[Cell]]
 
 _DRAWS = 19_999
 _MIN_DRAWS = 999
@@ -65,15 +67,15 @@ class WithinChange(FrozenModel):
         if not self.worse and not self.better:
             return f"on these cases: none of {self.cases:,} changed"
         counts = f"{self.worse:,} of {self.cases:,} got worse, {f'{self.better:,}' if self.better else 'none'} better"
+        named = ", ".join(visible(name, 80) for name in self.broken[:_MAX_NAMED])
+        more = ", …" if len(self.broken) > _MAX_NAMED else ""
+        broken = f"; certainly worse by itself: {named}{more}" if named else ""
         if self.shown:
-            named = ", ".join(visible(name, 80) for name in self.broken[:_MAX_NAMED])
-            more = ", …" if len(self.broken) > _MAX_NAMED else ""
             chance = f"< {_MIN_P_VALUE}" if self.p_value <= _MIN_P_VALUE else f"= {self.p_value:.2g}"
-            broken = f"; each by itself: {named}{more}" if named else ""
             return f"worse on these cases: {counts}, which chance does with p {chance}{broken}"
-        if self.one_way:
+        if self.one_way and not broken:
             return f"on these cases: {counts}: too few cases to call it"
-        return f"on these cases: {counts}: no loss shown (p = {self.p_value:.2g})"
+        return f"on these cases: {counts}: no loss over all of them shown (p = {self.p_value:.2g}){broken}"
 
 
 def change_within(pairs: "Pairs[str]", *, alpha: float = ALPHA) -> WithinChange:
@@ -197,10 +199,11 @@ def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChang
     result = SeriesChange(looks=len(runs) - 1, cases=len(shared))
     if not shared:
         return result
+    past = list(accumulate(series, lambda so_far, run: _pooled([so_far, run])))
     for look in range(1, len(series)):
-        if result.worse and _still_worse(series, look, result):
+        if result.worse and _still_worse(series, past, look, result):
             continue
-        found = _loss_at(series, look, alpha)
+        found = _loss_at(series, past, look, alpha)
         if found is not None:
             result = SeriesChange(looks=result.looks, cases=result.cases, **found)
         elif result.worse:
@@ -208,13 +211,19 @@ def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChang
     return result
 
 
-def _loss_at(series: "Sequence[Sequence[Cell]]", look: int, alpha: float) -> dict[str, Any] | None:
-    """Return what is shown at one look, by the shortest window that shows a loss; None if none does."""
+def _loss_at(series: _Series, past: _Series, look: int, alpha: float) -> dict[str, Any] | None:
+    """Return what is shown at one look, by the shortest window that shows a loss; None if none does.
+
+    `past` has, for each run, all runs up to it as one.
+    """
     level = spending(look, alpha)
     for window in _windows(look):
         since = look - window + 1
-        before, after = _pooled(series[:since]), _pooled(series[since : look + 1])
-        chance = worse_p_value(list(zip(before, after, strict=True)))
+        before, after = past[since - 1], _pooled(series[since : look + 1])
+        pairs = list(zip(before, after, strict=True))
+        if not _below_chance(pairs):
+            continue
+        chance = worse_p_value(pairs)
         if chance <= level:
             difference = _mean(after) - _mean(before)
             return {
@@ -227,11 +236,16 @@ def _loss_at(series: "Sequence[Sequence[Cell]]", look: int, alpha: float) -> dic
     return None
 
 
-def _still_worse(series: "Sequence[Sequence[Cell]]", look: int, found: SeriesChange) -> bool:
+def _below_chance(pairs: Sequence[tuple[Cell, Cell]]) -> bool:
+    """Tell whether the candidate scores below what it is expected to; no loss can be shown otherwise."""
+    return sum([new.rounds * (old.total + new.total) / (old.rounds + new.rounds) - new.total for old, new in pairs]) > 0
+
+
+def _still_worse(series: _Series, past: _Series, look: int, found: SeriesChange) -> bool:
     """Tell whether a run has regained less than half of the loss."""
     assert found.since is not None
     assert found.difference is not None
-    return _mean(series[look]) < _mean(_pooled(series[: found.since])) + found.difference / 2
+    return _mean(series[look]) < _mean(past[found.since - 1]) + found.difference / 2
 
 
 def spending(look: int, alpha: float = ALPHA) -> float:
@@ -257,17 +271,18 @@ def delay_of(drop: float, runs: Sequence[Cells], *, alpha: float = ALPHA) -> int
     noise = (fmean(known) if known else score * (1 - score)) / len(shared)
     past, each = fmean(cell.rounds for cell in pooled), fmean(runs[-1][key].rounds for key in shared)
     for delay in range(1, MAX_DELAY + 1):
-        window = _windows(delay)[-1]
+        window = _windows(delay)[-1] * each
+        before = past + delay * each - window  # with rounds after the drop, if the window does not hold them all
         needed = NormalDist().inv_cdf(1 - spending(len(runs) - 1 + delay, alpha)) + NormalDist().inv_cdf(_FOUND)
-        if drop >= needed * sqrt(noise * (1 / (window * each) + 1 / (past + (delay - window) * each))):
+        if drop * past / before >= needed * sqrt(noise * (1 / window + 1 / before)):
             return delay
     return None
 
 
-def _pooled(runs: "Sequence[Sequence[Cell]]") -> list[Cell]:
+def _pooled(runs: _Series) -> list[Cell]:
     """Return each case with the rounds of all these runs."""
     return [Cell.joined(cells) for cells in zip(*runs, strict=True)]
 
 
-def _mean(cells: "Sequence[Cell]") -> float:
+def _mean(cells: Sequence[Cell]) -> float:
     return fmean(cell.mean for cell in cells)
