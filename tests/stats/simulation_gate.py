@@ -39,7 +39,7 @@ def diffuse_fails(drop: float, cases: int, rounds: int, draws: int) -> float:
     return _fails(before, before - drop, rounds, draws)
 
 
-def alarms(cases: int, rounds: int, draws: int) -> float:
+def history_alarms(cases: int, rounds: int, draws: int) -> float:
     """How often a loss is shown at any look at unchanged code."""
     random = np.random.default_rng([12, cases, rounds])
     found = 0
@@ -58,7 +58,7 @@ def found_in_time(drop: float, cases: int, rounds: int, draws: int) -> float:
         quiet = _runs(random, [rates] * (_QUIET + 1), rounds)
         delay = delay_of(drop, quiet)
         assert delay is not None
-        found += series_change([*quiet, *_runs(random, [rates - drop] * delay, rounds)]).worse
+        found += series_change([*quiet, *_runs(random, [rates - drop] * delay, rounds)]).found_at is not None
     return found / draws
 
 
@@ -68,7 +68,8 @@ def decay_found(each: float, looks: int, cases: int, rounds: int, draws: int) ->
     found = 0
     for _ in range(draws):
         rates = random.uniform(0.6, 1.0, cases)
-        found += series_change(_runs(random, [rates - each * look for look in range(looks + 1)], rounds)).worse
+        fallen = [rates - each * look for look in range(looks + 1)]
+        found += series_change(_runs(random, fallen, rounds)).found_at is not None
     return found / draws
 
 

@@ -329,10 +329,15 @@ def at_holm_levels(
     keys: Iterable[Key], compared: Callable[[Key, float], Comparison], *, alpha: float = ALPHA
 ) -> dict[Key, Comparison]:
     """Make each comparison with its interval at the level of Holm's method; `compared` takes a key and a level."""
-    found = {key: compared(key, alpha) for key in keys}
+    each = list(keys)
+    strictest = alpha / max(1, len(each))  # that of all, if none is significant
+    found = {key: compared(key, strictest) for key in each}
     tested = {key: one.p_value for key, one in found.items() if one.p_value is not None}
     levels = dict(zip(tested, holm_levels(list(tested.values()), alpha=alpha), strict=True))
-    return {key: one if levels.get(key, alpha) == alpha else compared(key, levels[key]) for key, one in found.items()}
+    return {
+        key: one if levels.get(key, alpha) == strictest else compared(key, levels.get(key, alpha))
+        for key, one in found.items()
+    }
 
 
 def _ascending(p_values: Sequence[float]) -> list[int]:

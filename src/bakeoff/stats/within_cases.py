@@ -12,7 +12,6 @@ holds although all looks share a baseline).
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from math import comb, log2, sqrt
 from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -194,16 +193,18 @@ def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChang
         runs: the baseline, then all later runs in order.
         alpha: the chance of any false alarm, over all looks.
     """
+    import numpy as np
+
     shared = [key for key in runs[0] if all(key in run for run in runs)]
     series = [[run[key] for key in shared] for run in runs]
     result = SeriesChange(looks=len(runs) - 1, cases=len(shared))
     if not shared:
         return result
-    past = list(accumulate(series, lambda so_far, run: _pooled([so_far, run])))
+    sums = np.array([[(cell.rounds, cell.total, cell.squares) for cell in run] for run in series]).cumsum(axis=0)
     for look in range(1, len(series)):
-        if result.worse and _still_worse(series, past, look, result):
+        if result.worse and _still_worse(series, look, result):
             continue
-        found = _loss_at(series, past, look, alpha)
+        found = _loss_at(series, sums, look, alpha)
         if found is not None:
             result = SeriesChange(looks=result.looks, cases=result.cases, **found)
         elif result.worse:
@@ -211,21 +212,17 @@ def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChang
     return result
 
 
-def _loss_at(series: _Series, past: _Series, look: int, alpha: float) -> dict[str, Any] | None:
-    """Return what is shown at one look, by the shortest window that shows a loss; None if none does.
-
-    `past` has, for each run, all runs up to it as one.
-    """
+def _loss_at(series: _Series, sums: "Floats", look: int, alpha: float) -> dict[str, Any] | None:
+    """Return the loss of the shortest window that shows one, unless the last run has regained half of it."""
     level = spending(look, alpha)
     for window in _windows(look):
         since = look - window + 1
-        before, after = past[since - 1], _pooled(series[since : look + 1])
-        pairs = list(zip(before, after, strict=True))
-        if not _below_chance(pairs):
+        if not _noticeable(sums[since - 1], sums[look]):
             continue
-        chance = worse_p_value(pairs)
-        if chance <= level:
-            difference = _mean(after) - _mean(before)
+        before, after = _pooled(series[:since]), _pooled(series[since : look + 1])
+        chance = worse_p_value(list(zip(before, after, strict=True)))
+        difference = _mean(after) - _mean(before)
+        if chance <= level and _mean(series[look]) < _mean(before) + difference / 2:
             return {
                 "found_at": look,
                 "since": since,
@@ -236,16 +233,24 @@ def _loss_at(series: _Series, past: _Series, look: int, alpha: float) -> dict[st
     return None
 
 
-def _below_chance(pairs: Sequence[tuple[Cell, Cell]]) -> bool:
-    """Tell whether the candidate scores below what it is expected to; no loss can be shown otherwise."""
-    return sum([new.rounds * (old.total + new.total) / (old.rounds + new.rounds) - new.total for old, new in pairs]) > 0
+def _noticeable(before: "Floats", whole: "Floats") -> bool:
+    """Tell whether the later runs score more than a standard error below chance: no test calls less a loss.
+
+    Both have the sums of rounds, scores and squares of each case: of the earlier runs, and of all.
+    """
+    import numpy as np
+
+    rounds, total, squares = whole.T
+    later, mean = rounds - before[:, 0], total / rounds
+    variance = later * before[:, 0] / (rounds - 1) * np.maximum(0, squares / rounds - mean**2)
+    return bool((total - before[:, 1]).sum() < (later * mean).sum() - sqrt(variance.sum()))
 
 
-def _still_worse(series: _Series, past: _Series, look: int, found: SeriesChange) -> bool:
+def _still_worse(series: _Series, look: int, found: SeriesChange) -> bool:
     """Tell whether a run has regained less than half of the loss."""
     assert found.since is not None
     assert found.difference is not None
-    return _mean(series[look]) < _mean(past[found.since - 1]) + found.difference / 2
+    return _mean(series[look]) < _mean(_pooled(series[: found.since])) + found.difference / 2
 
 
 def spending(look: int, alpha: float = ALPHA) -> float:
