@@ -282,8 +282,8 @@ def compare_groups(
         if compared.p_value is not None and compared.p_value < compared.alpha:
             yield f"{names[0]} is better than {names[1]} by {100 * gain:.1f} points{chance}."
         else:
-            facts = not_told_apart(compared.difference, compared.interval)
-            yield f"{visible(repr(other), 60)} and {visible(repr(one), 60)} cannot be told apart{chance}: {facts}."
+            facts = not_told_apart(gain, compare(joined[worse], joined[better]).interval)
+            yield f"{names[0]} and {names[1]} cannot be told apart{chance}: {facts}."
     if len(pairs) > _MAX_PAIRS:
         yield f"… and {len(pairs) - _MAX_PAIRS:,} more pairs."
 
