@@ -15,6 +15,15 @@ from typing import TypeVar
 
 from tests.stats.simulation import REQUIRED, Setting, coverage
 from tests.stats.simulation_differences import EDGE, INNER, SPREAD, Apart, measured
+from tests.stats.simulation_gate import (
+    LOOKS,
+    broken_fails,
+    decay_found,
+    diffuse_fails,
+    found_in_time,
+    history_alarms,
+    unchanged_fails,
+)
 from tests.stats.simulation_pairs import false_alarms, found_at_the_detectable, passes_a_margin
 from tests.stats.simulation_sequential import EQUAL, any_wrong, simulated
 from tests.stats.simulation_sequential import Apart as Peeked
@@ -57,6 +66,14 @@ def main() -> int:
             shares(pool, "The minimum detectable difference is found, one round", found(several=False), 0.78, 0.92),
             shares(pool, "The minimum detectable difference is found, several rounds", found(several=True), 0.78, 0.85),
             shares(pool, "Unchanged code passes --margin with the cases that are said to be needed", kept(), 0.95, 1.0),
+            shares(pool, "Unchanged code fails the whole gate, at most 5 %", unchanged(), 0.0, 0.05),
+            shares(pool, "A loss fails the whole gate", losses(enough=True), 0.75, 1.0),
+            shares(pool, "The same with too few rounds, for which nothing is promised", losses(enough=False), 0.0, 1.0),
+            shares(
+                pool, f"A history of {LOOKS} looks at unchanged code has an alarm, at most 5 %", histories(), 0.0, 0.05
+            ),
+            shares(pool, "A drop of 10 points is found within the delay that was stated", drops(), 0.85, 1.0),
+            shares(pool, "A decay of 2 points a look is found within ten looks", decays(), 0.95, 1.0),
         ]
     print(f"\n{'every setting holds' if all(good) else 'some settings do not hold (✗)'}; {DRAWS:,} draws each")
     return 0 if all(good) else 1
@@ -136,6 +153,39 @@ def kept() -> Iterable[tuple[str, Callable[[], float]]]:
 def found(*, several: bool) -> Iterable[tuple[str, Callable[[], float]]]:
     for cases, rounds in ((20, 2), (30, 2), (30, 3), (100, 2), (100, 5)) if several else ((30, 1), (100, 1)):
         yield f"{cases} cases × {rounds}", partial(found_at_the_detectable, cases, rounds, DRAWS)
+
+
+def unchanged() -> Iterable[tuple[str, Callable[[], float]]]:
+    for suites, cases in ((1, 60), (3, 20), (20, 5)):
+        for rounds in (1, 3, 10):
+            label = f"{suites} × {cases} cases × {rounds}"
+            yield label, partial(unchanged_fails, suites, cases, rounds, DRAWS)
+
+
+def losses(*, enough: bool) -> Iterable[tuple[str, Callable[[], float]]]:
+    """Yield the losses that should be found, or those for which the rounds are too few."""
+    for broken, cases, least in ((3, 30, 10), (5, 50, 3)):
+        for rounds in [rounds for rounds in (1, 3, 10) if (rounds >= least) == enough]:
+            label = f"{broken} of {cases} cases broken × {rounds}"
+            yield label, partial(broken_fails, broken, cases, rounds, DRAWS)
+    for cases, least in ((30, 10), (100, 3)):
+        for rounds in [rounds for rounds in (1, 3, 10) if (rounds >= least) == enough]:
+            yield f"{cases} cases × {rounds}, each 10 points worse", partial(diffuse_fails, 0.1, cases, rounds, DRAWS)
+
+
+def histories() -> Iterable[tuple[str, Callable[[], float]]]:
+    for cases, rounds in ((20, 3), (100, 1), (50, 10)):
+        yield f"{cases} cases × {rounds}", partial(history_alarms, cases, rounds, DRAWS)
+
+
+def drops() -> Iterable[tuple[str, Callable[[], float]]]:
+    for cases, rounds in ((30, 3), (30, 10), (50, 3), (100, 1), (100, 3)):
+        yield f"{cases} cases × {rounds}", partial(found_in_time, 0.1, cases, rounds, DRAWS)
+
+
+def decays() -> Iterable[tuple[str, Callable[[], float]]]:
+    for cases, rounds in ((30, 10), (50, 3), (100, 3)):
+        yield f"{cases} cases × {rounds}", partial(decay_found, 0.02, 10, cases, rounds, DRAWS)
 
 
 def _score(setting: Setting, draws: int) -> Held:

@@ -47,7 +47,8 @@ def test_two_subjects_that_cannot_be_told_apart_are_said_to_be_so_with_p_and_cos
         {"opus": under(25), "sonnet": under(24), "nop": under(0)},
         {"opus": 0.042, "sonnet": 0.01, "nop": 0.0},
     )
-    assert sentence == "opus and sonnet cannot be told apart (83.3 % and 80.0 %, p = 1); opus costs 4.2×."
+    missed = "+3.3 points, 95 % interval -9.4 to +17.5: a difference of up to 17.5 points could have been missed"
+    assert sentence == f"opus and sonnet cannot be told apart (83.3 % and 80.0 %, p = 1; {missed}); opus costs 4.2×."
 
 
 def test_a_subject_that_is_better_is_said_to_be_by_how_much() -> None:
@@ -57,7 +58,7 @@ def test_a_subject_that_is_better_is_said_to_be_by_how_much() -> None:
 
 def test_ties_are_named() -> None:
     sentence = told(plan_of(10, ["a", "b"]), {"a": under(7), "b": under(7)})
-    assert sentence == "a and b cannot be told apart (both 70.0 %, p = 1)."
+    assert sentence.startswith("a and b cannot be told apart (both 70.0 %, p = 1; +0.0 points, 95 % interval -30.8 to ")
 
 
 @pytest.mark.parametrize(("names", "who"), [("ab", "a and b"), ("abc", "3 subjects")])
@@ -88,11 +89,14 @@ def test_a_case_whose_reference_fails_tests_is_said_to_be_unfit() -> None:
 def test_of_many_subjects_those_that_may_be_first_are_named() -> None:
     plan = plan_of(40, ["a", "b", "c", "d"])
     close: Scores = {"a": under(36), "b": under(35), "c": under(5), "d": under(4)}
-    assert told(plan, close) == "a and b are the best of 4 and cannot be told apart (90.0 % and 87.5 %)."
+    assert told(plan, close) == (
+        "a and b are the best of 4 and cannot be told apart (90.0 % and 87.5 %; first and last: +2.5 points, "
+        "99.17 % interval -13.4 to +19.4: a difference of up to 19.4 points could have been missed)."
+    )
     clear = told(plan, {**close, "b": under(10)})
     assert clear == "a is better than all 3 others (a 90.0 %, b 25.0 %, c 12.5 %, d 10.0 %)."
     alike = told(plan, {name: under(20) for name in "abcd"}, {"a": 0.01, "b": 0.01, "c": 0.01, "d": 0.2})
-    assert alike.startswith("a, b, c and d cannot be told apart (50.0 %, 50.0 %, 50.0 %, 50.0 %)")
+    assert alike.startswith("a, b, c and d cannot be told apart (50.0 %, 50.0 %, 50.0 %, 50.0 %; first and last: ")
     assert alike.endswith("; d costs 20× as much as a.")
 
 

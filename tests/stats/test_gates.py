@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bakeoff.report.gates import GateDecision, GateEvidence, GateRule, GateState, decide_gate
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare, holm
-from bakeoff.stats.gates import GateJudgement, GateVerdict, Losses, judge, judge_all, refusal_of
+from bakeoff.stats.gates import TOGETHER, GateJudgement, GateVerdict, Losses, PairedArms, judge, judge_pairs, refusal_of
 
 unhurried = settings(deadline=None)  # the first call imports scipy
 
@@ -116,18 +116,19 @@ def test_losses_that_are_many_or_unequal_refuse_a_verdict(
 
 
 def test_several_comparisons_behind_one_gate_are_adjusted_by_holm() -> None:
-    weak = against(100, 106)  # p = 0.03 alone
-    assert judge(weak).verdict is GateVerdict.IMPROVED
-    many = judge_all({f"subject {number}": weak for number in range(5)})
-    assert {ruling.verdict for ruling in many.values()} == {GateVerdict.UNDECIDABLE}
-    assert [ruling.p_value for ruling in many.values()] == pytest.approx([5 * 0.03125] * 5)
+    weak = PairedArms(passes(100), passes(106))  # p = 0.03 alone
+    assert judge(against(100, 106)).verdict is GateVerdict.IMPROVED
+    many = judge_pairs({f"subject {number}": weak for number in range(5)})
+    together = many.pop(TOGETHER).ruling
+    assert {found.ruling.verdict for found in many.values()} == {GateVerdict.UNDECIDABLE}
+    assert [found.ruling.p_value for found in many.values()] == pytest.approx([1 - 1e-12] * 5, abs=0.7)
+    assert together.p_value == pytest.approx(2 * 0.03125), "the cases are the same, and so they are clusters"
 
 
 def test_one_undefined_comparison_does_not_disturb_the_others() -> None:
-    rulings = judge_all(
-        {"clear": against(130, 100), "empty": compare({}, {}), "lossy": against(130, 100)},
-        losses={"lossy": (NONE_LOST, Losses(100, 50))},
-    )
+    lossy = PairedArms(passes(130), passes(100), losses=(NONE_LOST, Losses(100, 50)))
+    judged = judge_pairs({"clear": PairedArms(passes(130), passes(100)), "empty": PairedArms({}, {}), "lossy": lossy})
+    rulings = {name: found.ruling for name, found in judged.items() if name != TOGETHER}
     assert [rulings[name].verdict.value for name in rulings] == ["regressed", "undecidable", "undecidable"]
     assert rulings["lossy"].refused
     assert rulings["empty"].refused

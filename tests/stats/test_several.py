@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.stats.comparison import Comparison, compare, compare_all, holm, holm_levels
-from bakeoff.stats.gates import judge_all
+from bakeoff.stats.comparison import Comparison, compare, holm, holm_levels
+from bakeoff.stats.gates import TOGETHER, PairedArms, judge_pairs
 from bakeoff.stats.intervals import ALPHA
 
 from .simulation import cells_from_passes
@@ -64,15 +64,11 @@ def test_several_subjects_have_intervals_that_agree_with_their_adjusted_p_values
         name: (base, cells_from_passes(random.binomial(3, np.full(40, 0.4 + shift)), 3))
         for name, shift in shifts.items()
     }
-    found = compare_all(pairs)
-    rulings = judge_all(found)
-    verdicts = {ruling.verdict.value for ruling in rulings.values()}
-    assert verdicts == {"improved", "undecidable"}
-    for name, one in found.items():
-        adjusted = rulings[name].p_value
-        assert adjusted is not None
-        assert excludes_zero(one) == (adjusted <= 0.05)
-        assert one.level < 0.05 or one == compare(*pairs[name])
-    alone = compare_all({"only": pairs["subject 5"]})["only"]
+    found = judge_pairs({name: PairedArms(*pair) for name, pair in pairs.items()})
+    assert {ruling.verdict.value for _, ruling in found.values()} == {"improved", "undecidable"}
+    for one, ruling in found.values():
+        assert ruling.p_value is not None
+        assert excludes_zero(one) == (ruling.p_value <= 0.05)
+    assert found[TOGETHER].comparison.level == pytest.approx(0.025)
+    [(alone, _)] = judge_pairs({"only": PairedArms(*pairs["subject 5"])}).values()
     assert alone == compare(*pairs["subject 5"])
-    assert alone.level == pytest.approx(0.05)

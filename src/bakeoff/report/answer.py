@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from math import comb
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.compare.within_run import CellsOf, by_key
@@ -10,7 +11,7 @@ from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import Cells
 from bakeoff.stats.comparison import compare
-from bakeoff.stats.gates import Losses, UnequalLosses
+from bakeoff.stats.gates import Losses, UnequalLosses, not_told_apart
 from bakeoff.stats.intervals import ALPHA, TOO_SMALL, ratio_interval
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import SequentialDecision
@@ -155,9 +156,10 @@ def _corrected_pair(names: Sequence[str], values: Sequence[float], judgements: J
     scores = " and ".join(map(percent, values))
     if found is None or found.p_value is None:
         return f"{better} and {other} cannot be told apart ({scores})"
-    certain = found.p_value <= ALPHA and found.difference > 0
-    verdict = f"{better} is better than {other}" if certain else f"{better} and {other} cannot be told apart"
-    return f"{verdict} ({scores}, p = {found.p_value:.2g})"
+    if found.p_value <= ALPHA and found.difference > 0:
+        return f"{better} is better than {other} ({scores}, p = {found.p_value:.2g})"
+    facts = not_told_apart(found.difference, found.interval)
+    return f"{better} and {other} cannot be told apart ({scores}, p = {found.p_value:.2g}; {facts})"
 
 
 def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
@@ -183,7 +185,7 @@ def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
     standings = {standing.subject: standing for standing in leaderboard(cells)}
     # The subjects that no other is better than, best score first.
     first = [one for one in scored if standings[one.subject].best == 1 and not standings[one.subject].undefined]
-    return f"{_of_many(scored, first, standings)}{_costs(first)}."
+    return f"{_of_many(scored, first, standings, cells)}{_costs(first)}."
 
 
 def _decided(scored: Sequence[SubjectSummary], compared: Comparisons) -> str:
@@ -237,7 +239,8 @@ def _of_two(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str
     if chance is None:
         return f"{_name(better)} and {_name(other)} cannot be compared: {_TOO_FEW} ({same}{unpaired})"
     if chance > compared.alpha or not compared.difference:
-        return f"{_name(better)} and {_name(other)} cannot be told apart ({same}, p = {chance:.2g}{unpaired})"
+        facts = not_told_apart(compared.difference or 0.0, compared.interval)
+        return f"{_name(better)} and {_name(other)} cannot be told apart ({same}, p = {chance:.2g}{unpaired}; {facts})"
     points = f"+{100 * abs(compared.difference):.1f} points"
     if compared.difference < 0:  # each also has cases that the other has not
         common = f"{points} over the {count_of(compared.cases, 'case')} that both have"
@@ -246,16 +249,21 @@ def _of_two(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str
 
 
 def _of_many(
-    scored: Sequence[SubjectSummary], first: Sequence[SubjectSummary], standings: Mapping[str, Standing]
+    scored: Sequence[SubjectSummary],
+    first: Sequence[SubjectSummary],
+    standings: Mapping[str, Standing],
+    cells: Mapping[str, Cells],
 ) -> str:
     ranked = sum(not standing.undefined for standing in standings.values())
     if not ranked:
         return f"{len(scored):,} subjects cannot be compared: {_TOO_FEW} ({_scores(scored)})"
     if len(first) < 2:
         return _leader(first, ranked - standings[first[0].subject].worst if first else 0, scored)
-    if len(first) == len(scored):
-        return f"{_names(first)} cannot be told apart ({_scores_only(first)})"
-    return f"{_names(first)} are the best of {len(scored):,} and cannot be told apart ({_scores_only(first)})"
+    level = ALPHA / comb(len(scored), 2)
+    ends = compare(cells[first[-1].subject], cells[first[0].subject], level=level)
+    facts = f"{_scores_only(first)}; first and last: {not_told_apart(ends.difference or 0.0, ends.interval, level)}"
+    best = "" if len(first) == len(scored) else f"are the best of {len(scored):,} and "
+    return f"{_names(first)} {best}cannot be told apart ({facts})"
 
 
 def _costs(scored: Sequence[SubjectSummary]) -> str:

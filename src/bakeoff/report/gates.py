@@ -170,7 +170,19 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
     if missing:
         state = GateState.worst((state, GateState.UNDECIDED))
     said = evidence.sentence or "; ".join(each.sentence for each in decisions)
-    return GateDecision(state, "; ".join(filter(None, (missing, said, forgiven))))
+    if evidence.sentence and state is GateState.FAILED and evidence.rule.undecidable == "fail":
+        said += "; undecidable counts as failed"
+    warning = _one_way(evidence) if state is GateState.PASSED else ""
+    return GateDecision(state, "; ".join(filter(None, (missing, said, warning, forgiven))))
+
+
+def _one_way(evidence: GateEvidence) -> str:
+    """Warn if every case that changed got worse, and yet no regression is shown."""
+    known = [ruling.within for _, ruling in evidence.comparisons if ruling.within is not None]
+    if not known or any(each.better for each in known) or not any(each.worse for each in known):
+        return ""
+    option = evidence.option.replace("allow-undecided", "gate")
+    return f"BUT EVERY CASE THAT CHANGED GOT WORSE: for a deterministic application use {option} no-new-failures"
 
 
 def _missing(evidence: GateEvidence) -> tuple[str, str]:

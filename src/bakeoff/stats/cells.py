@@ -46,9 +46,9 @@ class Cell:
     @classmethod
     def joined(cls, cells: "Sequence[Cell]") -> "Cell":
         """Return all rounds of several cells as those of one case."""
-        rounds, total, squares = (sum(getattr(each, name) for each in cells) for name in ("rounds", "total", "squares"))
+        total, squares = sum([each.total for each in cells]), sum([each.squares for each in cells])
         graded = () if all(each.binary for each in cells) else tuple(score for each in cells for score in each.scores)
-        return cls(int(rounds), total, squares, cells[0].cluster, graded)
+        return cls(sum([each.rounds for each in cells]), total, squares, cells[0].cluster, graded)
 
     @property
     def scores(self) -> tuple[float, ...]:

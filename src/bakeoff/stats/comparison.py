@@ -3,7 +3,7 @@
 Where several subjects are compared, Holm's method adjusts p-values and intervals by the same rule, so that they agree.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import comb, hypot, sqrt
@@ -325,23 +325,19 @@ def holm_levels(p_values: Sequence[float], *, alpha: float = ALPHA) -> tuple[flo
     return tuple(levels)
 
 
-def compare_all(pairs: Mapping[Key, tuple[Cells, Cells]], *, alpha: float = ALPHA) -> dict[Key, Comparison]:
-    """Compare each baseline with its candidate, with every interval at the level of Holm's method.
-
-    The p-values are those before the adjustment; `gates.judge_all` adjusts them. Afterwards, an interval excludes 0
-    exactly if its adjusted p-value is at most alpha.
-    """
-    return at_holm_levels(pairs, lambda key, level: compare(*pairs[key], alpha=alpha, level=level), alpha=alpha)
-
-
 def at_holm_levels(
     keys: Iterable[Key], compared: Callable[[Key, float], Comparison], *, alpha: float = ALPHA
 ) -> dict[Key, Comparison]:
     """Make each comparison with its interval at the level of Holm's method; `compared` takes a key and a level."""
-    found = {key: compared(key, alpha) for key in keys}
+    each = list(keys)
+    strictest = alpha / max(1, len(each))  # that of all, if none is significant
+    found = {key: compared(key, strictest) for key in each}
     tested = {key: one.p_value for key, one in found.items() if one.p_value is not None}
     levels = dict(zip(tested, holm_levels(list(tested.values()), alpha=alpha), strict=True))
-    return {key: one if levels.get(key, alpha) == alpha else compared(key, levels[key]) for key, one in found.items()}
+    return {
+        key: one if levels.get(key, alpha) == strictest else compared(key, levels.get(key, alpha))
+        for key, one in found.items()
+    }
 
 
 def _ascending(p_values: Sequence[float]) -> list[int]:

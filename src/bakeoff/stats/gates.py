@@ -15,7 +15,7 @@ from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import count_of
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import REVERSAL, Comparison, at_holm_levels, compare, holm
-from bakeoff.stats.intervals import ALPHA
+from bakeoff.stats.intervals import ALPHA, Interval
 from bakeoff.stats.within_cases import WithinChange, change_within
 
 MAX_LOST = 0.05
@@ -23,6 +23,8 @@ MAX_LOST = 0.05
 
 MAX_UNEQUAL = 0.01
 """The difference between the losses of the arms that is allowed where it is more than chance."""
+
+_MAX_FILLED = 1_000  # lost rounds of a case: a damaged plan may claim any number
 
 
 class GateVerdict(StrEnum):
@@ -113,7 +115,7 @@ class PairedArms(NamedTuple):
         for cells, lost in zip((self.before, self.after), self.lost, strict=True):
             full = dict(cells)
             for key, rounds in lost.items():
-                extra = Cell.of([score] * rounds)
+                extra = Cell.of([score] * min(rounds, _MAX_FILLED))
                 full[key] = Cell.joined([full[key], extra]) if key in full else extra
             found.append(full)
         return self._replace(before=found[0], after=found[1], lost=({}, {}), losses=None)
@@ -190,7 +192,7 @@ def _with_claim(ruling: GateJudgement, within: WithinChange | None) -> GateJudge
         return ruling
     worse = within.shown and ruling.verdict is not GateVerdict.EQUIVALENT
     verdict = GateVerdict.REGRESSED if worse else ruling.verdict
-    sentence = f"{within.sentence}; on cases like these: {ruling.sentence}"
+    sentence = f"{within.sentence}; on cases like these: {ruling.sentence.removeprefix('undecidable: ')}"
     return ruling.model_copy(update={"verdict": verdict, "sentence": sentence, "within": within})
 
 
@@ -259,6 +261,16 @@ def refusal_of(baseline: Losses, candidate: Losses) -> str | None:
 def could_miss(comparison: Comparison) -> float:
     """Return the largest loss that the interval of a comparison does not rule out, from 0 to 1."""
     return 1.0 if comparison.interval is None else min(1.0, max(0.0, -comparison.interval.low))
+
+
+def not_told_apart(difference: float, interval: Interval | None, level: float = ALPHA) -> str:
+    """Return the facts that belong behind "cannot be told apart": the difference and what could have been missed."""
+    points = f"{100 * difference:+.1f} points"
+    if interval is None:
+        return f"{points}, the interval needs 2 cases"
+    low, high = 100 * interval.low, 100 * interval.high
+    missed = f"a difference of up to {max(-low, high):.1f} points could have been missed"
+    return f"{points}, {100 * (1 - level):.4g} % interval {low:+.1f} to {high:+.1f}: {missed}"
 
 
 def nothing_shown(comparison: Comparison) -> str:

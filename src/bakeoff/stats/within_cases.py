@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Key = TypeVar("Key")
 Pairs = Mapping[Key, tuple[Cell, Cell]]
 """Baseline and candidate of each case."""
+_Series = Sequence[Sequence[Cell]]
 
 _DRAWS = 19_999
 _MIN_DRAWS = 999
@@ -65,15 +66,15 @@ class WithinChange(FrozenModel):
         if not self.worse and not self.better:
             return f"on these cases: none of {self.cases:,} changed"
         counts = f"{self.worse:,} of {self.cases:,} got worse, {f'{self.better:,}' if self.better else 'none'} better"
+        named = ", ".join(visible(name, 80) for name in self.broken[:_MAX_NAMED])
+        more = ", …" if len(self.broken) > _MAX_NAMED else ""
+        broken = f"; certainly worse by itself: {named}{more}" if named else ""
         if self.shown:
-            named = ", ".join(visible(name, 80) for name in self.broken[:_MAX_NAMED])
-            more = ", …" if len(self.broken) > _MAX_NAMED else ""
             chance = f"< {_MIN_P_VALUE}" if self.p_value <= _MIN_P_VALUE else f"= {self.p_value:.2g}"
-            broken = f"; each by itself: {named}{more}" if named else ""
             return f"worse on these cases: {counts}, which chance does with p {chance}{broken}"
-        if self.one_way:
+        if self.one_way and not broken:
             return f"on these cases: {counts}: too few cases to call it"
-        return f"on these cases: {counts}: no loss shown (p = {self.p_value:.2g})"
+        return f"on these cases: {counts}: no loss over all of them shown (p = {self.p_value:.2g}){broken}"
 
 
 def change_within(pairs: "Pairs[str]", *, alpha: float = ALPHA) -> WithinChange:
@@ -194,11 +195,14 @@ def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChang
         runs: the baseline, then all later runs in order.
         alpha: the chance of any false alarm, over all looks.
     """
+    import numpy as np
+
     shared = [key for key in runs[0] if all(key in run for run in runs)]
     series = [[run[key] for key in shared] for run in runs]
     result = SeriesChange(looks=len(runs) - 1, cases=len(shared))
     if not shared:
         return result
+    sums = np.array([[(cell.rounds, cell.total, cell.squares) for cell in run] for run in series])
     kept = [0]
     for look in range(1, len(series)):
         kept.append(look)
@@ -211,22 +215,37 @@ def series_change(runs: Sequence[Cells], *, alpha: float = ALPHA) -> SeriesChang
             kept = [place for place in kept if place < result.since or place == look]
             recovered = (*result.recovered, (result.since, look))
             result = result.model_copy(update={"recovered_at": look, "recovered": recovered})
-        if (found := _loss_at(series, kept, alpha)) is not None:
+        if (found := _loss_at(series, sums, kept, alpha)) is not None:
             result = SeriesChange(looks=result.looks, cases=result.cases, recovered=result.recovered, **found)
     return result
 
 
-def _loss_at(series: "Sequence[Sequence[Cell]]", kept: Sequence[int], alpha: float) -> dict[str, Any] | None:
-    """Return what is shown at the last of these runs, by the shortest window that shows a loss; None if none does."""
-    level = spending(kept[-1], alpha)
+def _loss_at(series: _Series, sums: "Floats", kept: Sequence[int], alpha: float) -> dict[str, Any] | None:
+    """Return the loss of the shortest window that shows one, unless the last run has regained half of it."""
+    level, last = spending(kept[-1], alpha), series[kept[-1]]
     for window in _windows(len(kept) - 1):
+        if not _noticeable(sums[kept[:-window]].sum(axis=0), sums[kept].sum(axis=0)):
+            continue
         before, after = (_pooled([series[place] for place in part]) for part in (kept[:-window], kept[-window:]))
         chance = worse_p_value(list(zip(before, after, strict=True)))
-        if chance <= level:
-            difference = mean_of(after) - mean_of(before)
+        difference = mean_of(after) - mean_of(before)
+        if chance <= level and mean_of(last) < mean_of(before) + difference / 2:
             where = {"found_at": kept[-1], "since": kept[-window]}
             return {**where, "difference": difference, "p_value": chance, "spent": level}
     return None
+
+
+def _noticeable(before: "Floats", whole: "Floats") -> bool:
+    """Tell whether the later runs score more than a standard error below chance: no test calls less a loss.
+
+    Both have the sums of rounds, scores and squares of each case: of the earlier runs, and of all.
+    """
+    import numpy as np
+
+    rounds, total, squares = whole.T
+    later, mean = rounds - before[:, 0], total / rounds
+    variance = later * before[:, 0] / (rounds - 1) * np.maximum(0, squares / rounds - mean**2)
+    return bool((total - before[:, 1]).sum() < (later * mean).sum() - sqrt(variance.sum()))
 
 
 def spending(look: int, alpha: float = ALPHA) -> float:
@@ -242,34 +261,29 @@ def delay_of(drop: float, runs: Sequence[Cells], *, alpha: float = ALPHA) -> int
     """Return after how many further runs a drop in the mean score is found with probability 0.9; None: not within 100.
 
     The drop begins with the next run, is spread evenly over the cases, and each run has as many rounds as the last.
-    The noise is that of the rounds of a case, over all runs so far, or that of the drop itself if cases had none.
+    The noise is that of the rounds of a case, over all runs so far, or that of the drop itself if it has more.
     """
     shared = [key for key in runs[0] if all(key in run for run in runs)]
     if not shared:
         return None
     pooled = _pooled([[run[key] for key in shared] for run in runs])
     score, known = mean_of(pooled), [cell.variance for cell in pooled if cell.variance is not None]
-    noise = fmean(known) if known else score * (1 - score)
-    noise_after, size = max(noise, drop * (1 - drop)), len(shared)
+    noise = max(fmean(known) if known else score * (1 - score), drop * (1 - drop)) / len(shared)
     past, each = fmean(cell.rounds for cell in pooled), fmean(runs[-1][key].rounds for key in shared)
     for delay in range(1, MAX_DELAY + 1):
-        window = _windows(delay)[-1]
-        after, before = window * each, past + (delay - window) * each  # the latter with runs that dilute the drop
-        share = after / (after + before)
-        mixed = share * noise_after + (1 - share) * noise + share * (1 - share) * drop**2
-        level = NormalDist().inv_cdf(1 - spending(len(runs) - 1 + delay, alpha))
-        needed = level * sqrt(mixed * (1 / after + 1 / before) / size)
-        needed += NormalDist().inv_cdf(_FOUND) * sqrt((noise_after / after + noise / before) / size)
-        if drop * past / before >= needed:
+        window = _windows(delay)[-1] * each
+        before = past + delay * each - window  # with rounds after the drop, if the window does not hold them all
+        needed = NormalDist().inv_cdf(1 - spending(len(runs) - 1 + delay, alpha)) + NormalDist().inv_cdf(_FOUND)
+        if drop * past / before >= needed * sqrt(noise * (1 / window + 1 / before)):
             return delay
     return None
 
 
-def _pooled(runs: "Sequence[Sequence[Cell]]") -> list[Cell]:
+def _pooled(runs: _Series) -> list[Cell]:
     """Return each case with the rounds of all these runs."""
     return [Cell.joined(cells) for cells in zip(*runs, strict=True)]
 
 
-def mean_of(cells: "Sequence[Cell]") -> float:
+def mean_of(cells: Sequence[Cell]) -> float:
     """Return the mean over cases of the mean over rounds."""
     return fmean(cell.mean for cell in cells)

@@ -164,7 +164,7 @@ def test_reports_show_the_corrected_scores_beside_the_judges(bakeoff: Bakeoff, l
     assert "Rogan–Gladen. The interval includes the judge's own error." in shown.stdout
     told = json.loads(bakeoff("runs", "show", "--json").stdout)["answer"]
     assert re.match(
-        r"Corrected by labels, \w+ and \w+ cannot be told apart \([\d.]+ % and [\d.]+ %, p = 0\.\d+\)\. ", told
+        r"Corrected by labels, \w+ and \w+ cannot be told apart \([\d.]+ % and [\d.]+ %, p = 0\.\d+; \+.*\)\. ", told
     )
     assert "As the judge scored: verbose is better than terse (" in told
     found = json.loads(bakeoff("runs", "show", "--json").stdout)["calibrations"]

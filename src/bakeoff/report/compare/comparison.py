@@ -28,7 +28,6 @@ from bakeoff.report.gates import (
     GateDecision,
     GateEvidence,
     GateRule,
-    GateState,
     Uncompared,
     decide_gate,
     describe_new_failures,
@@ -477,8 +476,9 @@ def _refused(report: PairReport, pair: _RunPair) -> PairReport:
     if reason is None:
         return report
     ruling = GateJudgement(verdict=GateVerdict.UNDECIDABLE, sentence=reason, refused=True)
-    gate = "no decision: --require-calibrated-judge needs more labels"
-    return report.model_copy(update={"ruling": ruling, "exit_code": GateState.UNDECIDED.exit_code, "gate": gate})
+    said = "no decision: --require-calibrated-judge needs more labels"
+    decision = decide_gate(GateEvidence(refused=True, sentence=said))
+    return report.model_copy(update={"ruling": ruling, "exit_code": decision.exit_code, "gate": decision.sentence})
 
 
 def _pair_report(pair: _RunPair, judged: JudgedPair, request: CompareRequest) -> PairReport:

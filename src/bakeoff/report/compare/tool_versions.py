@@ -34,7 +34,7 @@ from bakeoff.report.blocks import (
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
 from bakeoff.report.compare.description import VERDICT_TONES, difference_cells, difference_tiles, plotted_difference
 from bakeoff.report.formatting import UNKNOWN, percent, sentence
-from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
+from bakeoff.report.gates import GateDecision, GateEvidence, decide_gate
 from bakeoff.report.readers import Source
 from bakeoff.report.tools import LEVEL_TONES, listed_changes, text_diff
 from bakeoff.scorers.mcp.calls import NO_TOOL, CaseExpectation
@@ -172,12 +172,12 @@ def _decision(
     overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints], ledgers: Mapping[str, Ledger]
 ) -> GateDecision:
     """Fail the gate if all tools together regressed, or one of them did."""
-    together = decide_gate(GateEvidence(comparisons=((overall, ruling),), ledgers=ledgers))
-    parts = {one.tool: decide_gate(GateEvidence(comparisons=((one.comparison, one.ruling),))) for one in tools}
-    worse = [tool for tool, decision in parts.items() if decision.state is GateState.FAILED]
-    if worse and together.state is not GateState.FAILED:
-        return GateDecision(GateState.FAILED, f"the gate failed: {visible(', '.join(worse), 300)} got worse")
-    return together
+    worse = [one for one in tools if one.ruling.verdict is GateVerdict.REGRESSED]
+    if not worse or ruling.verdict is GateVerdict.REGRESSED:
+        return decide_gate(GateEvidence(comparisons=((overall, ruling),), ledgers=ledgers))
+    said = f"the gate failed: {visible(', '.join(one.tool for one in worse), 300)} got worse"
+    judged = [(one.comparison, one.ruling) for one in worse]
+    return decide_gate(GateEvidence(comparisons=judged, ledgers=ledgers, sentence=said))
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:

@@ -20,6 +20,7 @@ from bakeoff.report.summary import Comparisons, Summary
 from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.differences import UNCHANGED
+from bakeoff.stats.gates import not_told_apart
 from bakeoff.stats.intervals import ALPHA, TOO_SMALL, Interval, score_interval
 from bakeoff.stats.sequential import PairDecision, SequentialDecision
 
@@ -281,7 +282,8 @@ def compare_groups(
         if compared.p_value is not None and compared.p_value < compared.alpha:
             yield f"{names[0]} is better than {names[1]} by {100 * gain:.1f} points{chance}."
         else:
-            yield f"{names[0]} and {names[1]} cannot be told apart: {100 * gain:+.1f} points{chance}."
+            facts = not_told_apart(gain, compare(joined[worse], joined[better]).interval)
+            yield f"{names[0]} and {names[1]} cannot be told apart{chance}: {facts}."
     if len(pairs) > _MAX_PAIRS:
         yield f"… and {len(pairs) - _MAX_PAIRS:,} more pairs."
 

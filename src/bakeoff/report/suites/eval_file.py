@@ -153,7 +153,7 @@ def file_chunks(
         "bakeoff": __version__,
         "created": time.time(),
         "complete": summary.complete,
-        "ledger": summary.ledger,
+        "ledger": summary.ledger.model_copy(update={"named": ()}),  # the cases have the texts, redacted
         "numbers": summary.numbers,
         "gates": summary.gates,
         **({} if summary.comparisons is None else {"comparisons": summary.comparisons}),

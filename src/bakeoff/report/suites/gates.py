@@ -225,8 +225,8 @@ def _losses(outcomes: Sequence[EvalOutcome]) -> Losses:
 
 
 def _sentences(judged: Mapping[str, JudgedPair]) -> list[str]:
-    """Say what is shown, the worst first; of several suites, what all of them show together comes before."""
-    order = sorted(judged, key=lambda name: (name != TOGETHER, _WORST_FIRST.index(judged[name].ruling.verdict)))
+    """Say what is shown, the worst first; what all suites show together comes before those that show the same."""
+    order = sorted(judged, key=lambda name: (_WORST_FIRST.index(judged[name].ruling.verdict), name != TOGETHER))
     said = []
     for name in order[: _MAX_NAMED + (TOGETHER in judged)]:
         found, ruling = judged[name]

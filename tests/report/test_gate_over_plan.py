@@ -1,0 +1,185 @@
+"""A gate over what was planned: large losses fail it, and whatever is missing leaves it undecided."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.report.runs import plan_of, record_of, run_of, write_run
+from tests.report.suites.evals import file_bytes, outcome, suite
+from tests.warm_bakeoff import Bakeoff
+
+import bakeoff as package
+from bakeoff.report.suites.outcomes import EvalOutcome
+from bakeoff.storage.ledger import ShardsHere
+
+REGRESSION = ("--gate", "regression", "--details", "0")
+
+
+def compared(
+    bakeoff: Bakeoff, tmp_path: Path, old: Callable[[int, int], float], new: Callable[[int, int], float], **more: Any
+) -> tuple[int, str]:
+    cases, rounds = more.pop("cases"), more.pop("rounds", 1)
+    plan = plan_of(cases, ["s"], rounds=rounds)
+    before, after = run_of(tmp_path / "before", plan, {"s": old}), run_of(tmp_path / "after", plan, {"s": new})
+    found = bakeoff("compare", str(before.path), str(after.path), *more.pop("options", REGRESSION))
+    return found.returncode, " ".join(found.stdout.split())
+
+
+def saved(path: Path, outcomes: Sequence[EvalOutcome], **more: Any) -> str:
+    path.write_bytes(file_bytes(outcomes, **more))
+    return str(path)
+
+
+def passed(case: int, round_: int) -> float:
+    return 1.0
+
+
+def test_five_cases_that_fall_in_nearly_all_of_20_rounds_fail_the_gate(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    code, said = compared(bakeoff, tmp_path, passed, lambda case, round_: float(round_ == 0), cases=5, rounds=20)
+    assert code == 1, said
+    assert "orse on these cases: 5 of 5 got worse, none better, which chance does with p < 1e-15" in said
+    assert "certainly worse by itself: case-0, case-1, case-2, case-3, case-4" in said
+
+
+def test_three_of_30_cases_that_break_for_good_fail_the_gate(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    code, said = compared(bakeoff, tmp_path, passed, lambda case, round_: float(case > 2), cases=30, rounds=20)
+    assert code == 1, said
+    assert "3 of 30 got worse, none better" in said
+    assert "certainly worse by itself: case-0, case-1, case-2" in said
+
+
+def test_three_of_12_are_too_few_and_the_rule_of_test_suites_is_named(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    code, said = compared(bakeoff, tmp_path, passed, lambda case, round_: float(case > 2), cases=12)
+    assert code == 0, said
+    assert "n these cases: 3 of 12 got worse, none better: too few cases to call it" in said
+    assert "BUT EVERY CASE THAT CHANGED GOT WORSE" in said
+    assert "--gate no-new-failures" in said
+    again = bakeoff("compare", str(tmp_path / "before"), str(tmp_path / "after"), "--gate", "no-new-failures")
+    assert again.returncode == 1
+    assert "3 new failures: case-0, case-1, case-2" in " ".join(again.stdout.split())
+
+
+def test_a_case_that_failed_in_one_round_before_is_no_new_failure(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    code, said = compared(
+        bakeoff,
+        tmp_path,
+        lambda case, round_: float((case, round_) != (0, 1)),
+        lambda case, round_: float(case > 0 and (case, round_) != (1, 0)),
+        cases=12,
+        rounds=2,
+        options=("--gate", "no-new-failures"),
+    )
+    assert code == 0, said
+    assert "o case that passed in every round fails in every round now" in said
+
+
+def test_a_candidate_of_which_half_never_ran_is_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    plan = plan_of(60, ["s"], rounds=3)
+    before = run_of(tmp_path / "before", plan, {"s": passed})
+    after = write_run(tmp_path / "after", plan, map(record_of, list(plan.trials())[:89]))
+    for allowed in ("0", "90"):
+        found = bakeoff("compare", str(before.path), str(after.path), *REGRESSION, "--allow-undecided", allowed)
+        assert found.returncode == 3, found.stdout
+        assert f"91 of 180 undecided (91 not run); {allowed} allowed (--allow-undecided)" in " ".join(
+            found.stdout.split()
+        )
+    forgiven = bakeoff("compare", str(before.path), str(after.path), *REGRESSION, "--allow-undecided", "91")
+    assert forgiven.returncode == 3, "the lost trials could decide"
+    assert "with all lost trials counted as failed" in " ".join(forgiven.stdout.split())
+
+
+def test_seven_of_60_cases_in_common_are_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    before = run_of(tmp_path / "before", plan_of(60, ["s"]), {"s": passed})
+    after = run_of(tmp_path / "after", plan_of(7, ["s"]), {"s": passed})
+    found = bakeoff("compare", str(before.path), str(after.path), *REGRESSION)
+    assert found.returncode == 3, found.stdout
+    assert "53 of the baseline cannot be compared; 0 allowed" in " ".join(found.stdout.split())
+    assert (
+        bakeoff("compare", str(before.path), str(after.path), *REGRESSION, "--allow-undecided", "90%").returncode == 0
+    )
+
+
+@pytest.mark.parametrize("scores", [(1.0, 0.0), (0.0, 1.0)])
+def test_lost_trials_that_could_decide_leave_the_gate_undecided(
+    bakeoff: Bakeoff, tmp_path: Path, scores: tuple[float, float]
+) -> None:
+    """Six cases fell; if the two lost ones had risen, that would be chance."""
+    plan = plan_of(60, ["s"])
+    before = run_of(tmp_path / "before", plan, {"s": lambda case, round_: scores[case > 30]})
+    kept = [
+        record_of(trial, 1 - scores[0] if 3 < place < 10 else scores[place > 30])
+        for place, trial in enumerate(plan.trials())
+        if place not in (40, 50)
+    ]
+    after = write_run(tmp_path / "after", plan, kept)
+    found = bakeoff("compare", str(before.path), str(after.path), *REGRESSION, "--allow-undecided", "2")
+    said = " ".join(found.stdout.split())
+    assert found.returncode == 3, said
+    assert "the lost trials could decide" in said
+
+
+def test_20_suites_that_fall_from_5_of_5_to_1_of_5_fail_the_gate(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    names = [f"test_{place}" for place in range(20)]
+    before = saved(tmp_path / "before.json", [case for name in names for case in suite([1.0] * 5, name)])
+    after = saved(tmp_path / "now.json", [case for name in names for case in suite([1.0, *[0.0] * 4], name)])
+    found = bakeoff("merge", after, "-o", "all.json", "--baseline", before)
+    assert found.returncode == 1, found.stderr
+    said = " ".join(found.stderr.split())
+    assert "all together: worse on these cases: 80 of 100 got worse, none better" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"), [(("a",), "shard 2 of 2"), (("a", "a"), "shard 2 of 2"), (("b",), "shard 1 of 2")]
+)
+def test_a_lost_shard_leaves_every_gate_undecided(
+    bakeoff: Bakeoff, tmp_path: Path, given: tuple[str, ...], missing: str
+) -> None:
+    cases = suite([1.0] * 4)
+    saved(tmp_path / "a.json", cases[:2], shards=ShardsHere(of=2, numbers=(1,)))
+    saved(tmp_path / "b.json", cases[2:], shards=ShardsHere(of=2, numbers=(2,)))
+    for options in ((), ("--min-pass-rate", "1"), ("--shards", "2", "--min-score", "0.5")):
+        files = [f"{name}.json" for name in given]
+        found = bakeoff("merge", *files, "-o", "all.json", *options)
+        assert found.returncode == 3, found.stderr
+        assert f"{missing} missing" in " ".join(found.stderr.split())
+    both = bakeoff("merge", "a.json", "b.json", "-o", "all.json", "--shards", "2")
+    assert both.returncode == 0, both.stderr
+    again = bakeoff("merge", "all.json", "-o", "more.json", "--min-pass-rate", "1")
+    assert again.returncode == 0, "a merged file is whole"
+
+
+def test_a_baseline_that_was_stopped_leaves_the_gate_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    before = saved(tmp_path / "before.json", suite([1.0] * 5), complete=False)
+    now = saved(tmp_path / "now.json", suite([1.0] * 5))
+    found = bakeoff("merge", now, "-o", "all.json", "--baseline", before)
+    assert found.returncode == 3, found.stderr
+    assert "the baseline: the run was stopped before its end" in " ".join(found.stderr.split())
+
+
+def test_a_baseline_whose_cases_were_cut_out_leaves_the_gate_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    before = saved(tmp_path / "before.json", suite([1.0] * 5))
+    kept = [line for line in Path(before).read_text().splitlines(keepends=True) if "[case-1]" not in line]
+    Path(before).write_text("".join(kept))
+    now = saved(tmp_path / "now.json", suite([1.0] * 5))
+    found = bakeoff("merge", now, "-o", "all.json", "--baseline", before)
+    assert found.returncode == 3, found.stderr
+
+
+def test_evals_of_a_merge_that_were_skipped_or_never_ended_are_undecided(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    now = saved(tmp_path / "now.json", [*suite([1.0]), outcome(None, "t.py::test[b]", records=(), problem="skipped")])
+    found = bakeoff("merge", now, "-o", "all.json", "--min-pass-rate", "1")
+    assert found.returncode == 3, found.stderr
+    assert "1 of 2 undecided" in " ".join(found.stderr.split())
+
+
+def test_one_function_decides() -> None:
+    """`report.gates.decide_gate` makes every decision; other modules give it evidence and read its result."""
+    source = Path(package.__file__).parent
+    texts = {path.relative_to(source).as_posix(): path.read_text() for path in source.rglob("*.py")}
+    assert [path for path, text in texts.items() if "GateDecision(" in text] == ["report/gates.py"]
+    # These add what is missing or failed beside the gates, and name the worst of all.
+    adding = {"report/gates.py", "cli/merge.py", "doors/mcp/results/files.py", "doors/mcp/results/sections.py"}
+    stated = re.compile(r"(?<!is )(?<!is not )GateState\.(PASSED|FAILED|UNDECIDED)")
+    assert {path for path, text in texts.items() if stated.search(text)} <= adding
