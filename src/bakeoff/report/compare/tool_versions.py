@@ -32,7 +32,13 @@ from bakeoff.report.blocks import (
     columns,
 )
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
-from bakeoff.report.compare.description import VERDICT_TONES, difference_cells, difference_tiles, plotted_difference
+from bakeoff.report.compare.description import (
+    VERDICT_TONES,
+    difference_cells,
+    difference_tiles,
+    gated_report,
+    plotted_difference,
+)
 from bakeoff.report.formatting import UNKNOWN, percent, sentence
 from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.report.readers import Source
@@ -176,7 +182,7 @@ def _decision(
     parts = {one.tool: decide_gate(GateEvidence(comparisons=((one.comparison, one.ruling),))) for one in tools}
     worse = [tool for tool, decision in parts.items() if decision.state is GateState.FAILED]
     if worse and together.state is not GateState.FAILED:
-        return GateDecision(GateState.FAILED, f"the gate failed: {visible(', '.join(worse), 300)} got worse")
+        return GateDecision(GateState.FAILED, f"{visible(', '.join(worse), 300)} got worse")
     return together
 
 
@@ -231,15 +237,10 @@ def describe_versions(report: VersionReport) -> Report:
         *difference_tiles(compared, report.ruling, outcomes, "cases in pairs"),
         ("Models", f"{len(report.models):,}", visible(", ".join(report.models), _NAME)),
     )
-    told = (report.ruling.sentence, report.gate, *filter(None, (report.advice,)), f"exit code {report.exit_code}")
-    return Report(
-        ("MCP servers in ", Quote(report.runs[1]), " against ", Quote(report.runs[0])),
-        version_sections(report),
-        report.ruling.verdict.value.capitalize(),
-        VERDICT_TONES[report.ruling.verdict],
-        " ".join(map(sentence, told)),
-        tiles,
-    )
+    told = (report.ruling.sentence, *filter(None, (report.advice,)))
+    title = ("MCP servers in ", Quote(report.runs[1]), " against ", Quote(report.runs[0]))
+    gate, headline = (report.exit_code, report.gate), " ".join(map(sentence, told))
+    return gated_report(title, version_sections(report), gate, headline, tiles)
 
 
 def version_sections(report: VersionReport) -> tuple[Section, ...]:
