@@ -304,6 +304,7 @@ class DoorParts:
     verdict: str = ""
     first: tuple[Section, ...] = ()
     after: tuple[Section, ...] = ()
+    gate: str = ""  # passed, failed or undecided; it is the badge instead of the state of the run
 
 
 @dataclass(frozen=True, slots=True)
