@@ -47,7 +47,10 @@ def test_two_subjects_that_cannot_be_told_apart_are_said_to_be_so_with_p_and_cos
         {"opus": under(25), "sonnet": under(24), "nop": under(0)},
         {"opus": 0.042, "sonnet": 0.01, "nop": 0.0},
     )
-    assert sentence == "opus and sonnet cannot be told apart (83.3 % and 80.0 %, p = 1); opus costs 4.2×."
+    assert sentence == (
+        "opus and sonnet cannot be told apart (83.3 % and 80.0 %, +3.3 points, 95 % interval -9.4 to +17.5, "
+        "up to 17.5 may have been missed, p = 1); opus costs 4.2×."
+    )
 
 
 def test_a_subject_that_is_better_is_said_to_be_by_how_much() -> None:
@@ -57,7 +60,10 @@ def test_a_subject_that_is_better_is_said_to_be_by_how_much() -> None:
 
 def test_ties_are_named() -> None:
     sentence = told(plan_of(10, ["a", "b"]), {"a": under(7), "b": under(7)})
-    assert sentence == "a and b cannot be told apart (both 70.0 %, p = 1)."
+    assert sentence == (
+        "a and b cannot be told apart (both 70.0 %, +0.0 points, 95 % interval -30.8 to +30.8, "
+        "up to 30.8 may have been missed, p = 1)."
+    )
 
 
 @pytest.mark.parametrize(("names", "who"), [("ab", "a and b"), ("abc", "3 subjects")])

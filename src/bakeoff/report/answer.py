@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.compare.within_run import CellsOf, by_key
-from bakeoff.report.formatting import NO_INTERVAL, percent, span
+from bakeoff.report.formatting import NO_INTERVAL, percent, points, points_range, span
 from bakeoff.report.gates import GateEvidence
 from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import Cells
 from bakeoff.stats.comparison import compare
 from bakeoff.stats.gates import Losses, UnequalLosses
-from bakeoff.stats.intervals import ALPHA, TOO_SMALL, ratio_interval
+from bakeoff.stats.intervals import ALPHA, TOO_SMALL, Interval, ratio_interval
 from bakeoff.stats.ranking import Standing, leaderboard
 from bakeoff.stats.sequential import SequentialDecision
 from bakeoff.verdict import Verdict
@@ -182,7 +182,16 @@ def _corrected_pair(names: Sequence[str], values: Sequence[float], judgements: J
         return f"{better} and {other} cannot be told apart ({scores})"
     certain = found.p_value <= ALPHA and found.difference > 0
     verdict = f"{better} is better than {other}" if certain else f"{better} and {other} cannot be told apart"
-    return f"{verdict} ({scores}, p = {found.p_value:.2g})"
+    known = "" if certain else f", {_not_ruled_out(found.difference, found.interval)}"
+    return f"{verdict} ({scores}{known}, p = {found.p_value:.2g})"
+
+
+def _not_ruled_out(difference: float | None, interval: Interval | None) -> str:
+    """Return a difference that is not shown, its interval, and the largest one that may have been missed."""
+    if interval is None:
+        return f"{points(difference)} points, the interval {NO_INTERVAL}"
+    most = 100 * max(abs(interval.low), abs(interval.high))
+    return f"{points(difference)} points, 95 % interval {points_range(interval)}, up to {most:.1f} may have been missed"
 
 
 def _as_scored(summary: Summary, cells_of: CellsOf) -> str:
@@ -262,12 +271,13 @@ def _of_two(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str
     if chance is None:
         return f"{_name(better)} and {_name(other)} cannot be compared: {_TOO_FEW} ({same}{unpaired})"
     if chance > compared.alpha or not compared.difference:
-        return f"{_name(better)} and {_name(other)} cannot be told apart ({same}, p = {chance:.2g}{unpaired})"
-    points = f"+{100 * abs(compared.difference):.1f} points"
+        known = _not_ruled_out(compared.difference, compared.interval)
+        return f"{_name(better)} and {_name(other)} cannot be told apart ({same}, {known}, p = {chance:.2g}{unpaired})"
+    ahead = f"+{100 * abs(compared.difference):.1f} points"
     if compared.difference < 0:  # each also has cases that the other has not
-        common = f"{points} over the {count_of(compared.cases, 'case')} that both have"
+        common = f"{ahead} over the {count_of(compared.cases, 'case')} that both have"
         return f"{_name(other)} is better than {_name(better)} ({common}, p = {chance:.2g})"
-    return f"{_name(better)} is better than {_name(other)} ({same}, {points}, p = {chance:.2g}{unpaired})"
+    return f"{_name(better)} is better than {_name(other)} ({same}, {ahead}, p = {chance:.2g}{unpaired})"
 
 
 def _of_many(

@@ -3,8 +3,9 @@
 `mcp tune` finds the better of several descriptions of a tool: chosen on some cases, and confirmed on others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
@@ -40,7 +41,15 @@ from bakeoff.report.compare.description import (
     plotted_difference,
 )
 from bakeoff.report.formatting import UNKNOWN, percent, sentence
-from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
+from bakeoff.report.gates import (
+    NONE_ALLOWED,
+    Allowance,
+    GateDecision,
+    GateEvidence,
+    GateState,
+    Uncompared,
+    decide_gate,
+)
 from bakeoff.report.readers import Source
 from bakeoff.report.tools import LEVEL_TONES, listed_changes, text_diff
 from bakeoff.scorers.mcp.calls import NO_TOOL, CaseExpectation
@@ -80,7 +89,9 @@ class VersionReport(FrozenModel):
     """Changes of tools that no case wants, and of everything that is not a tool."""
 
 
-def compare_versions(baseline: Source, candidate: Source, changes: Sequence[ToolChange]) -> VersionReport:
+def compare_versions(
+    baseline: Source, candidate: Source, changes: Sequence[ToolChange], allowed: Allowance = NONE_ALLOWED
+) -> VersionReport:
     """Compare the models that both runs have, over the cases with the same name and prompt.
 
     Expected calls may differ, because a tool that was renamed is wanted by its new name. `changes` are those of the
@@ -113,7 +124,8 @@ def compare_versions(baseline: Source, candidate: Source, changes: Sequence[Tool
         )
         for tool in wanted
     )
-    decision = _decision(overall, ruling, tools, ledgers)
+    evidence = GateEvidence(ledgers=ledgers, allowed=allowed, uncompared=_uncompared(baseline.plan, candidate.plan))
+    decision = _decision(overall, ruling, tools, evidence)
     ruling = _with_decided_tools(overall, ruling, tools)
     return VersionReport(
         runs=(baseline.name, candidate.name),
@@ -174,11 +186,18 @@ def _label(change: ToolChange) -> str:
     return tool_label(change.server, change.renamed or change.name)
 
 
+def _uncompared(baseline: Plan, candidate: Plan) -> Uncompared:
+    """Return the cases of the baseline that the candidate does not have, or asks in other words."""
+    here = {_key(case) for case in candidate.cases}
+    named = [f"{case.id}: it is gone, or has another prompt" for case in baseline.cases if _key(case) not in here]
+    return Uncompared(len(named), named)
+
+
 def _decision(
-    overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints], ledgers: Mapping[str, Ledger]
+    overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints], evidence: GateEvidence
 ) -> GateDecision:
     """Fail the gate if all tools together regressed, or one of them did."""
-    together = decide_gate(GateEvidence(comparisons=((overall, ruling),), ledgers=ledgers))
+    together = decide_gate(replace(evidence, comparisons=((overall, ruling),)))
     parts = {one.tool: decide_gate(GateEvidence(comparisons=((one.comparison, one.ruling),))) for one in tools}
     worse = [tool for tool, decision in parts.items() if decision.state is GateState.FAILED]
     if worse and together.state is not GateState.FAILED:
