@@ -113,7 +113,7 @@ class PairedArms(NamedTuple):
         for cells, lost in zip((self.before, self.after), self.lost, strict=True):
             full = dict(cells)
             for key, rounds in lost.items():
-                extra = Cell.of([score] * rounds)
+                extra = Cell(rounds, score * rounds, score * rounds)  # of 0 or 1; a hostile file may have any number
                 full[key] = Cell.joined([full[key], extra]) if key in full else extra
             found.append(full)
         return self._replace(before=found[0], after=found[1], lost=({}, {}), losses=None)
