@@ -281,9 +281,10 @@ class Shard(FrozenModel):
     of: PositiveInt
     cases: PositiveInt = Field(description="how many cases the whole plan has")
     whole: str = Field(description="a digest of the whole plan, which all its shards have in common")
+    merged: tuple[PositiveInt, ...] = Field(default=(), description="all shards here, of a merge that lacks others")
 
     def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
+        return f"{','.join(map(str, self.merged or (self.number,)))}/{self.of}"
 
     @property
     def numbers_with_cases(self) -> range:

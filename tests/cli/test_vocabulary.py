@@ -27,7 +27,7 @@ DIFFERENT = {
     "--dry-run": "`agents image build` builds an image: it has no plan",
     "--fail-on": "findings and changes have different levels",
     "--format": "`export` writes one, `import` reads one",
-    "--gate": "`compare` and `merge` choose a rule; `history` has one",
+    "--gate": "`compare` has verdicts too, `merge` decides as pytest does, `history` has one rule",
     "--jobs": "a configuration of `mcp evaluate` has a limit of its own",
     "--key": "signing takes the private key, verifying the public one",
     "--model": "the model is a subject, an agent's model, a selection, or an author",

@@ -187,7 +187,9 @@ def expanded(text: str, given: dict[str, str]) -> str:
     """What the runner makes of an expression: an input's default, unless it is given."""
     inputs = loaded(ACTION)["inputs"]
     values = {f"inputs.{name}": given.get(name, str(about.get("default", ""))) for name, about in inputs.items()}
-    values |= {"github.action_path": str(ROOT), "runner.os": "Linux"}
+    values |= {"github.action_path": str(ROOT), "runner.os": "Linux", "github.repository": "o/r"}
+    values |= {"github.event.pull_request.head.sha": "0f3a", "steps.run.outputs.exit-code": "3"}
+    values["steps.run.outputs.gate"] = "Gate undecided: 1 of 2 undecided."
     return re.sub(r"\$\{\{ (\S+) \}\}", lambda found: values[found[1]], text)
 
 
@@ -215,7 +217,7 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
     given["command"] = "bakeoff agents run --agent oracle --agent nop --exercise 'plant-rota' --no-open --github"
     given["command"] += " --exit-zero"
     real = Path(sys.executable)
-    path = programs_that_only_note(tmp_path / "bin", "npm", "sudo")
+    path = programs_that_only_note(tmp_path / "bin", "npm", "sudo", "gh")
     # Only the installations are written down: the command itself is read by the real Python.
     (tmp_path / "bin" / "python").write_text(
         f'#!/bin/sh\nif [ "$1" = -c ]; then exec {real} "$@"; fi\n{{ echo "python $*"; env; }} >> "$HOME/seen"\n'
@@ -240,16 +242,22 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
     assert file["metadata"]["agent"] in ("oracle", "nop")
     assert file["metadata"]["runUrl"] == "https://example.com/o/r/actions/runs/7"
     assert "oracle" in (tmp_path / "work" / "summary.md").read_text()
-    assert (tmp_path / "work" / "outputs").read_text() == "exit-code=0\n"
+    outputs = (tmp_path / "work" / "outputs").read_text().splitlines()
+    assert [line.partition("=")[0] for line in outputs] == ["gate", "lowest-score", "exit-code"]
+    assert outputs[-1] == "exit-code=0"
     seen = (tmp_path / "seen").read_text()
     for asked in (
         f"python -m pip install --quiet --disable-pip-version-check {ROOT} pipx",
         "sudo apt-get install --yes --quiet=2 bubblewrap",
         "npm install --global --no-audit --no-fund -- @a/b@1 *",
         "python -m pipx install -- c",
+        "gh api repos/o/r/check-runs --silent -f name=bakeoff -f head_sha=0f3a -f status=completed -f "
+        "conclusion=action_required -f output[title]=Exit code 3 -f output[summary]=Gate undecided: 1 of 2 undecided.",
     ):
         assert f"{asked}\n" in seen
-    installing = [part for part in re.split(r"(?m)^(?=(?:npm|python|sudo) )", seen) if not part.startswith("sudo ")]
+    installing = [
+        part for part in re.split(r"(?m)^(?=(?:npm|python|sudo|gh) )", seen) if not part.startswith(("sudo ", "gh "))
+    ]
     assert not any("canary" in part for part in installing)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas
 import pytest
 
+from bakeoff.plan import ScorerSpec
 from bakeoff.record import Phase, Usage
 from bakeoff.report.render.html.index_page import read_entry
 from bakeoff.report.view.app import Pages
@@ -46,7 +47,7 @@ FIRST, SECOND = "2026-01-01T00-00-00-first", "2026-01-02T00-00-00-second"
 def test_compare_exits_with_its_verdict_and_speaks_four_formats(bakeoff: Bakeoff, tmp_path: Path) -> None:
     better = bakeoff("compare", FIRST, "latest")
     assert better.returncode == 0, better.stderr
-    assert better.stdout.startswith("Improved: s in 2026-01-02")
+    assert better.stdout.startswith("Gate passed: an improvement is shown. Exit code 0.\n\ns in 2026-01-02")
     assert "\x1b" not in better.stdout
     worse = bakeoff("compare", "latest", FIRST, "--json")
     assert worse.returncode == 1
@@ -59,16 +60,57 @@ def test_compare_exits_with_its_verdict_and_speaks_four_formats(bakeoff: Bakeoff
     assert "no regression shown (could have missed up to " in " ".join(same.stdout.split())
     assert bakeoff("compare", FIRST, "latest", "--gate", "regression", "--undecidable", "fail").returncode == 0
     page = bakeoff("compare", FIRST, "latest", "--html", "out/page.html")
-    assert page.stdout.startswith("Improved: s in 2026-01-02"), "the verdict is still printed"
+    assert page.stdout.startswith("Gate passed: "), "the verdict is still printed"
     assert "Cases" not in page.stdout
     assert (tmp_path / "out" / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_different_scorers_are_the_first_line_and_exit_3_unless_compared_anyway(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    runs = tmp_path / "results" / "runs"
+    for name, scorer, score in (("old", "exact", 1.0), ("new", "contains", 0.0)):
+        plan = plan_of(20, ["s", "t"]).with_scorers((ScorerSpec(kind=scorer),))
+        write_run(runs / name, plan, [record_of(trial, score) for trial in plan.trials()])
+    for arguments in ((), ("--gate", "no-new-failures"), ("--subject-a", "s")):
+        refused = bakeoff("compare", "old", "new", *arguments)
+        assert refused.returncode == 3, refused.stdout
+        first = " ".join(refused.stdout.partition("\n\n")[0].split())
+        assert first.startswith("Gate undecided: not comparable: scorers: 'exact ("), first
+        assert "--anyway compares them all the same" in first
+    anyway = bakeoff("compare", "old", "new", "--anyway")
+    assert anyway.returncode == 1
+    assert anyway.stdout.startswith("Gate failed: although the scorers differ: a regression is shown")
+
+
+def test_a_candidate_of_which_half_never_ran_passes_no_gate_and_both_ledgers_are_printed(
+    bakeoff: Bakeoff, tmp_path: Path
+) -> None:
+    runs, plan = tmp_path / "results" / "runs", plan_of(60, ["s"], rounds=3)
+    run_of(runs / "old", plan, {"s": lambda case, round_: 1.0})
+    write_run(runs / "new", plan, [record_of(trial) for trial in plan.trials()][:89])
+    done = bakeoff("compare", "old", "new", "--gate", "regression", "--html", "page.html")
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 3
+    assert said.startswith("Gate undecided: the candidate: 91 of 180 undecided (91 not run); 0 allowed")
+    text = " ".join(bakeoff("compare", "old", "new").stdout.split())
+    assert "Baseline: 180 trials planned: 180 passed." in text
+    assert "Candidate: 180 trials planned: 89 passed, 91 not run." in text
+    page = (tmp_path / "page.html").read_text()
+    assert '<span class="chip tone-partial">Gate undecided</span>' in page
+    assert '<p class="headline">Gate undecided: the candidate: 91 of 180' in page
+    allowed = bakeoff("compare", "old", "new", "--allow-undecided", "91")
+    assert allowed.returncode == 3
+    assert "the lost trials could decide" in " ".join(allowed.stdout.split())
+    told = json.loads(bakeoff("compare", "old", "new", "--json").stdout)
+    assert told["pairs"][0]["candidate"]["ledger"]["missing"] == {"not run": 91}
 
 
 @pytest.mark.usefixtures("two_runs")
 def test_compare_within_one_run_names_both_subjects(bakeoff: Bakeoff) -> None:
     done = bakeoff("compare", "latest", "--subject-a", "t", "--subject-b", "s")
     assert done.returncode == 0
-    assert done.stdout.startswith("Improved: s against t")
+    assert done.stdout.startswith("Gate passed: an improvement is shown. Exit code 0.\n\ns against t")
 
 
 @pytest.mark.usefixtures("two_runs")

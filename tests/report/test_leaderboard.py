@@ -5,15 +5,19 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case
+from bakeoff.plan import Case, PassRule, ScorerSpec
 from bakeoff.record import Phase, Usage
 from bakeoff.report.blocks import sparkline
+from bakeoff.report.judges.labelling import draw
 from bakeoff.report.leaderboard import Leaderboard, day, describe_leaderboard, rank_results, rank_sources
 from bakeoff.report.readers import open_source
 from bakeoff.report.render.html.render import write_report_page
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.storage.run_folder import RunFolder
 
+from ..warm_bakeoff import Bakeoff
+from .judged import judged_run, label_all
+from .judged import plan_of as judged_plan
 from .runs import Values, plan_of, record_of, run_of, source, write_run
 
 
@@ -80,7 +84,9 @@ def test_each_set_of_cases_has_a_board_of_its_own(tmp_path: Path) -> None:
     found = [(entry.board, entry.standing.subject, entry.rank, entry.history) for entry in board.entries]
     assert found == [(1, "weak", "1", (1.0,)), (2, "strong", "1", (0.8,)), (2, "weak", "2", (0.1,))]
     text = to_markdown(describe_leaderboard(board))
-    assert "2 rankings, one for each set of cases: scores on different cases are not comparable." in text
+    assert (
+        "2 rankings, one for each set of cases and way of scoring: scores on different cases, or by different" in text
+    )
     assert text.index("### `easy`, 20 cases") < text.index("### `suite`, 20 cases")
     assert text.count("cannot be told apart; the rank is") == 1
     page = write_report_page(tmp_path / "board.html", describe_leaderboard(board)).read_text()
@@ -195,3 +201,50 @@ def test_a_time_that_no_calendar_has_is_unknown() -> None:
 
 def _runs(folder: Path) -> list[RunFolder]:
     return [RunFolder(path) for path in sorted(folder.iterdir())]
+
+
+def test_scores_by_different_scorers_or_thresholds_are_never_ranked_together(bakeoff: Bakeoff, tmp_path: Path) -> None:
+    for name, scorer, threshold in (("strict", "exact", 1.0), ("lenient", "contains", 1.0), ("lowered", "exact", 0.5)):
+        plan = plan_of(10, [name], threshold=threshold).with_scorers((ScorerSpec(kind=scorer),))
+        run_of(tmp_path / "results" / "runs" / name, plan, {name: lambda c, r: 1.0})
+    done = bakeoff("leaderboard", "--json")
+    board = Leaderboard.model_validate_json(done.stdout)
+    assert [entry.rank for entry in board.entries] == ["1", "1", "1"]
+    assert sorted(one.judged_by["scorers"].split()[0] for one in board.boards) == ["contains", "exact", "exact"]
+    text = bakeoff("leaderboard").stdout
+    assert "3 rankings, one for each set of cases and way of scoring" in text
+    assert "Scorers: contains (" in text
+
+
+def test_the_rule_over_rounds_is_part_of_a_board(tmp_path: Path) -> None:
+    for name, share in (("most", 0.5), ("all", 1.0)):
+        rule = PassRule(gate="share", share=share)
+        cases = tuple(Case(id=f"case-{n}", prompt=f"Question {n}?", pass_rule=rule) for n in range(6))
+        run_of(tmp_path / name, plan_of(0, [name], case_list=cases, rounds=2), {name: lambda c, r: float(r == 0)})
+    assert len(rank_sources([source(run) for run in _runs(tmp_path)]).boards) == 2
+
+
+def test_a_run_that_lacks_anything_never_replaces_a_full_one_and_is_named(tmp_path: Path) -> None:
+    plan = plan_of(100, ["s"])
+    write_run(tmp_path / "full", plan, [record_of(trial, 0.0, started=1e9) for trial in plan.trials()])
+    almost = [record_of(trial, 1.0, started=2e9) for trial in plan.trials()][:98]
+    write_run(tmp_path / "newer", plan, almost)
+    board = rank_sources([source(run) for run in _runs(tmp_path)])
+    assert [(entry.source, entry.passed_over) for entry in board.entries] == [("full", 1)]
+    assert "`s`: 1 later run lacks more of the plan" in to_markdown(describe_leaderboard(board))
+    alone = rank_sources([source(RunFolder(tmp_path / "newer"))])
+    assert (alone.entries[0].whole, alone.entries[0].ledger.undecided) == (False, 2)
+
+
+def test_scores_are_corrected_by_labels_where_every_subject_has_them_and_the_board_says_so(tmp_path: Path) -> None:
+    run = judged_run(tmp_path / "run", judged_plan(200))
+    raw = rank_sources([source(run)])
+    assert raw.boards[0].corrected_by is None
+    label_all(run, draw(run, run.read_plan(), None, None))
+    board = rank_sources([source(run)])
+    assert board.boards[0].corrected_by == "judge"
+    [verbose] = [entry for entry in board.entries if entry.standing.subject == "verbose"]
+    [before] = [entry for entry in raw.entries if entry.standing.subject == "verbose"]
+    assert verbose.standing.score < before.standing.score - 0.1, "the judge passes bad answers of `verbose`"
+    assert verbose.summary.score == verbose.standing.score
+    assert "corrected by labels of the judge judge" in to_markdown(describe_leaderboard(board))

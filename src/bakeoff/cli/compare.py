@@ -45,7 +45,7 @@ class CompareFlags(Flags):
     subject_b: str | None = flag(None, "The subject to take from the candidate.", metavar="NAME")
     gate: ComparisonGate = flag(
         "verdict",
-        "`no-new-failures` fails if a case that passed in every round fails in every round now. "
+        "Decide by this rule: `no-new-failures` fails if a case that passed in every round fails in every round now. "
         "With --margin, `regression` allows a gain of any size.",
     )
     margin: float | None = MARGIN

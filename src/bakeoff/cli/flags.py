@@ -241,7 +241,13 @@ class EndingFlags(OutputFlags):
     """Choose the output of a run at its end, and its exit code."""
 
     fail_under: float | None = flag(None, "Pass if every score is at least this.", min=0, max=1, metavar="SCORE")
+    allow_undecided: str = ALLOW_UNDECIDED
     exit_zero: ExitZero = False
+
+    def check(self) -> None:
+        """Raise an error if what is asked for cannot be written or understood."""
+        super().check()
+        allowed_in(self.allow_undecided)
 
 
 class ReportFlags(PrintFlags):

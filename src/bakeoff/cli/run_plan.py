@@ -12,9 +12,10 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -22,7 +23,7 @@ from rich.text import Text
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.cli.console import add_row, can_ask, err, out, print_json, results_alone_on_stdout, say, table
 from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, UNDECIDED
-from bakeoff.cli.flags import EndingFlags, OutputFlags, ReportFlags
+from bakeoff.cli.flags import EndingFlags, OutputFlags, ReportFlags, allowed_in
 from bakeoff.cli.progress import DelayNotes, RunProgress, show_progress
 from bakeoff.doors import Door, DoorResults, FinishedRun, door_of, parts_of
 from bakeoff.engine.registry import ResolvedPlan
@@ -35,13 +36,13 @@ from bakeoff.models.estimate import estimate_run
 from bakeoff.options import RunOptions
 from bakeoff.plan import Plan
 from bakeoff.record import Record
-from bakeoff.report.answer import what_always_failed, what_was_lost_unequally
-from bakeoff.report.blocks import Report, paragraph
+from bakeoff.report.answer import run_evidence, what_always_failed, what_was_lost_unequally
+from bakeoff.report.blocks import DoorParts, Report, paragraph
 from bakeoff.report.compare.description import verdict_on
 from bakeoff.report.compare.within_run import describe_comparisons
 from bakeoff.report.exports.ci import CiRun, harmless_in_logs, harmless_json, markdown_of, write_ci_outputs
 from bakeoff.report.formatting import cost
-from bakeoff.report.gates import GateEvidence, GateState, decide_gate
+from bakeoff.report.gates import GateDecision, GateState, decide_gate
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.render.terminal import print_blocks
 from bakeoff.report.run_summary import summary_blocks, summary_json
@@ -51,6 +52,9 @@ from bakeoff.storage.own_runs import why_unknown
 from bakeoff.storage.redacted_stream import printed_secrets
 from bakeoff.storage.run_folder import FinishedRunFolder, RunFolder, new_run_folder
 from bakeoff.storage.store_copy import store_of
+
+if TYPE_CHECKING:
+    from bakeoff.report.render.html.run_data import RunData
 
 _LEFT_OUT = "it is left out, and the run goes on without it"
 _WORST_FIRST = (INTERRUPTED, FAILED, UNDECIDED, PASSED)
@@ -104,18 +108,15 @@ class EndedRun:
         """
         if self.interrupted:
             return INTERRUPTED
-        summary, fail_under = self.run.summary, ending.fail_under
-        if fail_under is None and self.results.state is not None:
-            code = self.results.state.exit_code
-        else:
-            if fail_under is None:
-                failed = not summary.all_passed
-            else:
-                scores = [one.score for one in summary.judged if one.score is not None]
-                gates = [decide_gate(GateEvidence(wanted=fail_under, value=score)) for score in scores]
-                failed = any(gate.state is GateState.FAILED for gate in gates)
-            code = FAILED if failed else PASSED if summary.complete else UNDECIDED
+        code = self.gate(ending).exit_code
         return PASSED if ending.exit_zero and code == FAILED else code
+
+    def gate(self, ending: EndingFlags) -> GateDecision:
+        """Decide whether the run passes: by --fail-under, by the rule of its door, or if no trial failed."""
+        evidence = self.results.evidence
+        if ending.fail_under is not None or evidence is None:
+            evidence = run_evidence(self.run.summary, ending.fail_under)
+        return decide_gate(replace(evidence, allowed=allowed_in(ending.allow_undecided)))
 
 
 def run_checked(
@@ -171,7 +172,15 @@ def conclude(
 
     `planned` says how many runs there should have been; where some are missing, the result is undecided.
     """
-    told = [CiRun(one.run.folder, one.run.plan, one.door.places(one.run.plan) if ending.github else {}) for one in runs]
+    told = [
+        CiRun(
+            one.run.folder,
+            one.run.plan,
+            one.door.places(one.run.plan) if ending.github else {},
+            "" if one.interrupted else str(one.gate(ending)),
+        )
+        for one in runs
+    ]
     files = [path for one in runs for path in one.results.files]
     files += [*more_files, *write_ci_outputs(told, ending.outputs())]
     if ending.as_json:
@@ -191,7 +200,7 @@ def conclude(
         pages = [path for path in files if path.suffix == ".html"]
         for one in runs:
             if one.door.pages:
-                page, index = write_pages_of(one.run.folder, parts=parts_of)
+                page, index = write_pages_of(one.run.folder, parts=partial(_parts_with_gate, one, ending))
                 files += (page, index)
                 pages.append(page)
         for path in files:
@@ -202,7 +211,24 @@ def conclude(
                 say(f"some trials have no result; try them again with `{_command('resume', one.run)}`")
         if opened and pages:
             open_page(pages[-1])
+        _print_gates(runs, ending)
     return worst_of([one.exit_code(ending) for one in runs] + [UNDECIDED] * (planned - len(runs)))
+
+
+def _print_gates(runs: Sequence[EndedRun], ending: EndingFlags) -> None:
+    """Print the gate of each run that did not pass or that the user set, as the last lines."""
+    for one in [one for one in runs if not one.interrupted]:
+        decision = one.gate(ending)
+        if decision.state is not GateState.PASSED or ending.fail_under is not None or ending.allow_undecided != "0":
+            say(f"{visible(one.run.plan.name, 80)}: {decision}" if len(runs) > 1 else str(decision))
+
+
+def _parts_with_gate(ended: EndedRun, ending: EndingFlags, data: "RunData") -> DoorParts:
+    """Return what a door adds to the page of its run, with the gate that the command decided."""
+    parts, decision = parts_of(data), ended.gate(ending)
+    if ended.interrupted or parts.gate or (ending.fail_under is None and decision.state is not GateState.UNDECIDED):
+        return parts
+    return replace(parts, gate=decision.state, verdict=f"{decision} {parts.verdict}".rstrip())
 
 
 def worst_of(codes: Sequence[int]) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # every pytest run loads this module, so it imports nothing h
     from bakeoff.plan import Plan
     from bakeoff.record import Record
     from bakeoff.report.blocks import Blocks, DoorParts
-    from bakeoff.report.gates import GateState
+    from bakeoff.report.gates import GateEvidence
     from bakeoff.report.render.html.run_data import RunData
     from bakeoff.report.summary import Summary
     from bakeoff.storage.run_folder import RunFolder
@@ -52,7 +52,7 @@ class DoorResults:
     """Hold the files, tables and state that a door makes of a finished run."""
 
     files: tuple[Path, ...] = ()
-    state: "GateState | None" = None  # by a rule of the door; None: the run passes if no trial fails
+    evidence: "GateEvidence | None" = None  # by a rule of the door; None: the run passes if no trial fails
     text: "Blocks | None" = None  # printed instead of the usual summary
     more: "Blocks" = ()  # printed after it
     report: "FrozenModel | None" = None  # printed by --json instead of the usual summary

@@ -29,6 +29,8 @@ class ShardRun:
         plan = folder.read_plan()
         if plan.shard is None:
             raise UsageError(f"run {folder.label} is not a shard: only runs that were started with --shard are merged")
+        if plan.shard.merged:
+            raise UsageError(f"run {folder.label} was merged already, without all shards: name the runs of the shards")
         if folder.is_being_written():
             raise UsageError(f"run {folder.label} (shard {plan.shard}) is being written: wait for it, or stop it first")
         return cls(folder, plan, plan.shard)
@@ -92,7 +94,10 @@ def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor
     """Write one run with the records of all shards. Its plan is the whole one, or lacks the cases of missing shards."""
     given = {run.shard.number for run in runs}
     cases = chain.from_iterable(zip_longest(*(run.plan.cases for run in runs)))
-    plan = runs[0].plan.with_changes(cases=tuple(case for case in cases if case is not None), shard=None)
+    first = runs[0].shard
+    missing = tuple(number for number in first.numbers_with_cases if number not in given)
+    here = first.model_copy(update={"merged": tuple(sorted(given))}) if missing else None
+    plan = runs[0].plan.with_changes(cases=tuple(case for case in cases if case is not None), shard=here)
     with RunJournal(target, redactor) as journal:
         facts = {name: value for name, value in runs[0].folder.beginning().items() if name in ("sandbox", "jobs")}
         # Others may have made the shards: then what their plans name is not run unasked here either.
@@ -108,4 +113,4 @@ def merge_shards(runs: Sequence[ShardRun], target: RunFolder, redactor: Redactor
             if run.folder.pictures.is_dir():
                 shutil.copytree(run.folder.pictures, target.pictures, dirs_exist_ok=True)
         journal.end("merged")
-    return MergedRun(target, plan, tuple(number for number in runs[0].shard.numbers_with_cases if number not in given))
+    return MergedRun(target, plan, missing)

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from math import comb
 
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.report.compare.within_run import CellsOf, by_key
 from bakeoff.report.formatting import NO_INTERVAL, percent, span
+from bakeoff.report.gates import GateEvidence
 from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.summary import Comparisons, SubjectSummary, Summary
 from bakeoff.stats.cells import Cells
@@ -36,6 +38,29 @@ def answer(summary: Summary, cells_of: CellsOf, judgements: Judgements | None = 
     scored = found if corrected is None else f"{corrected} As the judge scored: {found}"
     about_cases = (what_is_unfit(summary), what_controls_show(summary, cells_of))
     return " ".join(filter(None, (what_always_failed(summary), scored, what_is_missing(summary), *about_cases)))
+
+
+def run_evidence(summary: Summary, fail_under: float | None = None, *, controls: bool = False) -> GateEvidence:
+    """Return what decides whether a run passes: no trial may fail, or every score must reach `fail_under`.
+
+    Failures of controls do not count unless `controls` says so. The run of a shard is judged for itself.
+    """
+    judged, ledger = summary.judged, summary.ledger.of_its_shard
+    found = GateEvidence(ledgers={"": ledger})
+    if fail_under is None:
+        tried = [one for one in judged if controls or not one.control]
+        passed, failed = sum(one.passed for one in tried), sum(one.failed for one in tried)
+        if not passed + failed:
+            return replace(found, sentence="there is no trial that could fail")
+        said = f"{passed:,} of {passed + failed:,} passed"
+        return replace(found, wanted=1.0, value=passed / (passed + failed), sentence=said)
+    scored = sorted((one.score, _name(one)) for one in judged if one.score is not None)
+    found = replace(found, wanted=fail_under, refused=len(scored) < len(judged))
+    if not scored:
+        return replace(found, best=1.0, sentence="nothing was scored")
+    score, name = scored[0]
+    lowest = f"the lowest score is {score:.3f} ({name})" if len(scored) > 1 else f"{name} scored {score:.3f}"
+    return replace(found, value=score, sentence=f"{lowest}, wanted {fail_under:g}")
 
 
 def what_always_failed(summary: Summary) -> str:
@@ -241,11 +266,11 @@ def _of_two(scored: Sequence[SubjectSummary], cells: Mapping[str, Cells]) -> str
     if chance > compared.alpha or not compared.difference:
         facts = not_told_apart(compared.difference or 0.0, compared.interval)
         return f"{_name(better)} and {_name(other)} cannot be told apart ({same}, p = {chance:.2g}{unpaired}; {facts})"
-    points = f"+{100 * abs(compared.difference):.1f} points"
+    ahead = f"+{100 * abs(compared.difference):.1f} points"
     if compared.difference < 0:  # each also has cases that the other has not
-        common = f"{points} over the {count_of(compared.cases, 'case')} that both have"
+        common = f"{ahead} over the {count_of(compared.cases, 'case')} that both have"
         return f"{_name(other)} is better than {_name(better)} ({common}, p = {chance:.2g})"
-    return f"{_name(better)} is better than {_name(other)} ({same}, {points}, p = {chance:.2g}{unpaired})"
+    return f"{_name(better)} is better than {_name(other)} ({same}, {ahead}, p = {chance:.2g}{unpaired})"
 
 
 def _of_many(

@@ -304,6 +304,7 @@ class DoorParts:
     verdict: str = ""
     first: tuple[Section, ...] = ()
     after: tuple[Section, ...] = ()
+    gate: str = ""  # passed, failed or undecided; it is the badge instead of the state of the run
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +317,7 @@ class Report:
     tone: Tone = "plain"  # of the badge
     headline: Phrase = ""
     tiles: tuple[tuple[str, str, str], ...] = ()
+    decision: str = ""  # of the gate: the first line of a text, and the first sentence of a page
 
 
 def heading(*words: Words, level: int = 2) -> Heading:
@@ -340,10 +342,11 @@ def text_blocks(content: Report | Blocks) -> list[Block]:
     """
     if not isinstance(content, Report):
         return list(_flat(content, level=3))
-    badge = (f"{content.badge}: ",) if content.badge else ()
+    badge = (f"{content.badge}: ",) if content.badge and not content.decision else ()
     title = Heading((*badge, *pieces(content.title)))
+    decision = [TextBlock(content.decision, tone=content.tone)] if content.decision else []
     headline = [TextBlock(content.headline)] if content.headline else []
-    return [title, *headline, *_flat(content.sections, level=3)]
+    return [*decision, title, *headline, *_flat(content.sections, level=3)]
 
 
 def _flat(blocks: Blocks, level: int) -> Iterator[Block]:

@@ -62,6 +62,9 @@ class GateDecision(NamedTuple):
         """Return the exit code that the state means."""
         return self.state.exit_code
 
+    def __str__(self) -> str:
+        return f"Gate {self.state}: {self.sentence}."
+
 
 class GateRule(NamedTuple):
     """The rule that the user set for comparisons.
@@ -216,23 +219,23 @@ def _decide_comparison(comparison: Comparison, ruling: GateJudgement, rule: Gate
     if ruling.refused:
         lost = comparison.difference is not None
         way_out = "run `bakeoff resume` to retry the lost trials" if lost else "run it again"
-        return GateDecision(GateState.UNDECIDED, f"no decision: {way_out}")
+        return GateDecision(GateState.UNDECIDED, f"{ruling.sentence.removeprefix('refused: ')}; {way_out}")
     if ruling.verdict is GateVerdict.REGRESSED:
-        return GateDecision(GateState.FAILED, f"the gate failed: a regression is shown{unpaired}")
+        return GateDecision(GateState.FAILED, f"a regression is shown{unpaired}")
     if ruling.verdict is not GateVerdict.UNDECIDABLE:
         shown = "equivalence" if ruling.verdict is GateVerdict.EQUIVALENT else "an improvement"
-        return GateDecision(GateState.PASSED, f"the gate passed: {shown} is shown{unpaired}")
+        return GateDecision(GateState.PASSED, f"{shown} is shown{unpaired}")
     inner, margin = comparison.inner, rule.margin
     if rule.gate == "regression" and margin is not None and inner is not None and inner.low > -margin:
         # One-sided: only losses matter.
         not_worse = f"not worse by more than {100 * margin:g} points{unpaired}"
-        return GateDecision(GateState.PASSED, f"the gate passed: {not_worse}")
+        return GateDecision(GateState.PASSED, not_worse)
     if rule.undecidable == "fail":
         missed = f"a loss of up to {100 * could_miss(comparison):.1f} points is not ruled out"
         if margin is not None and (needed := cases_to_pass(comparison, margin)):
             missed += f"; unchanged code passes this rule in 95 % of runs only with {needed:,} cases or more"
-        return GateDecision(GateState.FAILED, f"the gate failed, because undecidable counts as failed: {missed}")
-    return GateDecision(GateState.PASSED, f"the gate passed: no regression is shown{unpaired}")
+        return GateDecision(GateState.FAILED, f"undecidable counts as failed: {missed}")
+    return GateDecision(GateState.PASSED, f"no regression is shown{unpaired}")
 
 
 def describe_new_failures(broken: Sequence[str]) -> str:

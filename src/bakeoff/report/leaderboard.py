@@ -1,21 +1,23 @@
 """Rank subjects over many runs: the latest result of each, with groups that cannot be told apart.
 
-Scores on different cases are not comparable, so each set of cases has a board of its own.
+Scores on different cases are not comparable, and neither are scores by different scorers, thresholds, judges or rules
+over rounds. Each set of cases, scored and judged in one way, has a board of its own.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.plan import Origin
 from bakeoff.report.answer import what_was_lost_unequally
 from bakeoff.report.blocks import Column, Datum, Phrase, Quote, Report, Section, Table, Value, columns
-from bakeoff.report.compare.comparison import FileName, case_keys, countable
-from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, span, utc
+from bakeoff.report.compare.comparison import FileName, case_keys, countable, judged_by, labelled_judgements
+from bakeoff.report.formatting import UNKNOWN, cost, percent, replay_note, sentence, span, utc
+from bakeoff.report.judges.calibration import Judgements, calibrated_pairs
 from bakeoff.report.readers import Source
 from bakeoff.report.run_records import CostAndTime, CostsAndTimes
 from bakeoff.report.scores import SCORE_COLUMNS, name_datum, score_cells, tradeoff_plots
@@ -23,7 +25,9 @@ from bakeoff.report.summary import RunTally, SubjectSummary, losses_of
 from bakeoff.stats.cells import CaseKey, Cells
 from bakeoff.stats.gates import UnequalLosses, unequal_losses
 from bakeoff.stats.intervals import Interval
-from bakeoff.stats.ranking import Standing, leaderboard
+from bakeoff.stats.ranking import Standing, corrected_leaderboard, leaderboard
+from bakeoff.storage.ledger import Ledger, describe
+from bakeoff.verdict import Verdict
 
 SELFCHECK = "selfcheck "
 """The prefix of the plans that `bakeoff selfcheck` runs. They test the machine as much as the subject."""
@@ -42,7 +46,9 @@ class LeaderboardEntry(FrozenModel):
     source: FileName  # the run of its numbers
     path: FileName
     threshold: float | None  # None: nothing passes or fails
-    whole: bool  # enough of its trials were scored
+    whole: bool  # it ended, and enough of its trials were scored
+    ledger: Ledger
+    passed_over: int = 0  # later runs that lack more, and so do not replace it
     ranked: bool = True  # False: it has no complete run, and others have one
     updated: float | None  # when its last trial began, in seconds since 1970
     history: tuple[float, ...]  # its scores on the same cases in all complete sources, oldest first
@@ -71,6 +77,8 @@ class Board(FrozenModel):
     name: str  # of the plan of the latest run
     cases: int
     origin: str = ""  # the checkout of the cases and its commit, if known
+    judged_by: dict[str, str] = {}  # scorers, threshold and rule of cases; empty if they are unknown
+    corrected_by: str | None = None  # the judge whose scores are corrected by labels, for every subject that is ranked
     unequal_losses: tuple[UnequalLosses, ...] = ()  # pairs of subjects that lost shares of their trials by no chance
 
 
@@ -104,11 +112,20 @@ class _Candidate:
     updated: float
     model: str | None
     cost_and_time: CostAndTime
+    judged_by: Mapping[str, str]
+    judgements: Judgements
 
     @property
     def whole(self) -> bool:
-        """Tell whether enough of its trials were scored to stand for the subject."""
-        return self.summary.scored + self.summary.not_needed >= _ENOUGH * self.summary.planned
+        """Tell whether it ended, and enough of its trials were scored to stand for the subject."""
+        summary = self.summary
+        ended = not summary.missing and not summary.verdicts.get(Verdict.BUDGET)
+        return ended and summary.scored + summary.not_needed >= _ENOUGH * summary.planned
+
+    @property
+    def completeness(self) -> int:
+        """Return 2 if nothing is missing, 1 if too little is to matter, else 0. Less never replaces more."""
+        return 2 if not self.summary.ledger.undecided else int(self.whole)
 
 
 def rank_sources(sources: Iterable[Source]) -> Leaderboard:
@@ -158,12 +175,12 @@ def _rank(runs: Iterable[_Candidate], unreadable: tuple[str, ...] = (), selfchec
             f"nothing to rank: no subject besides controls has a scored trial{found}; "
             f"`bakeoff runs list` lists all runs{first}"
         )
-    boards = _by_cases(counted)
+    boards = _comparable(counted)
     names = {run.summary.subject for run in counted}
     ranked = [_ranked(runs, number) for number, runs in enumerate(boards, 1)]
     return Leaderboard(
-        entries=tuple(entry for entries in ranked for entry in entries),
-        boards=tuple(_board(runs[-1], entries) for runs, entries in zip(boards, ranked, strict=True)),
+        entries=tuple(entry for _, entries in ranked for entry in entries),
+        boards=tuple(_board(runs[-1], *found) for runs, found in zip(boards, ranked, strict=True)),
         left_out=tuple(name for name in left_out if name not in names),
         by_id_alone=any(not run.source.description.content_known for run in counted) and len(names) > 1,
         selfchecks=selfchecks,
@@ -171,25 +188,33 @@ def _rank(runs: Iterable[_Candidate], unreadable: tuple[str, ...] = (), selfchec
     )
 
 
-def _board(latest: _Candidate, entries: Sequence[LeaderboardEntry]) -> Board:
+def _board(latest: _Candidate, corrected_by: str | None, entries: Sequence[LeaderboardEntry]) -> Board:
     plan = latest.source.plan
     return Board(
         name=plan.name,
         cases=len(latest.planned),
         origin=visible(plan.origin.label, 100),
         unequal_losses=unequal_losses(losses_of(entry.summary for entry in entries)),
+        judged_by=dict(latest.judged_by),
+        corrected_by=corrected_by,
     )
 
 
-def _by_cases(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
-    """Return the runs with the same cases together, oldest first; those with the latest run come first.
+def _comparable(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
+    """Return the runs whose scores mean the same, oldest first; those with the latest run come first.
 
-    Where only the names of cases are known, track and commit have to be the same too.
+    Cases, scorers, thresholds, judges and rules have to be the same. Where only the names of cases are known, track and
+    commit have to be the same too, and the scorers are taken to be those of the only board with these cases.
     """
-    groups: dict[tuple[frozenset[CaseKey], Origin | None], list[_Candidate]] = {}
-    for run in sorted(runs, key=lambda found: found.updated):
+    ordered = sorted(runs, key=lambda found: found.updated)
+    ways: dict[frozenset[CaseKey], set[str]] = {}
+    for run in ordered:
         if run.source.description.content_known:
-            groups.setdefault((run.planned, None), []).append(run)
+            ways.setdefault(run.planned, set()).add(fingerprint(run.judged_by))
+    groups: dict[tuple[frozenset[CaseKey], Origin | None, str], list[_Candidate]] = {}
+    for run in ordered:
+        if run.source.description.content_known:
+            groups.setdefault((run.planned, None, fingerprint(run.judged_by)), []).append(run)
             continue
         origin = run.source.plan.origin
         likely = _likely_contents(runs, origin)
@@ -197,7 +222,9 @@ def _by_cases(runs: Sequence[_Candidate]) -> list[list[_Candidate]]:
         cells = {likely.get(key.id, key): cell for key, cell in run.cells.items()}
         place = Origin(track=origin.track, commit=origin.commit)
         known = all(key.id in likely for key in run.planned)
-        groups.setdefault((cases, None if known else place), []).append(replace(run, planned=cases, cells=cells))
+        way = next(iter(ways[cases])) if len(ways.get(cases, ())) == 1 else ""
+        key = cases, None if known else place, way
+        groups.setdefault(key, []).append(replace(run, planned=cases, cells=cells))
     return sorted(groups.values(), key=lambda group: -group[-1].updated)
 
 
@@ -211,24 +238,57 @@ def _likely_contents(runs: Iterable[_Candidate], origin: Origin) -> dict[str, Ca
     return {name: keys.most_common(1)[0][0] for name, keys in contents.items()}
 
 
-def _ranked(runs: Sequence[_Candidate], board: int) -> list[LeaderboardEntry]:
-    """Rank the subjects of runs of the same cases, which come oldest first."""
+def _standings(runs: Sequence[_Candidate]) -> tuple[str | None, tuple[Standing, ...]]:
+    """Rank runs, by scores that labels correct if all have them from the judge that alone scored. Name that judge."""
+    names = {name for run in runs for name in run.judgements.names}
+    [judge] = names if len(names) == 1 else [""]
+    found = {run.summary.subject: run.judgements for run in runs}
+    corrected = {name: each.calibration(judge, name).corrected for name, each in found.items()} if judge else {}
+    scores = {name: (one.value, one.interval) for name, one in corrected.items() if one is not None}
+    if len(scores) < len(runs):
+        return None, leaderboard({run.summary.subject: run.cells for run in runs})
+
+    def compared(pair: tuple[str, str]) -> tuple[float, float] | None:
+        upper, lower = pair
+        pairs = calibrated_pairs(found[lower], found[upper], (lower, upper))
+        one = pairs[0].corrected if pairs else None
+        return None if one is None or one.p_value is None else (one.difference, one.p_value)
+
+    return judge, corrected_leaderboard(scores, compared)
+
+
+def _ranked(runs: Sequence[_Candidate], board: int) -> tuple[str | None, list[LeaderboardEntry]]:
+    """Rank the subjects of runs of the same cases, which come oldest first. Name the judge that labels correct."""
     histories: dict[str, list[_Candidate]] = {}
     for run in runs:
         histories.setdefault(run.summary.subject, []).append(run)
     # A run that was killed says less than the complete run before it.
-    chosen = {name: [run for run in found if run.whole] or found for name, found in histories.items()}
+    most = {name: max(run.completeness for run in found) for name, found in histories.items()}
+    chosen = {name: [run for run in found if run.completeness == most[name]] for name, found in histories.items()}
     # Of subjects with the same score, the one that costs less comes first, then the one that takes less time.
     latest = sorted((found[-1] for found in chosen.values()), key=_price_and_time)
     # The score of an unfinished run is that of the cases that happened to come first, so it has no rank beside others.
     complete = [found for found in latest if found.whole] or latest
     apart = [found for found in latest if not found.whole] if len(complete) < len(latest) else []
-    ranked = leaderboard({found.summary.subject: found.cells for found in complete})
+    corrected_by, ranked = _standings(complete)
     unranked = leaderboard({found.summary.subject: found.cells for found in apart}) if apart else ()
     without_rank = {"best": 1, "worst": len(latest), "groups": (), "undefined": True}
     standings = (*ranked, *(standing.model_copy(update=without_rank) for standing in unranked))
-    entries = [_entry(board, standing, chosen[standing.subject]) for standing in standings]
-    return [entry.model_copy(update={"ranked": place < len(ranked)}) for place, entry in enumerate(entries)]
+    entries = [
+        _entry(board, standing, chosen[standing.subject], corrected=corrected_by is not None).model_copy(
+            update={
+                "ranked": place < len(ranked),
+                "passed_over": _later(histories[standing.subject], chosen[standing.subject][-1]),
+            }
+        )
+        for place, standing in enumerate(standings)
+    ]
+    return corrected_by, entries
+
+
+def _later(runs: Sequence[_Candidate], chosen: _Candidate) -> int:
+    """Return the number of runs that began after the chosen one."""
+    return sum(run.updated > chosen.updated for run in runs)
 
 
 def _price_and_time(found: _Candidate) -> tuple[float, float, str]:
@@ -241,37 +301,44 @@ def _subjects_of(source: Source) -> Iterator[_Candidate]:
     plan = source.plan
     tally, costs_and_times = RunTally(plan), CostsAndTimes(plan)
     updated: dict[str, float] = {}
+    keys = case_keys(source, plan)
+    judgements = labelled_judgements(source, plan, keys, only_labelled=True)
     for record in source.records():
         tally.add(record)
         costs_and_times.add(record)
+        judgements.add(record)
         updated[record.subject] = max(updated.get(record.subject, 0.0), record.started)
-    keys = case_keys(source, plan)
     planned = frozenset(keys.values())
     for spec, summary in zip(plan.subjects, tally.summary().subjects, strict=True):
         model = spec.options.get("model")
         cells = {keys[case]: cell for case, cell in tally.cells(spec.name).items()}
+        own = frozenset(cells) if plan.sparse else planned  # it did not miss the cases of other subjects
         yield _Candidate(
             source=source,
             summary=summary,
             cells=cells,
-            planned=frozenset(cells) if plan.sparse else planned,  # it did not miss the cases of other subjects
+            planned=own,
+            judged_by=judged_by(plan, own, keys) if source.description.content_known else {},
+            judgements=judgements,
             updated=updated.get(spec.name, 0.0),
             model=model if isinstance(model, str) else None,
             cost_and_time=costs_and_times.by_subject[spec.name],
         )
 
 
-def _entry(board: int, standing: Standing, runs: list[_Candidate]) -> LeaderboardEntry:
+def _entry(board: int, standing: Standing, runs: list[_Candidate], *, corrected: bool) -> LeaderboardEntry:
     found = runs[-1]
+    scores = {"score": standing.score, "interval": standing.interval} if corrected else {}
     return LeaderboardEntry(
         board=board,
         standing=standing,
-        summary=found.summary.model_copy(update={"costs": {}}),  # files do not have them
+        summary=found.summary.model_copy(update={"costs": {}, **scores}),  # files do not have them
         model=found.model,
         source=found.source.name,
         path=str(found.source.path),
         threshold=max(found.source.plan.thresholds, default=None),
         whole=found.whole,
+        ledger=found.summary.ledger,
         updated=found.updated or None,
         history=tuple(run.summary.score for run in runs if run.summary.score is not None),
         cost_interval=found.cost_and_time.costs.interval(),
@@ -305,7 +372,9 @@ def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
     entries, board = whole.on_board(number), whole.boards[number - 1]
     plots = tradeoff_plots((entry.summary, entry.cost_interval, entry.time_interval) for entry in entries)
     unequal = what_was_lost_unequally(board.unequal_losses)
+    corrected = f"Scores and ranks are corrected by labels of the judge {visible(board.corrected_by or '', 60)}."
     notes = [
+        *([corrected] if board.corrected_by else []),
         *([unequal] if unequal else []),
         *_notes(entries),
         *(_common_notes(whole) if number == len(whole.boards) else ()),
@@ -316,18 +385,25 @@ def _chapter(whole: Leaderboard, number: int) -> Iterator[Section]:
         return
     ranking, *others = found
     cases = count_of(board.cases, "case")
-    yield replace(ranking, id=f"{ranking.id}-{number}", title=(Quote(board.name), f", {cases}"), lead=_first(entries))
+    lead = f"{_first(entries)} {_way_of_judging(board)}".rstrip()
+    yield replace(ranking, id=f"{ranking.id}-{number}", title=(Quote(board.name), f", {cases}"), lead=lead)
     for section in others:
         title = f"{section.title}: {visible(board.name, 60)}, {cases}"
         yield replace(section, id=f"{section.id}-{number}", title=title, in_menu=False)
+
+
+def _way_of_judging(board: Board) -> str:
+    """Say how the scores of a board came about; empty if that is unknown."""
+    found = "; ".join(f"{name}: {visible(value, 200)}" for name, value in board.judged_by.items() if value)
+    return sentence(found) if found else ""
 
 
 def _headline(board: Leaderboard) -> str:
     if len(board.boards) == 1:
         return _first(board.entries)
     return (
-        f"{len(board.boards):,} rankings, one for each set of cases: scores on different cases are not comparable. "
-        "The latest comes first."
+        f"{len(board.boards):,} rankings, one for each set of cases and way of scoring: scores on different cases, or "
+        "by different scorers, thresholds or rules, are not comparable. The latest comes first."
     )
 
 
@@ -435,6 +511,11 @@ def _notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
 def unfinished_notes(entries: Sequence[LeaderboardEntry]) -> Iterator[Phrase]:
     """Say of each subject without a complete run how much of it counts."""
     for entry in entries:
+        if entry.passed_over:
+            runs = count_of(entry.passed_over, "later run lacks", "later runs lack")
+            yield Quote(entry.standing.subject), f": {runs} more of the plan, and so cannot replace this one."
+        if entry.whole and entry.ledger.undecided:
+            yield Quote(entry.standing.subject), f": {describe(entry.ledger, 'trial')}."
         if not entry.whole:
             counts = f"{entry.summary.scored:,} of {entry.summary.planned:,} trials of the latest one count"
             rank = "" if entry.ranked else "; it is not ranked"

@@ -21,7 +21,7 @@ from bakeoff.stats.intervals import score_interval
 from bakeoff.stats.rounds import PassK as PassK
 from bakeoff.stats.rounds import pass_at_k, pass_hat_k
 from bakeoff.stats.sequential import PairDecision, PairDecisions, SequentialDecision
-from bakeoff.storage.ledger import Ledger, Missing, missing_kind
+from bakeoff.storage.ledger import Ledger, Missing, ShardsHere, missing_kind
 from bakeoff.verdict import LOST, CaseVerdict, Round, Verdict, case_values, case_verdict
 
 MAX_ROUNDS = 100
@@ -116,6 +116,7 @@ class SubjectSummary(FrozenModel):
     same_error: str | None = None  # the error of the subject that ended every finished trial
     not_needed: int = 0  # trials that were not run because every comparison of the subject was decided
     lost_by: dict[Missing, int] = {}  # lost trials by what kept them from a result
+    shards: ShardsHere | None = None  # the parts of a plan that ran apart which are here; None: it is whole
     pass_at_k: PassK | None = None  # one of all rounds passes; over the cases of which no round was lost
     pass_hat_k: PassK | None = None  # all rounds pass
     costs: dict[str, tuple[int, float]] = Field(default={}, exclude=True)  # trials and their cost, by case or cluster
@@ -142,6 +143,7 @@ class SubjectSummary(FrozenModel):
             missing=self.lost_by | ({"not run": self.missing} if self.missing else {}),
             not_needed=self.not_needed,
             named=tuple(f"{self.subject}: {one.reason}" for one in self.losses),
+            shards=self.shards,
         )
 
     @property
@@ -557,6 +559,7 @@ class RunTally:
             same_error=tally.same_error,
             not_needed=planned - tally.verdicts.total() if settled else 0,
             lost_by=dict(tally.lost_by),
+            shards=_shards_of(self._plan),
             pass_at_k=pass_at_k(passes, rounds) if passes else None,
             pass_hat_k=pass_hat_k(passes, rounds) if passes else None,
             costs=self._costs(tally),
@@ -571,6 +574,14 @@ class RunTally:
             before = found.get(unit, (0, 0.0))
             found[unit] = before[0] + trials, before[1] + paid
         return found
+
+
+def _shards_of(plan: Plan) -> ShardsHere | None:
+    """Return which shards a plan is; those that have no case lack nothing."""
+    if (shard := plan.shard) is None:
+        return None
+    empty = range(len(shard.numbers_with_cases) + 1, shard.of + 1)
+    return ShardsHere(of=shard.of, numbers=(*(shard.merged or (shard.number,)), *empty))
 
 
 def summarise(plan: Plan, records: Iterable[Record]) -> Summary:

@@ -115,7 +115,8 @@ class PairedArms(NamedTuple):
         for cells, lost in zip((self.before, self.after), self.lost, strict=True):
             full = dict(cells)
             for key, rounds in lost.items():
-                extra = Cell.of([score] * min(rounds, _MAX_FILLED))
+                count = min(rounds, _MAX_FILLED)
+                extra = Cell(count, score * count, score * count)  # of 0 or 1
                 full[key] = Cell.joined([full[key], extra]) if key in full else extra
             found.append(full)
         return self._replace(before=found[0], after=found[1], lost=({}, {}), losses=None)

@@ -6,7 +6,7 @@ Graphical Statistics 13, 2004). Groups may overlap: a subject may be like both o
 subject that can be compared with nobody is in no group.
 """
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,24 @@ def leaderboard(subjects: Mapping[str, Cells], *, alpha: float = ALPHA, seed: in
         for name, cells in subjects.items()
     }
     order = sorted(scores, key=lambda name: -scores[name][0])
-    pairs = _compare_pairs(subjects, order, alpha, seed) if len(order) > 1 else _Pairs()
+    return _standings(scores, order, _compare_pairs(subjects, order, alpha, seed) if len(order) > 1 else _Pairs())
+
+
+def corrected_leaderboard(
+    scores: _Scores, compared: Callable[[Pair], tuple[float, float] | None], *, alpha: float = ALPHA
+) -> tuple[Standing, ...]:
+    """Rank subjects by other scores than those of their cells, such as those that labels correct.
+
+    `compared` returns the difference of a pair, the better first, and its p-value; None if they cannot be compared.
+    """
+    order = sorted(scores, key=lambda name: -scores[name][0])
+    found = {pair: one for pair in combinations(order, 2) if (one := compared(pair)) is not None}
+    adjusted = dict(zip(found, holm([chance for _, chance in found.values()]), strict=True))
+    told_apart = frozenset(pair for pair, chance in adjusted.items() if chance <= alpha and found[pair][0] > 0)
+    return _standings(scores, order, _Pairs(told_apart, frozenset(found)))
+
+
+def _standings(scores: _Scores, order: Sequence[str], pairs: _Pairs) -> tuple[Standing, ...]:
     known = {name for name, (_, interval) in scores.items() if interval is not None}
     if len(scores) == 1 or len(known) == 1:
         comparable = known or set(scores)

@@ -74,6 +74,11 @@ class Ledger(FrozenModel):
         return self.model_copy(update={"missing": self.missing | {"unscored": self.unscored}})
 
     @property
+    def of_its_shard(self) -> Self:
+        """Return the ledger of a gate on this part of the plan alone, for which other shards are not missing."""
+        return self.model_copy(update={"shards": None})
+
+    @property
     def gap(self) -> str | None:
         """Say why it is not even known how much is missing; None if it is known."""
         if self.shards is not None and (absent := self.shards.missing):
@@ -122,4 +127,6 @@ def describe(ledger: Ledger, unit: str) -> str:
     parts = [f"{count:,} {word}" for word in ("passed", "failed", "recorded") if (count := getattr(ledger, word))]
     parts += [ledger.words] if ledger.undecided else []
     parts += [f"{ledger.not_needed:,} not needed"] if ledger.not_needed else []
-    return f"{count_of(ledger.planned, unit)} planned: {', '.join(parts) or 'none finished'}"
+    here = ledger.shards
+    shard = f"shard {', '.join(map(str, here.numbers))} of {here.of}: " if here is not None and here.missing else ""
+    return f"{shard}{count_of(ledger.planned, unit)} planned: {', '.join(parts) or 'none finished'}"

@@ -1,6 +1,7 @@
 """When a cell and a suite have passed, have not, or cannot be told."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -17,8 +18,9 @@ from bakeoff.doors.mcp.outcome import (
 from bakeoff.doors.mcp.plan import McpPlanSettings
 from bakeoff.plan import Case, PassRule, Plan, ScorerSpec, SubjectSpec
 from bakeoff.record import Failure, Phase, Record, Score
-from bakeoff.report.gates import GateState
+from bakeoff.report.gates import Allowance, GateState, decide_gate
 from bakeoff.scorers.mcp.calls import UNREADABLE
+from bakeoff.storage.ledger import Ledger
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,15 @@ def test_a_suite_passes_with_all_of_its_cells_or_a_share_of_them(
         GateState.UNDECIDED: 4 - passed - failed,
     }
     cells = tuple(CellOutcome("c", "m", 1, (), each) for each, count in counts.items() for _ in range(count))
-    assert CallOutcome(cells, rule, threshold).state == state
+    ledger = Ledger(planned=4, passed=passed, failed=failed, missing={"infra": 4 - passed - failed})
+    assert CallOutcome(cells, rule, threshold, ledger).state == state
+
+
+def test_a_suite_that_reached_its_share_is_undecided_while_trials_are_missing_unless_allowed() -> None:
+    cells = tuple(CellOutcome("c", "m", 1, (), state) for state in (*[GateState.PASSED] * 3, GateState.UNDECIDED))
+    outcome = CallOutcome(cells, "ratio", 0.5, Ledger(planned=4, passed=3, missing={"infra": 1}))
+    assert outcome.state is GateState.UNDECIDED
+    assert decide_gate(replace(outcome.evidence, allowed=Allowance(1))).state is GateState.PASSED
 
 
 def _called(*tools: str) -> list[dict[str, object]]:

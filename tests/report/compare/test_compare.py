@@ -333,9 +333,9 @@ def test_an_unpaired_verdict_says_so_in_its_headline_and_at_the_gate(tmp_path: P
     before = run_of(tmp_path / "before", plan_of(20, ["s"]), {"s": lambda c, r: float(c % 2)})
     after = run_of(tmp_path / "after", plan_of(0, ["s"], case_list=edited), {"s": lambda c, r: 1.0})
     text = to_markdown(describe_comparison(compare_sources(source(before), source(after))))
-    assert text.startswith("## Improved (unpaired): ")
-    assert "20 of the baseline cannot be compared; 0 allowed (--allow-undecided): case-0: its content has" in text
-    assert "the gate passed: an improvement is shown, although the cases differ" in text
+    assert text.startswith("Gate undecided: 20 of the baseline cannot be compared; 0 allowed (--allow-undecided): ")
+    assert "an improvement is shown, although the cases differ" in text
+    assert "Unpaired: " in text
     assert "20 with changed content, and so not paired" in text
 
 
@@ -430,7 +430,9 @@ def test_several_subjects_have_their_table_first_and_one_exit_code(tmp_path: Pat
     report = compared(tmp_path, old, new)
     assert report.exit_code == 1
     text = to_markdown(describe_comparison(report))
-    assert "1 undecidable, 1 regressed. Gate: failed, exit code 1." in text
+    assert text.startswith("Gate failed: a regression is shown. Exit code 1.\n")
+    assert "All subjects together: worse on these cases" in text
+    assert "1 undecidable, 1 regressed." in text
     assert text.count("xit code") == 1
     assert text.index("| Subject | Verdict |") < text.index("### Undecidable: `a`")
 

@@ -163,7 +163,7 @@ def test_a_run_of_controls_alone_is_told_as_such() -> None:
     plan, records = with_controls("nop", "oracle")
     suites = {suite.name: suite for suite in junit_of(plan, records)}
     assert list(suites) == ["nop", "oracle"]
-    assert [found.name for found in suites["nop"].properties()] == ["control"]
+    assert [found.name for found in suites["nop"].properties()] == ["control", "ledger", "planned"]
     assert len(annotated(plan, records)) == MAX_ANNOTATIONS + 1
     assert "Every subject is a control" in markdown_of(plan, records)
     assert "suite: 12/24 passed (controls)" in run_badge(summarise(plan, records))

@@ -12,7 +12,7 @@ from bakeoff._kernel.files import read_file, write_atomically
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say, warn
 from bakeoff.cli.declare import FAILED, INTERRUPTED, PASSED, Flags, command, flag, group_of
-from bakeoff.cli.flags import CONFIG, ExitZero, PlanFlags, ReportFlags, Results
+from bakeoff.cli.flags import ALLOW_UNDECIDED, CONFIG, ExitZero, PlanFlags, ReportFlags, Results, allowed_in
 from bakeoff.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def compare(
     ] = None,
     candidate: Annotated[str | None, Argument(metavar="CANDIDATE", help="The later run.")] = None,
     results: Results = Path("results"),
+    allow_undecided: str = ALLOW_UNDECIDED,
     exit_zero: ExitZero = False,
     shown_as: ReportFlags,
 ) -> int:
@@ -67,7 +68,7 @@ def compare(
         raise UsageError(f"compare {baseline!r} with what? Name a second run, or none for the last two")
     else:
         first, second = find_source(results, baseline), find_source(results, candidate)
-    report = compare_servers(first, second)
+    report = compare_servers(first, second, allowed_in(allow_undecided))
     show_report(report.model_dump_json, describe_versions(report), shown_as)
     return PASSED if exit_zero and report.exit_code == FAILED else report.exit_code
 

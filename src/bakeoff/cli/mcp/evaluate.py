@@ -174,7 +174,8 @@ def _servers(runner: asyncio.Runner) -> Iterator[AsyncExitStack]:
 
 def _print_states(files: Iterable[Path], ended: "Mapping[Path, EndedRun]", ending: EndingFlags) -> None:
     """Print what became of each suite, after the tables of all."""
-    honest = EndingFlags(fail_under=ending.fail_under)  # a suite that failed is called so, also with --exit-zero
+    honest = EndingFlags(fail_under=ending.fail_under, allow_undecided=ending.allow_undecided)
+    # a suite that failed is called so, also with --exit-zero
     codes = {file: ended[file].exit_code(honest) if file in ended else None for file in sorted(files)}
     passed = sum(code == PASSED for code in codes.values())
     out().print(f"\n{passed:,} of {count_of(len(codes), 'suite')} passed:")

@@ -27,8 +27,8 @@ from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, SubjectSpec, describe, read_options
 from bakeoff.protocols import Needs, Sandbox, Task
 from bakeoff.record import Transcript
+from bakeoff.report.answer import run_evidence
 from bakeoff.report.blocks import Column, Datum, DoorParts, Section, Value, columns
-from bakeoff.report.gates import GateState
 from bakeoff.subjects.agent_launch import AgentLaunch, carry_out
 from bakeoff.subjects.agent_run import with_run
 from bakeoff.subjects.command_agent import CLI_AGENT, CommandAgent, TaskFiles
@@ -91,12 +91,11 @@ class AgentsDoor(Door):
             path.unlink(missing_ok=True)
         tries = tries_section(run.plan, run.records())
         paths = tuple(run.options.results / name for name in files)
-        state: GateState | None = None
+        evidence = None
         # The subject of `--test-only` does nothing, like a control, and yet is what the run is about.
         if [spec.name for spec in run.plan.subjects] == [TEST_ONLY]:
-            failed = any(subject.failed for subject in run.summary.subjects)
-            state = GateState.of_met(False if failed else run.summary.complete or None)
-        return DoorResults(paths, state, more=(tries,) if tries else ())
+            evidence = run_evidence(run.summary, controls=True)
+        return DoorResults(paths, evidence, more=(tries,) if tries else ())
 
 
 _SECONDS = 1.0

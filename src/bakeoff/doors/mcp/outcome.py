@@ -12,9 +12,10 @@ from bakeoff.mcp import ServerTool
 from bakeoff.plan import PassRule, Plan
 from bakeoff.record import Record
 from bakeoff.report.gates import GateEvidence, GateState, decide_gate
-from bakeoff.report.summary import settled_subjects
+from bakeoff.report.summary import RunTally, settled_subjects
 from bakeoff.scorers.mcp.calls import NO_TOOL, UNREADABLE, Call, CaseExpectation, noted_in, turns_in
 from bakeoff.scorers.values import most_pairs_in_order
+from bakeoff.storage.ledger import Ledger
 from bakeoff.verdict import Verdict, case_verdict
 
 
@@ -56,6 +57,7 @@ class CallOutcome:
     cells: tuple[CellOutcome, ...]
     rule: Literal["all", "ratio"]
     threshold: float
+    ledger: Ledger  # of trials
 
     @property
     def passed(self) -> int:
@@ -68,10 +70,16 @@ class CallOutcome:
         return sum(cell.state is GateState.FAILED for cell in self.cells)
 
     @property
-    def state(self) -> GateState:
-        """Return the outcome of the suite. It is decided as soon as undecided cells cannot change it."""
+    def evidence(self) -> GateEvidence:
+        """Return what decides about the suite. It has failed as soon as undecided cells cannot save it."""
         total, wanted = len(self.cells) or 1, self.threshold if self.rule == "ratio" else 1.0
-        return decide_gate(GateEvidence(wanted=wanted, value=self.passed / total, best=1 - self.failed / total)).state
+        best = 1 - self.failed / total
+        return GateEvidence(ledgers={"": self.ledger}, wanted=wanted, value=self.passed / total, best=best)
+
+    @property
+    def state(self) -> GateState:
+        """Return the outcome of the suite, where nothing may be undecided."""
+        return decide_gate(self.evidence).state
 
     def by_case(self) -> Iterable[tuple[str, list[CellOutcome]]]:
         """Return each case with its cells."""
@@ -88,7 +96,9 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings)
     One that was begun by then counts with the rounds that it has.
     """
     found: dict[tuple[str, str], list[Record]] = {}
+    tally = RunTally(plan)
     for record in records:
+        tally.add(record)
         found.setdefault((record.case, record.subject), []).append(record)
     settled = settled_subjects(plan, chain.from_iterable(found.values()))
     cells: list[CellOutcome] = []
@@ -100,7 +110,7 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings)
             if planned:
                 passed = case_verdict(rule, [record.judged() for record in own], planned).passed
                 cells.append(CellOutcome(case.id, subject.name, planned, tuple(own), GateState.of_met(passed)))
-    return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold)
+    return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold, tally.summary().ledger.of_its_shard)
 
 
 NO_ANSWER = "no answer"

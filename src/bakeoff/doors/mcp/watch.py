@@ -18,7 +18,7 @@ from bakeoff.doors.mcp.door import McpDoor
 from bakeoff.doors.mcp.outcome import CallOutcome, CellOutcome, outcome_of
 from bakeoff.doors.mcp.plan import DOOR, mode_of, settings_of
 from bakeoff.doors.mcp.results.report import failure_reason
-from bakeoff.doors.mcp.results.sections import pass_rates, rate_of, reasons, state_with, verdict_sentence
+from bakeoff.doors.mcp.results.sections import evidence_of, pass_rates, rate_of, reasons, verdict_sentence
 from bakeoff.engine.reuse import past_runs, reusable_records
 from bakeoff.engine.watch import CODE_SUFFIXES, source_files
 from bakeoff.errors import BakeoffError
@@ -210,7 +210,7 @@ class CycleDoor(Door):
         write_run_page(run.folder, self.page, parts=McpDoor(settings).page_parts, cycle=self.cycle)
         write_cycle(self.page, self.cycle)
         text = tuple(cycle_blocks(self.selection, outcome, run.plan.rounds))
-        return DoorResults(state=state_with(outcome, settings.coverage), text=text)
+        return DoorResults(evidence=evidence_of(outcome, settings.coverage, run.plan.rounds), text=text)
 
 
 def cycle_blocks(selection: Selection, outcome: CallOutcome, rounds: int) -> Iterator[Block]:

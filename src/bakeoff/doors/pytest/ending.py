@@ -160,7 +160,8 @@ def _files(
     github: Mapping[str, str],
 ) -> Iterator[Callable[[], str]]:
     """Yield a function for each file to write, which returns a note about it."""
-    from bakeoff.report.exports.ci import SUMMARY_FILE, write_step_summary
+    from bakeoff.report.exports.ci import SUMMARY_FILE, write_step_outputs, write_step_summary
+    from bakeoff.report.suites.blocks import gates_sentence
     from bakeoff.report.suites.files import write_html, write_json
 
     option, watch = config.option, config.pluginmanager.getplugin("bakeoff-watch")
@@ -174,6 +175,8 @@ def _files(
         def write_step() -> str:
             blocks = step_blocks(summary, list(map(redact, not_passed(summary))))
             write_step_summary(list(blocks), io.StringIO(), github)
+            scores = [one.score for one in summary.suites.values() if one.score is not None]
+            write_step_outputs(gates_sentence(summary.gates), min(scores, default=None), github)
             return ""
 
         yield write_step

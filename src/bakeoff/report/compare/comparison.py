@@ -6,7 +6,7 @@ CompareReport     all findings as data; `description` describes them as blocks
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from bakeoff._kernel.json import clean_text
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
 from bakeoff.errors import RunFolderError, UsageError
-from bakeoff.plan import CLUSTER_TAG, Case, Plan, SubjectSpec
+from bakeoff.plan import CLUSTER_TAG, Case, PassRule, Plan, SubjectSpec
 from bakeoff.record import Record
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, case_change, case_detail
 from bakeoff.report.gates import (
@@ -65,7 +65,6 @@ from bakeoff.verdict import Verdict
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
 _STAMPED = {"model", "system", "timeout"}  # options of a subject that its stamp holds
 _WORST_LAST = (0, 3, 1)  # exit codes
-_JUDGED_BY = ("scorers", "threshold")  # mismatches with which scores mean different things
 _MAX_VALUES = 3  # of one condition that are listed
 _MAX_VALUE_LENGTH = 120
 
@@ -161,8 +160,7 @@ def read_arm(source: Source, subject: str) -> Arm:
     plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases)
     conditions = _Conditions()
     keys = case_keys(source, plan)
-    labels = read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
-    judgements = Judgements(plan, labels, keys=keys)
+    judgements = labelled_judgements(source, plan, keys)
 
     def own_records() -> Iterator[Record]:
         for record in source.records():
@@ -181,6 +179,14 @@ def read_arm(source: Source, subject: str) -> Arm:
     cells = {keys[case]: cell for case, cell in records.cells(subject).items()}
     stamp = _stamp(plan, circumstances, conditions)
     return Arm(source, plan, cells, summary, stamp, circumstances, records, judgements)
+
+
+def labelled_judgements(
+    source: Source, plan: Plan, keys: Mapping[str, CaseKey], *, only_labelled: bool = False
+) -> Judgements:
+    """Return where the judged trials of a source are to be collected, with the labels that its run has."""
+    labels = read_labels(RunFolder(source.path).labels_file) if source.path.is_dir() else NO_LABELS
+    return Judgements(plan, labels, keys=keys, only_labelled=only_labelled)
 
 
 @contextmanager
@@ -259,6 +265,35 @@ def _timeouts(plan: Plan) -> str:
     return f"by case ({fingerprint(sorted(limits))[:8]}){answer}"
 
 
+def judged_by(plan: Plan, cases: Container[CaseKey], keys: Mapping[str, CaseKey]) -> dict[str, str]:
+    """Return how these cases of a plan are scored and judged. Scores mean the same only where all of this is the same.
+
+    The judge is an option of its scorer. The number of rounds matters where a rule judges all of them together.
+    """
+    chosen = [case for case in plan.cases if keys[case.id] in cases]
+    own = {case.id: [one.digest for one in case.scorers] for case in chosen if case.scorers is not None}
+    rules = {case.id: case.pass_rule for case in chosen if case.pass_rule is not None}
+    over_rounds = any(case.rule_over_rounds is not None for case in chosen)
+    names = [f"{scorer.name or scorer.kind} ({scorer.digest[:8]})" for scorer in plan.scorers]
+    return {
+        "scorers": ", ".join([*names, *([f"by case ({fingerprint(own)[:8]})"] if own else [])]),
+        "threshold": str(plan.threshold) if len(rules) < len(chosen) else "",
+        "rule of cases": _rules_in_words(rules) + (f", {count_of(plan.rounds, 'round')}" if over_rounds else ""),
+    }
+
+
+def _rules_in_words(rules: Mapping[str, PassRule]) -> str:
+    """Return the one rule that cases have, or a digest of several."""
+    if not (found := set(rules.values())):
+        return ""
+    if len(found) > 1:
+        return f"by case ({fingerprint({case: rule.model_dump() for case, rule in rules.items()})[:8]})"
+    [rule] = found
+    return f"{rule.gate} at {rule.threshold}, share {rule.share:g}" + (
+        ", null counts as 0" if rule.null_as_zero else ""
+    )
+
+
 class ArmFacts(FrozenModel):
     """One side of a comparison."""
 
@@ -267,6 +302,7 @@ class ArmFacts(FrozenModel):
     subject: str
     bound: bool
     summary: SubjectSummary
+    ledger: Ledger
     threshold: float | None  # None: nothing passes or fails
     stamp: Stamp
     damaged: int  # unreadable lines of its journal, which are not counted
@@ -310,6 +346,10 @@ class CompareRequest(NamedTuple):
     anyway: bool
     most_details: int
     require_calibrated: bool
+
+    def refuses(self, pair: "_RunPair") -> bool:
+        """Tell whether the scores of a pair mean different things, and are not to be compared anyway."""
+        return not self.anyway and any(pair.judged_differently)
 
 
 def compare_sources(
@@ -416,6 +456,17 @@ class _RunPair:
         return PairedArms(*self.cells, (lost[0], lost[1]), (self.old.losses, self.new.losses))
 
     @property
+    def judged_differently(self) -> tuple[Mismatch, ...]:
+        """Return the differences with which scores of the cases that both have mean different things."""
+        if not self.content_known:
+            thresholds = [str(arm.plan.threshold) for arm in (self.old, self.new)]
+            return (Mismatch("threshold", *thresholds),) if thresholds[0] != thresholds[1] else ()
+        keys = [case_keys(arm.source, arm.plan) for arm in (self.old, self.new)]
+        both = {*keys[0].values()} & {*keys[1].values()}
+        was, now = (judged_by(arm.plan, both, own) for arm, own in zip((self.old, self.new), keys, strict=True))
+        return tuple(Mismatch(name, was[name] or None, now[name] or None) for name in was if was[name] != now[name])
+
+    @property
     def passes(self) -> tuple[Cells, Cells]:
         """Return the passes and failures of both sides."""
         return self._keyed(self.old.passes), self._keyed(self.new.passes)
@@ -459,7 +510,11 @@ def _report(pairs: Sequence[_RunPair], request: CompareRequest) -> CompareReport
         for place, pair in enumerate(controls)
     ]
     codes = [pair.exit_code for pair in reports]
-    if together is not None and request.rule.gate != "no-new-failures":
+    if (
+        together is not None
+        and request.rule.gate != "no-new-failures"
+        and not any(map(request.refuses, judged.values()))
+    ):
         codes.append(decide_gate(GateEvidence(comparisons=(together,), rule=request.rule)).exit_code)
     code = max(codes, key=_WORST_LAST.index, default=0)
     gate = request.rule._asdict()
@@ -485,7 +540,7 @@ def _pair_report(pair: _RunPair, judged: JudgedPair, request: CompareRequest) ->
     old, new = pair.old, pair.new
     compared, ruling = judged
     differing = (*mismatches(old.stamp, new.stamp), *_other_mismatches(pair))
-    decision = _decision(pair, judged, request, [one for one in differing if one.field in _JUDGED_BY])
+    decision = _decision(pair, judged, request)
     split = difference_split(*pair.cells)
     cases = tuple(_changes(pair))
     changed = [case for case in cases if case.outcome in ("win", "loss")]
@@ -511,16 +566,14 @@ def _pair_report(pair: _RunPair, judged: JudgedPair, request: CompareRequest) ->
     )
 
 
-def _decision(
-    pair: _RunPair, judged: JudgedPair, request: CompareRequest, differing: Sequence[Mismatch]
-) -> GateDecision:
+def _decision(pair: _RunPair, judged: JudgedPair, request: CompareRequest) -> GateDecision:
     """Decide the gate of one pair. Scores that were made in different ways are not compared unless asked for."""
     rule, old, new = request.rule, pair.old, pair.new
     names = ("the baseline", "the candidate") if old.source.path != new.source.path else (old.spec.name, new.spec.name)
-    strict = rule.gate == "no-new-failures"
-    broken = new_failures(*pair.passes) if strict else ()
+    strict, refused, differing = rule.gate == "no-new-failures", request.refuses(pair), pair.judged_differently
+    broken = new_failures(*pair.passes) if strict and not refused else ()
     said = ""
-    if differing and not request.anyway:
+    if refused:
         said = f"not comparable: {'; '.join(map(str, differing))}; --anyway compares them all the same"
     elif strict:
         said = describe_new_failures(broken)
@@ -529,14 +582,14 @@ def _decision(
             ledgers={names[0]: old.ledger, names[1]: new.ledger},
             allowed=request.allowed,
             uncompared=_uncompared(pair),
-            comparisons=() if strict else (judged,),
+            comparisons=() if strict or refused else (judged,),
             broken=broken,
             rule=rule,
-            refused=bool(said) and not strict,
+            refused=refused,
             sentence=said,
         )
     )
-    if differing and request.anyway:
+    if differing and not refused:
         fields = " and ".join(one.field for one in differing)
         return decision._replace(sentence=f"although the {fields} differ: {decision.sentence}")
     return decision
@@ -560,7 +613,8 @@ def _facts(arm: Arm) -> ArmFacts:
         path=str(arm.source.path),
         subject=arm.spec.name,
         bound=arm.summary.bound,
-        summary=arm.summary,
+        summary=arm.summary.model_copy(update={"costs": {}}),  # files do not have them
+        ledger=arm.summary.ledger,
         threshold=max(arm.plan.thresholds, default=None),
         stamp=arm.stamp,
         damaged=arm.circumstances.damaged,
@@ -570,9 +624,8 @@ def _facts(arm: Arm) -> ArmFacts:
 def _other_mismatches(pair: _RunPair) -> Iterator[Mismatch]:
     """Yield differences that change the meaning of scores and are not in the stamp."""
     old, new = pair.old, pair.new
+    yield from pair.judged_differently
     both = {
-        "scorers": (_scorers(old), _scorers(new)) if pair.content_known else ("", ""),
-        "threshold": (str(old.plan.threshold), str(new.plan.threshold)),
         "rounds": (str(old.plan.rounds), str(new.plan.rounds)),
         "bakeoff version": (", ".join(old.circumstances.versions), ", ".join(new.circumstances.versions)),
     }
@@ -587,17 +640,13 @@ def _other_mismatches(pair: _RunPair) -> Iterator[Mismatch]:
         yield Mismatch("subject's settings", old.spec.digest[:12], new.spec.digest[:12])
 
 
-def judged_differently(old: Arm, new: Arm) -> list[Mismatch]:
+def judged_differently(old: Arm, new: Arm) -> tuple[Mismatch, ...]:
     """Return what makes the scores of two runs mean different things: their scorers or thresholds."""
-    return [one for one in _other_mismatches(_RunPair(old, new)) if one.field in _JUDGED_BY]
+    return _RunPair(old, new).judged_differently
 
 
 def _short(value: JsonValue) -> str:
     return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _MAX_VALUE_LENGTH)
-
-
-def _scorers(arm: Arm) -> str:
-    return ", ".join(f"{scorer.name or scorer.kind} ({scorer.digest[:8]})" for scorer in arm.plan.scorers)
 
 
 def _changes(pair: _RunPair) -> Iterator[CaseChange]:

@@ -45,6 +45,7 @@ from bakeoff.report.formatting import (
     sentence,
     span,
 )
+from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
 from bakeoff.report.judges.calibration import CalibratedPair
 from bakeoff.report.readers import find_source
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells
@@ -52,6 +53,7 @@ from bakeoff.stats.comparison import Comparison
 from bakeoff.stats.gates import GateJudgement, GateVerdict, PairedArms, judge_pairs
 from bakeoff.stats.power import Design, too_few
 from bakeoff.stats.rounds import FlipRate, flip_rate, flip_rate_within
+from bakeoff.storage.ledger import describe
 from bakeoff.storage.run_folder import RunFolder
 
 VERDICT_TONES: dict[GateVerdict, Tone] = {
@@ -66,7 +68,12 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
     "win": ("better", "pass"),
     "tie": ("same", "muted"),
 }
-_GATES = {0: "passed", 1: "failed", 3: "undecided"}
+_GATES = {state.exit_code: state for state in GateState}
+GATE_TONES: dict[GateState, Tone] = {
+    GateState.PASSED: "pass",
+    GateState.FAILED: "fail",
+    GateState.UNDECIDED: "partial",
+}
 _POWER = "with a power of 80 %"
 _MAX_OPEN = 2  # pairs whose sections are open on a page; of more, only regressions are
 _MAX_IN_MENU = 4  # pairs
@@ -123,8 +130,30 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
     title: Phrase = (Quote(new.subject), " against ", Quote(old.subject))
     if old.subject == new.subject:
         title = (Quote(new.subject), " in ", Quote(new.source), " against ", Quote(old.source))
-    headline = f"{_ruling(pair, adjusted=False)} Exit code {pair.exit_code}."
-    return Report(title, sections, _verdict(pair), VERDICT_TONES[pair.ruling.verdict], headline, tiles)
+    return gated_report(title, sections, (pair.exit_code, pair.gate), _claims(pair), tiles)
+
+
+def gated_report(
+    title: Phrase,
+    sections: tuple[Section, ...],
+    gate: tuple[int, str],
+    headline: str,
+    tiles: tuple[tuple[str, str, str], ...] = (),
+) -> Report:
+    """Return a report whose badge, first line and first sentence are the decision of its gate: exit code, reason."""
+    code, why = gate
+    decision = GateDecision(_GATES[code], why)
+    first = f"{decision} Exit code {code}."
+    return Report(title, sections, f"Gate {decision.state}", GATE_TONES[decision.state], headline, tiles, first)
+
+
+def _claims(pair: PairReport, *, adjusted: bool = False) -> str:
+    """Return what is shown about these cases and about cases like these, unless the gate has said why it is not."""
+    if pair.ruling.refused and pair.ruling.sentence.removeprefix("refused: ") in pair.gate:
+        return ""
+    holm = " (adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
+    remarks = "Unpaired: " if not pair.comparison.paired and pair.comparison.difference is not None else ""
+    return f"{remarks}{sentence(pair.ruling.sentence + holm)}"
 
 
 def difference_tiles(
@@ -161,11 +190,25 @@ def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
         more = count_of(controls, "more is a control", "more are controls")
         headline += f" {more}, without influence on the gate."
     counts = ", ".join(f"{count:,} {verdict}" for verdict, count in verdicts.items())
-    headline = f"{sentence(counts)} Gate: {_GATES[report.exit_code]}, exit code {report.exit_code}. {headline}"
+    headline = f"{sentence(counts)} {headline}"
+    if report.together is not None:
+        headline = f"All subjects together: {report.together.sentence}. {headline}"
     tiles = [(verdict.value.capitalize(), f"{verdicts[verdict]:,}", "") for verdict in GateVerdict]
     tiles.append(("Gate", _GATES[report.exit_code], f"exit {report.exit_code}"))
     title = (Quote(first.candidate.source), " against ", Quote(first.baseline.source))
-    return Report(title, sections, headline=headline, tiles=tuple(tiles))
+    return gated_report(title, sections, (report.exit_code, _reasons(report)), headline, tuple(tiles))
+
+
+def _reasons(report: CompareReport) -> str:
+    """Return the reasons of the pairs that decided the gate."""
+    deciding = [pair for pair in report.pairs if not pair.control and pair.exit_code == report.exit_code]
+    said = [f"{visible(pair.candidate.subject, 60)}: {pair.gate}" for pair in deciding[:_MAX_OPEN]]
+    said += [f"and {len(deciding) - _MAX_OPEN:,} more alike"] if len(deciding) > _MAX_OPEN else []
+    if not deciding:
+        said = ["all subjects together got worse, although no single one is shown to"]
+    elif len({pair.gate for pair in deciding}) == 1:
+        said = [f"{deciding[0].gate}{f', of all {len(deciding):,} subjects' if len(deciding) > 1 else ''}"]
+    return "; ".join(said)
 
 
 def _verdict(pair: PairReport) -> str:
@@ -174,12 +217,6 @@ def _verdict(pair: PairReport) -> str:
     remarks = ["control"] if pair.control else []
     remarks += ["unpaired"] if not compared.paired and compared.difference is not None else []
     return pair.ruling.verdict.value.capitalize() + (f" ({', '.join(remarks)})" if remarks else "")
-
-
-def _ruling(pair: PairReport, *, adjusted: bool) -> str:
-    holm = " (adjusted for several comparisons by Holm's method)" if adjusted and pair.ruling.p_value else ""
-    gate = sentence(pair.gate)
-    return f"{sentence(pair.ruling.sentence + holm)} {gate}"
 
 
 def _cost_change(pair: PairReport) -> str:
@@ -287,7 +324,11 @@ def _sides(report: CompareReport, chapter: _Chapter) -> Section:
     if chapter.several:
         adjusted = not pair.control and sum(not one.control for one in report.pairs) > 1
         title = (f"{_verdict(pair)}: ", Quote(pair.candidate.subject))
-        return Section(f"pair-{chapter.number}", title, (TextBlock(_ruling(pair, adjusted=adjusted)), table))
+        return Section(
+            f"pair-{chapter.number}",
+            title,
+            (TextBlock(f"{sentence(pair.gate)} {_claims(pair, adjusted=adjusted)}"), table),
+        )
     plot = _forest(report, [(pair, f"{points(pair.comparison.difference)} points")])
     return Section("difference", "Difference", (plot, table))
 
@@ -320,6 +361,7 @@ def _how_compared(pair: PairReport) -> Iterator[str]:
     if pair.by_id_alone:
         yield "cases were paired by their ids only, because a journal or a log does not have their content"
     for role, facts in (("baseline", pair.baseline), ("candidate", pair.candidate)):
+        yield f"{role}: {describe(facts.ledger, 'trial')}"
         yield from _caveats(role, facts)
 
 
@@ -524,6 +566,7 @@ class SelfCheck(FrozenModel):
     within: FlipRate | None
     comparison: Comparison
     ruling: GateJudgement
+    gate: str  # the explanation of the exit code
     exit_code: int
 
     @property
@@ -539,7 +582,14 @@ def check_runs(first: RunFolder, second: RunFolder, subject: str) -> SelfCheck:
         arms = PairedArms(one.cells, other.cells, losses=(one.losses, other.losses))
         compared, ruling = judge_pairs({"": arms})[""]
         differ = ruling.verdict in (GateVerdict.IMPROVED, GateVerdict.REGRESSED)
-        whole = not ruling.refused and one.summary.scored == other.summary.scored == one.summary.planned
+        decision = decide_gate(
+            GateEvidence(
+                ledgers={"the first run": one.summary.ledger, "the second run": other.summary.ledger},
+                broken=[subject] if differ else (),
+                refused=ruling.refused,
+                sentence=f"the two runs {'differ' if differ else 'do not differ'}",
+            )
+        )
         return SelfCheck(
             runs=(first.name, second.name),
             subject=subject,
@@ -547,7 +597,8 @@ def check_runs(first: RunFolder, second: RunFolder, subject: str) -> SelfCheck:
             within=flip_rate_within({**one.passes}),
             comparison=compared,
             ruling=ruling,
-            exit_code=1 if differ else 0 if whole else 3,
+            gate=decision.sentence,
+            exit_code=decision.exit_code,
         )
 
 
@@ -566,9 +617,8 @@ def describe_self_check(check: SelfCheck) -> Report:
         Section("findings", "Findings", (BulletList(tuple(map(sentence, lines))),)),
         Section("runs", "Runs", (kept,)),
     )
-    differ = "differ" if check.differ else "do not differ"
-    headline = f"Flip rate {_rate(check.between)}; the two runs {differ}."
-    return Report(("Self-check: ", Quote(check.subject)), sections, headline=headline)
+    title, rate = ("Self-check: ", Quote(check.subject)), f"Flip rate {_rate(check.between)}."
+    return gated_report(title, sections, (check.exit_code, check.gate), rate)
 
 
 def _rate(flips: FlipRate | None) -> str:

@@ -3,8 +3,9 @@
 `mcp tune` finds the better of several descriptions of a tool: chosen on some cases, and confirmed on others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from bakeoff._kernel.model import FrozenModel, fingerprint
 from bakeoff._kernel.text import count_of, visible
@@ -32,9 +33,15 @@ from bakeoff.report.blocks import (
     columns,
 )
 from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
-from bakeoff.report.compare.description import VERDICT_TONES, difference_cells, difference_tiles, plotted_difference
+from bakeoff.report.compare.description import (
+    VERDICT_TONES,
+    difference_cells,
+    difference_tiles,
+    gated_report,
+    plotted_difference,
+)
 from bakeoff.report.formatting import UNKNOWN, percent, sentence
-from bakeoff.report.gates import GateDecision, GateEvidence, decide_gate
+from bakeoff.report.gates import NONE_ALLOWED, Allowance, GateDecision, GateEvidence, Uncompared, decide_gate
 from bakeoff.report.readers import Source
 from bakeoff.report.tools import LEVEL_TONES, listed_changes, text_diff
 from bakeoff.scorers.mcp.calls import NO_TOOL, CaseExpectation
@@ -74,7 +81,9 @@ class VersionReport(FrozenModel):
     """Changes of tools that no case wants, and of everything that is not a tool."""
 
 
-def compare_versions(baseline: Source, candidate: Source, changes: Sequence[ToolChange]) -> VersionReport:
+def compare_versions(
+    baseline: Source, candidate: Source, changes: Sequence[ToolChange], allowed: Allowance = NONE_ALLOWED
+) -> VersionReport:
     """Compare the models that both runs have, over the cases with the same name and prompt.
 
     Expected calls may differ, because a tool that was renamed is wanted by its new name. `changes` are those of the
@@ -107,7 +116,8 @@ def compare_versions(baseline: Source, candidate: Source, changes: Sequence[Tool
         )
         for tool in wanted
     )
-    decision = _decision(overall, ruling, tools, ledgers)
+    evidence = GateEvidence(ledgers=ledgers, allowed=allowed, uncompared=_uncompared(baseline.plan, candidate.plan))
+    decision = _decision(overall, ruling, tools, evidence)
     ruling = _with_decided_tools(overall, ruling, tools)
     return VersionReport(
         runs=(baseline.name, candidate.name),
@@ -168,16 +178,23 @@ def _label(change: ToolChange) -> str:
     return tool_label(change.server, change.renamed or change.name)
 
 
+def _uncompared(baseline: Plan, candidate: Plan) -> Uncompared:
+    """Return the cases of the baseline that the candidate does not have, or asks in other words."""
+    here = {_key(case) for case in candidate.cases}
+    named = [f"{case.id}: it is gone, or has another prompt" for case in baseline.cases if _key(case) not in here]
+    return Uncompared(len(named), named)
+
+
 def _decision(
-    overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints], ledgers: Mapping[str, Ledger]
+    overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints], evidence: GateEvidence
 ) -> GateDecision:
     """Fail the gate if all tools together regressed, or one of them did."""
     worse = [one for one in tools if one.ruling.verdict is GateVerdict.REGRESSED]
     if not worse or ruling.verdict is GateVerdict.REGRESSED:
-        return decide_gate(GateEvidence(comparisons=((overall, ruling),), ledgers=ledgers))
-    said = f"the gate failed: {visible(', '.join(one.tool for one in worse), 300)} got worse"
+        return decide_gate(replace(evidence, comparisons=((overall, ruling),)))
     judged = [(one.comparison, one.ruling) for one in worse]
-    return decide_gate(GateEvidence(comparisons=judged, ledgers=ledgers, sentence=said))
+    said = f"{visible(', '.join(one.tool for one in worse), 300)} got worse"
+    return decide_gate(replace(evidence, comparisons=judged, sentence=said))
 
 
 def _with_decided_tools(overall: Comparison, ruling: GateJudgement, tools: Sequence[ToolPoints]) -> GateJudgement:
@@ -231,15 +248,10 @@ def describe_versions(report: VersionReport) -> Report:
         *difference_tiles(compared, report.ruling, outcomes, "cases in pairs"),
         ("Models", f"{len(report.models):,}", visible(", ".join(report.models), _NAME)),
     )
-    told = (report.ruling.sentence, report.gate, *filter(None, (report.advice,)), f"exit code {report.exit_code}")
-    return Report(
-        ("MCP servers in ", Quote(report.runs[1]), " against ", Quote(report.runs[0])),
-        version_sections(report),
-        report.ruling.verdict.value.capitalize(),
-        VERDICT_TONES[report.ruling.verdict],
-        " ".join(map(sentence, told)),
-        tiles,
-    )
+    told = (report.ruling.sentence, *filter(None, (report.advice,)))
+    title = ("MCP servers in ", Quote(report.runs[1]), " against ", Quote(report.runs[0]))
+    gate, headline = (report.exit_code, report.gate), " ".join(map(sentence, told))
+    return gated_report(title, version_sections(report), gate, headline, tiles)
 
 
 def version_sections(report: VersionReport) -> tuple[Section, ...]:

@@ -20,12 +20,14 @@ from bakeoff._kernel.text import visible
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Plan, SubjectSpec
 from bakeoff.record import Record
-from bakeoff.report.blocks import Blocks
+from bakeoff.report.blocks import Blocks, paragraph
+from bakeoff.report.formatting import sentence
 from bakeoff.report.output_files import refuse_unwritable, replace_text
 from bakeoff.report.reasons import why
 from bakeoff.report.render.markdown import to_markdown
 from bakeoff.report.run_records import RunRecords
 from bakeoff.report.run_summary import describe_run, failed_records
+from bakeoff.storage.ledger import describe
 from bakeoff.storage.run_folder import RunFolder
 from bakeoff.verdict import LOST, Verdict
 
@@ -39,15 +41,15 @@ _BROKEN = (Verdict.INFRA, Verdict.GRADER)
 
 def write_junit(name: str, records: RunRecords, file: TextIO) -> None:
     """Write one run, case by case."""
-    write_junit_of_all(name, [("", records)], file)
+    write_junit_of_all(name, [("", "", records)], file)
 
 
-def write_junit_of_all(name: str, runs: Iterable[tuple[str, RunRecords]], file: TextIO) -> None:
-    """Write several runs to one file, each with a prefix for the names of its suites."""
+def write_junit_of_all(name: str, runs: Iterable[tuple[str, str, RunRecords]], file: TextIO) -> None:
+    """Write several runs to one file, each with a prefix for the names of its suites and the decision of its gate."""
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={_attribute(name)}>\n')
-    for prefix, records in runs:
+    for prefix, gate, records in runs:
         for subject in records.judged:
-            _write_suite(f"{prefix}{subject.name}", subject, records, file)
+            _write_suite(f"{prefix}{subject.name}", subject, records, gate, file)
     file.write("</testsuites>\n")
 
 
@@ -60,7 +62,7 @@ def status_of(verdict: Verdict | None) -> Status:
     return "error" if verdict in _BROKEN else "skipped"
 
 
-def _write_suite(name: str, spec: SubjectSpec, records: RunRecords, file: TextIO) -> None:
+def _write_suite(name: str, spec: SubjectSpec, records: RunRecords, gate: str, file: TextIO) -> None:
     subject = spec.name
     cases = records.cases_of(subject)
     statuses = [status_of(records.case_verdict(subject, case.id).verdict) for case in cases]
@@ -72,11 +74,27 @@ def _write_suite(name: str, spec: SubjectSpec, records: RunRecords, file: TextIO
     }
     numbers = " ".join(f'{key}="{count}"' for key, count in counts.items())
     file.write(f"<testsuite name={_attribute(name)} {numbers}>\n")
-    if records.is_control(spec):
-        file.write('<properties>\n<property name="control" value="tests the cases"/>\n</properties>\n')
+    file.write(_property_lines(_suite_properties(spec, records, gate)))
     for case, status in zip(cases, statuses, strict=True):
         file.writelines(_test_case(name, case, subject, status, records))
     file.write("</testsuite>\n")
+
+
+def _suite_properties(spec: SubjectSpec, records: RunRecords, gate: str) -> Iterator[tuple[str, str]]:
+    """Yield the decision of the gate, and what was planned for a subject and what became of it."""
+    if gate:
+        yield "gate", gate
+    if records.is_control(spec):
+        yield "control", "tests the cases"
+    ledger = next(one.ledger for one in records.summary.subjects if one.subject == spec.name)
+    yield "ledger", describe(ledger, "trial")
+    yield "planned", str(ledger.planned)
+    yield from ((kind, str(count)) for kind, count in ledger.missing.items())
+
+
+def _property_lines(properties: Iterable[tuple[str, str]]) -> str:
+    lines = "".join(f"<property name={_attribute(key)} value={_attribute(value)}/>\n" for key, value in properties)
+    return f"<properties>\n{lines}</properties>\n"
 
 
 def _test_case(suite: str, case: Case, subject: str, status: Status, records: RunRecords) -> Iterator[str]:
@@ -98,8 +116,7 @@ def _test_case(suite: str, case: Case, subject: str, status: Status, records: Ru
         properties.insert(0, ("score", f"{score:g}"))
     yield f'<testcase classname={_attribute(suite)} name={_attribute(case.id)} time="{seconds:.6f}">\n'
     if properties:
-        lines = "".join(f"<property name={_attribute(key)} value={_attribute(value)}/>\n" for key, value in properties)
-        yield f"<properties>\n{lines}</properties>\n"
+        yield _property_lines(properties)
     if status != "passed":
         more = sum(not verdict.ok for verdict in verdicts) - len(told)
         worst = [told[place] for place in chosen if place in told]
@@ -138,6 +155,7 @@ _MAX_TEXT_LENGTH = 500
 _COMMAND = re.compile(r"^([ \t]*)(?=::)", re.MULTILINE)
 _MAX_SUMMARY_LENGTH = 1_000_000  # bytes; GitHub refuses more than 1 MiB
 SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
+OUTPUT_FILE = "GITHUB_OUTPUT"
 
 
 def annotations(records: RunRecords, places: Mapping[str, tuple[str, int]] | None = None) -> Iterator[str]:
@@ -175,6 +193,19 @@ def write_step_summary(blocks: Blocks, stdout: TextIO, environment: Mapping[str,
     what = f"{SUMMARY_FILE}={place}: this file"
     with os_errors_explained(what, "written", kind=UsageError), Path(place).open("ab") as file:
         file.write(data)
+
+
+def write_step_outputs(gate: str, lowest: float | None, environment: Mapping[str, str] = os.environ) -> None:
+    """Append the outputs `gate` and `lowest-score` of a step to the file that GitHub names; nothing without one.
+
+    Raises `UsageError` if that file cannot be written.
+    """
+    if not (place := environment.get(OUTPUT_FILE)):
+        return
+    score = "" if lowest is None else f"{lowest:.4f}"
+    what = f"{OUTPUT_FILE}={place}: this file"
+    with os_errors_explained(what, "written", kind=UsageError), Path(place).open("a", encoding="utf-8") as file:
+        file.write(f"gate={visible(gate, _MAX_TEXT_LENGTH)}\nlowest-score={score}\n")
 
 
 def command(level: str, title: str, text: str, *, file: str | None = None, line: int | None = None) -> str:
@@ -229,17 +260,24 @@ class CiRun:
     folder: RunFolder
     plan: Plan
     places: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # file and line of cases, by name
+    gate: str = ""  # the decision, in a sentence
 
     def records(self) -> RunRecords:
         """Read the records that count into a temporary file; close it with `with`."""
         return RunRecords(self.plan, self.folder.latest_records(self.plan))
 
 
+def _with_gate(run: CiRun, records: RunRecords) -> Blocks:
+    """Return the summary of a run, below the decision of its gate and above what was planned."""
+    ledger = paragraph(sentence(describe(records.summary.ledger, "trial")))
+    return (*((paragraph(run.gate),) if run.gate else ()), *describe_run(run.folder.name, records), ledger)
+
+
 def markdown_of(runs: Sequence[CiRun]) -> str:
     """Return the summaries of runs as Markdown, such as for a pull request."""
     with ExitStack() as stack:
-        found = [(run.folder.name, stack.enter_context(run.records())) for run in runs]
-        return to_markdown([block for name, records in found for block in describe_run(name, records)])
+        found = [(run, stack.enter_context(run.records())) for run in runs]
+        return to_markdown([block for run, records in found for block in _with_gate(run, records)])
 
 
 def write_ci_outputs(
@@ -256,11 +294,13 @@ def write_ci_outputs(
         found = [(run, stack.enter_context(run.records())) for run in runs]
         if outputs.junit:
             several = len(runs) > 1
-            prefixed = [(f"{run.plan.name}: " if several else "", records) for run, records in found]
+            prefixed = [(f"{run.plan.name}: " if several else "", run.gate, records) for run, records in found]
             with replace_text(outputs.junit) as file:
                 write_junit_of_all("bakeoff" if several else runs[0].folder.name, prefixed, file)
         if outputs.github:
-            blocks = [block for run, records in found for block in describe_run(run.folder.name, records)]
+            blocks = [block for run, records in found for block in _with_gate(run, records)]
+            scores = [one.score for _, records in found for one in records.summary.judged if one.score is not None]
+            write_step_outputs(" ".join(run.gate for run in runs if run.gate), min(scores, default=None), environment)
             stream.writelines(f"{line}\n" for run, records in found for line in annotations(records, run.places))
             write_step_summary(blocks, stream, environment)
     return (outputs.junit,) if outputs.junit else ()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bakeoff.report.blocks import DoorParts
+from bakeoff.report.gates import GateState
 from bakeoff.report.output_files import PUBLIC, replace_file
 from bakeoff.report.readers import Source
 from bakeoff.report.suites.blocks import gates_sentence, page_sections
@@ -43,7 +44,8 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: SuitesSummary, target: 
     summary = replace(again, comparisons=summary.comparisons)
     source = Source(target, EvalFileReader(outcomes))
     target.parent.mkdir(parents=True, exist_ok=True)
-    parts = DoorParts(gates_sentence(summary.gates), after=tuple(page_sections(summary)))
+    gate = GateState.worst(GateState.of_met(gate.met) for gate in summary.gates) if summary.gates else ""
+    parts = DoorParts(gates_sentence(summary.gates), after=tuple(page_sections(summary)), gate=gate)
     written = write_source_page(source, target, parts=lambda _: parts, mode=PUBLIC, cycle=cycle)
     if cycle is not None:
         write_cycle(target, cycle)

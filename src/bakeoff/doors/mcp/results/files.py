@@ -16,10 +16,10 @@ from bakeoff.doors.mcp.results.report import McpReport, build_report, cost_of
 from bakeoff.doors.mcp.results.sections import (
     TONES,
     coverage_blocks,
+    evidence_of,
     page_parts,
     rate_tables,
     reasons,
-    state_with,
 )
 from bakeoff.doors.mcp.runs import compare_with_run_before
 from bakeoff.errors import UsageError
@@ -82,8 +82,8 @@ def write_reports(folder: RunFolder, plan: Plan, settings: McpPlanSettings, reco
     stem = f"test-report-{stamp}"
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", suite_name(Path(settings.file))).strip(".-") or "suite"
     files = (*(place / f"{stem}.{kind}" for kind in ("json", "md", "html")), place / f"{name}-{stamp}.log")
-    state = state_with(outcome, settings.coverage)
-    results = McpResults(files=files, state=state, report=report, outcome=outcome, summary=summary, stamp=stamp)
+    evidence = evidence_of(outcome, settings.coverage, plan.rounds)
+    results = McpResults(files=files, evidence=evidence, report=report, outcome=outcome, summary=summary, stamp=stamp)
     title, since = heading("MCP evaluation: ", Quote(settings.file)), compare_with_run_before(folder, plan)
     with replace_text(files[0], PRIVATE) as file:
         file.write(report.to_json())

@@ -5,6 +5,7 @@ Every run page already has the matrix of cases and models, and all rounds with f
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
@@ -43,7 +44,7 @@ from bakeoff.report.blocks import (
 )
 from bakeoff.report.compare.tool_versions import VersionReport, version_sections
 from bakeoff.report.formatting import percent
-from bakeoff.report.gates import GateState
+from bakeoff.report.gates import GateEvidence, GateState, decide_gate
 from bakeoff.scorers.mcp.calls import turns_in
 from bakeoff.scorers.mcp.execution import EndResult, end_results_in
 from bakeoff.verdict import Verdict
@@ -66,17 +67,17 @@ def page_parts(
 
     `since` compares it with the run before, if the tools have changed.
     """
-    state, coverage = state_with(outcome, settings.coverage), settings.coverage
-    gap = "" if coverage is None or coverage.passed else "; the cases exercise too little"
+    coverage = settings.coverage
+    decision = decide_gate(evidence_of(outcome, coverage, plan.rounds))
     lead = f"A cell is one case and one model; it passes at {percent(outcome.threshold)} of its rounds."
     notes = [TextBlock(text=f"Warning: {visible(warning, 1_000)}", tone="muted") for warning in settings.warnings]
     after = [_tools_section(plan, settings)]
     if coverage is not None:
         _, *tables = uncovered_blocks(coverage)
         after.insert(0, Section("coverage", "Coverage", tuple(tables), f"{coverage.sentence}."))
-    verb = "is " if state is GateState.UNDECIDED else ""
     return DoorParts(
-        verdict=f"The suite {verb}{state}: {verdict_sentence(outcome, plan.rounds)}{gap}.",
+        gate=decision.state,
+        verdict=str(decision),
         first=(
             Section("cells", "Pass rates", (*rate_tables(outcome), *notes), lead),
             *(version_sections(since) if since else ()),
@@ -288,9 +289,11 @@ def side_by_side(expected: str, actual: str) -> tuple[list[JsonValue], list[Json
     return lefts, rights
 
 
-def state_with(outcome: CallOutcome, coverage: Coverage | None) -> GateState:
-    """Return the outcome of the suite. It fails if too little is covered, however good the answers are."""
-    return GateState.FAILED if coverage is not None and not coverage.passed else outcome.state
+def evidence_of(outcome: CallOutcome, coverage: Coverage | None, rounds: int) -> GateEvidence:
+    """Return what decides about the suite. It fails if too little is covered, however good the answers are."""
+    short = [coverage.sentence] if coverage is not None and not coverage.passed else []
+    said = "; ".join((verdict_sentence(outcome, rounds), *short))
+    return replace(outcome.evidence, broken=short, sentence=said)
 
 
 def coverage_blocks(coverage: Coverage) -> Iterator[Block]:

@@ -64,7 +64,7 @@ def write_report_page(path: Path, report: Report, *, served: "ServedPages | None
     before, after = page.halves(
         title=f"{title} · bakeoff",
         heading=title,
-        headline=words(report.headline),
+        headline=" ".join(filter(None, (report.decision, words(report.headline)))),
         badge=report.badge,
         tone=report.tone,
         tiles=report.tiles,

@@ -175,15 +175,17 @@ def _price_row(name: str, price: Price) -> tuple[Value, ...]:
     )
 
 
-def failures(data: RunData) -> Section:
-    """Group the trials that did not pass by their reason. Controls fail on purpose: they are listed if alone."""
+def failures(data: RunData, gate: str = "") -> Section:
+    """Group the trials that did not pass by their reason. Controls fail on purpose: they are listed if alone.
+
+    Beside a gate that did not pass, nothing says that all is well.
+    """
     only_controls = not data.summary.judged
     found = {kind: count for kind, count in data.failures.items() if only_controls or not kind.control}
     controls = sum(count.subjects.total() for kind, count in data.failures.items() if kind not in found)
     lead = f"{count_of(controls, 'more is', 'more are')} of controls, which only test the cases." if controls else ""
     if not found:
-        text = "Nothing failed." if data.summary.complete else "Nothing failed so far."
-        return Section("failures", "Failures", (TextBlock(text),), lead)
+        return Section("failures", "Failures", (_without_failures(data, gate),), lead)
     ordered = sorted(found.items(), key=lambda item: -item[1].subjects.total())
     titles = (
         *columns("Outcome", "Class"),
@@ -192,6 +194,14 @@ def failures(data: RunData) -> Section:
     )
     rows = tuple(starmap(_failure_row, ordered))
     return Section("failures", "Failures", (Table(titles, rows, "Trials that did not pass, by reason"),), lead)
+
+
+def _without_failures(data: RunData, gate: str) -> TextBlock:
+    if gate in ("failed", "undecided"):
+        return TextBlock(f"No single trial failed, but the gate is {gate}: the top of the page says why.", tone="fail")
+    if not data.plan.thresholds:
+        return TextBlock("No threshold was set, so that no trial can fail.")
+    return TextBlock("Nothing failed." if data.summary.complete else "Nothing failed so far.")
 
 
 def _failure_row(kind: FailureClass, count: FailureCount) -> tuple[Value, ...]:
@@ -458,11 +468,11 @@ def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, 
         tag_section(run.plan, cells_of, [one.subject for one in run.summary.judged]),
     )
     before = [*of_door.first, *filter(None, usual)]
-    after = [failures(run), *of_door.after, *filter(None, [costs(run)])]
+    after = [failures(run, of_door.gate), *of_door.after, *filter(None, [costs(run)])]
     return {
         "title": f"{name} · {visible(run.name, NAME)}",
         "heading": name,
-        "state": run.state,
+        "state": run.state if run.state == "running" else of_door.gate or run.state,
         "headline": f"{of_door.verdict} {answer(run.summary, cells_of, run.judgements)}".lstrip(),
         "badges": [*_badges(run)][:_MAX_BADGES],
         "tiles": _tiles(run),
@@ -592,7 +602,9 @@ def _cell(
     losses = f", {lost} lost" if lost else ""
     if verdict is not None:
         rounds = f"{passed} of {count_of(scored, 'round')} passed{losses}"
-        tone, note = tone_of(verdict), "recorded" if verdict is Verdict.RECORDED else f"{verdict}: {rounds}"
+        tone, note = tone_of(verdict), f"{verdict}: {rounds}"
+        if verdict is Verdict.RECORDED:
+            tone, note = "fail" if score == 0 else tone, "recorded"
     elif score is None:
         tone, note = "lost", f"{lost} lost"
     else:

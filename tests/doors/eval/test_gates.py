@@ -1,0 +1,91 @@
+"""The gate of a run: what is missing is undecided, and the decision is in every output."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ...warm_bakeoff import Bakeoff
+
+CASES = (
+    "cases: [{input: a, expected: yes}, {input: b, expected: yes}, {input: c, expected: no}, {input: d, expected: x}]\n"
+)
+"""Two of four are answered rightly."""
+
+
+def configured(folder: Path, more: str = "") -> None:
+    (folder / "bakeoff.yaml").write_text(f"subjects: [{{name: s, scripted: yes}}]\nscorers: [exact]\n{more}{CASES}")
+
+
+def page_of(folder: Path) -> str:
+    [page] = (folder / "results").glob("runs/*/report.html")
+    return page.read_text()
+
+
+def test_a_score_below_the_wanted_one_is_red_also_without_a_threshold(tmp_path: Path, bakeoff: Bakeoff) -> None:
+    configured(tmp_path, "threshold: null\n")
+    done = bakeoff("eval", "--no-open", "--fail-under", "0.9", "--junit", "junit.xml")
+    assert done.returncode == 1
+    sentence = "Gate failed: s scored 0.500, wanted 0.9."
+    assert done.stderr.splitlines()[-1] == sentence
+    page = page_of(tmp_path)
+    assert '<span class="badge state-failed">failed</span>' in page
+    assert f'<p class="headline">{sentence} ' in page
+    assert "Nothing failed" not in page
+    assert f'<property name="gate" value="{sentence}"/>' in (tmp_path / "junit.xml").read_text()
+    assert bakeoff("eval", "--no-open", "--fail-under", "0.5").returncode == 0
+
+
+@pytest.mark.parametrize("more", [(), ("--fail-under", "0")])
+def test_trials_that_did_not_run_leave_every_gate_undecided_unless_allowed(
+    tmp_path: Path, bakeoff: Bakeoff, more: tuple[str, ...]
+) -> None:
+    configured(tmp_path, "threshold: 0\n")
+    stopped = ("eval", "--no-open", "--max-seconds", "0.000001", *more)
+    done = bakeoff(*stopped, "--junit", "junit.xml")
+    assert done.returncode == 3, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("Gate undecided: 4 of 4 undecided (4 "), last
+    assert "0 allowed (--allow-undecided)" in last
+    assert "badge state-undecided" in page_of(tmp_path)
+    suite = (tmp_path / "junit.xml").read_text()
+    assert '<property name="planned" value="4"/>' in suite
+    assert bakeoff(*stopped, "--allow-undecided", "3").returncode == 3
+    if not more:
+        allowed = bakeoff(*stopped, "--allow-undecided", "100%")
+        assert allowed.returncode == 0
+        assert "100.0 % allowed (--allow-undecided)" in allowed.stderr.splitlines()[-1]
+    wrong = bakeoff(*stopped, "--allow-undecided", "many")
+    assert (wrong.returncode, "give a number such as 3" in wrong.stderr) == (2, True)
+
+
+def test_a_merge_without_all_shards_is_undecided_and_its_run_says_so_ever_after(
+    tmp_path: Path, bakeoff: Bakeoff
+) -> None:
+    configured(tmp_path, "threshold: 0\n")
+    for number in (1, 2):
+        assert bakeoff("eval", "--no-open", "--shard", f"{number}/2").returncode == 0, "a shard is judged for itself"
+    first, second = sorted(str(path) for path in (tmp_path / "results" / "runs").iterdir())
+    told = json.loads(bakeoff("runs", "show", first, "--json").stdout)
+    assert told["summary"]["ledger"]["shards"] == {"of": 2, "numbers": [1]}
+    part = bakeoff("merge", first, "-o", "part", "--min-score", "0.1")
+    assert part.returncode == 3
+    assert bakeoff("merge", first, second, "-o", "whole", "--min-score", "0.1").returncode == 0
+    assert bakeoff("merge", first, second, "-o", "more", "--min-score", "0.9").returncode == 1
+    [merged], [whole] = ((tmp_path / name / "runs").iterdir() for name in ("part", "whole"))
+    compared = bakeoff("compare", str(whole), str(merged))
+    assert compared.returncode == 3
+    assert compared.stdout.startswith("Gate undecided: the candidate: shard 2 of 2 missing")
+    again = bakeoff("merge", str(merged), second)
+    assert (again.returncode, "was merged already" in again.stderr) == (2, True)
+
+
+def test_github_gets_the_decision_and_the_lowest_score(tmp_path: Path, bakeoff: Bakeoff) -> None:
+    configured(tmp_path)
+    files = {"GITHUB_OUTPUT": str(tmp_path / "outputs"), "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    done = bakeoff("eval", "--no-open", "--github", **files)
+    assert done.returncode == 1
+    assert (tmp_path / "outputs").read_text() == "gate=Gate failed: 2 of 4 passed.\nlowest-score=0.5000\n"
+    summary = (tmp_path / "summary.md").read_text()
+    assert summary.startswith("Gate failed: 2 of 4 passed.")
+    assert "4 trials planned: 2 passed, 2 failed." in summary
