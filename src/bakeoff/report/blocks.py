@@ -304,6 +304,7 @@ class DoorParts:
     verdict: str = ""
     first: tuple[Section, ...] = ()
     after: tuple[Section, ...] = ()
+    badge: tuple[str, Tone] | None = None  # instead of the state of the run
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,12 +249,12 @@ class EvalHooks:
             return
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None:
-            from bakeoff.doors.pytest.ending import print_item, print_tools
+            from bakeoff.doors.pytest.ending import print_details, print_item
 
             if self._verbosity == 0:
                 print_item(terminal, report, outcomes)
             else:
-                print_tools(terminal, outcomes)
+                print_details(terminal, report, outcomes)
 
     def _take(self, report: pytest.TestReport) -> None:
         (self._gathered.attach if self._is_worker else self._gathered.take)(report)
@@ -317,8 +317,18 @@ class EvalHooks:
 
         return OutcomeRedactor(os.environ)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> "Generator[None]":
+        """Judge the evals before pytest sums up, and print the verdict of the gates below its last line."""
+        self._finish(session, exitstatus)
+        yield
+        terminal = self._config.pluginmanager.getplugin("terminalreporter")
+        if self._ending is not None and terminal is not None and (self._ending.failed or not session.exitstatus):
+            from bakeoff.doors.pytest.ending import print_verdict
+
+            print_verdict(terminal, self._ending)
+
+    def _finish(self, session: pytest.Session, exitstatus: int) -> None:
         """Cancel what was not reported before fixtures are torn down, also after -x and Ctrl-C; then judge."""
         if _SESSION_MODULE in sys.modules:
             from bakeoff.doors.pytest.session import close_session
@@ -385,6 +395,10 @@ class EvalHooks:
             terminalreporter.write_line(f"evals: this run is not kept: {self._writer.problem}", yellow=True)
         elif self._writer is not None and self._writer.path is not None and self._config.get_verbosity() > 0:
             terminalreporter.write_line(f"evals: this run is kept in {self._writer.path}")
+        if self._ending is not None:
+            from bakeoff.doors.pytest.ending import print_gates
+
+            print_gates(terminalreporter, self._ending.summary.gates)
 
 
 def _is_result(report: object) -> bool:

@@ -27,7 +27,7 @@ from bakeoff.doors.pytest.options import name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN, SuiteTrials
 from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.session import session_of
-from bakeoff.doors.pytest.suite import SettingOptions, check_scorers, settings_of
+from bakeoff.doors.pytest.suite import SettingOptions, Settings, check_scorers, settings_of
 from bakeoff.engine.trial import as_score
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Gate, PassRule
@@ -145,7 +145,7 @@ def add_unfinished(item: pytest.Item, error: BaseException | None = None) -> str
                 continue
             sentences.append(sentence)
             if not is_expected:
-                one = _outcome(item.config, item.nodeid, name_of_test(item), call.row, PassRule(), ())
+                one = _outcome(item.config, item.nodeid, name_of_test(item), call.row, _DEFAULT_RULE, ())
                 case_id = f"{one.case_id} (unfinished {len(sentences)})"
                 why = f"{sentence}{raised}"[:_MAX_LENGTH]
                 gathered.add(item.nodeid, lost_eval(one, why, session_of(item.config).subjects, kind, case_id=case_id))
@@ -184,6 +184,7 @@ class ToEval(EvalFixture):
             threshold, gate, rounds, timeout, null_as_zero: as for `eval_suite`.
             row: everything else (`expected`, `expected_tools`, …) is given to the task and the scorers.
         """
+        __tracebackhide__ = True
         options: SettingOptions = {
             "threshold": threshold,
             "gate": gate,
@@ -194,27 +195,28 @@ class ToEval(EvalFixture):
         for name in row:  # a name that is nearly an option would change nothing as a part of the row
             if near := get_close_matches(name, [*options, "scorer", "scorers", "output"], n=1, cutoff=0.85):
                 raise UsageError(f"to_eval: {name!r} is no option: did you mean {near[0]!r}?")
-        given = [*([scorer] if scorer is not None else []), *scorers]
+        if (task is None) == (output is _NOT_GIVEN):
+            raise UsageError("to_eval: give either a `task` or an `output`")
+        settings = settings_of("to_eval", **options)
+        given = check_scorers("to_eval", [*([scorer] if scorer is not None else []), *scorers])
         values = {"input": input, **row}
-        return self.made(values, lambda call: self._evaluated(call, task, output, given, options), _WAY_OUT)
+        return self.made(values, lambda call: self._evaluated(call, task, output, given, settings), _WAY_OUT)
 
     async def _evaluated(
         self,
         call: EvalCall,
         task: Callable[..., Any] | None,
         output: Any,
-        scorers: Iterable[ScorerLike],
-        options: SettingOptions,
+        scorers: Iterable[Callable[..., Any]],
+        settings: Settings,
     ) -> EvalOutcome:
         __tracebackhide__ = True
         session = session_of(self._config)  # also starts replay
-        settings, case = settings_of("to_eval", **options), call.row
-        errors: Errors = {}
+        case, errors = call.row, Errors()
         self._calls += 1
         case_id = escaped(self._nodeid if self._calls == 1 else f"{self._nodeid} #{self._calls}")
         subject = _subject(case, task, output, errors)
-        given = check_scorers("to_eval", scorers)
-        trials = session.trials({case_id: case}, subject, session.subjects[""], given, settings)
+        trials = session.trials({case_id: case}, subject, session.subjects[""], scorers, settings)
         records = await session.records(trials)
         outcome = _outcome(self._config, self._nodeid, self._name, case, settings.rule, records)
         self.report(call, outcome, {round_: error for (_, round_), error in errors.items()})
@@ -228,8 +230,6 @@ class ToEval(EvalFixture):
 
 def _subject(row: EvalRow, task: Callable[..., Any] | None, output: Any, errors: Errors) -> Subject:
     __tracebackhide__ = True
-    if (task is None) == (output is _NOT_GIVEN):
-        raise UsageError("to_eval: give either a `task` or an `output`")
     if task is None:
         return ReadyOutput(output)
     if not on_asyncio() and inspect.iscoroutinefunction(task):
@@ -237,7 +237,7 @@ def _subject(row: EvalRow, task: Callable[..., Any] | None, output: Any, errors:
     return EvalSubject(lambda _: call_with_row(task, row), errors)
 
 
-_BY_THE_TEST = PassRule(threshold=0.0)
+_BY_THE_TEST, _DEFAULT_RULE = PassRule(threshold=0.0), PassRule()
 _MAX_LENGTH = 2000
 
 
@@ -337,9 +337,11 @@ class RunEval(EvalFixture):
             timeout: seconds for the task, and for each judge; None for no limit.
             row: everything else (`expected`, …) is given to the judges, and to the task if it has parameters for it.
         """
-        return self.made({"input": input, **row}, lambda call: self._run(call, task, timeout), _WAY_OUT_OF_RUN)
+        __tracebackhide__ = True
+        settings = settings_of("run_eval", timeout=timeout, rounds=1, threshold=None)
+        return self.made({"input": input, **row}, lambda call: self._run(call, task, settings), _WAY_OUT_OF_RUN)
 
-    async def _run(self, call: EvalCall, task: Callable[..., Any], timeout: float | None) -> "EvalRun":
+    async def _run(self, call: EvalCall, task: Callable[..., Any], settings: Settings) -> "EvalRun":
         __tracebackhide__ = True
         session = session_of(self._config)  # also starts replay
         case = call.row
@@ -348,7 +350,6 @@ class RunEval(EvalFixture):
         case_id = escaped(f"{self._nodeid} run {self._calls}")
         errors: Errors = {}
         subject = EvalSubject(lambda _: call_with_row(task, case), errors)
-        settings = settings_of("run_eval", timeout=timeout, rounds=1, threshold=None)
         trials = session.trials({case_id: case}, subject, session.subjects[""], (), settings)
         (record,) = await session.records(replace(trials, rounds=1))
         if record.transcript is not None:
@@ -407,17 +408,17 @@ class EvalRun:
 
     def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> Evaluation[EvalOutcome]:
         """Score the run without calling the task again. A score below the threshold fails the test at this line."""
-        return self._by.made(self._row.values, lambda call: self._judged(call, scorers, threshold), _WAY_OUT_OF_JUDGE)
-
-    async def _judged(self, call: EvalCall, scorers: Sequence[ScorerLike], threshold: float | None) -> EvalOutcome:
         __tracebackhide__ = True
-        settings = settings_of("judge", threshold=threshold)
-        given = check_scorers("judge", scorers)
+        settings, given = settings_of("judge", threshold=threshold), check_scorers("judge", scorers)
+        return self._by.made(self._row.values, lambda call: self._judged(call, given, settings), _WAY_OUT_OF_JUDGE)
+
+    async def _judged(self, call: EvalCall, given: Iterable[Callable[..., Any]], settings: Settings) -> EvalOutcome:
+        __tracebackhide__ = True
         session = session_of(self._by._config)
         trials = session.trials({self._case_id: self._row}, self._trials.subject, self._trials.spec, given, settings)
         settings = replace(settings, timeout=self._trials.settings.timeout)
         records = await session.records(replace(trials, rounds=1, settings=settings, prior=self.record))
-        outcome = self.outcome(records, threshold)
+        outcome = self.outcome(records, settings.rule)
         self._by.report(call, outcome, {})
         return outcome
 
@@ -426,7 +427,7 @@ class EvalRun:
         __tracebackhide__ = True
         return session_of(self._by._config).loop.result(self.judge(*scorers, threshold=threshold))
 
-    def outcome(self, records: list[Record], threshold: float | None = 1.0) -> EvalOutcome:
+    def outcome(self, records: list[Record], rule: PassRule = _DEFAULT_RULE) -> EvalOutcome:
         """Return the outcome of the run with these records of it."""
-        by, rule = self._by, settings_of("judge", threshold=threshold).rule
+        by = self._by
         return _outcome(by._config, by._nodeid, by._name, self._row, rule, records)

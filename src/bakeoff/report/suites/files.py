@@ -8,7 +8,7 @@ from pathlib import Path
 from bakeoff.report.blocks import DoorParts
 from bakeoff.report.output_files import PUBLIC, replace_file
 from bakeoff.report.readers import Source
-from bakeoff.report.suites.blocks import gates_sentence, page_sections
+from bakeoff.report.suites.blocks import gates_badge, gates_sentence, page_sections
 from bakeoff.report.suites.eval_file import EvalFileReader, file_chunks
 from bakeoff.report.suites.numbers import SuitesSummary, SuiteTallies, summary_of
 from bakeoff.report.suites.outcomes import EvalOutcome
@@ -43,7 +43,8 @@ def write_html(outcomes: Sequence[EvalOutcome], summary: SuitesSummary, target: 
     summary = replace(again, comparisons=summary.comparisons)
     source = Source(target, EvalFileReader(outcomes))
     target.parent.mkdir(parents=True, exist_ok=True)
-    parts = DoorParts(gates_sentence(summary.gates), after=tuple(page_sections(summary)))
+    badge = gates_badge(summary.gates)
+    parts = DoorParts(gates_sentence(summary.gates), after=tuple(page_sections(summary)), badge=badge)
     written = write_source_page(source, target, parts=lambda _: parts, mode=PUBLIC, cycle=cycle)
     if cycle is not None:
         write_cycle(target, cycle)

@@ -175,7 +175,7 @@ def _price_row(name: str, price: Price) -> tuple[Value, ...]:
     )
 
 
-def failures(data: RunData) -> Section:
+def failures(data: RunData, *, gate_passed: bool = True) -> Section:
     """Group the trials that did not pass by their reason. Controls fail on purpose: they are listed if alone."""
     only_controls = not data.summary.judged
     found = {kind: count for kind, count in data.failures.items() if only_controls or not kind.control}
@@ -183,6 +183,10 @@ def failures(data: RunData) -> Section:
     lead = f"{count_of(controls, 'more is', 'more are')} of controls, which only test the cases." if controls else ""
     if not found:
         text = "Nothing failed." if data.summary.complete else "Nothing failed so far."
+        if not data.plan.thresholds:
+            text = "No trial has a threshold, so that none can pass or fail."
+        elif not gate_passed:
+            text = "No trial missed its threshold; the gate of the run did not pass."
         return Section("failures", "Failures", (TextBlock(text),), lead)
     ordered = sorted(found.items(), key=lambda item: -item[1].subjects.total())
     titles = (
@@ -458,11 +462,14 @@ def _content(run: RunData, trials: TrialTable, of_door: DoorParts) -> dict[str, 
         tag_section(run.plan, cells_of, [one.subject for one in run.summary.judged]),
     )
     before = [*of_door.first, *filter(None, usual)]
-    after = [failures(run), *of_door.after, *filter(None, [costs(run)])]
+    badge, tone = of_door.badge or (run.state, None)
+    shown = failures(run, gate_passed=tone in (None, "pass"))
+    after = [shown, *of_door.after, *filter(None, [costs(run)])]
     return {
         "title": f"{name} · {visible(run.name, NAME)}",
         "heading": name,
-        "state": run.state,
+        "badge": badge,
+        "badge_kind": f"chip tone-{tone}" if tone else f"badge state-{run.state}",
         "headline": f"{of_door.verdict} {answer(run.summary, cells_of, run.judgements)}".lstrip(),
         "badges": [*_badges(run)][:_MAX_BADGES],
         "tiles": _tiles(run),
