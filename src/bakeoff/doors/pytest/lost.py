@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.skipping import evaluate_skip_marks
 
 from bakeoff.doors.pytest.gather import FOR_PYTEST, NotNeeded
 from bakeoff.doors.pytest.groups import Group, by_group, subjects_of
@@ -91,8 +92,10 @@ def lost_in(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome | Non
     """
     error = call.excinfo.value if call.excinfo else None
     one, subjects = collected(item), session_of(item.config).subjects
-    by_mark = getattr(error, "_use_item_location", False) or getattr(getattr(item, "group", None), "skipped", None)
-    if one is None or by_mark or isinstance(error, (NotNeeded, pytest.exit.Exception)):
+    if one is None or isinstance(error, (NotNeeded, pytest.exit.Exception)):
+        return None
+    is_skip = isinstance(error, pytest.skip.Exception)
+    if getattr(getattr(item, "group", None), "skipped", None) or (is_skip and evaluate_skip_marks(item)):
         return None
     if error is None:
         return lost_eval(one, "it was skipped: its test called no eval", subjects, SKIPPED)
