@@ -36,7 +36,7 @@ from bakeoff.record import Failure, Phase, Record, Score, ToolCall, Transcript, 
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.scorers.adapters import ScorerLike
 from bakeoff.sdk_results import transcript_of
-from bakeoff.storage.ledger import NOT_RUN, UNFINISHED
+from bakeoff.storage.ledger import NOT_RUN, SKIPPED, UNFINISHED
 
 Result = TypeVar("Result")
 Evaluation = Coroutine[Any, Any, Result]
@@ -293,13 +293,18 @@ def add_logged(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     log = item.stash[LOGGED]
     del item.stash[LOGGED]  # the test may be run again
     error = call.excinfo.value if call.excinfo else None
-    if isinstance(error, FOR_PYTEST) or (error is not None and item.get_closest_marker("xfail")):
+    if error is not None and item.get_closest_marker("xfail"):
         return
     gathered = gathering(item.config)
     others = gathered.has(item.nodeid)
     if others and not log.scores and (error is None or isinstance(error, EvalFailed)):
         return  # evals of the test have said everything
     row = EvalRow("", log.row)
+    if isinstance(error, FOR_PYTEST):
+        one = _outcome(item.config, item.nodeid, name_of_test(item), row, _BY_THE_TEST, ())
+        skipped = lost_eval(one, f"it was skipped: {error}"[:_MAX_LENGTH], session_of(item.config).subjects, SKIPPED)
+        gathered.add(item.nodeid, skipped)
+        return
     case = Case(id=escaped(item.nodeid) + (" log" if others else ""), prompt=row.shown_input, expected=row.expected)
     failure = error and Failure(kind="subject", type=type(error).__name__, message=str(error)[:_MAX_LENGTH])
     scores = tuple(log.scores.values())

@@ -162,7 +162,7 @@ def run_properties(summary: SuitesSummary) -> Iterator[tuple[str, str]]:
     yield from ((f"eval.{kind.replace(' ', '-')}", str(count)) for kind, count in ledger.missing.items())
     yield "eval.complete", str(ledger.gap is None).lower()
     for gate in summary.gates:
-        yield f"eval.gate{gate.option}", visible(f"{gate.word}: {gate.sentence}", _MAX_PROPERTY_LENGTH)
+        yield f"eval.gate.{gate.option.lstrip('-')}", visible(f"{gate.word}: {gate.sentence}", _MAX_PROPERTY_LENGTH)
 
 
 def _properties(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
