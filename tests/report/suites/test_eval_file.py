@@ -42,7 +42,7 @@ def test_a_file_gives_back_every_outcome_it_was_made_of(tmp_path: Path) -> None:
 def test_the_shape_is_the_documented_one(tmp_path: Path) -> None:
     told = json.loads(written(tmp_path / "a.json", [*suite([1.0, 0.0]), priced(0.4)]).read_text())
     assert list(told)[:2] == ["format", "version"]
-    assert (told["format"], told["version"], told["shards"], told["complete"]) == ("bakeoff-evals", 1, 1, True)
+    assert (told["format"], told["version"], told["complete"]) == ("bakeoff-evals", 1, True)
     [found] = told["suites"]
     assert (found["suite"], found["file"], found["numbers"]["cases"]) == ("test_capitals", "tests/test_x.py", 3)
     assert found["numbers"]["interval"].keys() == {"low", "high", "method"}
@@ -121,7 +121,7 @@ def test_shards_make_one_suite_with_numbers_of_all_cases(tmp_path: Path) -> None
     paths = [written(tmp_path / "a.json", cases[:1]), written(tmp_path / "b.json", cases[1:], complete=False)]
     paths.append(written(tmp_path / "c.json", []))
     merged = merge_files(paths)
-    assert (merged.outcomes, merged.shards, merged.complete) == (cases, 3, False)
+    assert (merged.outcomes, merged.files, merged.complete) == (cases, 3, False)
     assert merged.notes == (
         f"{paths[1]}: this run was stopped before its end, or not all of it could be read",
         f"{paths[2]}: this run has no evals",

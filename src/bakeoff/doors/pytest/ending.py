@@ -129,6 +129,14 @@ def end(
     if decisions is not None:
         summary = replace(summary, comparisons=decisions.followed.comparisons())
         notes += [_NOTHING_TO_COMPARE] * (summary.comparisons is None and bool(summary.suites))
+    on_github = environment.get("GITHUB_ACTIONS") == "true"
+    redact: Callable[[EvalOutcome], EvalOutcome] | None = None
+    if gates is not None or on_github:  # also where a file is to be written
+        from bakeoff.report.suites.files import OutcomeRedactor
+
+        redact = OutcomeRedactor(environment)
+        named = list(map(redact, tallies.unjudged))  # the ledger and the gates name them, also in files
+        summary = replace(summary, tallies=replace(tallies, unjudged=named))
     if gates is not None:
         from bakeoff.report.suites.gates import judge_gates
 
@@ -139,12 +147,8 @@ def end(
     if config.option.eval_junit and (xml := config.stash.get(xml_key, None)) is not None:
         for name, value in run_properties(summary):
             xml.add_global_property(name, value)
-    on_github = environment.get("GITHUB_ACTIONS") == "true"
     told: tuple[str, ...] = ()
-    if config.option.eval_json is not None or config.option.eval_html is not None or on_github:
-        from bakeoff.report.suites.files import OutcomeRedactor
-
-        redact = OutcomeRedactor(environment)
+    if redact is not None:
         for write in _files(config, summary, outcomes, redact, environment if on_github else {}):
             try:
                 notes.append(write())
