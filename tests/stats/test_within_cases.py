@@ -89,7 +89,7 @@ def test_a_series_says_since_when_it_is_worse_and_when_it_has_recovered() -> Non
     assert (found.found_at, found.since, found.worse, found.cases, found.looks) == (3, 3, True, 40, 4)
     assert found.difference == pytest.approx(-0.5)
     back = series_change(runs_of(40, 40, 40, 20, 39))
-    assert (back.found_at, back.recovered, back.worse) == (3, True, False)
+    assert (back.found_at, back.recovered_at, back.worse) == (3, 4, False)
     assert not series_change(runs_of(20, 40, 40)).worse, "a gain is no loss"
     assert series_change(runs_of(40)).looks == 0
     assert series_change([*runs_of(40), {}]).cases == 0

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bakeoff.scorers.command import *  # noqa: F403
     from bakeoff.scorers.judge import *  # noqa: F403
     from bakeoff.scorers.measures import *  # noqa: F403
+    from bakeoff.scorers.model_judge import *  # noqa: F403
     from bakeoff.scorers.questions import *  # noqa: F403
     from bakeoff.scorers.semantic import *  # noqa: F403
     from bakeoff.scorers.text import *  # noqa: F403
@@ -30,6 +31,8 @@ _HELPERS = {
     "select_best": "judge",
     "Span": "measures",
     "spans_of": "measures",
+    "Turn": "model_judge",
+    "turns_of": "model_judge",
 }
 _HOMES = {each.name: each.module for each in scorer_kinds().values()}
 _HOMES |= {name: f"{__name__}.{module}" for name, module in _HELPERS.items()}

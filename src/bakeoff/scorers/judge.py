@@ -125,6 +125,13 @@ class Judge(_ChoosingJudge):
         return await self.choose(given, self.criteria, choices, question_and_answer(given, self.show))
 
 
+_BLANK = "`expected` is blank: write the facts that the output must agree with"
+
+
+def _is_blank(expected: Any) -> bool:
+    return isinstance(expected, str) and not expected.strip()
+
+
 @scorer("factuality")
 @dataclass(frozen=True)
 class Factuality(_ChoosingJudge, ComparingScorer):
@@ -133,7 +140,13 @@ class Factuality(_ChoosingJudge, ComparingScorer):
     _: KW_ONLY
     name: str = "factuality"
 
+    def check(self, case: Case) -> str | None:
+        """Refuse an expected answer without text, with which a judge could not compare anything."""
+        return _BLANK if _is_blank(case.expected) else None
+
     async def compare(self, given: ScoreInput) -> Score:
+        if _is_blank(given.expected):
+            raise GraderError(f"case {given.case.id!r}: {_BLANK}")
         return await self.choose(given, _COMPARE, FACTUALITY, question_and_answer(given))
 
 

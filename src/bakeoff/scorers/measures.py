@@ -66,12 +66,19 @@ class Span(FrozenModel):
     attributes: dict[str, JsonValue] = {}
 
 
-def spans_of(given: ScoreInput) -> tuple[Span, ...]:
+def spans_of(given: ScoreInput, pattern: str = "*", *, failed: bool | None = None) -> tuple[Span, ...]:
     """Return the spans that the application made for a case, in the order of their starts.
 
     They are collected for suites with a scorer `Spans`; raises GraderError where they were not.
+
+    Args:
+        given: What a scorer is given.
+        pattern: Of the names, such as `execute_tool *` for the calls of tools.
+        failed: True for those with an error alone, False for those without.
     """
-    return tuple(Span.model_validate(span) for span in _collected(given)["spans"])
+    spans = (Span.model_validate(span) for span in _collected(given)["spans"])
+    named = (span for span in spans if fnmatchcase(span.name, pattern))
+    return tuple(span for span in named if failed in (None, span.error is not None))
 
 
 def _collected(given: ScoreInput) -> dict[str, Any]:
@@ -105,7 +112,7 @@ class Spans(ConfigurableScorer):
             raise UsageError(f"scorer {self.name!r}: OpenTelemetry is not installed: pip install 'bakeoff[otel]'")
 
     async def __call__(self, given: ScoreInput) -> Score:
-        spans, count = spans_of(given), int(_collected(given)["count"])
+        count = int(_collected(given)["count"])
         if not count and self.max_spans != 0:
             raise GraderError(
                 f"case {given.case.id!r}: the application made no spans: instrument it with OpenTelemetry; spans of "
@@ -115,10 +122,10 @@ class Spans(ConfigurableScorer):
         problems = [f"{count} spans, at most {self.max_spans} allowed"] if too_many else []
         for pattern, wanted in (self.calls_of or {}).items():
             least, most = (wanted, wanted) if isinstance(wanted, int) else wanted
-            made = sum(fnmatchcase(span.name, pattern) for span in spans)
+            made = len(spans_of(given, pattern))
             if not least <= made <= most:
                 problems.append(f"{made} spans {pattern!r}, not {least if least == most else f'{least} to {most}'}")
-        failed = [f"{span.name} ({span.error})" for span in spans if span.error is not None]
+        failed = [f"{span.name} ({span.error})" for span in spans_of(given, failed=True)]
         problems += [f"failed: {a_few(failed)}"] if failed and self.no_error_spans else []
         reason = "; ".join(problems) or f"{count} spans"
         told: dict[str, JsonValue] = {"rationale": reason, "spans": count}

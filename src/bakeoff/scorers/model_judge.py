@@ -89,11 +89,11 @@ def numbered(name: str, texts: Iterable[str]) -> dict[str, str]:
     return {f"{name} {number}": text for number, text in enumerate(texts, 1)}
 
 
-def turns_of(given: ScoreInput) -> list[Turn]:
+def turns_of(given: ScoreInput, role: str | None = None) -> list[Turn]:
     """Return the conversation: `messages` of the result or the row, or an input of messages with the answer to it.
 
-    The output is added as a last turn if the messages do not end with one of the assistant. Raises `GraderError` if
-    there is no conversation.
+    The output is added as a last turn if the messages do not end with one of the assistant. With a `role` (`user`,
+    `assistant`, `system`, `tool`), only its turns are returned. Raises `GraderError` if there is no conversation.
     """
     found = given.transcript.metadata.get(MESSAGES, given.row.get(MESSAGES, given.input))
     if not _is_conversation(found):
@@ -108,7 +108,8 @@ def turns_of(given: ScoreInput) -> list[Turn]:
         text = text_in(content := message.get("content"))
         turns.append(Turn(_role(message), as_text(content) if text is None else text))
     said = as_text(given.output)
-    return [*turns, Turn("assistant", said)] if turns[-1].role != "assistant" and said else turns
+    turns += [Turn("assistant", said)] if turns[-1].role != "assistant" and said else []
+    return [turn for turn in turns if role in (None, turn.role)]
 
 
 def shown_turns(turns: Iterable[Turn]) -> dict[str, str]:

@@ -50,6 +50,7 @@ def test_what_a_test_logs_is_an_eval_whose_verdict_is_that_of_its_asserts(projec
         ("test_scored", "sum", 0.75, True),
         ("test_held", "test_held", 1.0, True),
         ("test_broken", "test_broken", 0.0, False),
+        ("test_left_out", "test_left_out", None, None),
         ("test_out_of_range", "test_out_of_range", 1.0, True),
     ]
     scored = seen.outcomes[0].records[0]
@@ -59,12 +60,14 @@ def test_what_a_test_logs_is_an_eval_whose_verdict_is_that_of_its_asserts(projec
         ("right", "half of it", {"seed": 7}),
         ("kind", "", {}),
     ]
-    assert "--eval-min-score NOT MET: mean score 0.688 over 4 cases" in seen.text
+    assert "mean score 0.688 over 4 cases, wanted 0.9" in seen.text
+    assert "1 of 5 undecided (1 skipped)" in seen.text
     file = json.loads((project.path / "evals.json").read_text())
     assert [each["suite"] for each in file["suites"]] == [
         "test_scored",
         "test_held",
         "test_broken",
+        "test_left_out",
         "test_out_of_range",
     ]
     assert file["suites"][0]["cases"][0]["expected"] == "4"
@@ -75,7 +78,7 @@ def test_workers_send_what_their_tests_log(project: SmallProject) -> None:
     project.write(LOGS)
     seen = project.run_apart("-n", "2", "-p", "xdist.plugin", "--eval-json", "evals.json")
     assert seen.counts() == {"passed": 4, "failed": 1, "skipped": 1}
-    assert json.loads((project.path / "evals.json").read_text())["numbers"]["cases"] == 4
+    assert json.loads((project.path / "evals.json").read_text())["numbers"]["cases"] == 5
 
 
 def test_a_case_of_a_suite_cannot_log_and_is_told_why(project: SmallProject) -> None:

@@ -373,7 +373,7 @@ test_cases = describe_eval("cases", data=rows(*"abc"), task=str, scorers=[most],
     alone = project.run("--eval-min-score", "0.7", "test_it.py::test_mean")
     assert alone.outcomes[0].score == sum([0.7] * 3) / 3 < 0.7
     assert (seen.result.ret, alone.result.ret) == (0, 0)
-    assert "--eval-min-score met" in alone.text
+    assert "--eval-min-score passed" in alone.text
 
 
 def test_a_task_that_raises_does_not_pass_where_nothing_has_to_be_reached(project: SmallProject) -> None:

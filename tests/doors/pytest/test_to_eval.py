@@ -98,5 +98,5 @@ async def test_it(to_eval, number):
     assert len({each.records[0].case for each in before.outcomes}) == 20
     monkeypatch.setenv("SAID", "wrong")
     worse = project.run("--eval-baseline=before.json")
-    assert "--eval-baseline NOT MET" in worse.text
+    assert "--eval-baseline FAILED" in worse.text
     assert "regressed: all 20 cases went from pass to fail" in worse.text

@@ -189,7 +189,7 @@ async def test_awaited(run_eval):
     assert "test_it.py:18: this eval was called and never awaited" in seen.text
     assert "RuntimeWarning" not in seen.text
     assert seen.result.ret == 1
-    assert "--eval-min-score NOT MET" in seen.text  # what was forgotten is undecided
+    assert "--eval-min-score UNDECIDED: 4 of 10 undecided (4 not run)" in seen.text  # what was forgotten is undecided
 
 
 UNCOLLECTED = """

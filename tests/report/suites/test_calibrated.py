@@ -66,9 +66,9 @@ def test_a_session_is_refused_and_its_run_can_be_labelled(pytester: pytest.Pytes
     words = ("--eval-require-calibrated-judge", "--eval-json", "evals.json")
     done = run(pytester, *words, test=EVALS, apart=True, plugin=REAL)
     assert done.ret == 1
-    done.stdout.fnmatch_lines(["--eval-require-calibrated-judge refused: the judge *house:strict* too few*"])
+    done.stdout.fnmatch_lines(["--eval-require-calibrated-judge UNDECIDED: the judge *house:strict* too few*"])
     merged = run_bakeoff(pytester, "merge", "evals.json", "--require-calibrated-judge")
     assert merged.ret == 3
-    merged.stderr.fnmatch_lines(["*refused --require-calibrated-judge: the judge 'judge' (house:strict) has too few*"])
+    merged.stderr.fnmatch_lines(["*--require-calibrated-judge UNDECIDED: the judge *(house:strict) has too few*"])
     folder = find_run(pytester.path / "results", "latest")
     assert len(draw(folder, folder.read_plan(), None, None)) == 2

@@ -3,7 +3,7 @@
 import pytest
 
 from bakeoff.record import ToolCall
-from bakeoff.report.suites.outcome_lines import colour_of, item_line, score_words, tool_lines
+from bakeoff.report.suites.outcome_lines import colour_of, detail_lines, item_line, score_words
 
 from .evals import broken, outcome, priced, record
 
@@ -45,11 +45,14 @@ def test_calls_stand_under_those_that_made_them() -> None:
         ToolCall(name="search", id="2", parent_id="1", error="no network"),
         ToolCall(name="deep", parent_id="2", arguments=[1, 2]),
     )
-    assert list(tool_lines([outcome(1.0, record={"calls": calls})], None)) == [
+    assert list(detail_lines([outcome(1.0, record={"calls": calls})], "test_x.py:3", None)) == [
+        ("    test_x.py:3", False),
         ("    agent(goal='find', depth=2) 12ms", False),
         ("        └ search() error: no network", True),
         ("            └ deep([1,2])", False),
         ("    other()", False),
+        ("    Contains 1.00", False),
+        ("    output an answer", False),
     ]
 
 
@@ -61,26 +64,28 @@ def test_ids_that_go_in_a_circle_or_name_nobody_are_drawn_once() -> None:
         ToolCall(name="d", parent_id="nobody"),
         ToolCall(name="e", id="1", parent_id="1"),
     )
-    lines = [line for line, _ in tool_lines([outcome(1.0, record={"calls": calls})], None)]
-    assert sorted(line.strip("└ ") for line in lines) == ["a()", "b()", "c()", "d()", "e()"]
+    lines = [line for line, _ in detail_lines([outcome(1.0, record={"calls": calls})], "", None)]
+    assert sorted(line.strip("└ ") for line in lines[1:-2]) == ["a()", "b()", "c()", "d()", "e()"]
 
 
 def test_a_deep_chain_of_calls_is_drawn_without_end_of_stack_or_screen() -> None:
     calls = tuple(ToolCall(name=f"n{i}", id=str(i), parent_id=str(i - 1) if i else None) for i in range(5000))
-    lines = [line for line, _ in tool_lines([outcome(1.0, record={"calls": calls})], 80)]
-    assert lines[-1] == "    … 4970 more calls"
+    lines = [line for line, _ in detail_lines([outcome(1.0, record={"calls": calls})], "", 80)]
+    assert lines[-3] == "    … 4970 more calls"
     assert max(map(len, lines)) <= 80
 
 
 def test_each_round_has_its_own_calls() -> None:
     rounds = tuple(record(1.0, round_=place, calls=(ToolCall(name=f"t{place}"),)) for place in range(2))
-    lines = [line for line, _ in tool_lines([outcome(1.0, records=rounds)], None)]
-    assert lines == ["    round 1", "    t0()", "    round 2", "    t1()"]
+    lines = [line for line, _ in detail_lines([outcome(1.0, records=rounds)], "", None)]
+    assert [lines[1:3], lines[5:7]] == [["    round 1", "    t0()"], ["    round 2", "    t1()"]]
 
 
 def test_control_characters_of_names_arguments_and_errors_are_shown_and_not_emitted() -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\r\n::error::x"
     call = ToolCall(name=evil, arguments={evil: evil, "n": [evil]}, error=evil)
     hostile = outcome(1.0, f"tests/{evil}.py::test", record={"calls": (call,)})
-    lines = [line for line, _ in tool_lines([hostile], None)] + list(item_line(hostile.nodeid, "", [hostile], 80))
+    lines = [line for line, _ in detail_lines([hostile], hostile.nodeid, None)] + list(
+        item_line(hostile.nodeid, "", [hostile], 80)
+    )
     assert all(line.isprintable() for line in lines)

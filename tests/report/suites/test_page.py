@@ -47,7 +47,7 @@ def test_the_page_shows_suites_gates_and_worst_cases(chromium: Chromium, tmp_pat
     suites, gates, worst = chromium(look)
     assert "test_capitals" in suites
     assert "3/4" in suites
-    assert "NOT MET" in gates
+    assert "FAILED" in gates
     assert worst.index("test_rounds[y]") < worst.index("test_capitals[case-2]")
 
 

@@ -173,8 +173,8 @@ def test_github_gets_annotations_and_a_summary_where_it_runs(
     told = (pytester.path / "summary.md").read_text()
     assert "## Evals" in told
     assert "| `test_capitals` | 13 | 0.077 |" in told
-    assert "NOT MET \\-\\-" not in told
-    assert "NOT MET --eval-min-score" in told
+    assert "\\-\\-eval-min-score FAILED" not in told
+    assert "--eval-min-score FAILED" in told
     assert "| `test_x.py::test_capitals[b00]` | 0.00 | 0.5 |" in told
 
 
@@ -187,9 +187,9 @@ def test_merging_judges_all_shards_and_writes_file_and_page(tmp_path: Path, pyte
     )
     assert made.ret == 0
     made.stderr.fnmatch_lines(
-        ["*test_capitals*4*0.750*", "*met --min-score: mean score 0.750*", "wrote all.json", "wrote all.html"]
+        ["*test_capitals*4*0.750*", "*--min-score passed: mean score 0.750*", "wrote all.json", "wrote all.html"]
     )
-    assert "The gate is met. " in (pytester.path / "all.html").read_text()
+    assert "The gate passed. " in (pytester.path / "all.html").read_text()
     assert read_eval_file(pytester.path / "all.json").planned.planned == 4
     printed = run_bakeoff(pytester, "merge", "a.json", "b.json", "--min-pass-rate", "0.8")
     assert printed.ret == 1

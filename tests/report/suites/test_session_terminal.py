@@ -37,8 +37,11 @@ def test_v_keeps_the_words_of_pytest_and_adds_the_tool_tree(pytester: pytest.Pyt
     result.stdout.fnmatch_lines(
         [
             "test_x.py::test_tools PASSED 0.82 42ms 1,204 tokens 2 tools $0.001200*[[] 50%[]]",
+            "    test_x.py:8",
             "    agent(goal='find')",
             "        └ search() error: no network",
+            "    Contains 0.82*",
+            "    output *",
             "test_x.py::test_plain PASSED*[[]100%[]]",
         ],
         consecutive=True,
@@ -80,7 +83,7 @@ def test_the_summary_has_mean_interval_rate_and_worst_cases(pytester: pytest.Pyt
 def test_what_could_not_be_judged_is_counted(pytester: pytest.Pytester) -> None:
     result = run(pytester, "--tb=no", test="def test_a(evaluated): evaluated(None, break_scorer=True)")
     result.stdout.fnmatch_lines(
-        ["test_x.py::test_a FAILED – *", "*needs 2 cases*", "*1 case could not be judged*", "*1 scorer broke*"]
+        ["test_x.py::test_a FAILED – *", "*needs 2 cases*", "*1 eval planned: 1 lost to a grader*", "*1 scorer broke*"]
     )
 
 

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.junitxml import xml_key
 
 from bakeoff._kernel.text import count_of, visible, without_command
 from bakeoff.doors.pytest.options import results_folder, shard_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.render.text_tables import block_lines
-from bakeoff.report.suites.blocks import WORST, gate_word, not_passed, step_blocks, summary_blocks
-from bakeoff.report.suites.numbers import SuitesSummary, SuiteTallies, file_part, summary_of, why_not
-from bakeoff.report.suites.outcome_lines import colour_of, item_line, tool_lines
+from bakeoff.report.suites.blocks import WORST, gates_sentence, not_passed, step_blocks, summary_blocks, worst_last
+from bakeoff.report.suites.numbers import GateResult, SuitesSummary, SuiteTallies, file_part, summary_of, why_not
+from bakeoff.report.suites.outcome_lines import colour_of, detail_lines, item_line, run_properties
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.storage.ledger import ShardsHere
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 Places = Mapping[str, tuple[Path, int | None]]
 """File and line, counted from 0, of tests by their node ids."""
 
+_COLOURS = {True: "green", False: "red", None: "yellow"}  # of a gate
 _MANY_WORST = 10  # cases of a suite that -v names
 _NOTHING_TO_COMPARE = (
     "--eval-until-decided found nothing to compare: it compares the sets of parameters of a suite (parametrize), or "
@@ -129,6 +131,14 @@ def end(
     if decisions is not None:
         summary = replace(summary, comparisons=decisions.followed.comparisons())
         notes += [_NOTHING_TO_COMPARE] * (summary.comparisons is None and bool(summary.suites))
+    on_github = environment.get("GITHUB_ACTIONS") == "true"
+    redact: Callable[[EvalOutcome], EvalOutcome] | None = None
+    if gates is not None or on_github:  # also where a file is to be written
+        from bakeoff.report.suites.files import OutcomeRedactor
+
+        redact = OutcomeRedactor(environment)
+        named = list(map(redact, tallies.unjudged))  # the ledger and the gates name them, also in files
+        summary = replace(summary, tallies=replace(tallies, unjudged=named))
     if gates is not None:
         from bakeoff.report.suites.gates import judge_gates
 
@@ -136,12 +146,11 @@ def end(
         summary = replace(summary, gates=judge_gates(gates, outcomes, summary))
     if (shard := shard_of(config)) is not None:  # after its gates, which do not wait for the other shards
         summary = replace(summary, shards=ShardsHere(of=shard[1], numbers=(shard[0],)))
-    on_github = environment.get("GITHUB_ACTIONS") == "true"
+    if config.option.eval_junit and (xml := config.stash.get(xml_key, None)) is not None:
+        for name, value in run_properties(summary):
+            xml.add_global_property(name, value)
     told: tuple[str, ...] = ()
-    if config.option.eval_json is not None or config.option.eval_html is not None or on_github:
-        from bakeoff.report.suites.files import OutcomeRedactor
-
-        redact = OutcomeRedactor(environment)
+    if redact is not None:
         for write in _files(config, summary, outcomes, redact, environment if on_github else {}):
             try:
                 notes.append(write())
@@ -210,17 +219,14 @@ def _annotations(
 
 
 def print_ending(terminal: pytest.TerminalReporter, ending: SessionEnd, *, verbosity: int, forgiven: int = 0) -> None:
-    """Print the summary, the gates and the files written; `forgiven` counts misses that the pass rate allows."""
+    """Print verdict, summary and files written; `forgiven` counts misses that the pass rate allows."""
     writer = terminal.config.get_terminal_writer()
     worst = 0 if verbosity < 0 else WORST if verbosity == 0 else _MANY_WORST
     terminal.section("evals", "-" if verbosity < 0 else "=")
+    print_verdict(terminal, ending)
     blocks = list(summary_blocks(replace(ending.summary, gates=()), worst=worst))
     for line in block_lines(blocks, writer.fullwidth, coloured=writer.hasmarkup):
         terminal.line(without_command(line))
-    for gate in ending.summary.gates:
-        colour = "yellow" if gate.met is None else "green" if gate.met else "red"
-        sentence = f"{gate.option} {gate_word(gate.met)}: {visible(gate.sentence, 2000)}"
-        terminal.line(without_command(sentence), **{colour: True})
     if forgiven:
         missed = count_of(forgiven, "eval missed its threshold", "evals missed their thresholds")
         terminal.line(f"{missed}, which the pass rate allows: pytest exits with 0", green=True)
@@ -230,6 +236,20 @@ def print_ending(terminal: pytest.TerminalReporter, ending: SessionEnd, *, verbo
         terminal.line(without_command(f"error: {visible(problem, 1000)}"), red=True)
     for annotation in ending.annotations:
         terminal.line(annotation)
+
+
+def print_gates(terminal: pytest.TerminalReporter, gates: Sequence[GateResult]) -> None:
+    """Print a line for each gate, the worst last."""
+    for gate in worst_last(gates):
+        sentence = f"{gate.option} {gate.word}: {visible(gate.sentence, 2000)}"
+        terminal.line(without_command(sentence), **{_COLOURS[gate.met]: True})
+
+
+def print_verdict(terminal: pytest.TerminalReporter, ending: SessionEnd) -> None:
+    """Print the verdict of the gates in one line; nothing without gates."""
+    if gates := ending.summary.gates:
+        colour = _COLOURS[worst_last(gates)[-1].met]
+        terminal.line(without_command(gates_sentence(gates)), **{colour: True}, bold=True)
 
 
 def print_item(terminal: pytest.TerminalReporter, report: pytest.TestReport, outcomes: Sequence[EvalOutcome]) -> None:
@@ -242,10 +262,13 @@ def print_item(terminal: pytest.TerminalReporter, report: pytest.TestReport, out
     writer.line(rest, **{colour_of(outcomes): True})
 
 
-def print_tools(terminal: pytest.TerminalReporter, outcomes: Sequence[EvalOutcome]) -> None:
-    """Print tool calls under the line that pytest has begun and not ended yet."""
-    writer = terminal._tw
-    for line, wrong in tool_lines(outcomes, _width(terminal)):
+def print_details(
+    terminal: pytest.TerminalReporter, report: pytest.TestReport, outcomes: Sequence[EvalOutcome]
+) -> None:
+    """Print tool calls, scores and outputs under the line that pytest has begun and not ended yet."""
+    writer, (file, line_before, _) = terminal._tw, report.location
+    place = f"{file}:{(line_before or 0) + 1}"
+    for line, wrong in detail_lines(outcomes, place, _width(terminal)):
         writer.line()
         writer.write(line, red=wrong, light=not wrong)
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.outcomes import Skipped
 
 from bakeoff.doors.pytest.options import TERMINAL_WIDTH
 
@@ -25,10 +26,16 @@ ON_REPORT = "bakeoff"  # attribute of a report that travels from a worker: a lis
 _AT_ONCE = 64  # outcomes that are packed together
 _MAX_DIGITS = 1000  # a longer number becomes a text
 LOGGED = pytest.StashKey[Any]()  # what an ordinary test has logged
+CALLED = pytest.StashKey[list[Any]]()  # the fixtures of evals that a test was given
 RUNNING: list[pytest.Item] = []  # the tests that run, the innermost last: a test may run pytest in its own process
 UNREAD = "its data could not be read"  # begins the problem of an eval that stands for rows that nobody knows
 FOR_PYTEST = (pytest.skip.Exception, pytest.xfail.Exception, pytest.exit.Exception)
 """What a test or task may raise to tell pytest something, instead of a result."""
+
+
+class NotNeeded(Skipped):
+    """Skip a case because every comparison of it is decided."""
+
 
 FINAL = ("passed", "failed", "skipped")  # rerunfailures has another word for a try that does not count
 

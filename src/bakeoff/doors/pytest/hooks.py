@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bakeoff._kernel.imports import existing_objects_frozen
-from bakeoff.doors.pytest.gather import FINAL, LOGGED, RUNNING, UNREAD, gathering
+from bakeoff.doors.pytest.gather import CALLED, FINAL, LOGGED, RUNNING, UNREAD, gathering
 from bakeoff.doors.pytest.options import (
     COLLECTED_FILE,
-    FIXTURES,
     REPORT_OPTIONS,
     SPENDING_FILE,
     TERMINAL_WIDTH,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from bakeoff.doors.pytest.ending import SessionEnd
-    from bakeoff.doors.pytest.in_tests import EvalFixture
     from bakeoff.doors.pytest.run_writer import RunWriter
     from bakeoff.doors.pytest.watch import WatchCycle
     from bakeoff.report.suites.files import OutcomeRedactor
@@ -169,20 +167,19 @@ class EvalHooks:
             RUNNING.remove(item)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> "Generator[None, Any, Any]":
-        """Fail a test that forgot to await an eval, whichever plugin runs it. That eval is undecided."""
-        given = getattr(pyfuncitem, "funcargs", {})
-        evals: list[EvalFixture] = [given[name] for name in FIXTURES if name in given]
+    def pytest_runtest_call(self, item: pytest.Item) -> "Generator[None]":
+        """Fail a test that left an eval unfinished, whichever plugin runs it. That eval is undecided."""
+        if CALLED not in item.stash:
+            return (yield)
+        from bakeoff.doors.pytest.in_tests import add_unfinished
+
         try:
             result = yield
-        finally:
-            forgotten = [said for each in evals for said in each.forget()]
-        if forgotten:
-            from bakeoff.doors.pytest.lost import lost_unawaited
-
-            if not pyfuncitem.get_closest_marker("xfail"):
-                self._gathered.add(pyfuncitem.nodeid, lost_unawaited(pyfuncitem, forgotten[0]))
-            pytest.fail(forgotten[0], pytrace=False)
+        except BaseException as error:
+            add_unfinished(item, error)
+            raise
+        if (unfinished := add_unfinished(item)) is not None:
+            pytest.fail(unfinished, pytrace=False)
         return result
 
     @pytest.hookimpl(tryfirst=True)
@@ -197,20 +194,20 @@ class EvalHooks:
             add_logged(item, call)
         if call.when == "call" and hasattr(item, "group"):
             call.duration = self._gathered.seconds(item.nodeid, call.duration)
-        if call.excinfo is not None:
+        if call.excinfo is not None or call.when == "call":
             self._note_lost(item, call)
 
     def _note_lost(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Add the outcome of an eval that an error of a fixture, or of the test around it, kept from being run."""
-        if not has_eval(item) or call.when == "teardown" or item.get_closest_marker("xfail"):
+        """Add the outcome of an eval that an error or a skip kept from being run, or that its test never called."""
+        if call.when == "teardown" or not has_eval(item) or item.get_closest_marker("xfail"):
             return
         if call.when == "setup":
             self._gathered.begin(item.nodeid)
         elif self._gathered.has(item.nodeid):
             return
-        from bakeoff.doors.pytest.lost import lost_by_error
+        from bakeoff.doors.pytest.lost import lost_in
 
-        if (outcome := lost_by_error(item, call)) is not None:
+        if (outcome := lost_in(item, call)) is not None:
             self._gathered.add(item.nodeid, outcome)
 
     @pytest.hookimpl(tryfirst=True)
@@ -252,12 +249,12 @@ class EvalHooks:
             return
         terminal = self._config.pluginmanager.getplugin("terminalreporter")
         if terminal is not None:
-            from bakeoff.doors.pytest.ending import print_item, print_tools
+            from bakeoff.doors.pytest.ending import print_details, print_item
 
             if self._verbosity == 0:
                 print_item(terminal, report, outcomes)
             else:
-                print_tools(terminal, outcomes)
+                print_details(terminal, report, outcomes)
 
     def _take(self, report: pytest.TestReport) -> None:
         (self._gathered.attach if self._is_worker else self._gathered.take)(report)
@@ -320,8 +317,18 @@ class EvalHooks:
 
         return OutcomeRedactor(os.environ)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> "Generator[None]":
+        """Judge the evals before pytest sums up, and print the verdict of the gates below its last line."""
+        self._finish(session, exitstatus)
+        yield
+        terminal = self._config.pluginmanager.getplugin("terminalreporter")
+        if self._ending is not None and terminal is not None and (self._ending.failed or not session.exitstatus):
+            from bakeoff.doors.pytest.ending import print_verdict
+
+            print_verdict(terminal, self._ending)
+
+    def _finish(self, session: pytest.Session, exitstatus: int) -> None:
         """Cancel what was not reported before fixtures are torn down, also after -x and Ctrl-C; then judge."""
         if _SESSION_MODULE in sys.modules:
             from bakeoff.doors.pytest.session import close_session
@@ -388,6 +395,10 @@ class EvalHooks:
             terminalreporter.write_line(f"evals: this run is not kept: {self._writer.problem}", yellow=True)
         elif self._writer is not None and self._writer.path is not None and self._config.get_verbosity() > 0:
             terminalreporter.write_line(f"evals: this run is kept in {self._writer.path}")
+        if self._ending is not None:
+            from bakeoff.doors.pytest.ending import print_gates
+
+            print_gates(terminalreporter, self._ending.summary.gates)
 
 
 def _is_result(report: object) -> bool:

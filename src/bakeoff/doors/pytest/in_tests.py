@@ -4,10 +4,11 @@ The scores that a test logs are those of its eval. Its asserts decide whether it
 that raises has failed and counts as 0, whatever it logged before. Without a score, a test that passes counts as 1.
 """
 
+import asyncio
 import inspect
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,13 +20,14 @@ from pydantic import JsonValue
 from bakeoff._kernel.json import as_json, clean
 from bakeoff._kernel.text import escaped
 from bakeoff.doors.pytest.adapters import Errors, EvalSubject, ReadyOutput, call_with_row
-from bakeoff.doors.pytest.gather import FOR_PYTEST, LOGGED, RUNNING, EvalFailed, gathering, report
+from bakeoff.doors.pytest.gather import CALLED, FOR_PYTEST, LOGGED, RUNNING, EvalFailed, gathering, report
 from bakeoff.doors.pytest.loops import on_asyncio
+from bakeoff.doors.pytest.lost import lost_eval
 from bakeoff.doors.pytest.options import name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN, SuiteTrials
 from bakeoff.doors.pytest.rows import EvalRow
 from bakeoff.doors.pytest.session import session_of
-from bakeoff.doors.pytest.suite import SettingOptions, check_scorers, settings_of
+from bakeoff.doors.pytest.suite import SettingOptions, Settings, check_scorers, settings_of
 from bakeoff.engine.trial import as_score
 from bakeoff.errors import UsageError
 from bakeoff.plan import Case, Gate, PassRule
@@ -34,6 +36,7 @@ from bakeoff.record import Failure, Phase, Record, Score, ToolCall, Transcript, 
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.scorers.adapters import ScorerLike
 from bakeoff.sdk_results import transcript_of
+from bakeoff.storage.ledger import NOT_RUN, SKIPPED, UNFINISHED
 
 Result = TypeVar("Result")
 Evaluation = Coroutine[Any, Any, Result]
@@ -59,6 +62,24 @@ _NOT_GIVEN: Any = object()
 _WAY_OUT = "write `await to_eval(…)`, or `to_eval.sync(…)` in a test that is not async"
 
 
+@dataclass(slots=True, eq=False)
+class EvalCall:
+    """One call of an eval in a test, which must end with an outcome before the test does."""
+
+    row: EvalRow
+    place: str  # file and line
+    way_out: str  # how the call is written right
+    task: object  # asyncio's task that made the call
+    evaluation: Evaluation[Any] | None = None
+    ended: bool = False  # with an outcome, or with an error of the task that the test was given
+    failed: EvalOutcome | None = None  # of a task whose error nobody may have asked for
+
+    @property
+    def is_apart(self) -> bool:
+        """Tell whether the eval runs in another asyncio task than the one that called it."""
+        return self.task is not None and asyncio.current_task() is not self.task
+
+
 @dataclass(slots=True)
 class EvalFixture:
     """The common part of the values of both fixtures; it knows which evals its test has called."""
@@ -67,22 +88,70 @@ class EvalFixture:
     _nodeid: str
     _name: str
     _calls: int = 0
-    _made: list[tuple[Evaluation[Any], str]] = field(default_factory=list)  # each with what is wrong if it is forgotten
+    _made: list[EvalCall] = field(default_factory=list)
+    _is_over: bool = False
 
-    def made(self, evaluation: Evaluation[Result], way_out: str) -> Evaluation[Result]:
-        """Note an eval, which the test has to await, and return it; `way_out` says how its call is written right."""
-        frame = sys._getframe(2)  # of the test
+    def made(
+        self, row: Mapping[str, Any], start: Callable[[EvalCall], Evaluation[Result]], way_out: str
+    ) -> Evaluation[Result]:
+        """Note a call, which the test has to await, and return its eval; `way_out` says how it is written right."""
+        frame = sys._getframe(2)
+        while frame.f_code.co_filename == __file__ and frame.f_back is not None:  # up to the test
+            frame = frame.f_back
         place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-        self._made.append((evaluation, f"{place}: this eval was called and never awaited: {way_out}"))
+        if self._is_over:
+            raise UsageError(f"{place}: this eval is called after the end of its test, and would not be counted")
+        task = asyncio.current_task() if on_asyncio() else None
+        call = EvalCall(EvalRow("", clean(row)), place, way_out, task)
+        self._made.append(call)
+        evaluation = call.evaluation = start(call)
         return evaluation
 
-    def forget(self) -> list[str]:
-        """Return a sentence for each eval that was not awaited, and close and forget all."""
-        made, self._made = self._made, []
-        forgotten = [(one, said) for one, said in made if inspect.getcoroutinestate(one) == inspect.CORO_CREATED]
-        for one, _ in forgotten:
-            one.close()
-        return [said for _, said in forgotten]
+    def end(self) -> Iterator[tuple[EvalCall, str, str]]:
+        """End the test: yield each call without an outcome, with the type of its failure and a sentence."""
+        self._is_over = True
+        for call in [call for call in self._made if not call.ended]:
+            assert call.evaluation is not None
+            if inspect.getcoroutinestate(call.evaluation) == inspect.CORO_CREATED:
+                call.evaluation.close()
+                yield call, NOT_RUN, f"{call.place}: this eval was called and never awaited: {call.way_out}"
+            else:
+                said = "was started and had not finished when its test ended: await it to its end"
+                yield call, UNFINISHED, f"{call.place}: this eval {said}"
+
+    def report(self, call: EvalCall, outcome: EvalOutcome, errors: Mapping[int, BaseException]) -> None:
+        """Report the outcome of a call, unless its test has ended: then the eval is lost already."""
+        __tracebackhide__ = True
+        if not self._is_over:
+            call.ended = True
+            report(self._config, outcome, errors)
+
+
+def add_unfinished(item: pytest.Item, error: BaseException | None = None) -> str | None:
+    """Add an outcome for each eval that a test has called and that has none; return a sentence about the first.
+
+    Args:
+        item: The test, at its end.
+        error: What it raised.
+    """
+    gathered, sentences = gathering(item.config), []
+    is_expected = item.get_closest_marker("xfail") is not None
+    raised = "" if error is None else f"; the test raised {type(error).__name__}: {error}"
+    for fixture in item.stash[CALLED]:
+        for call, kind, sentence in fixture.end():
+            if call.failed is not None:
+                if error is None:
+                    gathered.add(item.nodeid, call.failed)
+                continue
+            sentences.append(sentence)
+            if not is_expected:
+                one = _outcome(item.config, item.nodeid, name_of_test(item), call.row, _DEFAULT_RULE, ())
+                case_id = f"{one.case_id} (unfinished {len(sentences)})"
+                why = f"{sentence}{raised}"[:_MAX_LENGTH]
+                gathered.add(item.nodeid, lost_eval(one, why, session_of(item.config).subjects, kind, case_id=case_id))
+    if sentences and error is None and LOGGED in item.stash:
+        del item.stash[LOGGED]  # the test itself neither passed nor failed
+    return sentences[0] if sentences else None
 
 
 class ToEval(EvalFixture):
@@ -115,6 +184,7 @@ class ToEval(EvalFixture):
             threshold, gate, rounds, timeout, null_as_zero: as for `eval_suite`.
             row: everything else (`expected`, `expected_tools`, …) is given to the task and the scorers.
         """
+        __tracebackhide__ = True
         options: SettingOptions = {
             "threshold": threshold,
             "gate": gate,
@@ -125,31 +195,31 @@ class ToEval(EvalFixture):
         for name in row:  # a name that is nearly an option would change nothing as a part of the row
             if near := get_close_matches(name, [*options, "scorer", "scorers", "output"], n=1, cutoff=0.85):
                 raise UsageError(f"to_eval: {name!r} is no option: did you mean {near[0]!r}?")
-        given = [*([scorer] if scorer is not None else []), *scorers]
-        evaluated = self._evaluated({"input": input, **row}, task, output, given, options)
-        return self.made(evaluated, _WAY_OUT)
+        if (task is None) == (output is _NOT_GIVEN):
+            raise UsageError("to_eval: give either a `task` or an `output`")
+        settings = settings_of("to_eval", **options)
+        given = check_scorers("to_eval", [*([scorer] if scorer is not None else []), *scorers])
+        values = {"input": input, **row}
+        return self.made(values, lambda call: self._evaluated(call, task, output, given, settings), _WAY_OUT)
 
     async def _evaluated(
         self,
-        row: dict[str, Any],
+        call: EvalCall,
         task: Callable[..., Any] | None,
         output: Any,
-        scorers: Iterable[ScorerLike],
-        options: SettingOptions,
+        scorers: Iterable[Callable[..., Any]],
+        settings: Settings,
     ) -> EvalOutcome:
         __tracebackhide__ = True
         session = session_of(self._config)  # also starts replay
-        settings = settings_of("to_eval", **options)
-        case = EvalRow("", clean(row))
-        errors: Errors = {}
+        case, errors = call.row, Errors()
         self._calls += 1
         case_id = escaped(self._nodeid if self._calls == 1 else f"{self._nodeid} #{self._calls}")
         subject = _subject(case, task, output, errors)
-        given = check_scorers("to_eval", scorers)
-        trials = session.trials({case_id: case}, subject, session.subjects[""], given, settings)
+        trials = session.trials({case_id: case}, subject, session.subjects[""], scorers, settings)
         records = await session.records(trials)
         outcome = _outcome(self._config, self._nodeid, self._name, case, settings.rule, records)
-        report(self._config, outcome, {round_: error for (_, round_), error in errors.items()})
+        self.report(call, outcome, {round_: error for (_, round_), error in errors.items()})
         return outcome
 
     def sync(self, input: Any, **given: Any) -> EvalOutcome:
@@ -160,8 +230,6 @@ class ToEval(EvalFixture):
 
 def _subject(row: EvalRow, task: Callable[..., Any] | None, output: Any, errors: Errors) -> Subject:
     __tracebackhide__ = True
-    if (task is None) == (output is _NOT_GIVEN):
-        raise UsageError("to_eval: give either a `task` or an `output`")
     if task is None:
         return ReadyOutput(output)
     if not on_asyncio() and inspect.iscoroutinefunction(task):
@@ -169,7 +237,7 @@ def _subject(row: EvalRow, task: Callable[..., Any] | None, output: Any, errors:
     return EvalSubject(lambda _: call_with_row(task, row), errors)
 
 
-_BY_THE_TEST = PassRule(threshold=0.0)
+_BY_THE_TEST, _DEFAULT_RULE = PassRule(threshold=0.0), PassRule()
 _MAX_LENGTH = 2000
 
 
@@ -225,13 +293,18 @@ def add_logged(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     log = item.stash[LOGGED]
     del item.stash[LOGGED]  # the test may be run again
     error = call.excinfo.value if call.excinfo else None
-    if isinstance(error, FOR_PYTEST) or (error is not None and item.get_closest_marker("xfail")):
+    if error is not None and item.get_closest_marker("xfail"):
         return
     gathered = gathering(item.config)
     others = gathered.has(item.nodeid)
     if others and not log.scores and (error is None or isinstance(error, EvalFailed)):
         return  # evals of the test have said everything
     row = EvalRow("", log.row)
+    if isinstance(error, FOR_PYTEST):
+        one = _outcome(item.config, item.nodeid, name_of_test(item), row, _BY_THE_TEST, ())
+        skipped = lost_eval(one, f"it was skipped: {error}"[:_MAX_LENGTH], session_of(item.config).subjects, SKIPPED)
+        gathered.add(item.nodeid, skipped)
+        return
     case = Case(id=escaped(item.nodeid) + (" log" if others else ""), prompt=row.shown_input, expected=row.expected)
     failure = error and Failure(kind="subject", type=type(error).__name__, message=str(error)[:_MAX_LENGTH])
     scores = tuple(log.scores.values())
@@ -269,25 +342,29 @@ class RunEval(EvalFixture):
             timeout: seconds for the task, and for each judge; None for no limit.
             row: everything else (`expected`, …) is given to the judges, and to the task if it has parameters for it.
         """
-        return self.made(self._run({"input": input, **row}, task, timeout), _WAY_OUT_OF_RUN)
+        __tracebackhide__ = True
+        settings = settings_of("run_eval", timeout=timeout, rounds=1, threshold=None)
+        return self.made({"input": input, **row}, lambda call: self._run(call, task, settings), _WAY_OUT_OF_RUN)
 
-    async def _run(self, row: dict[str, Any], task: Callable[..., Any], timeout: float | None) -> "EvalRun":
+    async def _run(self, call: EvalCall, task: Callable[..., Any], settings: Settings) -> "EvalRun":
         __tracebackhide__ = True
         session = session_of(self._config)  # also starts replay
-        case = EvalRow("", clean(row))
+        case = call.row
         log_input(**{str(name): value for name, value in case.values.items()})
         self._calls += 1
         case_id = escaped(f"{self._nodeid} run {self._calls}")
         errors: Errors = {}
         subject = EvalSubject(lambda _: call_with_row(task, case), errors)
-        settings = settings_of("run_eval", timeout=timeout, rounds=1, threshold=None)
         trials = session.trials({case_id: case}, subject, session.subjects[""], (), settings)
         (record,) = await session.records(replace(trials, rounds=1))
         if record.transcript is not None:
             _log("run_eval").transcript = record.transcript
         run = EvalRun(self, case, case_id, trials, record)
         if record.failure is not None and record.failure.kind != "subject":
-            report(self._config, run.outcome([record]), {})  # raises: it took too long, or a provider failed
+            self.report(call, run.outcome([record]), {})  # raises: it took too long, or a provider failed
+        if errors and call.is_apart:
+            call.failed = run.outcome([record])
+        call.ended = call.failed is None
         if errors:
             raise next(iter(errors.values()))
         return run
@@ -336,18 +413,18 @@ class EvalRun:
 
     def judge(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> Evaluation[EvalOutcome]:
         """Score the run without calling the task again. A score below the threshold fails the test at this line."""
-        return self._by.made(self._judged(scorers, threshold), _WAY_OUT_OF_JUDGE)
-
-    async def _judged(self, scorers: Sequence[ScorerLike], threshold: float | None) -> EvalOutcome:
         __tracebackhide__ = True
-        settings = settings_of("judge", threshold=threshold)
-        given = check_scorers("judge", scorers)
+        settings, given = settings_of("judge", threshold=threshold), check_scorers("judge", scorers)
+        return self._by.made(self._row.values, lambda call: self._judged(call, given, settings), _WAY_OUT_OF_JUDGE)
+
+    async def _judged(self, call: EvalCall, given: Iterable[Callable[..., Any]], settings: Settings) -> EvalOutcome:
+        __tracebackhide__ = True
         session = session_of(self._by._config)
         trials = session.trials({self._case_id: self._row}, self._trials.subject, self._trials.spec, given, settings)
         settings = replace(settings, timeout=self._trials.settings.timeout)
         records = await session.records(replace(trials, rounds=1, settings=settings, prior=self.record))
-        outcome = self.outcome(records, threshold)
-        report(self._by._config, outcome, {})
+        outcome = self.outcome(records, settings.rule)
+        self._by.report(call, outcome, {})
         return outcome
 
     def judge_sync(self, *scorers: ScorerLike, threshold: float | None = 1.0) -> EvalOutcome:
@@ -355,7 +432,7 @@ class EvalRun:
         __tracebackhide__ = True
         return session_of(self._by._config).loop.result(self.judge(*scorers, threshold=threshold))
 
-    def outcome(self, records: list[Record], threshold: float | None = 1.0) -> EvalOutcome:
+    def outcome(self, records: list[Record], rule: PassRule = _DEFAULT_RULE) -> EvalOutcome:
         """Return the outcome of the run with these records of it."""
-        by, rule = self._by, settings_of("judge", threshold=threshold).rule
+        by = self._by
         return _outcome(by._config, by._nodeid, by._name, self._row, rule, records)

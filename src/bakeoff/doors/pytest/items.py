@@ -13,13 +13,14 @@ from _pytest.mark.structures import NodeKeywords
 import bakeoff
 from bakeoff._kernel.json import clean_text
 from bakeoff.doors.pytest.adapters import raise_at
-from bakeoff.doors.pytest.gather import FOR_PYTEST, EvalFailed, gathering, report
+from bakeoff.doors.pytest.gather import FOR_PYTEST, EvalFailed, NotNeeded, gathering, report
 from bakeoff.doors.pytest.groups import Group
 from bakeoff.doors.pytest.parallel import PendingCase
 from bakeoff.doors.pytest.rows import EvalCase, EvalRow
 from bakeoff.doors.pytest.session import EvalSession, session_of
 from bakeoff.doors.pytest.suite import EvalSuite
 from bakeoff.report.suites.outcomes import EvalOutcome
+from bakeoff.storage.ledger import NOT_RUN
 
 _STRUCTURED_IDS = hasattr(pytest.Item, "_id")  # from pytest 9 on
 _JUDGED_IN_SETUP = ("skip", "skipif", "xfail")  # marks
@@ -59,13 +60,13 @@ class Eval(pytest.Item):
         session = session_of(self.config)
         if session.decisions is not None and session.is_not_needed(self):
             session.decisions.followed.save(self.nodeid)
-            pytest.skip("not needed: every comparison of it is decided")
+            raise NotNeeded("not needed: every comparison of it is decided")
         case = session.result(self, self._arguments(), self._holder())
         for error in case.errors.values():
             if isinstance(error, FOR_PYTEST):
                 raise error
         if (broken := case.broken.result()) is not None:
-            report(self.config, self._lost(str(broken)), {})
+            report(self.config, self._lost(str(broken), "InfraError"), {})
             return
         outcome = self._judged(case, session)
         if session.decisions is not None:
@@ -104,10 +105,10 @@ class Eval(pytest.Item):
             parameters=group.parameters,
         )
 
-    def _lost(self, why: str) -> EvalOutcome:
+    def _lost(self, why: str, kind: str = NOT_RUN) -> EvalOutcome:
         from bakeoff.doors.pytest.lost import lost_eval
 
-        return lost_eval(self.unjudged(), why, session_of(self.config).subjects)
+        return lost_eval(self.unjudged(), why, session_of(self.config).subjects, kind)
 
     def setup(self) -> None:
         if self.group.skipped is not None:

@@ -1,4 +1,4 @@
-"""Keep the evals that were collected and did not run, with the reason: no gate may pass because they are missing.
+"""Keep the evals that were collected and have no result, with the reason: no gate may pass because they are missing.
 
 A process that runs all items knows them at the end. Under xdist only the workers collect, and one that crashes tells
 nothing any more, so that the first of them writes down at once what it has collected.
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.skipping import evaluate_skip_marks
 
-from bakeoff.doors.pytest.gather import FOR_PYTEST, LOGGED
+from bakeoff.doors.pytest.gather import FOR_PYTEST, NotNeeded
 from bakeoff.doors.pytest.groups import Group, by_group, subjects_of
 from bakeoff.doors.pytest.options import has_eval, name_of_test
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
@@ -21,6 +22,7 @@ from bakeoff.doors.pytest.session import session_of
 from bakeoff.plan import Case, SubjectSpec
 from bakeoff.record import Failure, Phase, Record
 from bakeoff.report.suites.outcomes import EvalOutcome
+from bakeoff.storage.ledger import NOT_RUN, SKIPPED, UNFINISHED
 
 STOPPED = "it was not run: the session was stopped before"
 _CALLS_NO_TEST = ("setuponly", "setupplan", "collectonly")  # options
@@ -28,14 +30,20 @@ _MAX_LENGTH = 300
 
 
 def lost_eval(
-    outcome: EvalOutcome, why: str, subjects: Mapping[str, SubjectSpec], case_id: str | None = None
+    outcome: EvalOutcome,
+    why: str,
+    subjects: Mapping[str, SubjectSpec],
+    kind: str = NOT_RUN,
+    *,
+    case_id: str | None = None,
 ) -> EvalOutcome:
-    """Return the outcome of an eval that was not run, from its outcome without records.
+    """Return the outcome of an eval that has no result, from its outcome without records.
 
     Args:
         outcome: The eval as it was collected.
         why: The reason.
         subjects: Those of the session, by their parameters.
+        kind: The type of its failure, by which the ledger counts it.
         case_id: The id of its case in the run, if it is not that of its test.
     """
     subject = subjects[outcome.parameters]
@@ -45,7 +53,7 @@ def lost_eval(
         started=time.time(),
         tries=0,
         threshold=outcome.threshold,
-        attempt=Phase(seconds=0.0, failure=Failure(kind="infra", type="InfraError", message=why, permanent=True)),
+        attempt=Phase(seconds=0.0, failure=Failure(kind="infra", type=kind, message=why, permanent=True)),
     )
     return outcome.judged([record], subject=subject)
 
@@ -77,24 +85,25 @@ def read_collected(path: Path) -> tuple[list[EvalOutcome], dict[str, SubjectSpec
     return [EvalOutcome.model_validate_json(line) for line in lines], subjects
 
 
-def lost_by_error(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome | None:
-    """Return the outcome of an eval that an error kept from being run; None if a skip did."""
+def lost_in(item: pytest.Item, call: pytest.CallInfo[None]) -> EvalOutcome | None:
+    """Return the outcome of an eval that an error or a skip kept from being run, or that its test did not call.
+
+    Return None for what nobody planned to run: marks and `skip_if` leave it out, or every comparison is decided.
+    """
     error = call.excinfo.value if call.excinfo else None
-    one = collected(item)
-    if error is None or one is None or isinstance(error, (*FOR_PYTEST, unittest.SkipTest)):
+    one, subjects = collected(item), session_of(item.config).subjects
+    if one is None or isinstance(error, (NotNeeded, pytest.exit.Exception)):
         return None
+    is_skip = isinstance(error, pytest.skip.Exception)
+    if getattr(getattr(item, "group", None), "skipped", None) or (is_skip and evaluate_skip_marks(item)):
+        return None
+    if error is None:
+        return lost_eval(one, "it was skipped: its test called no eval", subjects, SKIPPED)
+    if isinstance(error, (*FOR_PYTEST, unittest.SkipTest)):
+        return lost_eval(one, f"it was skipped: {error}"[:_MAX_LENGTH], subjects, SKIPPED)
     said = f"{type(error).__name__}: {error}"[:_MAX_LENGTH]
     where = "in a fixture" if call.when == "setup" else "in the test, before its eval"
-    return lost_eval(one, f"it was not run: an error {where}: {said}", session_of(item.config).subjects)
-
-
-def lost_unawaited(item: pytest.Item, why: str) -> EvalOutcome:
-    """Return the outcome of an eval that its test called and did not await. The test may have made others."""
-    one = collected(item)
-    assert one is not None
-    if LOGGED in item.stash:
-        del item.stash[LOGGED]  # the test itself neither passed nor failed
-    return lost_eval(one, why, session_of(item.config).subjects, f"{one.case_id} (not awaited)")
+    return lost_eval(one, f"it was not run: an error {where}: {said}", subjects)
 
 
 def all_lost(
@@ -118,4 +127,5 @@ def all_lost(
         missing = [one for one in map(collected, left) if one is not None]
         subjects = subjects_of(by_group(session.items))
     for one in missing:
-        yield lost_eval(one, crashed.get(one.nodeid, STOPPED), subjects)
+        why = crashed.get(one.nodeid)
+        yield lost_eval(one, why or STOPPED, subjects, UNFINISHED if why else NOT_RUN)

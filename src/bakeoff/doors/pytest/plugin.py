@@ -7,12 +7,12 @@ only pytest, and everything else when there is an eval.
 import inspect
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
 from bakeoff._kernel.imports import collection_paused
-from bakeoff.doors.pytest.gather import EvalFailed
+from bakeoff.doors.pytest.gather import CALLED, EvalFailed
 from bakeoff.doors.pytest.hooks import AT_THE_END, SUITE_MODULE, EvalHooks
 from bakeoff.doors.pytest.options import FIXTURES, add_options, name_of_test
 from bakeoff.doors.pytest.report_texts import SessionSecrets
@@ -20,7 +20,9 @@ from bakeoff.doors.pytest.report_texts import SessionSecrets
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from bakeoff.doors.pytest.in_tests import RunEval, ToEval
+    from bakeoff.doors.pytest.in_tests import EvalFixture, RunEval, ToEval
+
+    Fixture = TypeVar("Fixture", bound=EvalFixture)
 
 _ASYNC_MARKS = ("asyncio", "anyio", "trio", "twisted", "tornado")
 """Marks of plugins that run async tests."""
@@ -83,7 +85,7 @@ def to_eval(request: pytest.FixtureRequest) -> "ToEval":
     """Score one input in a test: `await to_eval(input, task=…, expected=…, scorer=…)`."""
     from bakeoff.doors.pytest.in_tests import ToEval
 
-    return ToEval(request.config, request.node.nodeid, name_of_test(request.node))
+    return _noted(request, ToEval)
 
 
 @pytest.fixture
@@ -91,7 +93,14 @@ def run_eval(request: pytest.FixtureRequest) -> "RunEval":
     """Call the application once in a test: `result = await run_eval(input, task=…)`, then asserts and judges."""
     from bakeoff.doors.pytest.in_tests import RunEval
 
-    return RunEval(request.config, request.node.nodeid, name_of_test(request.node))
+    return _noted(request, RunEval)
+
+
+def _noted(request: pytest.FixtureRequest, kind: "type[Fixture]") -> "Fixture":
+    """Make the value of a fixture, and note it with its test, at whose end every eval must have an outcome."""
+    made = kind(request.config, request.node.nodeid, name_of_test(request.node))
+    request.node.stash.setdefault(CALLED, []).append(made)
+    return made
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

@@ -14,8 +14,8 @@ from bakeoff.report.blocks import (
     Quote,
     Section,
     Table,
+    TextBlock,
     TextSpan,
-    Tone,
     Value,
     columns,
     counted,
@@ -34,17 +34,20 @@ from bakeoff.report.suites.numbers import (
 )
 from bakeoff.report.suites.outcomes import EvalOutcome
 from bakeoff.stats.intervals import Interval
+from bakeoff.storage.ledger import describe
 
 WORST = 3
 """Cases of a suite that the summary names."""
 
 _MAX_WORST = 15
 _MAX_NAME_LENGTH = 200
-_TONES: dict[bool | None, Tone] = {True: "pass", False: "fail", None: "lost"}
+_MAX_SENTENCE = 500
 
 
 def summary_blocks(summary: SuitesSummary, *, worst: int = WORST) -> Iterator[Block]:
-    """Yield the table of suites with notes, the worst cases and the gates, as text shows them."""
+    """Yield the verdict of the gates, the table of suites with notes, the worst cases and the gates, as text."""
+    if summary.gates:
+        yield TextBlock(gates_sentence(summary.gates), tone=_worst_gate(summary.gates).tone)
     if summary.suites:
         table = _suites(summary)
         rows = (tuple(replace(one, span=None) if isinstance(one, Datum) else one for one in row) for row in table.rows)
@@ -59,7 +62,7 @@ def summary_blocks(summary: SuitesSummary, *, worst: int = WORST) -> Iterator[Bl
     if summary.gates:
         yield paragraph("Gates:")
         yield BulletList(
-            tuple((f"{gate_word(gate.met)} {gate.option}: ", Quote(gate.sentence)) for gate in summary.gates)
+            tuple((f"{gate.option} {gate.word}: ", Quote(gate.sentence)) for gate in worst_last(summary.gates))
         )
 
 
@@ -95,10 +98,7 @@ def page_sections(summary: SuitesSummary) -> Iterator[Section]:
 
         yield describe_comparisons(summary.comparisons)
     if summary.gates:
-        rows = (
-            (gate.option, Datum(gate_word(gate.met), tone=_TONES[gate.met]), visible(gate.sentence, 2000))
-            for gate in summary.gates
-        )
+        rows = ((gate.option, Datum(gate.word, tone=gate.tone), visible(gate.sentence, 2000)) for gate in summary.gates)
         table = Table(columns("Gate", "Verdict", "Why"), tuple(rows), caption="Gates on the run")
         yield Section("gates", "Gates", (table,))
     if (worst := _worst(summary, MAX_WORST, MAX_WORST)).rows:
@@ -170,6 +170,7 @@ def notes(summary: SuitesSummary) -> Iterator[str]:
     total = summary.numbers
     rounds = f" in {count_of(total.rounds, 'round')}" if total.rounds > total.cases else ""
     verb = "has" if total.scored == 1 else "have"
+    yield describe(summary.ledger, "eval")
     yield f"{part_of(total.scored, total.cases, 'case')}{rounds} {verb} a score; the mean is over cases"
     methods = sorted({numbers.interval.method for numbers in summary.suites.values() if numbers.interval})
     if methods:
@@ -184,7 +185,6 @@ def notes(summary: SuitesSummary) -> Iterator[str]:
             "case is only recorded: it has no threshold",
             "cases are only recorded: they have no threshold",
         ),
-        (total.undecided, "case could not be judged", "cases could not be judged"),
         (
             total.unscored,
             "score is missing, and the mean is without it",
@@ -219,13 +219,21 @@ def _score(score: float | None) -> str:
 
 
 def gates_sentence(gates: Sequence[GateResult]) -> str:
-    """Say whether all gates are met, and which are not; nothing without gates."""
-    missed = [f"{gate.option} {gate_word(gate.met)}" for gate in gates if not gate.met]
-    if missed:
-        return f"{len(missed)} of {len(gates)} gates failed the run: {', '.join(missed)}."
-    return "" if not gates else "The gate is met." if len(gates) == 1 else f"All {len(gates)} gates are met."
+    """Say whether the gates passed, and why the worst one did not; nothing without gates."""
+    if not gates:
+        return ""
+    worst = _worst_gate(gates)
+    if worst.met:
+        return "The gate passed." if len(gates) == 1 else f"All {len(gates)} gates passed."
+    missed = sum(not gate.met for gate in gates)
+    which = "The gate did not pass" if len(gates) == 1 else f"{missed} of {len(gates)} gates did not pass"
+    return f"{which}: {worst.option} {worst.word}: {visible(worst.sentence, _MAX_SENTENCE)}."
 
 
-def gate_word(met: bool | None) -> str:
-    """Return the word for the result of a gate."""
-    return "refused" if met is None else "met" if met else "NOT MET"
+def worst_last(gates: Sequence[GateResult]) -> list[GateResult]:
+    """Return the gates that passed, then the undecided ones and those that failed, which a reader must not miss."""
+    return sorted(gates, key=lambda gate: (not gate.met, gate.met is False))
+
+
+def _worst_gate(gates: Sequence[GateResult]) -> GateResult:
+    return worst_last(gates)[-1]

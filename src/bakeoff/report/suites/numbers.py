@@ -19,6 +19,7 @@ from bakeoff.storage.ledger import Ledger, Missing, ShardsHere, missing_kind
 from bakeoff.verdict import LOST, Verdict
 
 if TYPE_CHECKING:
+    from bakeoff.report.blocks import Tone
     from bakeoff.report.summary import Comparisons
     from bakeoff.stats.gates import UnequalLosses
 
@@ -88,13 +89,15 @@ class SuiteTally:
 
     def add(self, outcome: EvalOutcome) -> None:
         """Count one case."""
-        kind = "recorded" if outcome.threshold is None and outcome.problem is None else "undecided"
+        kind: str = "recorded" if outcome.threshold is None and outcome.problem is None else "undecided"
         if outcome.passed is not None:
             kind = "passed" if outcome.passed else "failed"
         self.kinds[kind] += 1
         if kind == "undecided":
             lost = (missing_kind(record) for record in outcome.records)
-            self.missing[next(filter(None, lost), "not run")] += 1
+            why: Missing = next(filter(None, lost), "not run")
+            self.missing[why] += 1
+            kind = why
         if (cell := cell_of(outcome)) is not None:
             self.cells.append(cell)
         scores = [score for record in outcome.records for score in record.scores]
@@ -107,7 +110,7 @@ class SuiteTally:
             if record.spent != NO_USAGE:
                 self.usage += record.used
                 self.judging += record.judging
-        if outcome.problem or outcome.score is None or outcome.score < 1:
+        if kind != "skipped" and (outcome.problem or outcome.score is None or outcome.score < 1):
             held = outcome.problem is None and outcome.passed is not False
             rank = (held, -1.0 if outcome.score is None else outcome.score)
             self.worst.append(Worst(rank, outcome.nodeid, outcome.score, why_not(outcome)))
@@ -244,6 +247,16 @@ class GateResult(FrozenModel):
     option: str
     met: bool | None
     sentence: str
+
+    @property
+    def word(self) -> str:
+        """Return the result in a word; what is not passed is loud."""
+        return "UNDECIDED" if self.met is None else "passed" if self.met else "FAILED"
+
+    @property
+    def tone(self) -> "Tone":
+        """Return the tone in which reports show the result."""
+        return "partial" if self.met is None else "pass" if self.met else "fail"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ and output, then each scorer, the worst first. Untrusted text is always escaped.
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ import bakeoff
 from bakeoff._kernel.text import count_of, escaped, visible, without_command
 from bakeoff.record import NO_USAGE, Record, Score, ToolCall
 from bakeoff.report.formatting import cost
+from bakeoff.report.suites.numbers import SuitesSummary
 from bakeoff.report.suites.outcomes import EvalOutcome
 
 Colour = Literal["red", "yellow", "green"]
@@ -68,20 +70,31 @@ def item_line(nodeid: str, word: str, outcomes: Sequence[EvalOutcome], width: in
     return shown, rest
 
 
-def tool_lines(outcomes: Sequence[EvalOutcome], width: int | None) -> Iterator[tuple[str, bool]]:
-    """Yield a line for each tool call, nested under its parent, and whether the call failed."""
-    for outcome in outcomes:
-        rounds = _calls(outcome)
-        for number, calls in enumerate(rounds):
-            if calls and len(rounds) > 1:
-                yield f"    round {number + 1}", False
-            for depth, call in _nested(calls[:_MAX_CALLS]):
-                line = f"{'    ' * (depth + 1)}{'└ ' if depth else ''}{_call(call)}"
-                room = len(line) if width is None else max(_NARROWEST_LINE, width)
-                shown = line if len(line) <= room else f"{line[: room - 1]}…"
-                yield without_command(shown), call.error is not None or call.status in ("error", "failed")
-            if len(calls) > _MAX_CALLS:
-                yield f"    … {len(calls) - _MAX_CALLS} more calls", False
+def detail_lines(outcomes: Sequence[EvalOutcome], place: str, width: int | None) -> Iterator[tuple[str, bool]]:
+    """Yield the lines of a test under `-v`, each with whether it tells a failure.
+
+    They have its place, and of each round the tool calls, nested under their parents, the scores and the output.
+    """
+    lines = [(f"    {visible(place, _MAX_ARGUMENTS_LENGTH)}", False), *chain.from_iterable(map(_details, outcomes))]
+    for line, wrong in lines:
+        room = len(line) if width is None else max(_NARROWEST_LINE, width)
+        yield without_command(line if len(line) <= room else f"{line[: room - 1]}…"), wrong
+
+
+def _details(outcome: EvalOutcome) -> Iterator[tuple[str, bool]]:
+    for number, record in enumerate(outcome.records):
+        if len(outcome.records) > 1:
+            yield f"    round {number + 1}", False
+        calls = record.transcript.tool_calls if record.transcript else ()
+        for depth, call in _nested(calls[:_MAX_CALLS]):
+            wrong = call.error is not None or call.status in ("error", "failed")
+            yield f"{'    ' * (depth + 1)}{'└ ' if depth else ''}{_call(call)}", wrong
+        if len(calls) > _MAX_CALLS:
+            yield f"    … {len(calls) - _MAX_CALLS} more calls", False
+        for score in record.scores:
+            yield f"    {visible(f'{score.name} {_verdict(score)}', _MAX_ARGUMENTS_LENGTH)}", score.failure is not None
+        if record.transcript is not None:
+            yield f"    output {visible(_text(record.transcript.output), _MAX_ARGUMENTS_LENGTH)}", False
 
 
 def _calls(outcome: EvalOutcome) -> list[tuple[ToolCall, ...]]:
@@ -98,7 +111,8 @@ def _call(call: ToolCall) -> str:
         shown = ", ".join(f"{name}={_plain(item)}" for name, item in given.items())
     else:
         shown = "" if given is None else _plain(given)
-    return f"{name}({visible(shown, _MAX_ARGUMENTS_LENGTH)}){took}{error}"
+    result = "" if call.result is None else f" → {visible(_plain(call.result), _MAX_ARGUMENTS_LENGTH)}"
+    return f"{name}({visible(shown, _MAX_ARGUMENTS_LENGTH)}){result}{took}{error}"
 
 
 def _plain(value: JsonValue) -> str:
@@ -139,6 +153,16 @@ def properties_of(outcomes: Sequence[EvalOutcome]) -> list[tuple[str, object]]:
         prefix = f"eval.{number + 1}." if number else "eval."
         found += [(prefix + name, value) for name, value in _properties(outcome)]
     return found
+
+
+def run_properties(summary: SuitesSummary) -> Iterator[tuple[str, str]]:
+    """Yield the properties of the whole run in that file: its ledger, and the verdict of each gate."""
+    ledger = summary.ledger
+    yield from ((f"eval.{name}", str(getattr(ledger, name))) for name in ("planned", "passed", "failed", "recorded"))
+    yield from ((f"eval.{kind.replace(' ', '-')}", str(count)) for kind, count in ledger.missing.items())
+    yield "eval.complete", str(ledger.gap is None).lower()
+    for gate in summary.gates:
+        yield f"eval.gate.{gate.option.lstrip('-')}", visible(f"{gate.word}: {gate.sentence}", _MAX_PROPERTY_LENGTH)
 
 
 def _properties(outcome: EvalOutcome) -> Iterator[tuple[str, str]]:
