@@ -25,7 +25,7 @@ def test_a_loss_that_was_regained_is_not_found_again_and_a_second_one_is() -> No
     assert (second.worse, second.since, second.recovered) == (True, 12, ((4, 6),))
 
 
-@pytest.mark.parametrize(("cases", "rounds", "past", "chance"), [(50, 1, 5, 1.0), (100, 3, 4, 0.95), (30, 20, 1, 1.0)])
+@pytest.mark.parametrize(("cases", "rounds", "past", "chance"), [(50, 3, 5, 1.0), (100, 3, 4, 0.95), (30, 20, 1, 1.0)])
 def test_a_drop_of_ten_points_is_found_within_the_stated_delay(
     cases: int, rounds: int, past: int, chance: float
 ) -> None:

@@ -230,7 +230,7 @@ def summary_json(
     """Return the summary of a run folder or of a log as `--json` prints it."""
     judged = [one.subject for one in summary.judged]
     # Tokens that nobody counted are null, like an unknown cost.
-    written = summary.model_dump(mode="json")
+    written = {**summary.model_dump(mode="json"), "ledger": summary.ledger.model_dump(mode="json")}
     for one in written["subjects"]:
         if not one["spent"]["input"] + one["spent"]["output"]:
             one["spent"].update(dict.fromkeys(("input", "output", "cache_read", "cache_write", "reasoning")))

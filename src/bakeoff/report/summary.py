@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Literal
 
-from pydantic import Field, computed_field
+from pydantic import Field
 
 from bakeoff._kernel.model import FrozenModel
 from bakeoff._kernel.text import visible
@@ -207,7 +207,6 @@ class Summary(FrozenModel):
         """Return the number of trials with a record, over all subjects."""
         return sum(subject.finished for subject in self.subjects)
 
-    @computed_field  # type: ignore[prop-decorator]
     @property
     def ledger(self) -> Ledger:
         """Return what was planned for all subjects that are judged, and what became of it."""

@@ -45,7 +45,7 @@ from bakeoff.report.formatting import (
     sentence,
     span,
 )
-from bakeoff.report.gates import GateDecision, GateEvidence, GateState, decide_gate
+from bakeoff.report.gates import GateEvidence, GateState, decide_gate
 from bakeoff.report.judges.calibration import CalibratedPair
 from bakeoff.report.readers import find_source
 from bakeoff.report.scores import SCORE_COLUMNS, score_cells
@@ -142,9 +142,9 @@ def gated_report(
 ) -> Report:
     """Return a report whose badge, first line and first sentence are the decision of its gate: exit code, reason."""
     code, why = gate
-    decision = GateDecision(_GATES[code], why)
-    first = f"{decision} Exit code {code}."
-    return Report(title, sections, f"Gate {decision.state}", GATE_TONES[decision.state], headline, tiles, first)
+    state = _GATES[code]
+    first = f"Gate {state}: {why}. Exit code {code}."
+    return Report(title, sections, f"Gate {state}", GATE_TONES[state], headline, tiles, first)
 
 
 def _claims(pair: PairReport, *, adjusted: bool = False) -> str:
