@@ -1,5 +1,6 @@
 """Worse on exactly these cases, and a series of runs that is looked at after every one."""
 
+import random
 from itertools import pairwise, product
 from math import comb
 
@@ -131,3 +132,17 @@ def test_a_history_keeps_its_error_rate_and_its_delay() -> None:
     assert history_alarms(20, 3, 150) <= 0.08
     assert found_in_time(0.1, 30, 10, 100) >= 0.85
     assert decay_found(0.02, 10, 30, 10, 100) >= 0.95
+
+
+def test_a_series_of_graded_scores_is_watched_as_long_as_one_that_passes_or_fails() -> None:
+    dice = random.Random(5)
+
+    def run(mean: float) -> dict[CaseKey, Cell]:
+        return {CaseKey(str(case)): Cell.of([min(1.0, max(0.0, dice.gauss(mean, 0.1)))]) for case in range(30)}
+
+    found = series_change([*(run(0.8) for _ in range(20)), *(run(0.3) for _ in range(3))])
+    assert (found.worse, found.since) == (True, 20)
+
+
+def test_thousands_of_rounds_of_one_case_are_counted() -> None:
+    assert worse_p_value([(Cell(5_000, 4_000.0, 4_000.0), Cell(100, 40.0, 40.0))]) < 1e-9

@@ -175,17 +175,20 @@ def decide_gate(evidence: GateEvidence) -> GateDecision:
     said = evidence.sentence or "; ".join(each.sentence for each in decisions)
     if evidence.sentence and state is GateState.FAILED and evidence.rule.undecidable == "fail":
         said += "; undecidable counts as failed"
-    warning = _one_way(evidence) if state is GateState.PASSED else ""
+    warning = _warning(evidence) if state is GateState.PASSED else ""
     return GateDecision(state, "; ".join(filter(None, (missing, said, warning, forgiven))))
 
 
-def _one_way(evidence: GateEvidence) -> str:
-    """Warn if every case that changed got worse, and yet no regression is shown."""
+def _warning(evidence: GateEvidence) -> str:
+    """Warn if single cases are certainly worse, or all that changed are, and yet no regression is shown."""
     known = [ruling.within for _, ruling in evidence.comparisons if ruling.within is not None]
+    option = f"{evidence.option.replace('allow-undecided', 'gate')} no-new-failures"
+    if broken := sorted({case for each in known for case in each.broken}):
+        named = ", ".join(visible(case, 80) for case in broken[:_MAX_NAMED])
+        return f"BUT {count_of(len(broken), 'CASE IS', 'CASES ARE')} CERTAINLY WORSE ({named}): {option} fails then"
     if not known or any(each.better for each in known) or not any(each.worse for each in known):
         return ""
-    option = evidence.option.replace("allow-undecided", "gate")
-    return f"BUT EVERY CASE THAT CHANGED GOT WORSE: for a deterministic application use {option} no-new-failures"
+    return f"BUT EVERY CASE THAT CHANGED GOT WORSE: for a deterministic application use {option}"
 
 
 def _missing(evidence: GateEvidence) -> tuple[str, str]:
@@ -208,7 +211,8 @@ def _missing(evidence: GateEvidence) -> tuple[str, str]:
         return "", ""
     allowed, count = evidence.allowed, sum(missing for missing, _ in counts)
     words = f"{', '.join(parts)}; {allowed} allowed{' in each run' * evidence.each} ({evidence.option})"
-    if all(allowed.covers(*one) for one in counts) if evidence.each else allowed.covers(count, most or count):
+    together = evidence.each or allowed.is_share or allowed.covers(count, most)
+    if together and all(allowed.covers(*one) for one in counts):
         return "", words
     shown = "; ".join(visible(name, 200) for name in named[:_MAX_NAMED])
     return f"{words}{': ' if shown else ''}{shown}{'; …' if len(named) > _MAX_NAMED else ''}", ""

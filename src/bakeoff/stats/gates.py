@@ -176,7 +176,10 @@ def _within(pairs: Mapping[str, PairedArms]) -> dict[str, WithinChange]:
     }
     found = {name: change_within(cases, alpha=ALPHA / 2) for name, cases in shared.items() if cases}
     chances = _adjusted({name: one.p_value for name, one in found.items()})
-    return {name: one.model_copy(update={"shown": chances[name] <= ALPHA / 2}) for name, one in found.items()}
+    judged = {name: one.model_copy(update={"shown": chances[name] <= ALPHA / 2}) for name, one in found.items()}
+    if TOGETHER in judged:  # whose list of single cases has the error rate of all
+        judged |= {name: one.model_copy(update={"broken": ()}) for name, one in judged.items() if name != TOGETHER}
+    return judged
 
 
 def _adjusted(chances: Mapping[str, float]) -> dict[str, float]:
