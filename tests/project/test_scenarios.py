@@ -74,6 +74,6 @@ def test_every_scenario_passes_and_again_from_recordings_and_against_its_baselin
     (tmp_path / "conftest.py").write_text(JUDGE, "utf-8")
     run(tmp_path, "--eval-json", "main.json", "--eval-replay", "auto")
     second = run(tmp_path, "--eval-baseline", "main.json", "--eval-replay", "strict")
-    assert re.search(r"--eval-baseline met: .*no regression shown", " ".join(second.split()))
+    assert re.search(r"--eval-baseline passed: .*no regression shown", " ".join(second.split()))
     ran = {suite["file"] for suite in json.loads((tmp_path / "main.json").read_text("utf-8"))["suites"]}
     assert ran == {f"test_{page.stem.replace('-', '_')}.py" for page in PAGES}

@@ -216,7 +216,7 @@ def cases_to_pass(comparison: Comparison, margin: float) -> int | None:
     """Return with how many cases unchanged code passes `--margin` with `--undecidable fail` in 95 % of runs.
 
     None without an interval or a margin. The noise is that of the comparison. The gate passes if the lower end of the
-    90 % interval lies above −margin, which unchanged code misses in 5 % of runs once that interval is as wide as the margin.
+    90 % interval lies above −margin, which unchanged code misses in 5 % of runs once it is as wide as the margin.
     """
     inner = comparison.inner
     return None if inner is None or not margin else max(2, ceil(comparison.cases * (inner.width / margin) ** 2))
