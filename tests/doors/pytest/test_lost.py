@@ -420,3 +420,48 @@ test_goes = describe_eval("goes", data=rows(*range(5)), task=lambda text: f"<{te
     seen = project.run("--eval-baseline=before.json", "-k", "test_stays")
     assert seen.result.ret == 1
     assert "--eval-baseline UNDECIDED: 5 of the baseline cannot be compared; 0 allowed" in seen.text
+
+
+STOPPING = """
+import pytest
+from bakeoff import log_input, log_score
+
+@pytest.mark.parametrize("place", range(6))
+def test_logged(place):
+    log_input(f"x{place}")
+    log_score("s", 1.0)
+    if place == 2:
+        pytest.exit("stop", returncode=0)
+"""
+
+
+def test_a_session_that_ends_itself_meets_no_gate_whatever_exit_code_it_names(project: SmallProject) -> None:
+    project.write(STOPPING)
+    assert project.run(*GATES).result.ret != 0
+    assert merged(project) == 3
+
+
+def test_a_file_of_evals_that_is_skipped_as_a_whole_leaves_the_gates_undecided(project: SmallProject) -> None:
+    skipped = "import pytest\npytest.importorskip('not_installed_sdk')\nfrom bakeoff import eval_suite\n"
+    (project.path / "test_other.py").write_text(skipped)
+    good = "from bakeoff import log_score\n\ndef test_good():\n    log_score('s', 1.0)\n"
+    project.write(good)
+    assert project.run(*GATES).result.ret != 0
+
+
+def test_a_logged_score_of_a_test_that_is_expected_to_fail_counts(project: SmallProject) -> None:
+    failing = (
+        "import pytest\nfrom bakeoff import log_score\n\n@pytest.mark.xfail\ndef test_bad():\n"
+        "    log_score('s', 0.0)\n    assert 0\n\ndef test_good():\n    log_score('s', 1.0)\n"
+    )
+    project.write(failing)
+    assert project.run("--eval-json=out.json", "--eval-min-pass-rate=0.9").result.ret != 0
+    assert json.loads((project.path / "out.json").read_text())["numbers"]["failed"] == 1
+
+
+def test_a_rule_of_a_baseline_needs_a_baseline(project: SmallProject) -> None:
+    project.write("def test_one():\n    pass\n")
+    seen = project.run("--eval-gate=no-new-failures")
+    seen.result.stderr.fnmatch_lines(
+        ["*--eval-gate no-new-failures compares with an earlier run: add --eval-baseline*"]
+    )

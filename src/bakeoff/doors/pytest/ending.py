@@ -67,6 +67,8 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
                 refuse_unwritable(name, path)
         if option.eval_junit and not getattr(option, "xmlpath", None):
             raise UsageError("--eval-junit adds scores to the file of --junitxml: name one with --junitxml=FILE")
+        if option.eval_gate != "regression" and option.eval_baseline is None:
+            raise UsageError(f"--eval-gate {option.eval_gate} compares with an earlier run: add --eval-baseline=FILE")
         before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline)
         earlier = [] if option.eval_history is None else read_history(option.eval_history, option.eval_json)
     except BakeoffError as error:

@@ -115,8 +115,12 @@ class EvalHooks:
             keep_shard(config, items, *shard)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note that a file could not be collected, so that no gate passes."""
-        self._incomplete |= report.failed
+        """Note that a file could not be collected, or that one with evals was skipped, so that no gate passes."""
+        self._incomplete |= report.failed or (report.skipped and _has_evals(report.nodeid, self._config.rootpath))
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Note that Ctrl-C or `pytest.exit` ended the session, whatever exit code that names."""
+        self._incomplete = True
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Warn of suites that pytest does not collect, and start replay before the first fixture."""
@@ -423,3 +427,12 @@ def _missed(outcomes: "Sequence[EvalOutcome]") -> bool:
             return False
     last = outcomes[-1] if outcomes else None  # what failed after the last eval is no miss
     return last is not None and (last.passed is False or last.problem is not None)
+
+
+def _has_evals(nodeid: str, root: Path) -> bool:
+    """Tell whether a file that was skipped as a whole names what evals are written with."""
+    try:
+        text = (root / nodeid.partition("::")[0]).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return "bakeoff" in text or "to_eval" in text or "run_eval" in text

@@ -293,8 +293,6 @@ def add_logged(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     log = item.stash[LOGGED]
     del item.stash[LOGGED]  # the test may be run again
     error = call.excinfo.value if call.excinfo else None
-    if error is not None and item.get_closest_marker("xfail"):
-        return
     gathered = gathering(item.config)
     others = gathered.has(item.nodeid)
     if others and not log.scores and (error is None or isinstance(error, EvalFailed)):
