@@ -142,7 +142,7 @@ def end(
     if gates is not None:
         from bakeoff.report.suites.gates import judge_gates
 
-        gates = replace(gates, decided=decisions.followed.against_baseline() if decisions else {})
+        gates = gates if decisions is None else decisions.for_gates(gates)
         summary = replace(summary, gates=judge_gates(gates, outcomes, summary))
     if (shard := shard_of(config)) is not None:  # after its gates, which do not wait for the other shards
         summary = replace(summary, shards=ShardsHere(of=shard[1], numbers=(shard[0],)))
