@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Self
 
-from bakeoff._kernel.model import FrozenModel
+from bakeoff._kernel.model import FrozenModel, sparse_field
 from bakeoff._kernel.text import count_of
 from bakeoff.record import Record
 from bakeoff.verdict import LOST, Verdict
@@ -36,12 +36,16 @@ class ShardsHere(FrozenModel):
 
     of: int
     numbers: tuple[int, ...]
+    collection: str | None = sparse_field(None)  # a digest of all evals before they were parted, if it is known
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
         """Return the shards of several files; None if none of them is a shard."""
+        if not parts:
+            return None
         numbers = sorted({number for part in parts for number in part.numbers})
-        return cls(of=max(part.of for part in parts), numbers=tuple(numbers)) if parts else None
+        collection = next(filter(None, (part.collection for part in parts)), None)
+        return cls(of=max(part.of for part in parts), numbers=tuple(numbers), collection=collection)
 
     @property
     def missing(self) -> tuple[int, ...]:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bakeoff.cli.merge import MergeFlags, run_merge
-from bakeoff.report.suites.eval_file import read_eval_file
+from bakeoff.errors import UsageError
+from bakeoff.report.suites.eval_file import merge_files, read_eval_file
 from bakeoff.storage.ledger import ShardsHere
 
 from .small_project import SmallProject, project
@@ -53,7 +54,9 @@ def test_shards_are_the_whole_in_parts_and_keep_the_sets_of_parameters_of_a_case
     assert all(name.replace("kind", "short") in part for part in found for name in part)
     merged = project.path / "merged.json"
     run_merge(files=parts, wanted=MergeFlags(output=str(merged), shards=N))
-    assert read_eval_file(merged).planned.shards == ShardsHere(of=N, numbers=tuple(range(1, N + 1)))
+    [collection] = {shards.collection for part in parts if (shards := read_eval_file(part).planned.shards)}
+    here = ShardsHere(of=N, numbers=tuple(range(1, N + 1)), collection=collection)
+    assert read_eval_file(merged).planned.shards == here
     assert without_times(merged) == without_times(whole)
 
 
@@ -66,6 +69,23 @@ def test_tests_that_are_no_evals_are_in_every_shard_and_others_are_deselected(pr
     seen = project.run("--eval-shard", "3/3")
     assert seen.counts() == {"passed": 5, "deselected": 11}
     assert project.run("--eval-shard", "2/3", "-k", "plain").counts() == {"passed": 1, "deselected": 15}
+
+
+def test_shards_of_different_evals_are_not_merged(project: SmallProject) -> None:
+    project.write(EVALS)
+    first = written(project, "--eval-shard=1/2")
+    for other in (written(project, "--eval-shard=2/2", "-k", "kind"), written(project, "--eval-shard=2/2", "-m", "x")):
+        with pytest.raises(UsageError, match=r"are shards of different evals: run all with the same paths, -k"):
+            merge_files([first, other])
+
+
+def test_workers_tell_of_which_evals_their_shard_is(project: SmallProject) -> None:
+    project.write(EVALS)
+    alone = read_eval_file(written(project, "--eval-shard=1/2")).planned.shards
+    project.run_apart("-p", "xdist", "-n", "1", "--eval-shard=1/2", "--eval-json=workers.json")
+    assert alone is not None
+    assert alone.collection
+    assert read_eval_file(project.path / "workers.json").planned.shards == alone
 
 
 def test_the_variable_chooses_a_shard_and_what_is_no_shard_is_refused(

@@ -103,6 +103,19 @@ def test_suites_are_compared_with_the_baseline(project: SmallProject, monkeypatc
     assert worse.counts()["skipped"] >= 25
 
 
+def test_cases_that_are_gone_are_missed_although_the_others_are_decided(
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RIGHT", "1")
+    project.write(ALONE)
+    project.run("--eval-json", "base.json")
+    project.write(ALONE.replace("range(40)", "range(35)"))
+    seen = project.run("--eval-until-decided", "--eval-margin", "0.2", "--eval-baseline", "base.json")
+    assert seen.counts()["skipped"] > 0
+    assert seen.result.ret == 1
+    assert "UNDECIDED: 5 of the baseline cannot be compared; 0 allowed" in seen.text
+
+
 def test_where_nothing_can_be_compared_all_cases_run_and_it_is_said(project: SmallProject) -> None:
     project.write(ALONE)
     seen = project.run("--eval-until-decided")

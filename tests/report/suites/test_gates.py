@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from bakeoff._kernel.choices import ComparisonGate
+from bakeoff.record import Score
 from bakeoff.report.gates import Allowance, GateRule
 from bakeoff.report.suites.blocks import gates_sentence
 from bakeoff.report.suites.eval_file import EvalFile, parse_eval_file
@@ -78,6 +80,14 @@ def test_a_run_that_was_stopped_meets_no_gate() -> None:
 
 def test_a_pass_rate_of_nothing_that_can_pass_is_not_met() -> None:
     assert judged(SuiteGates(min_pass_rate=0.0), [outcome(1.0, threshold=None)]).met is False
+
+
+@pytest.mark.parametrize("gates", [SuiteGates(min_pass_rate=0.5), SuiteGates(min_score=0.5)])
+def test_a_number_of_which_everything_got_lost_is_undecided(gates: SuiteGates) -> None:
+    found = judged(gates, [outcome(None, records=(broken(),))])
+    assert found.met is None
+    assert found.sentence.startswith("1 of 1 undecided (1 lost to a grader)")
+    assert "no case has a threshold" not in found.sentence
 
 
 def test_a_mean_score_is_of_the_cases_that_have_one() -> None:
@@ -238,3 +248,51 @@ def test_too_many_losses_forbid_a_verdict() -> None:
 )
 def test_a_gate_of_nought_is_a_gate(gates: SuiteGates) -> None:
     assert len(judge_gates(gates, [], whole_summary([]))) == 1
+
+
+def scored_by(*names: str, value: float = 1.0, cases: int = 12, **more: Any) -> list[EvalOutcome]:
+    scores = {"scores": tuple(Score(name=name, value=value) for name in names)}
+    return [outcome(value, f"t.py::test[{place}]", record=scores, **more) for place in range(cases)]
+
+
+@pytest.mark.parametrize("gate", ["regression", "no-new-failures"])
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        (scored_by("exact", value=0.0), scored_by("contains"), "scorers: 'exact' in the baseline, 'contains' in"),
+        (scored_by("a"), scored_by("a", "b", value=0.0), "scorers: 'a' in the baseline, 'a, b' in"),
+        (scored_by("a"), scored_by("a", threshold=0.2), "rule: 'mean at 0.5' in the baseline, 'mean at 0.2' in"),
+        (scored_by("a", threshold=None), scored_by("a"), "rule: 'mean at None' in the baseline, 'mean at 0.5' in"),
+    ],
+)
+def test_scores_that_mean_something_else_are_not_compared(
+    before: list[EvalOutcome], after: list[EvalOutcome], named: str, gate: ComparisonGate
+) -> None:
+    found = judged(SuiteGates(baseline=kept(before), rule=GateRule(gate), allowed=Allowance(12)), after)
+    assert found.met is None
+    first = "not comparable: 12 cases are scored or judged in another way (t.py::test[0]: "
+    assert found.sentence.startswith(first + named)
+    assert "improved" not in found.sentence
+
+
+def test_neither_the_order_of_scorers_nor_a_new_case_with_another_one_is_a_difference() -> None:
+    before = scored_by("a", "b")
+    new = outcome(1.0, "t.py::test[new]", record={"scores": (Score(name="c", value=1.0),)}, threshold=0.9)
+    assert judged(SuiteGates(baseline=kept(before)), [*scored_by("b", "a"), new]).met is True
+
+
+def test_cases_without_a_threshold_cannot_fail_anew() -> None:
+    rule = GateRule("no-new-failures")
+    recorded = kept(scored_by("a", threshold=None))
+    none = judged(
+        SuiteGates(baseline=recorded, rule=rule, allowed=Allowance(12)), scored_by("a", value=0.0, threshold=None)
+    )
+    assert none.met is None
+    assert none.sentence.startswith("no case in both runs has a threshold, so that none passed or failed")
+    before = kept([*suite([1.0]), *scored_by("a", cases=2, threshold=None)])
+    after = [*suite([1.0]), *scored_by("a", cases=2, value=0.0, threshold=None)]
+    some = judged(SuiteGates(baseline=before, rule=rule), after)
+    assert some.met is None
+    assert some.sentence.startswith("2 of the baseline cannot be compared; 0 allowed (--eval-allow-undecided): ")
+    assert "t.py::test[0]: it has no threshold" in some.sentence
+    assert judged(SuiteGates(baseline=before, rule=rule, allowed=Allowance(2)), after).met is True

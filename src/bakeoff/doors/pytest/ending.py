@@ -11,7 +11,7 @@ import pytest
 from _pytest.junitxml import xml_key
 
 from bakeoff._kernel.text import count_of, visible, without_command
-from bakeoff.doors.pytest.options import results_folder, shard_of
+from bakeoff.doors.pytest.options import COLLECTION, results_folder, shard_of
 from bakeoff.errors import BakeoffError, UsageError
 from bakeoff.report.output_files import refuse_unwritable
 from bakeoff.report.render.text_tables import block_lines
@@ -144,10 +144,12 @@ def end(
     if gates is not None:
         from bakeoff.report.suites.gates import judge_gates
 
-        gates = replace(gates, decided=decisions.followed.against_baseline() if decisions else {})
+        gates = gates if decisions is None else decisions.for_gates(gates)
         summary = replace(summary, gates=judge_gates(gates, outcomes, summary))
     if (shard := shard_of(config)) is not None:  # after its gates, which do not wait for the other shards
-        summary = replace(summary, shards=ShardsHere(of=shard[1], numbers=(shard[0],)))
+        summary = replace(
+            summary, shards=ShardsHere(of=shard[1], numbers=(shard[0],), collection=config.stash.get(COLLECTION, None))
+        )
     if config.option.eval_junit and (xml := config.stash.get(xml_key, None)) is not None:
         for name, value in run_properties(summary):
             xml.add_global_property(name, value)

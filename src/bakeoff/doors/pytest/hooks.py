@@ -17,6 +17,8 @@ from bakeoff._kernel.imports import existing_objects_frozen
 from bakeoff.doors.pytest.gather import CALLED, FINAL, LOGGED, RUNNING, UNREAD, gathering
 from bakeoff.doors.pytest.options import (
     COLLECTED_FILE,
+    COLLECTION,
+    COLLECTION_KEY,
     REPORT_OPTIONS,
     SPENDING_FILE,
     TERMINAL_WIDTH,
@@ -106,6 +108,12 @@ class EvalHooks:
             node.workerinput[COLLECTED_FILE] = str(self._folder / COLLECTED_FILE)  # one writes it: all collect the same
         if is_limited(self._config):
             node.workerinput[SPENDING_FILE] = str(self._folder / SPENDING_FILE)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take the digest of what the workers of xdist collected; all of them collect the same."""
+        if (digest := getattr(node, "workeroutput", {}).get(COLLECTION_KEY)) is not None:
+            self._config.stash[COLLECTION] = digest
 
     @pytest.hookimpl(tryfirst=True)  # a shard must not depend on what failed last time
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -59,7 +59,7 @@ class Eval(pytest.Item):
             return
         session = session_of(self.config)
         if session.decisions is not None and session.is_not_needed(self):
-            session.decisions.followed.save(self.nodeid)
+            session.decisions.save(self.nodeid)
             raise NotNeeded("not needed: every comparison of it is decided")
         case = session.result(self, self._arguments(), self._holder())
         for error in case.errors.values():

@@ -27,6 +27,11 @@ FIXTURES = frozenset({"to_eval", "run_eval"})
 SPENDING_FILE, COLLECTED_FILE = "bakeoff_spending", "bakeoff_collected"
 """The keys under which an xdist worker is told the files for what all workers spend, and for what they collect."""
 
+COLLECTION = pytest.StashKey[str]()
+"""A digest of the evals before they were parted into shards; xdist workers report it under the key `COLLECTION_KEY`."""
+COLLECTION_KEY = "bakeoff_collection"
+_SELECTING = ("keyword", "markexpr", "deselect", "lf")  # options of pytest that deselect tests of a shard later
+
 WATCH_CYCLE = "--eval-watch-cycle"
 """The option by which `--eval-watch` starts a cycle. Its file says what is to be run."""
 
@@ -201,6 +206,11 @@ def name_of_test(item: pytest.Item) -> str:
 
 def keep_shard(config: pytest.Config, items: list[pytest.Item], number: int, of: int) -> None:
     """Deselect the evals of other shards. Each shard has every n-th case, with all its parameters; tests stay."""
+    from bakeoff._kernel.model import fingerprint
+
+    selected = [config.getoption(name, None) or None for name in _SELECTING]
+    digest = fingerprint([item.nodeid for item in items if has_eval(item)], selected)
+    getattr(config, "workeroutput", {})[COLLECTION_KEY] = config.stash[COLLECTION] = digest
     places: dict[tuple[str, str], int] = {}
     kept: list[pytest.Item] = []
     others: list[pytest.Item] = []

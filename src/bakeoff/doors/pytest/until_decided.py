@@ -5,6 +5,7 @@ that file instead. Only `--eval-until-decided` loads this module.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from bakeoff.doors.pytest.options import rounds_of
 from bakeoff.doors.pytest.parallel import EMPTY_PLAN
 from bakeoff.plan import Case, SubjectSpec, UntilDecided
 from bakeoff.report.compare.until_decided import FollowedComparisons, random_ranks
+from bakeoff.report.suites.gates import SuiteGates
 from bakeoff.report.suites.outcomes import EvalOutcome, subject_name
 
 BASELINE = "baseline"
@@ -43,6 +45,7 @@ class SessionDecisions:
         self._before = None if baseline is None else {outcome.nodeid: outcome for outcome in baseline}
         self.settings = UntilDecided.in_new_order(config.getoption("eval_margin") or None)
         self.followed = FollowedComparisons(self.settings.margin)  # trials by node id
+        self.not_needed: set[str] = set()  # node ids, as outcomes have them
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -138,6 +141,15 @@ class SessionDecisions:
     def needs(self, item: Any) -> bool:
         """Tell whether an item can still decide anything, or is compared with nothing."""
         return self.followed.needs(item.nodeid)
+
+    def save(self, nodeid: str) -> None:
+        """Note that a case is not run."""
+        self.followed.save(nodeid)
+        self.not_needed.add(clean_text(nodeid))
+
+    def for_gates(self, gates: SuiteGates) -> SuiteGates:
+        """Return the gates with what is decided so far, and the cases that were not needed."""
+        return replace(gates, decided=self.followed.against_baseline(), not_needed=self.not_needed)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Count a case that ended without a result, such as one that was skipped, as lost: no other waits for it."""

@@ -211,16 +211,16 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
     """Merge the shards of one run as if they had been one.
 
     A test that is in two files counts once if both have the same result, and is refused otherwise: nobody could tell
-    which result is right.
+    which result is right. So are shards of different evals, such as those of another `-k`.
     """
     whole: dict[str, list[EvalOutcome]] = {}
     origin: dict[str, Path] = {}
     twice, stopped, decided, empty = 0, [], [], []
-    shards: list[ShardsHere] = []
+    shards: dict[Path, ShardsHere] = {}
     files = 0  # that add a test
     for path in paths:
         file = read_eval_file(path)
-        shards += [file.ledger.shards] if file.ledger is not None and file.ledger.shards is not None else []
+        shards |= {path: file.ledger.shards} if file.ledger is not None and file.ledger.shards is not None else {}
         stopped += [] if file.planned.ended else [path]
         known = len(whole)
         decided += [] if file.comparisons is None else [path]
@@ -239,13 +239,18 @@ def merge_files(paths: Sequence[Path]) -> MergedEvals:
                     "shards of one run have no test in common; leave one of the files out"
                 )
         files += len(whole) > known or not file.suites
+    first, *others = {shard.collection: path for path, shard in shards.items() if shard.collection}.values() or [None]
+    if others:
+        raise UsageError(
+            f"{first} and {others[0]} are shards of different evals: run all with the same paths, -k, -m and data"
+        )
     both = f"{count_of(twice, 'test is', 'tests are')} in more than one file, with the same result: each counts once"
     notes = [both] if twice else []
     notes += [f"{path}: this run was stopped before its end, or not all of it could be read" for path in stopped]
     notes += [f"{path}: this run has no evals" for path in empty]
     notes += [f"{path}: this run ended when it was decided; intervals assume a fixed number" for path in decided]
     outcomes = [outcome for found in whole.values() for outcome in found]
-    return MergedEvals(outcomes, not stopped, files, ShardsHere.joined(shards), tuple(notes))
+    return MergedEvals(outcomes, not stopped, files, ShardsHere.joined([*shards.values()]), tuple(notes))
 
 
 _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"bakeoff-evals"')
