@@ -67,7 +67,7 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
                 refuse_unwritable(name, path)
         if option.eval_junit and not getattr(option, "xmlpath", None):
             raise UsageError("--eval-junit adds scores to the file of --junitxml: name one with --junitxml=FILE")
-        if option.eval_gate != "regression" and option.eval_baseline is None:
+        if option.eval_gate is not None and option.eval_baseline is None:
             raise UsageError(f"--eval-gate {option.eval_gate} compares with an earlier run: add --eval-baseline=FILE")
         before = None if option.eval_baseline is None else read_eval_file(option.eval_baseline)
         earlier = [] if option.eval_history is None else read_history(option.eval_history, option.eval_json)
@@ -81,7 +81,7 @@ def read_gates(config: pytest.Config) -> "SuiteGates":
         option.eval_min_pass_rate,
         option.eval_min_score,
         before,
-        GateRule(option.eval_gate, option.eval_margin, option.eval_undecidable),
+        GateRule(option.eval_gate or "regression", option.eval_margin, option.eval_undecidable),
         labelled=results_folder(config) if option.eval_require_calibrated_judge else None,
         allowed=option.eval_allow_undecided or NONE_ALLOWED,
         history=earlier,

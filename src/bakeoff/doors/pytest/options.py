@@ -76,7 +76,7 @@ def add_options(group: pytest.OptionGroup) -> None:
     series = "a folder of earlier --eval-json files: fail if they show, with this run, a loss since some run"
     add("--eval-history", type=Path, metavar="DIR", help=series)
     rule = "what fails --eval-baseline: a regression that is shown (default), or any case that newly fails every round"
-    add("--eval-gate", choices=("regression", "no-new-failures"), default="regression", help=rule)
+    add("--eval-gate", choices=("regression", "no-new-failures"), help=rule)
     small = "the largest difference that does not matter to --eval-baseline and --eval-until-decided, such as 0.05"
     add("--eval-margin", type=_share, metavar="SHARE", help=small)
     nothing = "what --eval-baseline does if neither a regression nor its absence is shown (default pass)"
@@ -92,6 +92,7 @@ REPORT_OPTIONS = (
     "eval_min_pass_rate",
     "eval_min_score",
     "eval_baseline",
+    "eval_gate",
     "eval_history",
     "eval_until_decided",
     "eval_require_calibrated_judge",

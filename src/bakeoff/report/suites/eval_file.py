@@ -108,12 +108,11 @@ class EvalFile(FrozenModel):
 
     @property
     def planned(self) -> Ledger:
-        """Return the ledger, counted again from the cases. A file that lacks some of them has no end."""
+        """Return the ledger, counted again from the cases. A file that lacks some of them, or a ledger, has no end."""
         tallies, said = SuiteTallies.of(self.outcomes), self.ledger
-        if said is None:
-            return summary_of(tallies, complete=self.complete).ledger
-        found = summary_of(tallies, complete=self.complete, shards=said.shards).ledger
-        return found if found.planned >= said.planned else found.model_copy(update={"ended": False})
+        found = summary_of(tallies, complete=self.complete, shards=said.shards if said else None).ledger
+        whole = said is not None and found.planned >= max(said.planned, self.numbers.cases)
+        return found if whole else found.model_copy(update={"ended": False})
 
     @property
     def outcomes(self) -> list[EvalOutcome]:
