@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case, PassRule, ScorerSpec
+from bakeoff.plan import Case, PassRule, ScorerSpec, UntilDecided
 from bakeoff.record import Phase, Usage
 from bakeoff.report.blocks import sparkline
 from bakeoff.report.judges.labelling import draw
@@ -248,3 +248,16 @@ def test_scores_are_corrected_by_labels_where_every_subject_has_them_and_the_boa
     assert verbose.standing.score < before.standing.score - 0.1, "the judge passes bad answers of `verbose`"
     assert verbose.summary.score == verbose.standing.score
     assert "corrected by labels of the judge judge" in to_markdown(describe_leaderboard(board))
+
+
+def test_a_run_that_was_decided_early_does_not_replace_a_full_one(tmp_path: Path) -> None:
+    plan = plan_of(60, ["s", "t"])
+    full = run_of(tmp_path / "full", plan, {"s": lambda case, round_: 1.0, "t": lambda case, round_: 0.0})
+    early = plan.with_changes(until_decided=UntilDecided())
+    kept = [
+        record_of(trial, float(trial.subject.name == "s"), started=1_800_000_000.0)
+        for trial in early.trials()
+        if int(trial.case.id[5:]) < 40
+    ]
+    board = rank_sources([source(full), source(write_run(tmp_path / "early", early, kept))])
+    assert [(entry.summary.scored, entry.passed_over) for entry in board.entries] == [(60, 1), (60, 1)]
