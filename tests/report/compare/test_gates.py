@@ -12,6 +12,7 @@ from bakeoff.report.gates import Allowance
 from bakeoff.report.readers import Source
 from bakeoff.report.suites.eval_file import EvalFileReader
 from bakeoff.stats.cells import CaseKey
+from bakeoff.stats.sequential import random_order
 from bakeoff.storage.run_folder import RunFolder
 
 from ..runs import plan_of, record_of, run_of, source, write_run
@@ -68,13 +69,16 @@ def test_a_share_of_cases_is_one_of_the_baseline() -> None:
     assert found.named[-1] == "case-59: not both runs have a threshold for it"
 
 
-def test_trials_that_were_not_needed_are_not_lost(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("cases", "lost", "not_needed"), [(40, 0, 20), (3, 57, 0)])
+def test_only_trials_of_a_run_that_has_decided_are_not_needed(
+    tmp_path: Path, cases: int, lost: int, not_needed: int
+) -> None:
     plan = plan_of(60, ["s", "t"], until_decided=UntilDecided())
-    trials = [trial for trial in plan.trials() if int(trial.case.id[5:]) < 40]
+    first = [case.id for unit in random_order(plan) for case in unit][:cases]
+    trials = [trial for trial in plan.trials() if trial.case.id in first]
     run = write_run(tmp_path / "run", plan, [record_of(trial, float(trial.subject.name == "s")) for trial in trials])
     with read_arm(source(run), "s") as arm:
-        assert arm.summary.not_needed == 20
-        assert arm.lost_rounds == {}
+        assert (len(arm.lost_rounds), arm.summary.not_needed, arm.ledger.undecided) == (lost, not_needed, lost)
 
 
 def test_the_order_of_scorers_is_no_difference(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ from bakeoff.stats.gates import (
 )
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
+from bakeoff.stats.sequential import PairDecisions
 from bakeoff.storage.journal import JournalMark
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.ledger import Ledger
@@ -186,7 +187,10 @@ def read_arm(source: Source, subject: str) -> Arm:
     if plan.sparse:  # this subject did not miss the cases of other subjects
         had = {record.case for record in source.records() if record.subject == subject}
         cases = tuple(case for case in cases if case.id in had)
-    plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases)
+    until_decided = plan.until_decided  # alone, a subject would seem decided
+    if until_decided is not None and PairDecisions.of(plan, source.records()).needs(subject):
+        until_decided = None
+    plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases, until_decided=until_decided)
     conditions = _Conditions()
     keys = case_keys(source, plan)
     judgements = labelled_judgements(source, plan, keys)
