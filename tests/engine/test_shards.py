@@ -19,6 +19,8 @@ from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 from bakeoff.plan import Case, Plan, ScorerSpec, SubjectSpec, UntilDecided
 from bakeoff.record import Usage
+from bakeoff.report.answer import run_evidence
+from bakeoff.report.gates import decide_gate
 from bakeoff.report.summary import summarise
 from bakeoff.storage.own_runs import why_unknown
 from bakeoff.storage.redaction import Redactor
@@ -181,6 +183,28 @@ def test_the_command_names_what_is_missing_and_what_is_no_run(tmp_path: Path) ->
             run_merge(files=given, wanted=MergeFlags(shards=shards))
     with pytest.raises(UsageError, match=r"--output s3://b/x: runs are merged into a folder on this machine"):
         run_merge(files=folders, wanted=MergeFlags(output="s3://b/x"))
+
+
+def test_a_merge_without_a_shard_is_undecided_in_its_gate_and_the_run_of_a_shard_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = carry_out(plan_of(6).take_shard(1, 3), tmp_path / "1")
+    assert gate_of(one) == "passed"
+    assert run_merge(files=[one.path], wanted=MergeFlags(output=str(tmp_path / "all"))) == 3
+    assert "Gate undecided: shards 2, 3 of 3 missing" in capsys.readouterr().err
+    [merged] = (tmp_path / "all" / "runs").iterdir()
+    assert gate_of(RunFolder(merged)) == "undecided"
+
+
+def gate_of(folder: RunFolder) -> str:
+    plan = folder.read_plan()
+    return decide_gate(run_evidence(summarise(plan, folder.latest_records(plan)))).state
+
+
+@pytest.mark.parametrize("given", [{"gate": "no-new-failures"}, {"undecidable": "fail"}, {"min_pass_rate": 1.0}])
+def test_gates_that_run_folders_do_not_have_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"is for files of pytest: leave it out for run folders"):
+        run_merge(files=[tmp_path], wanted=MergeFlags(**given))
 
 
 def test_spending_is_added_up(tmp_path: Path) -> None:

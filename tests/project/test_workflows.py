@@ -190,6 +190,7 @@ def expanded(text: str, given: dict[str, str]) -> str:
     values |= {"github.action_path": str(ROOT), "runner.os": "Linux", "github.repository": "o/r"}
     values |= {"github.event.pull_request.head.sha": "0f3a", "steps.run.outputs.exit-code": "3"}
     values["steps.run.outputs.gate"] = "Gate undecided: 1 of 2 undecided."
+    values |= {"steps.compare.outputs.exit-code": "0", "steps.compare.outputs.gate": "Gate passed: no regression."}
     return re.sub(r"\$\{\{ (\S+) \}\}", lambda found: values[found[1]], text)
 
 
@@ -243,7 +244,8 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
     assert file["metadata"]["runUrl"] == "https://example.com/o/r/actions/runs/7"
     assert "oracle" in (tmp_path / "work" / "summary.md").read_text()
     outputs = (tmp_path / "work" / "outputs").read_text().splitlines()
-    assert [line.partition("=")[0] for line in outputs] == ["gate", "lowest-score", "exit-code"]
+    assert [line.partition("=")[0] for line in outputs] == ["gate", "lowest-score", "exit-code"] * 2
+    assert outputs[3].startswith("gate=Gate passed: ")
     assert outputs[-1] == "exit-code=0"
     seen = (tmp_path / "seen").read_text()
     for asked in (
@@ -252,13 +254,40 @@ def test_every_script_of_the_action_runs_in_turn_and_github_is_told(tmp_path: Pa
         "npm install --global --no-audit --no-fund -- @a/b@1 *",
         "python -m pipx install -- c",
         "gh api repos/o/r/check-runs --silent -f name=bakeoff -f head_sha=0f3a -f status=completed -f "
-        "conclusion=action_required -f output[title]=Exit code 3 -f output[summary]=Gate undecided: 1 of 2 undecided.",
+        "conclusion=action_required -f output[title]=Exit code 3 -f output[summary]=Gate undecided: 1 of 2 undecided. "
+        "Gate passed: no regression.",
     ):
         assert f"{asked}\n" in seen
     installing = [
         part for part in re.split(r"(?m)^(?=(?:npm|python|sudo|gh) )", seen) if not part.startswith(("sudo ", "gh "))
     ]
     assert not any("canary" in part for part in installing)
+
+
+@pytest.mark.parametrize(
+    ("code", "compared", "conclusion", "shown"),
+    [
+        ("0", "", "success", "0"),
+        ("0", "1", "failure", "1"),
+        ("0", "3", "action_required", "3"),
+        ("3", "", "action_required", "3"),
+        ("3", "1", "failure", "1"),
+        ("1", "3", "failure", "1"),
+        ("", "0", "failure", ""),
+    ],
+)
+def test_the_check_run_is_the_worse_of_the_command_and_the_comparison(
+    tmp_path: Path, code: str, compared: str, conclusion: str, shown: str
+) -> None:
+    path = programs_that_only_note(tmp_path / "bin", "gh")
+    variables = {"CODE": code, "COMPARED": compared, "GATE": "", "COMPARISON": "Gate failed: worse."}
+    variables |= {"GH_TOKEN": "t", "REPOSITORY": "o/r", "HEAD": "0f3a", "PATH": path, "HOME": str(tmp_path)}
+    done = run_script(script(ACTION, "Report a check run"), tmp_path, **variables)
+    assert done.returncode == 0, done.stderr
+    told = (
+        f"-f conclusion={conclusion} -f output[title]=Exit code {shown} -f output[summary]=no gate Gate failed: worse."
+    )
+    assert told in (tmp_path / "seen").read_text()
 
 
 def run_command(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bakeoff.errors import UsageError
-from bakeoff.plan import Case, PassRule, ScorerSpec
+from bakeoff.plan import Case, PassRule, ScorerSpec, UntilDecided
 from bakeoff.record import Phase, Usage
 from bakeoff.report.blocks import sparkline
 from bakeoff.report.judges.labelling import draw
@@ -13,6 +13,7 @@ from bakeoff.report.leaderboard import Leaderboard, day, describe_leaderboard, r
 from bakeoff.report.readers import open_source
 from bakeoff.report.render.html.render import write_report_page
 from bakeoff.report.render.markdown import to_markdown
+from bakeoff.stats.sequential import random_order
 from bakeoff.storage.run_folder import RunFolder
 
 from ..warm_bakeoff import Bakeoff
@@ -248,3 +249,17 @@ def test_scores_are_corrected_by_labels_where_every_subject_has_them_and_the_boa
     assert verbose.standing.score < before.standing.score - 0.1, "the judge passes bad answers of `verbose`"
     assert verbose.summary.score == verbose.standing.score
     assert "corrected by labels of the judge judge" in to_markdown(describe_leaderboard(board))
+
+
+def test_a_run_that_was_decided_early_does_not_replace_a_full_one(tmp_path: Path) -> None:
+    plan = plan_of(60, ["s", "t"])
+    full = run_of(tmp_path / "full", plan, {"s": lambda case, round_: 1.0, "t": lambda case, round_: 0.0})
+    early = plan.with_changes(until_decided=UntilDecided())
+    first = [case.id for unit in random_order(early) for case in unit][:40]
+    kept = [
+        record_of(trial, float(trial.subject.name == "s"), started=1_800_000_000.0)
+        for trial in early.trials()
+        if trial.case.id in first
+    ]
+    board = rank_sources([source(full), source(write_run(tmp_path / "early", early, kept))])
+    assert [(entry.summary.scored, entry.passed_over) for entry in board.entries] == [(60, 1), (60, 1)]

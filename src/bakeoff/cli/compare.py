@@ -52,6 +52,7 @@ class CompareFlags(Flags):
     undecidable: UndecidableRule = UNDECIDABLE
     allow_undecided: str = ALLOW_UNDECIDED
     anyway: bool = flag(False, "Compare although scorers or thresholds differ.")
+    github: bool = flag(False, "Also write the decision of the gate as an output of a GitHub step.")
     details: int = flag(5, "How many changed cases to show in full.", min=0)
     require_calibrated_judge: bool = flag(
         False, "Decide by scores that labels correct; refuse (exit 3) if a judge has too few labels."
@@ -93,6 +94,7 @@ def run_compare(
     from bakeoff.cli.run_plan import show_report
     from bakeoff.report.compare.comparison import compare_sources
     from bakeoff.report.compare.description import describe_comparison
+    from bakeoff.report.exports.ci import write_step_outputs
     from bakeoff.report.readers import find_source, known_readers
 
     readers = known_readers()
@@ -109,7 +111,10 @@ def run_compare(
         most_details=wanted.details,
         require_calibrated=wanted.require_calibrated_judge,
     )
-    show_report(report.model_dump_json, describe_comparison(report), shown_as)
+    described = describe_comparison(report)
+    show_report(report.model_dump_json, described, shown_as)
+    if wanted.github:
+        write_step_outputs(described.decision, None)
     return PASSED if wanted.exit_zero and report.exit_code == FAILED else report.exit_code
 
 

@@ -12,13 +12,12 @@ from typer import Argument
 from bakeoff._kernel.choices import ComparisonGate, UndecidableRule
 from bakeoff._kernel.text import count_of
 from bakeoff.cli.console import err, say
-from bakeoff.cli.declare import UNDECIDED, Flags, command, flag, group_of
+from bakeoff.cli.declare import Flags, command, flag, group_of
 from bakeoff.cli.flags import ALLOW_UNDECIDED, HTML, MARGIN, UNDECIDABLE, EndingFlags, Results, allowed_in
 from bakeoff.errors import UsageError
 from bakeoff.options import RunOptions
 
 if TYPE_CHECKING:
-    from bakeoff.engine.merging import MergedRun
     from bakeoff.plan import Shard
 
 app = group_of()
@@ -136,22 +135,20 @@ def merge_eval_files(files: Sequence[Path], wanted: MergeFlags) -> int:
 def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     """Merge the run folders of shards into one new run below the folder that --output names, and report it.
 
-    Missing shards do not stop the merge: they are named, and the exit code is at least "undecided".
+    Missing shards do not stop the merge: they leave its gate undecided.
 
     Raises `UsageError` for options that only files of pytest have, and for a path that is not a run folder.
     """
 
-    from bakeoff.cli.run_plan import conclude, finish_run, worst_of
+    from bakeoff.cli.run_plan import conclude, finish_run
     from bakeoff.doors import door_of
     from bakeoff.engine.merging import merge_shards, read_shards
     from bakeoff.storage.object_store import is_store_address
     from bakeoff.storage.run_folder import RunFolder, new_run_folder
 
-    for option in ("html", "baseline", "min_pass_rate", "margin"):
-        if getattr(wanted, option) is not None:
+    for option in ("html", "baseline", "min_pass_rate", "margin", "gate", "undecidable", "require_calibrated_judge"):
+        if getattr(wanted, option) != getattr(MergeFlags(), option):
             raise UsageError(f"--{option.replace('_', '-')} is for files of pytest: leave it out for run folders")
-    if wanted.require_calibrated_judge:
-        raise UsageError("--require-calibrated-judge is for files of pytest: leave it out for run folders")
     for path in folders:
         if not (path / "plan.json").is_file():
             raise UsageError(f"{path} is not the folder of a run: leave it out")
@@ -173,10 +170,7 @@ def merge_run_folders(folders: Sequence[Path], wanted: MergeFlags) -> int:
     empty = shard.of - len(shard.numbers_with_cases)
     note = f"; {count_of(shard.cases, 'case')} left {count_of(empty, 'shard')} empty" if empty else ""
     say(f"merged {count_of(len(runs), 'shard')} of {shard.of}{note}")
-    if not merged.missing:
-        return code
-    say(describe_missing(merged, runs[0].shard.cases))
-    return worst_of([code, UNDECIDED])
+    return code
 
 
 def refuse_other_count(wanted: int, shard: "Shard", given: set[int]) -> None:
@@ -188,13 +182,3 @@ def refuse_other_count(wanted: int, shard: "Shard", given: set[int]) -> None:
         raise UsageError(f"--shards {wanted}: this plan was parted into {count_of(of, 'shard')}: write --shards {of}")
     if missing := [str(number) for number in shard.numbers_with_cases if number not in given]:
         raise UsageError(f"--shards {wanted}: missing: shard {', '.join(missing)}; name the run of every shard")
-
-
-def describe_missing(merged: "MergedRun", cases: int) -> str:
-    """Say which shards are missing, and what that means."""
-    numbers = ", ".join(map(str, merged.missing))
-    what = "shard" if len(merged.missing) == 1 else "shards"
-    return (
-        f"missing: {what} {numbers}: these are the results of {len(merged.plan.cases):,} of {count_of(cases, 'case')}; "
-        "merge again when all shards are there"
-    )

@@ -45,8 +45,8 @@ def run_evidence(summary: Summary, fail_under: float | None = None, *, controls:
 
     Failures of controls do not count unless `controls` says so. The run of a shard is judged for itself.
     """
-    judged, ledger = summary.judged, summary.ledger.of_its_shard
-    found = GateEvidence(ledgers={"": ledger})
+    judged = summary.judged
+    found = GateEvidence(ledgers={"": summary.gated_ledger})
     if fail_under is None:
         tried = [one for one in judged if controls or not one.control]
         passed, failed = sum(one.passed for one in tried), sum(one.failed for one in tried)

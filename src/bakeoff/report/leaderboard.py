@@ -124,8 +124,11 @@ class _Candidate:
 
     @property
     def completeness(self) -> int:
-        """Return 2 if nothing is missing, 1 if too little is to matter, else 0. Less never replaces more."""
-        return 2 if not self.summary.ledger.undecided else int(self.whole)
+        """Return 2 if all was run, 1 if too little is missing to matter or more was not needed, else 0.
+
+        Less never replaces more.
+        """
+        return 2 if not (self.summary.ledger.undecided or self.summary.not_needed) else int(self.whole)
 
 
 def rank_sources(sources: Iterable[Source]) -> Leaderboard:

@@ -195,6 +195,7 @@ class Summary(FrozenModel):
     unfit: tuple[UnfitCase, ...] = ()
     until_decided: bool = False  # the run could end early, so that intervals for a fixed number of cases promise less
     comparisons: Comparisons | None = None  # of such a run; None for a pytest session, whose own reports have them
+    merged: bool = Field(default=False, exclude=True)  # from shards, of which some are missing
     unequal_losses: tuple[UnequalLosses, ...] = ()  # pairs of subjects that lost shares of their trials by no chance
 
     @property
@@ -211,6 +212,11 @@ class Summary(FrozenModel):
     def ledger(self) -> Ledger:
         """Return what was planned for all subjects that are judged, and what became of it."""
         return Ledger.total(subject.ledger for subject in self.judged)
+
+    @property
+    def gated_ledger(self) -> Ledger:
+        """Return the ledger of a gate on this run: a merge lacks other shards, the run of one shard does not."""
+        return self.ledger if self.merged else self.ledger.of_its_shard
 
     @property
     def replayed(self) -> int:
@@ -497,6 +503,7 @@ class RunTally:
             unfit=tuple(self._unfit[case.id] for case in plan.cases if case.id in self._unfit),
             until_decided=plan.until_decided is not None,
             comparisons=self._comparisons(subjects),
+            merged=plan.shard is not None and bool(plan.shard.merged),
             unequal_losses=unequal_losses(losses_of(subjects)),
         )
 

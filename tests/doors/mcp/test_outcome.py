@@ -82,6 +82,13 @@ def test_a_suite_that_reached_its_share_is_undecided_while_trials_are_missing_un
     assert decide_gate(replace(outcome.evidence, allowed=Allowance(1))).state is GateState.PASSED
 
 
+def test_a_lost_cell_that_is_allowed_does_not_count() -> None:
+    cells = tuple(CellOutcome("c", "m", 1, (), state) for state in (*[GateState.PASSED] * 9, GateState.UNDECIDED))
+    outcome = CallOutcome(cells, "all", 1.0, Ledger(planned=10, passed=9, missing={"infra": 1}))
+    assert outcome.state is GateState.UNDECIDED
+    assert decide_gate(replace(outcome.evidence, allowed=Allowance(1))).state is GateState.PASSED
+
+
 def _called(*tools: str) -> list[dict[str, object]]:
     return [{"serverName": "s", "toolName": tool, "parameters": {}} for tool in tools]
 

@@ -71,10 +71,13 @@ class CallOutcome:
 
     @property
     def evidence(self) -> GateEvidence:
-        """Return what decides about the suite. It has failed as soon as undecided cells cannot save it."""
-        total, wanted = len(self.cells) or 1, self.threshold if self.rule == "ratio" else 1.0
-        best = 1 - self.failed / total
-        return GateEvidence(ledgers={"": self.ledger}, wanted=wanted, value=self.passed / total, best=best)
+        """Return what decides about the suite. It has failed as soon as undecided cells cannot save it.
+
+        Those that may be undecided do not count.
+        """
+        decided, wanted = self.passed + self.failed, self.threshold if self.rule == "ratio" else 1.0
+        value, best = self.passed / decided if decided else None, 1 - self.failed / (len(self.cells) or 1)
+        return GateEvidence(ledgers={"": self.ledger}, wanted=wanted, value=value, best=best)
 
     @property
     def state(self) -> GateState:
@@ -110,7 +113,7 @@ def outcome_of(plan: Plan, records: Iterable[Record], settings: McpPlanSettings)
             if planned:
                 passed = case_verdict(rule, [record.judged() for record in own], planned).passed
                 cells.append(CellOutcome(case.id, subject.name, planned, tuple(own), GateState.of_met(passed)))
-    return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold, tally.summary().ledger.of_its_shard)
+    return CallOutcome(tuple(cells), settings.suiteRule, settings.threshold, tally.summary().gated_ledger)
 
 
 NO_ANSWER = "no answer"

@@ -6,10 +6,11 @@ CompareReport     all findings as data; `description` describes them as blocks
 """
 
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, NamedTuple, Self, TypeVar
 
 from pydantic import JsonValue, PlainSerializer, ValidationError
@@ -28,6 +29,7 @@ from bakeoff.report.gates import (
     GateDecision,
     GateEvidence,
     GateRule,
+    GateState,
     Uncompared,
     decide_gate,
     describe_new_failures,
@@ -57,6 +59,8 @@ from bakeoff.stats.gates import (
 )
 from bakeoff.stats.intervals import ALPHA
 from bakeoff.stats.power import detectable_between, difference_split
+from bakeoff.stats.sequential import PairDecisions
+from bakeoff.storage.journal import JournalMark
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.ledger import Ledger
 from bakeoff.storage.run_folder import RunFolder
@@ -64,9 +68,10 @@ from bakeoff.verdict import Verdict
 
 _CONTENT = {"id", "prompt", "files", "collect", "answer_file", "hidden", "reference", "expected"}
 _STAMPED = {"model", "system", "timeout"}  # options of a subject that its stamp holds
-_WORST_LAST = (0, 3, 1)  # exit codes
+STATES = {state.exit_code: state for state in GateState}
 _MAX_VALUES = 3  # of one condition that are listed
 _MAX_VALUE_LENGTH = 120
+_GONE, _CHANGED, _NO_THRESHOLD = "it is gone", "its content has changed", "not both runs have a threshold for it"
 
 Value = TypeVar("Value")
 FileName = Annotated[str, PlainSerializer(clean_text, return_type=str, when_used="json")]
@@ -85,6 +90,7 @@ class Arm:
     circumstances: Circumstances
     records: RunRecords
     judgements: Judgements
+    score_names: Mapping[CaseKey, set[str]]  # which scorers scored each case
 
     def __enter__(self) -> Self:
         return self
@@ -104,8 +110,19 @@ class Arm:
 
     @property
     def ledger(self) -> Ledger:
-        """Return what was planned and what became of it: of the whole file, where the file says it."""
-        return self.circumstances.ledger or self.summary.ledger
+        """Return what was planned and what became of it: of the whole file, where the file says it.
+
+        The plan of a pytest session that was killed does not tell what it would have run.
+        """
+        if self.circumstances.ledger is not None:
+            return self.circumstances.ledger
+        killed = self.plan.sparse and self.source.path.is_dir() and not self._ended
+        return self.summary.ledger.model_copy(update={"ended": not killed})
+
+    @property
+    def _ended(self) -> bool:
+        last = next(RunFolder(self.source.path).newest_first(), None)
+        return not self.circumstances.damaged and isinstance(last, JournalMark) and last.kind == "end"
 
     @property
     def case_keys(self) -> list[CaseKey]:
@@ -114,23 +131,36 @@ class Arm:
 
     @property
     def passes(self) -> Cells:
-        """Return the scored rounds with 1 for a pass and 0 for any other verdict."""
+        """Return the rounds with 1 for a pass and 0 for a failure. A case that is judged over its rounds has one."""
         cells = {}
         for case in self.plan.cases:
-            counted = [each for each in self.records.verdicts(self.spec.name, case.id) if each.counts]
+            found: Iterable[Verdict | None] = self.records.verdicts(self.spec.name, case.id)
+            if case.rule_over_rounds is not None:
+                found = (self.records.case_verdict(self.spec.name, case.id).verdict,)
+            counted = [each for each in found if each is not None and each.counts and each is not Verdict.RECORDED]
             if counted:
                 key = _case_key(case, content_known=self.content_known)
                 cells[key] = Cell.of((each is Verdict.PASS for each in counted), case.tags.get(CLUSTER_TAG))
         return cells
 
     @property
+    def without_threshold(self) -> set[str]:
+        """Return the cases that neither pass nor fail."""
+        plain = self.plan.threshold
+        return {
+            case.id
+            for case in self.plan.cases
+            if (plain if case.pass_rule is None else case.pass_rule.threshold) is None
+        }
+
+    @property
     def lost_rounds(self) -> dict[CaseKey, int]:
-        """Return how many rounds of each case have no score. A case that is judged over its rounds counts as one."""
+        """Return how many needed rounds of each case have no score. A case judged over its rounds counts as one."""
         found = {}
         for case in self.plan.cases:
             key = _case_key(case, content_known=self.content_known)
             verdicts = self.records.verdicts(self.spec.name, case.id)
-            planned = len(verdicts) if self.plan.sparse else self.plan.rounds
+            planned = len(verdicts) if self.plan.sparse or self.summary.not_needed else self.plan.rounds
             lost = planned - sum(verdict.counts for verdict in verdicts)
             found[key] = int(key not in self.cells) if case.rule_over_rounds is not None else lost
         return {key: count for key, count in found.items() if count}
@@ -157,16 +187,21 @@ def read_arm(source: Source, subject: str) -> Arm:
     if plan.sparse:  # this subject did not miss the cases of other subjects
         had = {record.case for record in source.records() if record.subject == subject}
         cases = tuple(case for case in cases if case.id in had)
-    plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases)
+    until_decided = plan.until_decided  # alone, a subject would seem decided
+    if until_decided is not None and PairDecisions.of(plan, source.records()).needs(subject):
+        until_decided = None
+    plan = plan.with_changes(subjects=tuple(found[:1]), cases=cases, until_decided=until_decided)
     conditions = _Conditions()
     keys = case_keys(source, plan)
     judgements = labelled_judgements(source, plan, keys)
+    names: dict[CaseKey, set[str]] = {}
 
     def own_records() -> Iterator[Record]:
         for record in source.records():
             if record.subject == subject:
                 conditions.add(record.transcript.metadata if record.transcript else {})
                 judgements.add(record)
+                names.setdefault(keys[record.case], set()).update(score.name for score in record.scores)
                 yield record
 
     records = RunRecords(plan, own_records())
@@ -178,7 +213,7 @@ def read_arm(source: Source, subject: str) -> Arm:
         raise
     cells = {keys[case]: cell for case, cell in records.cells(subject).items()}
     stamp = _stamp(plan, circumstances, conditions)
-    return Arm(source, plan, cells, summary, stamp, circumstances, records, judgements)
+    return Arm(source, plan, cells, summary, stamp, circumstances, records, judgements, names)
 
 
 def labelled_judgements(
@@ -265,18 +300,22 @@ def _timeouts(plan: Plan) -> str:
     return f"by case ({fingerprint(sorted(limits))[:8]}){answer}"
 
 
-def judged_by(plan: Plan, cases: Container[CaseKey], keys: Mapping[str, CaseKey]) -> dict[str, str]:
+def judged_by(
+    plan: Plan, cases: Container[CaseKey], keys: Mapping[str, CaseKey], names: Iterable[str] | None = None
+) -> dict[str, str]:
     """Return how these cases of a plan are scored and judged. Scores mean the same only where all of this is the same.
 
-    The judge is an option of its scorer. The number of rounds matters where a rule judges all of them together.
+    The judge is an option of its scorer. The number of rounds matters where a rule judges all of them together. `names`
+    are those of the scorers, where the plan does not tell which of them score these cases.
     """
     chosen = [case for case in plan.cases if keys[case.id] in cases]
     own = {case.id: [one.digest for one in case.scorers] for case in chosen if case.scorers is not None}
     rules = {case.id: case.pass_rule for case in chosen if case.pass_rule is not None}
     over_rounds = any(case.rule_over_rounds is not None for case in chosen)
-    names = [f"{scorer.name or scorer.kind} ({scorer.digest[:8]})" for scorer in plan.scorers]
+    if names is None:
+        names = (f"{scorer.name or scorer.kind} ({scorer.digest[:8]})" for scorer in plan.scorers)
     return {
-        "scorers": ", ".join([*names, *([f"by case ({fingerprint(own)[:8]})"] if own else [])]),
+        "scorers": ", ".join([*sorted(names), *([f"by case ({fingerprint(own)[:8]})"] if own else [])]),
         "threshold": str(plan.threshold) if len(rules) < len(chosen) else "",
         "rule of cases": _rules_in_words(rules) + (f", {count_of(plan.rounds, 'round')}" if over_rounds else ""),
     }
@@ -346,6 +385,7 @@ class CompareRequest(NamedTuple):
     anyway: bool
     most_details: int
     require_calibrated: bool
+    gone: Mapping[str, int]  # subjects that only the baseline has, with the number of their cases
 
     def refuses(self, pair: "_RunPair") -> bool:
         """Tell whether the scores of a pair mean different things, and are not to be compared anyway."""
@@ -386,8 +426,13 @@ def compare_sources(
         RunFolderError: a source cannot be read or counted.
     """
     names = _pairs_of(baseline, candidate, subjects)
-    request = CompareRequest(GateRule(gate, margin, undecidable), allowed, anyway, most_details, require_calibrated)
+    rule = GateRule(gate, margin, undecidable)
     with countable(baseline, candidate), ExitStack() as open_arms:
+        alone = [] if any(subjects) or baseline.path.resolve() == candidate.path.resolve() else baseline.plan.subjects
+        left = [spec.name for spec in alone if spec.name not in dict(names)]
+        arms = [open_arms.enter_context(read_arm(baseline, name)) for name in left]
+        gone = {arm.spec.name: len(arm.plan.cases) for arm in arms if not arm.summary.control}
+        request = CompareRequest(rule, allowed, anyway, most_details, require_calibrated, gone)
         pairs = [
             _RunPair(
                 open_arms.enter_context(read_arm(baseline, old)), open_arms.enter_context(read_arm(candidate, new))
@@ -463,7 +508,12 @@ class _RunPair:
             return (Mismatch("threshold", *thresholds),) if thresholds[0] != thresholds[1] else ()
         keys = [case_keys(arm.source, arm.plan) for arm in (self.old, self.new)]
         both = {*keys[0].values()} & {*keys[1].values()}
-        was, now = (judged_by(arm.plan, both, own) for arm, own in zip((self.old, self.new), keys, strict=True))
+        names: list[set[str] | None] = [None, None]
+        if self.old.plan.sparse and self.new.plan.sparse:
+            scored = [key for key in both if key in self.old.cells and key in self.new.cells]
+            names = [{name for key in scored for name in arm.score_names[key]} for arm in (self.old, self.new)]
+        was = judged_by(self.old.plan, both, keys[0], names[0])
+        now = judged_by(self.new.plan, both, keys[1], names[1])
         return tuple(Mismatch(name, was[name] or None, now[name] or None) for name in was if was[name] != now[name])
 
     @property
@@ -516,7 +566,7 @@ def _report(pairs: Sequence[_RunPair], request: CompareRequest) -> CompareReport
         and not any(map(request.refuses, judged.values()))
     ):
         codes.append(decide_gate(GateEvidence(comparisons=(together,), rule=request.rule)).exit_code)
-    code = max(codes, key=_WORST_LAST.index, default=0)
+    code = GateState.worst(STATES[code] for code in codes).exit_code
     gate = request.rule._asdict()
     return CompareReport(**gate, pairs=(*reports, *beside), together=together and together.ruling, exit_code=code)
 
@@ -572,16 +622,20 @@ def _decision(pair: _RunPair, judged: JudgedPair, request: CompareRequest) -> Ga
     names = ("the baseline", "the candidate") if old.source.path != new.source.path else (old.spec.name, new.spec.name)
     strict, refused, differing = rule.gate == "no-new-failures", request.refuses(pair), pair.judged_differently
     broken = new_failures(*pair.passes) if strict and not refused else ()
+    keys = [[_case_key(case, content_known=pair.content_known) for case in arm.plan.cases] for arm in (old, new)]
+    unjudged = old.without_threshold | new.without_threshold if strict else set[str]()
     said = ""
     if refused:
         said = f"not comparable: {'; '.join(map(str, differing))}; --anyway compares them all the same"
+    elif strict and not {key.id for key in keys[0]} - unjudged:
+        refused, said = True, "no case has a threshold, so that none passed or failed"
     elif strict:
         said = describe_new_failures(broken)
     decision = decide_gate(
         GateEvidence(
             ledgers={names[0]: old.ledger, names[1]: new.ledger},
             allowed=request.allowed,
-            uncompared=_uncompared(pair),
+            uncompared=uncompared(keys[0], keys[1], unjudged, request.gone),
             comparisons=() if strict or refused else (judged,),
             broken=broken,
             rule=rule,
@@ -595,16 +649,24 @@ def _decision(pair: _RunPair, judged: JudgedPair, request: CompareRequest) -> Ga
     return decision
 
 
-def _uncompared(pair: _RunPair) -> Uncompared:
-    """Return the cases of the baseline that the candidate does not have, or has with another content."""
-    known = pair.content_known
-    here = {case.id: _case_key(case, content_known=known) for case in pair.new.plan.cases}
+def uncompared(
+    old: Collection[CaseKey],
+    new: Iterable[CaseKey],
+    unjudged: Container[str] = (),
+    gone: Mapping[str, int] = MappingProxyType({}),
+) -> Uncompared:
+    """Return the cases of the baseline that the candidate does not have, has with another content, or does not judge.
+
+    `gone` are subjects that the candidate does not have, with the number of their cases.
+    """
+    here = {key.id: key for key in new}
     named = [
-        f"{case.id}: {'its content has changed' if case.id in here else 'it is gone'}"
-        for case in pair.old.plan.cases
-        if here.get(case.id) != _case_key(case, content_known=known)
+        f"{key.id}: {_NO_THRESHOLD if here.get(key.id) == key else _CHANGED if key.id in here else _GONE}"
+        for key in old
+        if here.get(key.id) != key or key.id in unjudged
     ]
-    return Uncompared(len(named), named)
+    lost = sum(gone.values())
+    return Uncompared(len(named) + lost, [*(f"subject {name}: {_GONE}" for name in gone), *named], len(old) + lost)
 
 
 def _facts(arm: Arm) -> ArmFacts:

@@ -31,7 +31,7 @@ from bakeoff.report.blocks import (
     mark_of,
 )
 from bakeoff.report.compare.cases import CaseChange, CaseDetail, Outcome, Side
-from bakeoff.report.compare.comparison import ArmFacts, CompareReport, FileName, PairReport, read_arm
+from bakeoff.report.compare.comparison import STATES, ArmFacts, CompareReport, FileName, PairReport, read_arm
 from bakeoff.report.formatting import (
     NO_INTERVAL,
     UNKNOWN,
@@ -68,7 +68,6 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
     "win": ("better", "pass"),
     "tie": ("same", "muted"),
 }
-_GATES = {state.exit_code: state for state in GateState}
 GATE_TONES: dict[GateState, Tone] = {
     GateState.PASSED: "pass",
     GateState.FAILED: "fail",
@@ -125,7 +124,7 @@ def _single(pair: PairReport, sections: tuple[Section, ...]) -> Report:
     tiles = (
         *difference_tiles(compared, pair.ruling, outcomes, pairing),
         ("Cost of a trial", _cost_change(pair), ""),
-        ("Gate", _GATES[pair.exit_code], f"exit {pair.exit_code}"),
+        ("Gate", STATES[pair.exit_code], f"exit {pair.exit_code}"),
     )
     title: Phrase = (Quote(new.subject), " against ", Quote(old.subject))
     if old.subject == new.subject:
@@ -142,7 +141,7 @@ def gated_report(
 ) -> Report:
     """Return a report whose badge, first line and first sentence are the decision of its gate: exit code, reason."""
     code, why = gate
-    state = _GATES[code]
+    state = STATES[code]
     first = f"Gate {state}: {why}. Exit code {code}."
     return Report(title, sections, f"Gate {state}", GATE_TONES[state], headline, tiles, first)
 
@@ -194,7 +193,7 @@ def _overview(report: CompareReport, sections: tuple[Section, ...]) -> Report:
     if report.together is not None:
         headline = f"All subjects together: {report.together.sentence}. {headline}"
     tiles = [(verdict.value.capitalize(), f"{verdicts[verdict]:,}", "") for verdict in GateVerdict]
-    tiles.append(("Gate", _GATES[report.exit_code], f"exit {report.exit_code}"))
+    tiles.append(("Gate", STATES[report.exit_code], f"exit {report.exit_code}"))
     title = (Quote(first.candidate.source), " against ", Quote(first.baseline.source))
     return gated_report(title, sections, (report.exit_code, _reasons(report)), headline, tuple(tiles))
 

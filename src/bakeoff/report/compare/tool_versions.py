@@ -32,7 +32,7 @@ from bakeoff.report.blocks import (
     Value,
     columns,
 )
-from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm
+from bakeoff.report.compare.comparison import Arm, FileName, countable, read_arm, uncompared
 from bakeoff.report.compare.description import (
     VERDICT_TONES,
     difference_cells,
@@ -41,8 +41,9 @@ from bakeoff.report.compare.description import (
     plotted_difference,
 )
 from bakeoff.report.formatting import UNKNOWN, percent, sentence
-from bakeoff.report.gates import NONE_ALLOWED, Allowance, GateDecision, GateEvidence, Uncompared, decide_gate
+from bakeoff.report.gates import NONE_ALLOWED, Allowance, GateDecision, GateEvidence, decide_gate
 from bakeoff.report.readers import Source
+from bakeoff.report.summary import is_control
 from bakeoff.report.tools import LEVEL_TONES, listed_changes, text_diff
 from bakeoff.scorers.mcp.calls import NO_TOOL, CaseExpectation
 from bakeoff.stats.cells import CaseKey, Cell, Cells
@@ -98,7 +99,7 @@ def compare_versions(
             [opened.enter_context(read_arm(source, model)) for model in models] for source in (baseline, candidate)
         )
         cells = _pooled(before), _pooled(after)
-        losses = _losses(before), _losses(after)
+        losses = Losses.total([arm.losses for arm in before]), Losses.total([arm.losses for arm in after])
         names = (baseline.name, candidate.name)
         ledgers = {
             visible(name): Ledger.total(arm.summary.ledger for arm in arms)
@@ -116,7 +117,10 @@ def compare_versions(
         )
         for tool in wanted
     )
-    evidence = GateEvidence(ledgers=ledgers, allowed=allowed, uncompared=_uncompared(baseline.plan, candidate.plan))
+    keys = [[_key(case) for case in plan.cases] for plan in (baseline.plan, candidate.plan)]
+    judged_before = [spec.name for spec in baseline.plan.subjects if not is_control(spec, bound=False)]
+    lacking = uncompared(keys[0], keys[1], gone={name: len(keys[0]) for name in judged_before if name not in models})
+    evidence = GateEvidence(ledgers=ledgers, allowed=allowed, uncompared=lacking)
     decision = _decision(overall, ruling, tools, evidence)
     ruling = _with_decided_tools(overall, ruling, tools)
     return VersionReport(
@@ -148,13 +152,6 @@ def _key(case: Case) -> CaseKey:
     return CaseKey(case.id, fingerprint(case.prompt))
 
 
-def _losses(arms: Sequence[Arm]) -> Losses:
-    """Return the lost trials of all models together."""
-    found = [arm.losses for arm in arms]
-    to = next((each.to for each in found if each.lost), "infrastructure")
-    return Losses(sum(each.trials for each in found), sum(each.lost for each in found), to)
-
-
 def _wanted(case: Case) -> list[str]:
     calls = CaseExpectation.model_validate(case.expected).calls
     return list(dict.fromkeys(call.tool for call in calls)) if calls else [NO_TOOL]
@@ -176,13 +173,6 @@ def _label(change: ToolChange) -> str:
     if change.part != "tool":
         return ""
     return tool_label(change.server, change.renamed or change.name)
-
-
-def _uncompared(baseline: Plan, candidate: Plan) -> Uncompared:
-    """Return the cases of the baseline that the candidate does not have, or asks in other words."""
-    here = {_key(case) for case in candidate.cases}
-    named = [f"{case.id}: it is gone, or has another prompt" for case in baseline.cases if _key(case) not in here]
-    return Uncompared(len(named), named)
 
 
 def _decision(
