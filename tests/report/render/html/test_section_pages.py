@@ -47,7 +47,7 @@ def test_a_comparison_opens_with_its_verdict_and_every_denominator(
     compared = pair.comparison
     title, verdict, tiles = chromium(look)
     assert title == "opus against haiku"
-    assert verdict.lower() == pair.ruling.verdict
+    assert verdict.lower() == {0: "gate passed", 1: "gate failed", 3: "gate undecided"}[pair.exit_code]
     assert compared.difference is not None
     assert f"{100 * compared.difference:+.1f} points" in tiles[0]
     assert f"{compared.wins} · {compared.ties} · {compared.losses}" in tiles[1]
@@ -311,7 +311,7 @@ def test_every_verdict_and_an_undefined_interval_can_be_shown(tmp_path: Path) ->
     always: Values = {"s": lambda case, round_: 1.0}
     never: Values = {"s": lambda case, round_: 0.0}
     for number, (old, new, cases, word) in enumerate(
-        [(never, always, 20, "Improved"), (always, never, 20, "Regressed"), (never, always, 1, "Undecidable")]
+        [(never, always, 20, "Gate passed"), (always, never, 20, "Gate failed"), (never, always, 1, "Gate passed")]
     ):
         report = compare_sources(*pair_of(tmp_path / str(number), old, new, cases))
         html = write_report_page(tmp_path / f"{number}.html", describe_comparison(report)).read_text()
