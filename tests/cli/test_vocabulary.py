@@ -28,6 +28,7 @@ DIFFERENT = {
     "--fail-on": "findings and changes have different levels",
     "--format": "`export` writes one, `import` reads one",
     "--gate": "`compare` has verdicts too, `merge` decides as pytest does, `history` has one rule",
+    "--github": "`compare` has no trials to annotate: it writes the decision of the gate",
     "--jobs": "a configuration of `mcp evaluate` has a limit of its own",
     "--key": "signing takes the private key, verifying the public one",
     "--model": "the model is a subject, an agent's model, a selection, or an author",
