@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from bakeoff.doors.components.results.model import ComponentsResult, StepResult, read_step
+from bakeoff.doors.components.results.model import ComponentsResult, ContentBlock, StepResult, read_step
 from bakeoff.doors.components.results.read import (
     ResultFileReader,
     parse_result,
@@ -395,3 +396,9 @@ def test_metadata_has_neither_more_nor_less_than_it_had(tmp_path: Path) -> None:
 
 def test_the_file_is_valid_against_its_own_model() -> None:
     assert isinstance(read_result(DATA / "seed.json"), ComponentsResult)
+
+
+@pytest.mark.parametrize("kind", [[1], {"a": 1}, 3])
+def test_a_block_whose_type_is_no_text_is_refused(kind: object) -> None:
+    with pytest.raises(ValidationError):
+        ContentBlock.model_validate({"type": kind})

@@ -110,7 +110,7 @@ class ContentBlock(FileObject):
     @model_validator(mode="before")
     @classmethod
     def _without_unknown(cls, block: Any) -> Any:
-        known = not isinstance(block, dict) or block.get("type") in _NEEDED
+        known = not isinstance(block, dict) or block.get("type") in [*_NEEDED]  # a list: the type may be anything
         return block if known else {name: value for name, value in block.items() if name == "type"}
 
     @model_validator(mode="after")
