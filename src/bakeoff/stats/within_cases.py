@@ -46,7 +46,7 @@ _MAX_NAMED = 5
 
 
 class WithinChange(FrozenModel):
-    """What became of the cases that two runs share."""
+    """The cases that two runs share: how many got worse or better, and how likely chance does that."""
 
     cases: int
     worse: int
@@ -182,7 +182,7 @@ def _drawn_tail(pairs: Sequence[tuple[Cell, Cell]], draws: int, seed: int) -> fl
 
 
 class SeriesChange(FrozenModel):
-    """What a series of runs shows against its first one. Runs are numbered from 0, which is the baseline."""
+    """The loss that a series of runs shows against its first one, if any. Runs are numbered from 0, which is the baseline."""
 
     looks: int  # runs after the baseline
     cases: int  # that all runs have

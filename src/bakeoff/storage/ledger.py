@@ -1,4 +1,4 @@
-"""What was planned, and what became of each part of it.
+"""Count what was planned and what became of each part of it.
 
 Every gate reads a ledger, and it is part of every file that is merged, compared or gated. Whatever is missing is
 undecided: a gate cannot pass because something did not run.
