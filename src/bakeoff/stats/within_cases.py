@@ -182,7 +182,7 @@ def _drawn_tail(pairs: Sequence[tuple[Cell, Cell]], draws: int, seed: int) -> fl
 
 
 class SeriesChange(FrozenModel):
-    """The loss that a series of runs shows against its first one, if any. Runs are numbered from 0, which is the baseline."""
+    """The loss that a series of runs shows against its first one, if any. Run 0 is the baseline."""
 
     looks: int  # runs after the baseline
     cases: int  # that all runs have
