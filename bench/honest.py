@@ -1,4 +1,5 @@
-"""Grade honest solutions with twins, and compare verdicts and tests with those of plain pytest, Jest and Vitest.
+"""Grade honest solutions with twins, and compare verdicts and tests with those of plain pytest, Jest, Vitest, and the
+commands of compiled languages.
 
 python -m bench.honest [WORD …]   only the cases with one of these words in their names
 """
@@ -9,14 +10,15 @@ import time
 from collections import Counter
 
 from tests.grading.against_plain import compare_with_plain
-from tests.grading.corpus import bundled_cases, made_up_cases, solutions_of
+from tests.grading.corpus import bundled_cases, made_up_cases, polyglot_cases, solutions_of
 
 MUTANTS = 3
 
 
 def main() -> int:
     words = sys.argv[1:] or [""]
-    cases = [case for case in (*made_up_cases(), *bundled_cases()) if any(word in case.name for word in words)]
+    known = (*made_up_cases(), *bundled_cases(), *polyglot_cases())
+    cases = [case for case in known if any(word in case.name for word in words)]
     solutions = [solution for case in cases for solution in solutions_of(case, MUTANTS)]
     started = time.monotonic()
     compared = asyncio.run(compare_with_plain(solutions))

@@ -1,14 +1,14 @@
 """Simulated gates: one change judged by both claims, and a series of runs looked at after every one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from bakeoff.report.gates import GateEvidence, GateState, decide_gate
-from bakeoff.stats.cells import Cells
+from bakeoff.stats.cells import CaseKey, Cell, Cells
 from bakeoff.stats.gates import PairedArms, judge_pairs
-from bakeoff.stats.within_cases import delay_of, series_change
+from bakeoff.stats.series import delay_of, series_change
 
 from .simulation import cells_from_passes
 
@@ -17,14 +17,21 @@ LOOKS = 52
 _QUIET = 10  # looks before a planted drop
 
 
-def unchanged_fails(suites: int, cases: int, rounds: int, draws: int) -> float:
+def unchanged_fails(suites: int, cases: int, rounds: int, draws: int, *, graded: bool = False) -> float:
     """How often the whole gate fails if every case passes with the same chance as before, mostly near 0 or 1."""
-    random = np.random.default_rng([11, suites, cases, rounds])
+    random = np.random.default_rng([111, suites, cases, rounds])
     failed = 0
     for _ in range(draws):
         rates = random.beta(0.7, 0.3, (suites, cases))
-        failed += _gate(random, rates, rates, rounds) is GateState.FAILED
+        failed += _gate(random, rates, rates, rounds, graded=graded) is GateState.FAILED
     return failed / draws
+
+
+def counted_fails(before: list[list[int]], after: list[list[int]], rounds: int) -> float:
+    """Whether the gate fails for these passes of each case in each suite, as 0 or 1."""
+    suites = zip(before, after, strict=True)
+    runs = ([cells_from_passes(np.array(passes), rounds) for passes in arms] for arms in suites)
+    return float(_decide(runs) is GateState.FAILED)
 
 
 def broken_fails(broken: int, cases: int, rounds: int, draws: int) -> float:
@@ -39,19 +46,19 @@ def diffuse_fails(drop: float, cases: int, rounds: int, draws: int) -> float:
     return _fails(before, before - drop, rounds, draws)
 
 
-def history_alarms(cases: int, rounds: int, draws: int) -> float:
-    """How often a loss is shown at any look at unchanged code."""
-    random = np.random.default_rng([12, cases, rounds])
+def history_alarms(cases: int, rounds: int, draws: int, *, rate: float | None = None, graded: bool = False) -> float:
+    """How often a loss is shown at any look at unchanged code, with one rate or with those of `unchanged_fails`."""
+    random = np.random.default_rng([112, cases, rounds])
     found = 0
     for _ in range(draws):
-        rates = random.beta(0.7, 0.3, cases)
-        found += series_change(_runs(random, [rates] * (LOOKS + 1), rounds)).found_at is not None
+        rates = random.beta(0.7, 0.3, cases) if rate is None else np.full(cases, rate)
+        found += series_change(_runs(random, [rates] * (LOOKS + 1), rounds, graded=graded)).found_at is not None
     return found / draws
 
 
 def found_in_time(drop: float, cases: int, rounds: int, draws: int) -> float:
     """How often a drop after ten quiet looks is found within the delay that was stated before it."""
-    random = np.random.default_rng([13, cases, rounds])
+    random = np.random.default_rng([113, cases, rounds])
     found = 0
     for _ in range(draws):
         rates = random.uniform(0.6, 1.0, cases)
@@ -62,9 +69,23 @@ def found_in_time(drop: float, cases: int, rounds: int, draws: int) -> float:
     return found / draws
 
 
+def decay_known_to_end(each: float, looks: int, cases: int, rounds: int, draws: int) -> float:
+    """How often a test at 5 % finds the same that knows the rates, the form of the loss and which look is the last.
+
+    No test that may look at any time finds more.
+    """
+    random = np.random.default_rng([116, cases, rounds])
+    rates = random.uniform(0.6, 1.0, (draws, 1, cases))
+    times = np.arange(looks + 1) - looks / 2
+    passes = random.binomial(rounds, rates - each * np.arange(looks + 1)[:, np.newaxis])
+    middle = passes.mean(axis=1, keepdims=True) / rounds
+    errors = np.sqrt(rounds * (middle * (1 - middle)).sum(axis=(1, 2)) * (times**2).sum())
+    return float(np.mean(-(passes.sum(axis=2) * times).sum(axis=1) / errors >= 1.645))
+
+
 def decay_found(each: float, looks: int, cases: int, rounds: int, draws: int) -> float:
     """How often a loss that grows with every look is found by the last one."""
-    random = np.random.default_rng([14, cases, rounds])
+    random = np.random.default_rng([114, cases, rounds])
     found = 0
     for _ in range(draws):
         rates = random.uniform(0.6, 1.0, cases)
@@ -74,20 +95,24 @@ def decay_found(each: float, looks: int, cases: int, rounds: int, draws: int) ->
 
 
 def _fails(before: Rates, after: Rates, rounds: int, draws: int) -> float:
-    random = np.random.default_rng([15, before.size, rounds])
+    random = np.random.default_rng([115, before.size, rounds])
     return sum(_gate(random, before, after, rounds) is GateState.FAILED for _ in range(draws)) / draws
 
 
-def _gate(random: np.random.Generator, before: Rates, after: Rates, rounds: int) -> GateState:
+def _gate(random: np.random.Generator, before: Rates, after: Rates, rounds: int, *, graded: bool = False) -> GateState:
+    return _decide([_runs(random, rates, rounds, graded=graded) for rates in zip(before, after, strict=True)])
+
+
+def _decide(suites: Iterable[Sequence[Cells]]) -> GateState:
     pairs = {}
-    for place, rates in enumerate(zip(before, after, strict=True)):
-        old, new = (
-            {key._replace(id=f"{place}-{key.id}"): cell for key, cell in run.items()}
-            for run in _runs(random, rates, rounds)
-        )
+    for place, runs in enumerate(suites):
+        old, new = ({key._replace(id=f"{place}-{key.id}"): cell for key, cell in run.items()} for run in runs)
         pairs[str(place)] = PairedArms(old, new)
     return decide_gate(GateEvidence(comparisons=[*judge_pairs(pairs).values()])).state
 
 
-def _runs(random: np.random.Generator, rates: Sequence[Rates], rounds: int) -> list[Cells]:
-    return [cells_from_passes(random.binomial(rounds, each), rounds) for each in rates]
+def _runs(random: np.random.Generator, rates: Sequence[Rates], rounds: int, *, graded: bool = False) -> list[Cells]:
+    if not graded:
+        return [cells_from_passes(random.binomial(rounds, each), rounds) for each in rates]
+    scores = [random.beta(0.03 + 3 * each, 3.03 - 3 * each, (rounds, len(each))) for each in rates]
+    return [{CaseKey(str(case)): Cell.of(row) for case, row in enumerate(run.T.tolist())} for run in scores]

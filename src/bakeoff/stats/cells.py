@@ -112,8 +112,11 @@ class Moments:
 
     @property
     def skewed(self) -> bool:
-        """Tell whether there are too few units for t, given their skewness."""
-        return Spread(self.variance, self.freedom, self.skewness).skewed(self.units)
+        """Tell whether there are too few units for t: fewer than 25 × skewness².
+
+        The rule is Cochran's (Sampling Techniques, 1977, §2.15).
+        """
+        return self.units < _COCHRAN * self.skewness**2
 
     @property
     def clustered(self) -> bool:
@@ -177,13 +180,6 @@ class Spread(NamedTuple):
     variance: float
     freedom: float
     skewness: float
-
-    def skewed(self, units: int) -> bool:
-        """Tell whether so many units are too few for t: fewer than 25 × skewness².
-
-        The rule is Cochran's (Sampling Techniques, 1977, §2.15).
-        """
-        return units < _COCHRAN * self.skewness**2
 
 
 def spread_of(sizes: Sequence[int], sums: Sequence[float]) -> Spread:
