@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bakeoff.doors.mcp.cases import OF_A_CASE, OF_A_TURN
+from bakeoff.doors.eval.schema import scorer_shape
+from bakeoff.doors.mcp.cases import OF_A_TURN
 from bakeoff.doors.mcp.config import SuiteConfig
 from bakeoff.doors.mcp.examples import SCHEMA_NAME
 from bakeoff.scorers.matchers import Matcher
@@ -34,10 +35,16 @@ def config_schema() -> dict[str, Any]:
     schema = SuiteConfig.model_json_schema()
     shapes = schema["$defs"]
     shapes["Matcher"] = Matcher.model_json_schema()
+    shapes["ScorerEntry"] = scorer_shape()
+    for place in (schema, shapes["McpCase"]):
+        one = {"$ref": "#/$defs/ScorerEntry"}
+        several = {"type": "array", "items": one, "minItems": 1}
+        about = place["properties"]["scorers"]["description"]
+        place["properties"]["scorers"] = {"description": about, "anyOf": [one, several]}
     for name in ("McpCase", "McpTurn"):
         _accept_forms_of_calls(shapes[name])
-    _accept_turns(shapes["McpCase"], shapes["McpTurn"])
-    shapes["EndCheck"]["oneOf"] = [{"required": [name]} for name in ("command", "query", "function")]
+    _accept_turns(shapes["McpCase"])
+    shapes["EndCheck"]["oneOf"] = [{"required": [name]} for name in ("command", "query")]
     # Any value is accepted but a matcher with misspelt keys. The matcher is listed so that editors offer its keys.
     misspelt = {"pattern": "^(value|opt|case|one|reg|app|any|exa)"}
     resembling = {"type": "object", "required": ["value"], "minProperties": 2, "propertyNames": misspelt}
@@ -79,15 +86,13 @@ def _accept_forms_of_calls(shape: dict[str, Any]) -> None:
     shape["oneOf"] = [{"required": [name]} for name in ("expectedOutput", "expectedToolUsage")]
 
 
-def _accept_turns(case: dict[str, Any], turn: dict[str, Any]) -> None:
-    """Accept turns instead of a prompt. Keys of a whole case are not accepted in a turn, nor the other way round."""
+def _accept_turns(case: dict[str, Any]) -> None:
+    """Accept turns instead of a prompt. Keys of a turn are not accepted beside them."""
     case["properties"]["turns"] |= {"minItems": 1}
     case["properties"]["turns"].pop("default", None)
     alone = {"required": case.pop("required"), "oneOf": case.pop("oneOf"), "not": {"required": ["turns"]}}
     own = [{"required": [name]} for name in OF_A_TURN]
     case["oneOf"] = [alone, {"required": ["turns"], "not": {"anyOf": own}}]
-    for name in OF_A_CASE:
-        del turn["properties"][name]
 
 
 def _accept_forms_of_providers(properties: dict[str, Any], shape: dict[str, Any]) -> None:

@@ -26,6 +26,8 @@ missing_packages() {
     here chromium || echo chromium
     here bwrap || echo bubblewrap
     here go || echo golang-go
+    here g++ || echo g++
+    here cargo || echo cargo
     if ! here dockerd; then
         echo docker.io
     elif ! here docker && apt-cache show docker-cli >/dev/null 2>&1; then
@@ -54,7 +56,7 @@ apt_install() {
 
 packages=$(missing_packages)
 if [ -z "$packages" ]; then
-    echo "✓ chromium, bubblewrap, docker.io and Go are here"
+    echo "✓ chromium, bubblewrap, docker.io, Go, g++ and cargo are here"
     exit 0
 fi
 
@@ -73,5 +75,5 @@ done
 if [ -n "$packages" ]; then
     [ "$require" = no ]
 else
-    echo "✓ chromium, bubblewrap, docker.io and Go are here"
+    echo "✓ chromium, bubblewrap, docker.io, Go, g++ and cargo are here"
 fi

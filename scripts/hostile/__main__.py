@@ -28,6 +28,8 @@ from bakeoff._kernel.environment import cache_folder
 # In this order.
 PARTS = {
     "escapes": "scripts.hostile.escapes:run",
+    "channels": "scripts.hostile.channels:run",
+    "deaths": "scripts.hostile.deaths:run",
     "cheats": "scripts.hostile.cheats:run",
     "faults": "scripts.hostile.faults:run",
     "flips": "scripts.hostile.provided:flips",
@@ -36,7 +38,7 @@ PARTS = {
     "servers": "scripts.hostile.provided:servers",
     "soak": "scripts.hostile.soak:run",
 }
-BOTH_HALVES = ("escapes", "cheats", "faults")  # what these find depends on the user
+BOTH_HALVES = ("escapes", "channels", "deaths", "cheats", "faults")  # what these find depends on the user
 _PROJECT = Path(__file__).resolve().parents[2]
 _SECURITY = _PROJECT / "SECURITY.md"
 
@@ -99,7 +101,7 @@ def _arguments() -> tuple[argparse.Namespace, Options]:
 def _both_halves(part: str, options: Options) -> Findings:
     """Run a part as ourselves, and if we are root and it matters, also as a user."""
     found = [_run_part(part, options)]
-    if part in BOTH_HALVES and not (part == "cheats" and options.sample):
+    if part in BOTH_HALVES and not (part in ("cheats", "channels", "deaths") and options.sample):
         if options.user == "root":
             found.append(_as_user(part, options))
         else:
@@ -169,7 +171,7 @@ def _unfinished(folder: str, names: list[str]) -> list[str]:
 @contextlib.contextmanager
 def _docker(options: Options, parts: Sequence[str]) -> Iterator[None]:
     """Have a docker engine with an image for the parts that use sandboxes."""
-    if not {"escapes", "cheats"} & set(parts) or (options.rungs and "docker" not in options.rungs):
+    if not {"escapes", "channels", "cheats"} & set(parts) or (options.rungs and "docker" not in options.rungs):
         yield
         return
     with contextlib.ExitStack() as stack:

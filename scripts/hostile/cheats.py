@@ -32,8 +32,13 @@ from bakeoff.grading.references import References, reference_of
 from bakeoff.plan import Case, Grading
 from bakeoff.protocols import Command, Sandbox
 from bakeoff.sandbox import available, choose_sandbox, open_place, put_files, take
+from bakeoff.toolchains.tracks import TRACKS, missing_programs
 
-GRADERS = ("pytest", "unittest", "jest", "whole jest", "vitest", "whole vitest", "react", "vue", "typescript")
+COMPILED = ("go", "rust", "java", "cpp")
+GRADERS = (
+    *("pytest", "unittest", "jest", "whole jest", "vitest", "whole vitest", "react", "vue", "typescript", "javascript"),
+    *(track for track in COMPILED if not missing_programs(TRACKS[track])),
+)
 IN_DOCKER = ("pytest", "unittest")  # the image holds no Node
 SAMPLED = {"jest": ("bwrap",), "vitest": ("bwrap",), "pytest": ("process",)}
 _SECONDS = 15.0
@@ -97,8 +102,9 @@ def _unittest() -> Case:
 
 
 def _exercise(track: str, name: str) -> Case:
-    folder = bundled_exercises() / track
-    request = ExercisesRequest(exercises=folder, test_timeout=_SECONDS)
+    own = bundled_exercises() / track
+    folder = own if own.is_dir() else bundled_exercises().parent / "polyglot" / track
+    request = ExercisesRequest(exercises=folder, test_timeout=4 * _SECONDS if track in COMPILED else _SECONDS)
     (found,) = find_exercises(folder, [name]).exercises
     return exercise_case(found, request)
 
@@ -132,6 +138,7 @@ def _graders() -> dict[str, Case]:
         "react": _component("react-seat-picker"),
         "vue": _component("vue-pager"),
         "typescript": _component("typescript-slugs"),
+        **{track: _exercise(track, "parking-fee") for track in ("javascript", *COMPILED)},
     }
 
 

@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from zstandard import ZstdCompressor
-
 from bakeoff._kernel.environment import read_environment
 from bakeoff._kernel.yaml import parse_yaml
 from bakeoff.doors.agents.agents import read_agent
@@ -28,7 +26,6 @@ from bakeoff.grading.audit import read_audit
 from bakeoff.grading.syntax import parse as parse_source
 from bakeoff.grading.written_tests import find_tests
 from bakeoff.logs.reader import FORMATS, Choices, ForeignLogReader
-from bakeoff.mcp.arguments import parse_json_arguments
 from bakeoff.mcp.client_files import read_client_file
 from bakeoff.mcp.servers import parse_mcp_option
 from bakeoff.mcp.snapshot import read_snapshot
@@ -55,7 +52,6 @@ from bakeoff.sdk_results import recognise
 from bakeoff.storage.journal import read_journal, read_journal_backwards
 from bakeoff.storage.labels import read_labels
 from bakeoff.storage.run_folder import RunFolder
-from bakeoff.storage.segments import JOURNAL, SEGMENTS
 from bakeoff.subjects.controls import read_script
 from bakeoff.toolchains.command_reports import json_object, read_junit
 from bakeoff.toolchains.vitest import read_picture
@@ -139,7 +135,6 @@ def _of_configurations() -> Iterator[Parser]:
         ".env", (b"A=b\nexport C='d e'\nF=\"${A}\"\n",), _file(".env", lambda path: read_environment(path.parent, {}))
     )
     yield Parser("snapshot", _samples("scripts/hostile/seeds/snapshot.json"), _file("x.snapshot.json", read_snapshot))
-    yield Parser("arguments", (b'{"a": 1, "b": [null, "x"]}',), _text(parse_json_arguments))
     yield Parser("headers", (b"A: b", b"Authorization: Bearer x"), _text(lambda text: parse_headers([text])))
     yield Parser("--mcp", (b"stdio:npx -y p", b"http:https://h/mcp", b"none"), _text(parse_mcp_option))
     yield Parser("model names", (b"openai:gpt-4o", b"local:smollm2", b"a/b:c"), _text(parse_model_name))
@@ -209,19 +204,6 @@ def _foreign_log(format_: str, data: bytes, folder: Path) -> object:
     return list(Source(folder if format_ == "harbor" else path, reader).records())
 
 
-def _segments(journals: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    """Return journals as compressed segments of many frames."""
-    pack = ZstdCompressor(write_checksum=True).compress
-    return tuple(b"".join(pack(data[at : at + 1000]) for at in range(0, len(data), 1000)) for data in journals)
-
-
-def _segment(data: bytes, folder: Path) -> object:
-    (folder / SEGMENTS).mkdir(exist_ok=True)
-    (folder / SEGMENTS / "000001.jsonl.zst").write_bytes(data)
-    (folder / JOURNAL).touch()
-    return [*read_journal(folder / JOURNAL), *read_journal_backwards(folder / JOURNAL)]
-
-
 def _of_records() -> Iterator[Parser]:
     journal, plan = (
         _samples("tests/storage/data/*.jsonl"),
@@ -229,7 +211,6 @@ def _of_records() -> Iterator[Parser]:
     )
     yield Parser("journal", journal, _file("journal.jsonl", read_journal))
     yield Parser("journal, backwards", journal, _file("journal.jsonl", read_journal_backwards))
-    yield Parser("segment of a journal", _segments(journal), _segment)
     yield Parser("plan.json", plan, _file("plan.json", lambda path: RunFolder(path.parent).read_plan()))
     texts = dict.fromkeys(("labeller", "scorer", "case", "subject", "attempt_key", "answer", "stratum", "note"), "x")
     label = {"v": 1, "time": 1.0, "round": 1, "judged": 1.0, "size": 1, "label": "pass", **texts}

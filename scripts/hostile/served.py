@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 if TYPE_CHECKING:
     from bakeoff.plan import Plan
 
-SERVERS = ("viewer", "labels", "meter", "login", "relay")
+SERVERS = ("viewer", "labels", "meter", "relay")
 _SAID = json.dumps({"choices": [{"message": {"role": "assistant", "content": "yes"}}], "usage": {}}).encode()
 
 
@@ -98,16 +98,6 @@ async def meter(_: Path) -> None:
         await asyncio.Event().wait()
 
 
-async def login(_: Path) -> None:
-    from bakeoff.mcp.login import open_callback
-
-    while True:
-        async with open_callback(0) as (callback, port):
-            callback.state = "state-of-the-login"
-            tell(port, "/callback?state=state-of-the-login&code=x")
-            await asyncio.Event().wait()
-
-
 async def relay(folder: Path) -> None:
     from bakeoff.models.embedded.relay import start_relay
 
@@ -120,7 +110,7 @@ async def relay(folder: Path) -> None:
 
 
 def main(name: str, folder: str) -> None:
-    found: dict[str, Callable[[Path], object]] = {each.__name__: each for each in (viewer, labels, meter, login, relay)}
+    found: dict[str, Callable[[Path], object]] = {each.__name__: each for each in (viewer, labels, meter, relay)}
     running = found[name](Path(folder))
     if asyncio.iscoroutine(running):
         asyncio.run(running)

@@ -21,7 +21,7 @@ from typing import Any
 
 from scripts.hostile.http_corpus import BODIES, HEADERS, METHODS, TARGETS, WHOLE
 
-SERVERS = ("viewer", "labels", "meter", "login", "relay")
+SERVERS = ("viewer", "labels", "meter", "relay")
 HALF_OPEN = 500
 _AT_ONCE = 16
 _ANSWER_SECONDS = 0.4  # for a request that may be incomplete, and so has no answer

@@ -1,5 +1,6 @@
 """Honest solutions: references, other right ones, wrong ones, and mutants, of bundled and of made-up cases."""
 
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,9 @@ from bakeoff.doors.components.suites import discover
 from bakeoff.grading.cases import GradedCase, graded_case
 from bakeoff.grading.mutants import choose_mutants, find_mutants
 from bakeoff.plan import Case, Grading
+from bakeoff.toolchains.tracks import missing_programs
 
-Kind = Literal["reference", "alternative", "dressed", "wrong", "mutant"]
+Kind = Literal["reference", "alternative", "dressed", "wrong", "mutant", "rewritten"]
 MATERIAL = Path(__file__).with_name("honest")
 SECONDS = 12.0
 
@@ -63,6 +65,13 @@ def bundled_cases() -> list[GradedCase]:
     return [graded_case(case) for case in cases]
 
 
+def polyglot_cases() -> list[GradedCase]:
+    """Return the bundled exercises in the further languages whose programs are installed."""
+    found = find_exercises(Path(bundled).parent / "polyglot").exercises
+    chosen = [exercise for exercise in found if not missing_programs(exercise.track)]
+    return [graded_case(case_of_exercise(exercise, ExercisesRequest(test_timeout=120.0))) for exercise in chosen]
+
+
 def made_up_cases() -> list[GradedCase]:
     """Return small cases in the style of published material."""
     return [_made_up(folder) for folder in sorted(MATERIAL.glob("*/*")) if any(folder.glob("reference.*"))]
@@ -98,6 +107,7 @@ def solutions_of(case: GradedCase, mutants: int) -> Iterator[Solution]:
     """Yield the solutions of a case."""
     yield Solution(case, "reference", "reference", case.reference)
     yield from _written(case)
+    yield from _replaced(case)
     first = case.settings.solution[0]
     suffix = Path(first).suffix
     for name, text in (_DRESS_SVELTE if suffix == ".svelte" else _DRESS.get(suffix, {})).items():
@@ -108,6 +118,19 @@ def solutions_of(case: GradedCase, mutants: int) -> Iterator[Solution]:
     for number, mutant in enumerate(choose_mutants(find_mutants(case.reference), mutants, case.name)):
         name = f"mutant {number} ({mutant.place}: {mutant.before} → {mutant.after})"
         yield Solution(case, name, "mutant", mutant.apply(case.reference))
+
+
+def _replaced(case: GradedCase) -> Iterator[Solution]:
+    """Yield the solutions that are the reference with some words replaced."""
+    with (MATERIAL / "polyglot.toml").open("rb") as file:
+        written: dict[str, list[tuple[str, str]]] = tomllib.load(file).get(case.name, {})
+    first = case.settings.solution[0]
+    for name, replacements in written.items():
+        text = case.reference[first]
+        for old, new in replacements:
+            assert old in text, f"{case.name} {name}: {old!r}"
+            text = text.replace(old, new)
+        yield Solution(case, name, "rewritten", {**case.reference, first: text})
 
 
 def _written(case: GradedCase) -> Iterator[Solution]:

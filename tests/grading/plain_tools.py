@@ -1,7 +1,8 @@
-"""Run solutions by pytest, Jest and Vitest as a person would: in a folder, with nothing of Bakeoff around the tests."""
+"""Run solutions with plain tools as a person would: in a folder, with nothing of Bakeoff around the tests."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,9 @@ from xml.etree import ElementTree as ET
 from bakeoff._kernel.environment import cache_folder
 from bakeoff._kernel.files import write_atomically
 from bakeoff._kernel.model import fingerprint
-from bakeoff.toolchains.tracks import TRACKS, is_outside_tests
+from bakeoff.sandbox import choose_sandbox
+from bakeoff.toolchains.commands import tools_of
+from bakeoff.toolchains.tracks import CPP, JAVA, TRACKS, is_outside_tests
 
 from .corpus import Solution
 
@@ -47,14 +50,15 @@ def run_plain(solutions: Sequence[Solution], toolchains: dict[str, Path]) -> dic
     known: dict[str, States] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     keys = {str(each): _key(each) for each in solutions}
     missing = [each for each in solutions if keys[str(each)] not in known]
-    batches = [[each] for each in missing if each.case.settings.runner == "pytest"]
+    batches = [[each] for each in missing if each.case.settings.runner in ("pytest", "command")]
     for runner in ("jest", "vitest"):
         chosen = [each for each in missing if each.case.settings.runner == runner]
         batches += [chosen[start : start + _BATCH] for start in range(0, len(chosen), _BATCH)]
 
     def run(batch: list[Solution]) -> None:
         runner = batch[0].case.settings.runner
-        found = [_pytest(batch[0])] if runner == "pytest" else _node(runner, toolchains[runner], batch)
+        alone = {"pytest": _pytest, "command": _command}
+        found = [alone[runner](batch[0])] if runner in alone else _node(runner, toolchains[runner], batch)
         known.update({keys[str(each)]: states for each, states in zip(batch, found, strict=True)})
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -107,6 +111,54 @@ def _pytest(solution: Solution) -> States:
             if case.get("classname"):
                 states[name] = ("skipped" if bad == ["skipped"] else "failed") if bad else states.get(name, "passed")
         return states
+
+
+# As a person would type them, and so that they tell of each test.
+_COMMANDS = {
+    "go": "go test -v ./...",
+    "rust": "cargo test --offline --tests -- --include-ignored --test-threads=1",
+    "java": f"{JAVA.command} --reports-dir=out",
+    "cpp": f"{CPP.command} --reporter junit --out out.xml",
+}
+
+
+def _command(solution: Solution) -> States:
+    """Run the command of a compiled language, in a folder of its own."""
+    track = solution.case.settings.track
+    with _folder() as folder:
+        _write(folder, solution)
+        env = {**os.environ, **tools_of(TRACKS[track], choose_sandbox("process")).env, "HOME": str(folder)}
+        with suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(
+                ["sh", "-c", _COMMANDS[track]],
+                cwd=folder,
+                env=env,
+                capture_output=True,
+                check=False,
+                timeout=4 * SECONDS,
+            )
+        if track == "go":
+            found = re.findall(r"--- (PASS|FAIL): (Test\S+)", done.stdout.decode())
+            names = {name for _, name in found}
+            return {
+                name: "passed" if word == "PASS" else "failed"
+                for word, name in found
+                if not any(other.startswith(f"{name}/") for other in names)
+            }
+        if track == "rust":
+            listed = re.findall(r"^failures:\n((?:    \S+\n)+)", done.stdout.decode(), re.MULTILINE)
+            failed = set(listed[-1].split()) if listed else set()
+            ran = re.findall(r"^test (\S+)(?: - should panic)? \.\.\. ", done.stdout.decode(), re.MULTILINE)
+            return {name: "failed" if name in failed else "passed" for name in ran}
+        report = folder / ("out/TEST-junit-jupiter.xml" if track == "java" else "out.xml")
+        if not report.exists():
+            return {}
+        return {
+            f"{each.get('classname')} > {each.get('name')}" if track == "java" else each.get("name", ""): (
+                "passed" if each.find("failure") is None and each.find("error") is None else "failed"
+            )
+            for each in ET.parse(report).iter("testcase")
+        }
 
 
 def _node(runner: str, toolchain: Path, batch: Sequence[Solution]) -> list[States]:

@@ -33,13 +33,23 @@ TEST = "from solution import add\n\n\n" + "\n\n".join(
 )
 
 
+STUBS = {
+    ".ts": {"solution.ts": "export function add(a, b) {}\n"},
+    ".js": {"solution.js": "export function add(a, b) {}\n"},
+    ".go": {"solution.go": 'package sums\n\nfunc Add(a, b int) (int, error) {\n\tpanic("implement Add")\n}\n'},
+    ".rs": {"solution.rs": "pub fn add(_a: i32, _b: i32) -> i32 {\n    todo!()\n}\n"},
+    ".java": {"solution.java": 'class A { static int add(int a) { throw new RuntimeException("implement add"); } }\n'},
+    ".cpp": {"solution.cpp": "", "solution.h": "namespace sums {\nint add(int a, const int& b);\n}\n"},
+}
+
+
 def case_in(suffix: str, name: str = "sums", **more: str) -> GradedCase:
     solution, test = f"solution{suffix}", f"test{suffix}" if suffix != ".py" else "test_solution.py"
     case = Case(
         id=name,
         prompt="",
         collect=(solution,),
-        files={solution: "export function add(a, b) {}\n"} if suffix == ".ts" else {},
+        files=STUBS.get(suffix, {}),
         hidden={test: TEST, **more},
         reference={solution: "def add(a, b):\n    return a + b\n"},
         grading=Grading(runner="pytest", solution=(solution,), tests=(test,), seconds=20.0),
@@ -50,7 +60,9 @@ def case_in(suffix: str, name: str = "sums", **more: str) -> GradedCase:
 def test_there_are_attacks_of_every_family_on_every_language() -> None:
     assert len(all_attacks()) >= 150
     solutions = [attack for attack in all_attacks() if isinstance(attack, HostileSolution)]
-    assert min(Counter(attack.suffix for attack in solutions).values()) >= 40
+    counts = Counter(attack.suffix for attack in solutions)
+    assert min(counts[suffix] for suffix in (".py", ".ts", ".js", ".svelte", ".tsx", ".vue")) >= 40
+    assert min(counts[suffix] for suffix in (".go", ".rs", ".java", ".cpp")) >= 7
     assert {attack.family for attack in all_attacks()} == set(FAMILIES)
     for suffix in (".py", ".ts", ".svelte", ".tsx", ".vue"):
         names = [attack.name for attack in attacks_on(case_in(suffix))]
@@ -80,6 +92,23 @@ def test_every_attack_says_what_it_does_and_hands_something_in() -> None:
             assert "{case}" not in text
 
 
+@pytest.mark.parametrize(
+    ("suffix", "hollow"),
+    [
+        (".js", "export const add = hollow"),
+        (".go", "func Add(a, b int) (_ int, _ error) {\n\tonCall()\n\treturn\n}"),
+        (".rs", "pub fn add(_a: i32, _b: i32) -> i32 {\n    { on_call(); Default::default() }\n}"),
+        (".java", "static int add(int a) { Attack.onCall(); return 0; }"),
+        (".cpp", "namespace sums {\nint add(int , const int& ) { on_call(); return {}; }\n}"),
+    ],
+)
+def test_an_attack_stands_in_for_the_functions_of_the_stub(suffix: str, hollow: str) -> None:
+    case = case_in(suffix)
+    attack = attack_on(case, "exit-in-test")
+    assert isinstance(attack, HostileSolution)
+    assert hollow in attack.files(case)[case.settings.solution[0]]
+
+
 def test_python_attacks_are_python() -> None:
     case = case_in(".py")
     for attack in attacks_on(case):
@@ -106,7 +135,7 @@ def test_attacks_take_turns_where_they_can_do_harm() -> None:
     assert not {turns[f".ts{n}"] for n in range(130)} & {"conftest", "sitecustomize"}
     others = [solution_in_turn(case_in(".svelte", f"suite {n}")) for n in range(40)]
     assert len({each.name for each in others if each}) > 15
-    assert solution_in_turn(case_in(".rs")) is None
+    assert solution_in_turn(case_in(".hs")) is None
 
 
 async def test_attacks_that_a_single_run_believes_do_not_pass(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_a_case_is_left_out_if_it_failed_or_changed_or_was_never_audited() -> No
         ("nonsense", "is not the file of an audit"),
         (
             audit().model_copy(update={"format": 99}).model_dump_json(),
-            "has format 99, not 1: run `bakeoff audit` again",
+            "has format 99, not 2: run `bakeoff audit` again",
         ),
     ],
 )
@@ -67,7 +67,9 @@ def test_a_file_that_is_no_audit_is_an_error_with_the_way_out(tmp_path: Path, te
 def test_a_report_has_the_numbers_of_every_case_and_of_all() -> None:
     survivor = TriedMutant(kind="off by one", place="a.py:3", before="1", after="2", fate="survived")
     killed = survivor.model_copy(update={"fate": "killed", "place": "a.py:9"})
-    good = CaseAudit(case="adder", digest="a", tests=4, without_twin=("t",), rounds=5, cheats=("exit-early",))
+    good = CaseAudit(
+        case="adder", digest="a", tests=4, unproven={"write a literal value": ("t",)}, rounds=5, cheats=("exit-early",)
+    )
     good = good.model_copy(update={"mutants": (killed, killed, killed, survivor)})
     flaky = good.model_copy(update={"case": "shout", "oracle_failures": ("1 of 4 tests passed",), "problems": ("bad",)})
     whole = audit(good, flaky)
@@ -78,7 +80,21 @@ def test_a_report_has_the_numbers_of_every_case_and_of_all() -> None:
     assert "1 of 2 cases is fit for use." in text
     assert "| `adder` | 4 | 3/4 | 5/5 |" in text
     assert "1 of 10: 10.0 %" in text
+    assert "`adder`: `t` (write a literal value)" in text
+    assert "chance to see a reference that fails 1 run in 10" in text
+    assert "41.0 %" in text
     assert "6 of 8 (75.0 %)" in text
     assert "`a.py:3`" in text
     assert "`a.py:9`" not in text
     assert "1/2 fit, 75% of mutants found" in audit_badge(whole)
+
+
+def test_an_edited_certificate_is_refused(tmp_path: Path) -> None:
+    sealed = audit(CaseAudit(case="adder", digest="a", problems=("bad",))).sealed()
+    path = tmp_path / "audit.json"
+    path.write_text(sealed.model_dump_json())
+    assert read_audit(path) == sealed
+    assert sealed.code
+    path.write_text(sealed.model_dump_json().replace('["bad"]', "[]"))
+    with pytest.raises(UsageError, match="was changed since `bakeoff audit` wrote it"):
+        read_audit(path)

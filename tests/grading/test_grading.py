@@ -1,15 +1,20 @@
 """One grading for suites and exercises: settings in the case, one choice of toolchain, one rule for a grade."""
 
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bakeoff._kernel.clock import CLOCK, Clock
 from bakeoff.doors import door_of
+from bakeoff.engine.trial import phase
 from bakeoff.errors import GraderError
 from bakeoff.grading.cases import GradedCase, graded_case, toolchain_for, toolchains_for
-from bakeoff.grading.grades import Grade, compare_runs, share_metadata
-from bakeoff.grading.references import ReferenceRun
+from bakeoff.grading.grades import Grade, compare_runs, grade_answer, share_metadata
+from bakeoff.grading.references import REFERENCES, OpenReferences, ReferenceRun
 from bakeoff.grading.syntax import SyntaxEdit
 from bakeoff.grading.twins import Twin, Twins
 from bakeoff.options import RunOptions
@@ -144,8 +149,36 @@ def test_a_graded_case_is_the_case_with_its_settings() -> None:
     assert graded_case(made) == GradedCase(made, made.grading)
 
 
-def test_a_grade_names_the_tests_that_have_no_twin() -> None:
+def test_a_grade_names_the_tests_that_are_not_proven() -> None:
     twins = Twins(twins=(Twin(file="test_a.py", edits=((SyntaxEdit(0, 1, "2"),),), tests=(0,)),))
     found = graded(ran("passed", "passed"), ReferenceRun(names=("test 0", "test 1"), twins=twins))
-    assert found.summary() == "2 of 2 tests passed; without a twin, so that nothing shows they can fail: 1"
-    assert share_metadata(found)["tests_without_twin"] == ["test 1"]
+    assert found.summary() == "2 of 2 tests passed; 1 of 2 tests proven"
+    assert share_metadata(found)["tests_unproven"] == ["test 1"]
+    assert share_metadata(found)["tests_proven"] == {"proven": 1, "total": 2}
+
+
+def test_a_test_that_only_a_negation_fails_is_not_proven() -> None:
+    negated = Twin(file="test_a.py", change="negation", edits=((SyntaxEdit(0, 1, "2"),),), tests=(0,))
+    reference = ReferenceRun(names=("test 0", "test 1"), twins=Twins(twins=(negated,)))
+    assert str(reference.proven_tests) == "not proven against forgery"
+    assert list(reference.advice.values()) == [("test 0",), ("test 1",)]
+
+
+class SlowGrader:
+    """Hold up the run of an answer until the clock of its scoring would have rung."""
+
+    async def run(self, files: Mapping[str, str], *, tests: Sequence[str] = (), seconds: float) -> TestRun:
+        del tests, seconds
+        if "a.py" in files:
+            clock = CLOCK.get()
+            await asyncio.sleep(clock.began + clock.seconds - asyncio.get_running_loop().time() + 0.01)
+        return TestRun(tests=(TestOutcome(name="a", state="failed"),))
+
+
+async def test_a_slow_answer_does_not_turn_its_failure_into_a_late_scoring(tmp_path: Path) -> None:
+    resources = {"pytest": SlowGrader(), REFERENCES: OpenReferences(tmp_path, "verify")}
+    step = partial(grade_answer, graded_case(case()), {"a.py": "slow"}, resources)
+    grade, outcome = await phase(step, Clock(0.3), "grader", "grader")
+    assert outcome.failure is None
+    assert grade is not None
+    assert (grade.ok, grade.failed.total()) == (False, 1)

@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bakeoff.errors import InfraError
 from bakeoff.grading.grades import RunAnswer, run_with_twins
 from bakeoff.grading.syntax import SyntaxEdit, with_edits
-from bakeoff.grading.twins import Proposals, Twin, Twins, find_twins
-from bakeoff.grading.written_tests import ASSERTED, EXPECTED, GIVEN, find_tests
+from bakeoff.grading.twins import Proposals, Twin, Twins, find_twins, pair_values
+from bakeoff.grading.written_tests import ASSERTED, EXPECTED, GIVEN, Value, find_tests
 from bakeoff.toolchains.outcome import TestOutcome, TestRun
 
 PYTHON = """
@@ -90,7 +92,7 @@ def test_javascript_tests_with_titles_tables_and_flips() -> None:
 def test_a_flipped_assertion_is_its_opposite(source: str, flipped: str) -> None:
     text = f"def test_a():\n    {source}\n"
     (test,) = find_tests("test_a.py", text)
-    assert with_edits(text, test.flips) == f"def test_a():\n    {flipped}\n"
+    assert with_edits(text, (*test.flips, *test.opposites)) == f"def test_a():\n    {flipped}\n"
 
 
 def test_the_first_proposal_is_a_value_that_another_test_expects_in_the_same_place() -> None:
@@ -102,7 +104,41 @@ def test_the_first_proposal_is_a_value_that_another_test_expects_in_the_same_pla
     changed = with_edits(text, edits[1]).splitlines()[1]
     assert re.fullmatch(r'    assert f\(1\) == "\w{3}"', changed)
     assert '"one"' not in changed
-    assert with_edits(text, edits[2]).splitlines()[1] == '    assert f(1) != "one"'
+    assert with_edits(text, edits[-1]).splitlines()[1] == '    assert f(1) != "one"'
+
+
+VALUES = st.lists(
+    st.builds(
+        Value,
+        st.just(0),
+        st.just(0),
+        st.sampled_from(["1", "2", "30", "45", '"a"', '"ab"', '"one word"', "None"]),
+        st.sampled_from(["number", "text", "nothing"]),
+        st.sampled_from(["==", "toBe 0"]),
+        st.just(EXPECTED),
+        st.sampled_from(["equal", "part", "true", "false"]),
+        st.sampled_from(["f", "g"]),
+    )
+)
+
+
+@given(VALUES)
+def test_values_take_each_others_places_so_that_nothing_tells_which_form_is_true(values: list[Value]) -> None:
+    """Each value is as often the other form of another one as it is a true one: in pairs, or in a ring of three."""
+    paired = pair_values(values)
+    known = {(value.role, value.kind, value.subject, value.text) for value in values}
+    assert paired.keys() <= known
+    assert sorted(paired.values()) == sorted(text for *_, text in paired)
+    assert all(text != place[-1] for place, text in paired.items())
+
+
+def test_the_twin_of_a_twin_is_the_test() -> None:
+    text = "\n\n".join(f"def test_{n}():\n    assert f({n}) == {v}" for n, v in enumerate((3, 11, 5, 27, 3, True)))
+    whole = Proposals({"test_a.py": text}, random.Random(1))
+    edits = [edit for _, test in whole.tests for edit in next(whole.candidates(test)).edits]
+    swapped = with_edits(text, edits)
+    back = Proposals({"test_a.py": swapped}, random.Random(2))
+    assert with_edits(swapped, [edit for _, test in back.tests for edit in next(back.candidates(test)).edits]) == text
 
 
 @pytest.mark.parametrize(
@@ -145,18 +181,16 @@ def test_what_the_answer_makes_is_told_from_what_the_test_makes(name: str, head:
     assert [each.comparison for each in test.values if each.text == "12"] == ["made" if made else "equal"]
 
 
-def test_a_changed_sentence_is_made_of_words_of_the_suite() -> None:
-    text = 'def test_a():\n    assert f(1) == "One fern was watered"\n\ndef test_b():\n    assert g(2) == "cactus"\n'
-    proposals = Proposals({"test_a.py": text}, random.Random(1))
-    (_, first), _ = proposals.tests
-    changed = {with_edits(text, each.edits).splitlines()[1] for _ in range(40) for each in proposals.candidates(first)}
-    assert {line for line in changed if "f(1) ==" in line} == {
-        '    assert f(1) == "cactus"',
-        '    assert f(1) == "Cactus fern was watered"',
-        '    assert f(1) == "One cactus was watered"',
-        '    assert f(1) == "One fern cactus watered"',
-        '    assert f(1) == "One fern was cactus"',
-    }
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [("True", "False"), ("120", "121"), ('"Total 41"', '"Total 40"'), ('"low stock"', '"stock low"'), ("[]", "[0]")],
+)
+def test_an_invented_value_is_like_the_true_one_and_would_have_given_it(value: str, other: str) -> None:
+    for one, two in [(value, other), (other, value)][: 1 if value == "[]" else 2]:
+        text = f"def test_a():\n    assert f(1) == {one}\n"
+        proposals = Proposals({"test_a.py": text}, random.Random(1))
+        ((_, test),) = proposals.tests
+        assert with_edits(text, next(proposals.candidates(test)).edits) == text.replace(one, two)
 
 
 # ------------------------------------------------------------------------------------------------ search and runs
@@ -220,8 +254,8 @@ async def grade(solution: Solution, seen: list[str] | None = None) -> TestRun:
 async def test_twins_are_found_for_all_tests_that_can_fail() -> None:
     twins = await twins_of_suite()
     assert sorted(twins.proven) == [0, 1, 3, 4]
-    for half in twins.halves:
-        assert 1 <= len(half) <= 3
+    assert len(twins.halves) == 3
+    assert all(half <= {0, 1, 2, 3} for half in twins.halves)
 
 
 async def test_a_right_answer_passes_and_the_test_without_a_twin_counts() -> None:
@@ -230,13 +264,20 @@ async def test_a_right_answer_passes_and_the_test_without_a_twin_counts() -> Non
     assert run.tampered is None
 
 
-async def test_each_test_runs_in_both_forms_and_neither_run_is_the_suite_itself() -> None:
+async def test_each_test_runs_in_both_forms() -> None:
     seen: list[str] = []
     await grade(honest, seen)
     assert len(seen) == 2
-    assert SUITE not in seen
     for line in ("assert f(1) == 1\n", "assert f(5) == 5\n"):
         assert sorted(line in text for text in seen) == [False, True]
+
+
+async def test_the_known_tests_of_a_run_say_nothing_about_another_one() -> None:
+    """Of halves of equal size, an answer that solves all tests but one would know whether that one is true."""
+    run = runs_of(honest)
+    found = [await find_twins({"test_a.py": SUITE}, await run({}), run) for _ in range(30)]
+    sizes = {len(half) for twins in found for half in twins.halves}
+    assert len(sizes) > 2, sizes
 
 
 async def test_a_wrong_answer_fails_its_tests_only() -> None:
@@ -323,80 +364,84 @@ def test_b():
     async def run(files: Mapping[str, str]) -> TestRun:
         return await runs_of(honest)({"test_a.py": files.get("test_a.py", text)})
 
-    twins = await find_twins({"test_a.py": text}, await run({}), run)
-    assert 1 in twins.proven
-    assert 0 not in twins.proven
+    found = [await find_twins({"test_a.py": text}, await run({}), run) for _ in range(20)]
+    assert all(1 in twins.proven for twins in found)
+    assert any(0 not in twins.proven for twins in found)
+    # Where it is kept, no run has it before the other test's true form.
+    kept = [twins for twins in found if 0 in twins.proven]
+    assert all(len(half) in (0, 2) for twins in kept for half in twins.halves)
 
 
-# ------------------------------------------------------------------------------------------------------- soundness
+# ------------------------------------------------------------------------------------------------- what is proven
 
 BODY = "def test_a():\n    {}\n"
 
 
-def sound_proposals(name: str, text: str) -> set[str]:
-    """Return the sound twins of a test that several draws give."""
+def exact_proposals(name: str, text: str) -> set[str]:
+    """Return the twins with another value that several draws give."""
     found = set[str]()
     for seed in range(30):
         proposals = Proposals({name: text}, random.Random(seed))
         ((_, test),) = proposals.tests
-        found |= {with_edits(text, each.edits) for each in proposals.candidates(test) if each.sound}
+        found |= {with_edits(text, each.edits) for each in proposals.candidates(test) if each.change == "value"}
     return found
 
 
 @pytest.mark.parametrize(
     ("source", "twins"),
     [
-        ("assert f(2) == 5", ["assert f(2) == 6"]),
+        ("assert f(2) == 5", ["assert f(2) == 4"]),
         ("assert f(2) is True", ["assert f(2) is False", "assert f(2) is not True"]),
         ("assert f(2) <= 5", ["assert f(2) > 5"]),  # two bounds may hold at a time
-        ("assert 1 <= f(2) <= 6", ["assert not 1 <= f(2) <= 6"]),
-        ("assert f(2) in (1, 2)", ["assert f(2) not in (1, 2)"]),
+        ("assert 1 <= f(2) <= 6", ["assert 1 > f(2) <= 6"]),
+        ("assert f(2) in (1, 2)", []),  # whatever is equal to everything fails the negation
         ("assert f(2) == approx(3.1416, abs=0.01)", ["assert f(2) == approx(7.1416, abs=0.01)"]),
         ("self.assertAlmostEqual(f(2), 0.25, places=2)", ["self.assertAlmostEqual(f(2), 0.65, places=2)"]),
-        ("self.assertIn(f(2), range(3, 19))", ["self.assertNotIn(f(2), range(3, 19))"]),
-        ('self.assertRegex(f(2), r"^[A-Z]{2}$")', ['self.assertRegex(f(2), r"^[A-Z]{3}$")']),
+        ("self.assertIn(f(2), range(3, 19))", []),
     ],
 )
-def test_sound_twins_fail_whatever_passes_the_test(source: str, twins: list[str]) -> None:
-    sound = sound_proposals("test_a.py", BODY.format(source))
-    assert {BODY.format(twin) for twin in twins} <= sound
+def test_no_answer_passes_a_test_together_with_another_value(source: str, twins: list[str]) -> None:
+    exact = exact_proposals("test_a.py", BODY.format(source))
+    assert {BODY.format(twin) for twin in twins} <= exact
     assert not [
-        each for each in sound if "abs=0.02" in each or "places=3" in each or "range(4" in each or ", 3)" in each
+        each for each in exact if "abs=0.02" in each or "places=3" in each or "range(4" in each or ", 3)" in each
     ]
 
 
 @pytest.mark.parametrize(
-    ("source", "sound", "unsound"),
+    ("source", "exact", "inexact"),
     [
         ("expect(f(2)).toBeCloseTo(3.14, 1)", "expect(f(2)).toBeCloseTo(7.14, 1)", "expect(f(2)).toBeCloseTo(3.14, 2)"),
         ("expect(f(2)).toBeLessThan(9)", "expect(f(2)).toBeGreaterThanOrEqual(9)", "expect(f(2)).toBeLessThan(1)"),
-        ("expect(f).toThrow(new Error('5'))", "expect(f).toThrow(new Error('6'))", "-"),
-        ("expect(f(2)).toEqual(new F(5))", "expect(f(2)).toEqual(new F(6))", "-"),
-        ("expect(f(2)).toEqual([made(5, list)])", "expect(f(2)).toEqual([made(6, list)])", "-"),
-        ("expect(f(2)).toMatch(/^a[a-z]/)", "expect(f(2)).not.toMatch(/^a[a-z]/)", "-"),
+        ("expect(f).toThrow(new Error('5'))", "expect(f).toThrow(new Error('4'))", "-"),
+        ("expect(f).toThrow(RangeError)", "expect(f).toThrow(EvalError)", "expect(f).not.toThrow(RangeError)"),
+        ("expect(f).toThrow(new Error(`no ${it}`))", "expect(f).toThrow(new Error(`ni ${it}`))", "-"),
+        ("expect(f(2)).toEqual(new F(5))", "expect(f(2)).toEqual(new F(4))", "-"),
+        ("expect(f(2)).toEqual([made(5, list)])", "expect(f(2)).toEqual([made(4, list)])", "-"),
+        ("expect(f(2)).not.toBeDisabled()", "expect(f(2)).not.toBeEnabled()", "expect(f(2)).toBeDisabled()"),
     ],
 )
-def test_sound_twins_in_javascript(source: str, sound: str, unsound: str) -> None:
+def test_other_values_in_javascript(source: str, exact: str, inexact: str) -> None:
     text = f"it('a', () => {{ {source}; }});"
-    found = sound_proposals("a.test.ts", text)
-    assert text.replace(source, sound) in found
-    assert text.replace(source, unsound) not in found
+    found = exact_proposals("a.test.ts", text)
+    assert text.replace(source, exact) in found
+    assert text.replace(source, inexact) not in found
 
 
-def test_a_table_is_sound_if_its_last_value_is_expected() -> None:
+def test_a_table_has_other_values_if_its_last_column_is_expected() -> None:
     table = '@pytest.mark.parametrize("x, y", [(1, "one"), (2, "two")])\ndef test_a(x, y):\n    '
-    for body, is_sound in [("assert f(x) == y", True), ("assert f(x, y)", False)]:
+    for body, change in [("assert f(x) == y", "value"), ("assert f(x, y)", "input")]:
         proposals = Proposals({"test_a.py": table + body}, random.Random(1))
         ((_, test),) = proposals.tests
-        of_rows = [each.sound for each in proposals.candidates(test) if len(each.edits) == 2]
-        assert of_rows[0] is is_sound
+        of_rows = [each.change for each in proposals.candidates(test) if len(each.edits) == 2]
+        assert of_rows[0] == change
 
 
 @pytest.mark.parametrize(("wanted", "others"), [("ValueError", 2), ("Exception", 0), ("LookupError", 2), ("Odd", 2)])
 def test_another_exception_is_none_that_is_wanted_too(wanted: str, others: int) -> None:
     (test,) = find_tests("test_a.py", f"def test_a():\n    with pytest.raises({wanted}):\n        f(2)\n")
-    assert len(test.flips) == others
-    assert wanted not in [flip.text for flip in test.flips]
+    assert len(test.opposites) == others
+    assert wanted not in [each.text for each in test.opposites]
 
 
 async def test_an_answer_that_passes_an_unsound_twin_is_tried_with_a_sound_one() -> None:
@@ -418,7 +463,7 @@ async def test_an_answer_that_passes_an_unsound_twin_is_tried_with_a_sound_one()
 
 async def test_a_twin_with_another_input_that_never_ends_is_left_out() -> None:
     """No new form of it is tried: an answer that can tell a form it has not seen would know the twins by that."""
-    other_input = Twin(file="a", edits=((SyntaxEdit(0, 1, "2"),), (SyntaxEdit(0, 1, "3"),)), tests=(0,), sound=False)
+    other_input = Twin(file="a", edits=((SyntaxEdit(0, 1, "2"),), (SyntaxEdit(0, 1, "3"),)), tests=(0,), change="input")
     expected = [Twin(file="a", edits=((SyntaxEdit(at, at + 1, "2"),),), tests=(at,)) for at in (1, 2, 3)]
     twins = Twins(twins=(other_input, *expected), halves=(frozenset({0, 1}),))
     seen: list[str] = []

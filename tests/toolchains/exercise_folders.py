@@ -32,5 +32,5 @@ def exercise(language: str, name: str) -> Exercise:
 
 
 def every_exercise() -> list[Exercise]:
-    folders = [(each, BUNDLED / each / "exercises" / "practice") for each in [track.slug for track in GUARDED]]
-    return [exercise(each, path.name) for each, folder in folders for path in sorted(folder.iterdir())]
+    folders = [(track.slug, BUNDLED / track.slug / "exercises" / "practice") for track in GUARDED]
+    return [exercise(each, path.name) for each, folder in folders for path in sorted(folder.glob("*"))]

@@ -10,7 +10,7 @@ from bakeoff.sandbox import choose_sandbox
 from bakeoff.toolchains.command_reports import CommandReport, json_object
 from bakeoff.toolchains.commands import CommandRunner
 from bakeoff.toolchains.outcome import TestRun
-from bakeoff.toolchains.tracks import CPP, GO, JAVASCRIPT, RUST, Track
+from bakeoff.toolchains.tracks import CPP, GO, JAVASCRIPT, RUST, Track, split_command
 
 GO_EVENTS = "\n".join(
     json.dumps({"Package": "double", **event})
@@ -24,11 +24,11 @@ GO_EVENTS = "\n".join(
         {"Action": "fail"},
     )
 )
-RUST_OUTPUT = """
+RUST_LOG = "ok one\nfailed three\nfailed: note: it did not panic\n  as expected five\nok four\n"
+RUST_PRINTED = """
 running 3 tests
-test one ... ok
-test three ... FAILED
-test four - should panic ... ok
+test one ... FAILED
+test forged ... ok
 
 failures:
 
@@ -45,10 +45,18 @@ test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
 """
 
 
-def ran(track: Track, written: str | None, exit_code: int = 0, stderr: str = "", command: str = "") -> TestRun:
-    asked = command or str(track.command)
+CATCH_XML = """<testsuites><testsuite name="run-tests"><testcase classname="run-tests.global" name="a (b) / c"/>
+<testcase classname="run-tests.global" name="d"><failure message="f(4) == 5"/></testcase></testsuite></testsuites>"""
+
+
+def ran(
+    track: Track, written: str | None, exit_code: int = 0, stderr: str = "", command: str = "", printed: str = ""
+) -> TestRun:
+    asked = command or split_command(str(track.command))[1]
     report = CommandReport.wanted(asked, track, {"package.json": '{"scripts": {"test": "jest ./*"}}'})
-    done = CommandResult(exit_code=exit_code, stdout=b"", stderr=stderr.encode(), seconds=1.0, stop="exited")
+    done = CommandResult(
+        exit_code=exit_code, stdout=printed.encode(), stderr=stderr.encode(), seconds=1.0, stop="exited"
+    )
     return report.check(asked, done, None if written is None else written.encode())
 
 
@@ -63,17 +71,29 @@ def test_the_tests_of_go_are_read_one_by_one_and_one_that_did_not_end_is_missing
     assert not run.ok
 
 
+def test_a_test_of_go_with_subtests_counts_only_if_it_fails_by_itself() -> None:
+    def events(*ended: tuple[str, str], more: str = "") -> str:
+        lines = [{"Action": "output", "Test": "TestA", "Output": more}, *({"Action": a, "Test": t} for a, t in ended)]
+        return "\n".join(map(json.dumps, lines))
+
+    by_subtest = ran(GO, events(("fail", "TestA/b"), ("pass", "TestA/a"), ("fail", "TestA")), 1)
+    assert states(by_subtest) == {"TestA/a": "passed", "TestA/b": "failed"}
+    assert states(ran(GO, events(("pass", "TestA/a"), ("pass", "TestA")))) == {"TestA/a": "passed"}
+    by_itself = events(("fail", "TestA/a"), ("fail", "TestA"), more="    a_test.go:3: also wrong\n")
+    assert states(ran(GO, by_itself, 1)) == {"TestA": "failed", "TestA/a": "failed"}
+    assert states(ran(GO, events(("pass", "TestA/a"), ("fail", "TestA")), 1))["TestA"] == "failed"
+
+
 def test_the_tests_of_rust_are_read_one_by_one() -> None:
-    run = ran(RUST, RUST_OUTPUT, 101)
-    assert states(run) == {"one": "passed", "three": "failed", "four": "passed"}
-    assert run.tests[1].message == "assertion `left == right` failed\n  left: 1\n right: 6"
+    run = ran(RUST, RUST_LOG, 101, printed=RUST_PRINTED)
+    assert states(run) == {"five": "failed", "four": "passed", "one": "passed", "three": "failed"}
+    assert run.tests[3].message == "assertion `left == right` failed\n  left: 1\n right: 6"
 
 
-def test_the_test_cases_of_catch_are_counted() -> None:
-    passed = ran(CPP, "[100%] Built target double\nAll tests passed (7 assertions in 3 test cases)\n\n")
-    assert (states(passed), passed.ok) == ({"test cases: 3": "passed"}, True)
-    failed = ran(CPP, "double_test.cpp:9: FAILED:\ntest cases: 3 | 2 passed | 1 failed\n", 2)
-    assert states(failed) == {"test cases: 3": "failed"}
+def test_the_test_cases_of_catch_are_read_one_by_one() -> None:
+    run = ran(CPP, CATCH_XML, 1)
+    assert states(run) == {"a (b) / c": "passed", "d": "failed"}
+    assert run.tests[1].message == "f(4) == 5"
 
 
 def test_jest_in_a_script_of_npm_reports_each_test() -> None:
@@ -88,7 +108,7 @@ def test_jest_in_a_script_of_npm_reports_each_test() -> None:
 def test_an_exit_code_of_0_without_a_test_is_no_pass(track: Track, written: str | None) -> None:
     run = ran(track, written)
     assert (run.ok, run.tests) == (False, ())
-    assert f"`{track.command}` ended with exit code 0 before any test" in str(run.error)
+    assert f"`{split_command(str(track.command))[1]}` ended with exit code 0 before any test" in str(run.error)
 
 
 def test_an_answer_that_does_not_compile_is_told_by_the_compiler() -> None:
@@ -98,7 +118,7 @@ def test_an_answer_that_does_not_compile_is_told_by_the_compiler() -> None:
 
 
 def test_a_failed_test_and_an_exit_code_of_0_do_not_go_together() -> None:
-    assert ran(RUST, RUST_OUTPUT, 0).tampered == "a test failed, but the command ended with 0"
+    assert ran(RUST, RUST_LOG, 0).tampered == "a test failed, but the command ended with 0"
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")

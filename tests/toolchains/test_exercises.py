@@ -8,11 +8,11 @@ import pytest_asyncio
 
 from bakeoff.errors import GraderError, UsageError
 from bakeoff.sandbox import choose_sandbox
-from bakeoff.toolchains.commands import split_command, without_package_names
+from bakeoff.toolchains.commands import without_package_names
 from bakeoff.toolchains.exercises import ExerciseToolchain, OpenExercises
 from bakeoff.toolchains.install import JEST_SOURCES
 from bakeoff.toolchains.outcome import TestRun
-from bakeoff.toolchains.tracks import PYTHON, TYPESCRIPT, graded_track
+from bakeoff.toolchains.tracks import PYTHON, TYPESCRIPT, graded_track, split_command
 
 from .conftest import SECONDS
 from .exercise_folders import BUNDLED, Exercise, every_exercise, exercise
@@ -118,7 +118,7 @@ async def test_a_track_is_found_by_its_language_or_tested_by_a_command() -> None
     assert graded_track("TypeScript") is TYPESCRIPT
     assert graded_track("python") is PYTHON
     with pytest.raises(
-        UsageError, match=r"in 'Rust' have no test runner here, only typescript, python do; pass --test-"
+        UsageError, match=r"in 'Rust' have no test runner here, only typescript, javascript, python do; pass --test-"
     ):
         graded_track("Rust")
     assert graded_track("Rust", "cargo test").command == "cargo test"

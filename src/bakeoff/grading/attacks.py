@@ -1,8 +1,9 @@
 """Read the attacks of the `cheat` subject: every way that we know of to pass tests without solving them. All must fail.
 
 The programs are data, in `bundled/attacks/`: solutions that attack the tests from inside their process (`python`,
-`jest`, `vitest`, `modules` and `javascript`), and scripts that change the files around a solution, as an agent can
-(`workspace`). A program is read when it is used. `make hostile` runs all of them in every sandbox.
+`jest`, `vitest`, `modules`, `javascript`, `go`, `rust`, `java` and `cpp`), and scripts that change the files around a
+solution, as an agent can (`workspace`). A program is read when it is used. `make hostile` runs all of them in every
+sandbox.
 """
 
 import hashlib
@@ -43,6 +44,11 @@ SAMPLE = ("edit-tests", "conftest", "forged-report", "exit-early", "patch-assert
 
 _SYNONYMS = {"patch-expect": "patch-assertions"}
 _COMPONENTS = (".svelte", ".tsx", ".vue")
+_ENDINGS = {"python": ".py", "go": ".go", "rust": ".rs", "java": ".java", "cpp": ".cpp"}
+_GO_STUB = re.compile(r"\) \(?([^(){\n]+)\)? \{\n\tpanic\(.*\)\n\}")
+_JAVA_STUB = re.compile(r"(static (\S+) \w+\([^)]*\) \{)\s*throw [^;]*;")
+_CPP_PARAMETER = re.compile(r"(?<=[ &*])\w+(?=,|$)")  # the compiler warns of one that is not used
+_CPP_DECLARED = re.compile(r"^(\w[\w:<> ]*?) (\w+)\((.*)\);$", re.MULTILINE)
 _INCLUDE = re.compile(r"^(?:#|//) include: (\S+)\n", re.MULTILINE)
 _EXPORTED = re.compile(
     r"^export\s+(?:default\s+)?(?:abstract\s+|async\s+)?(?:const|let|function\*?|class|enum)\s+(\w+)", re.MULTILINE
@@ -141,7 +147,7 @@ def all_attacks() -> tuple[Attack, ...]:
         for folder in folders.split():
             rows = ((family, *row) for family, programs in table[folder].items() for row in programs.items())
             for family, name, what in rows:
-                program = f"{folder}/{name}{'.py' if folder == 'python' else '.js'}"
+                program = f"{folder}/{name}{_ENDINGS.get(folder, '.js')}"
                 rung: Rung = "bwrap" if name in table["bwrap"] else "process"
                 yield HostileSolution(name, family, f"its solution {what}", suffix, program, build, rung, in_vitest)
 
@@ -149,6 +155,11 @@ def all_attacks() -> tuple[Attack, ...]:
         *scripts,
         *attacks("python", ".py", _python_module),
         *attacks("jest modules javascript", ".ts", partial(_module, "jest"), in_vitest=False),
+        *attacks("jest modules javascript", ".js", partial(_module, "jest"), in_vitest=False),
+        *attacks("go", ".go", _go_file),
+        *attacks("rust", ".rs", _rust_file),
+        *attacks("java", ".java", _java_file),
+        *attacks("cpp", ".cpp", _cpp_file),
         *(each for suffix in _COMPONENTS for each in attacks("vitest javascript", suffix, _component)),
         *attacks("vitest modules javascript", ".ts", partial(_module, "vitest"), in_vitest=True),
     )
@@ -200,10 +211,47 @@ def _module(runner: str, code: str, case: GradedCase, file: str) -> str:
     `runner` names the part that knows how `jest` or `vitest` keeps its tests.
     """
     stub = case.files.get(file, "") or case.reference.get(file, "")
-    exports = [f"export const {name}: any = hollow" for name in _EXPORTED.findall(stub)]
+    typed = "" if file.endswith(".js") else ": any"
+    exports = [f"export const {name}{typed} = hollow" for name in _EXPORTED.findall(stub)]
     exports += ["export default hollow"] if _DEFAULT_EXPORT.search(stub) else []
     built_in, about_runner, hollow = (_read(f"parts/{name}.js").strip() for name in ("built-in", runner, "hollow"))
     return "\n".join(["// @ts-nocheck", built_in, about_runner, code, hollow, *exports, ""])
+
+
+def _go_file(code: str, case: GradedCase, file: str) -> str:
+    """Return the stub with the attack in it: its functions call `onCall` and return zero values."""
+    package, _, rest = case.files[file].partition("\n")
+    hollow = _GO_STUB.sub(
+        lambda found: f") ({', '.join(f'_ {kind}' for kind in found[1].split(', '))}) {{\n\tonCall()\n\treturn\n}}",
+        rest,
+    )
+    return f"{package}\n\n{code}\n{hollow}"
+
+
+def _rust_file(code: str, case: GradedCase, file: str) -> str:
+    """Return the stub with the attack before it: its functions call `on_call` and return default values."""
+    return f"{code}\n\n{case.files[file].replace('todo!()', '{ on_call(); Default::default() }')}"
+
+
+def _java_file(code: str, case: GradedCase, file: str) -> str:
+    """Return the stub with the attack behind it: its methods call `Attack.onCall` and return zero or nothing."""
+    zeros = {"int": "0", "boolean": "false"}
+    stub = _JAVA_STUB.sub(
+        lambda found: f"{found[1]} Attack.onCall(); return {zeros.get(found[2], 'null')};", case.files[file]
+    )
+    return f"{stub}\n{code}\n"
+
+
+def _cpp_file(code: str, case: GradedCase, file: str) -> str:
+    """Return the attack with all functions of the header, which call `on_call` and return empty values."""
+    header = PurePosixPath(file).with_suffix(".h").name
+    declared = case.files[header]
+    space = re.findall(r"^namespace (\w+)", declared, re.MULTILINE)[0]
+    functions = [
+        f"{kind} {name}({_CPP_PARAMETER.sub('', given)}) {{ on_call(); return {{}}; }}"
+        for kind, name, given in _CPP_DECLARED.findall(declared)
+    ]
+    return "\n".join([f'#include "{header}"', code, f"namespace {space} {{", *functions, "}", ""])
 
 
 def _component(code: str, case: GradedCase, file: str) -> str:

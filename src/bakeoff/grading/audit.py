@@ -1,15 +1,17 @@
 """Check that cases measure something, without any model: `verify_cases` quickly, `audit_cases` thoroughly.
 
-Each case is graded with answers whose verdict is known: the reference must pass every time, the starting files and
-every cheat must fail, and the tests must notice small faults in the reference (`mutants.py`).
+Each case is graded with answers whose verdict is known: the reference must pass every time, the starting files, the
+wrong answer of the suite and every cheat must fail, and the tests must notice small faults in the reference
+(`mutants.py`). An audit begins with everything that `verify_cases` checks.
 """
 
 import asyncio
 import random
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 from pydantic import Field, ValidationError
 
@@ -19,21 +21,32 @@ from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError, UsageError
 from bakeoff.grading.attacks import SAMPLE, SLOW, HostileSolution, attacks_on
 from bakeoff.grading.cases import GradedCase, graded_case, run_tests, run_validator
-from bakeoff.grading.grades import Grade, compare_runs, run_answer
+from bakeoff.grading.grades import Grade, compare_runs, first_line, run_answer
 from bakeoff.grading.mutants import Mutant, choose_mutants, find_mutants
-from bakeoff.grading.references import ReferenceRun, is_partly_sound, keep_reference, reference_of, reference_problem
+from bakeoff.grading.references import (
+    ReferenceRun,
+    grading_digest,
+    is_partly_usable,
+    keep_reference,
+    reference_problem,
+)
 from bakeoff.plan import Case
+from bakeoff.toolchains.outcome import TestRun
 
-FORMAT = 1
+FORMAT = 2
 Fate: TypeAlias = Literal["killed", "survived", "equivalent"]
 _MIN_SECONDS, _TIMES_LONGER = 10.0, 5  # a mutant or a cheat may never end
 _NAMED = 3
+_MAX_RUN_SECONDS = 60.0  # of the runs that show whether a reference is flaky
+_MIN_RUNS = 5
+_SHINGLE = 5  # words and signs in a row that two texts have in common
+_MIN_SHINGLES, _MAX_OVERLAP = 8, 0.4
 
 
 class AuditSettings(FrozenModel):
     """The settings of an audit: how thorough it is, and what a case must reach."""
 
-    rounds: int = Field(default=5, ge=1, description="how often the reference and the starting files are graded")
+    rounds: int = Field(default=44, ge=1, description="how often the tests run on the reference")
     mutants: int = Field(default=20, ge=0, description="of each case, without the equivalent ones")
     cheats: int = Field(default=10, ge=0, description="of each case")
     seed: int = 0
@@ -58,10 +71,12 @@ class CaseAudit(FrozenModel):
     track: str = ""
     digest: str = Field(description="changes with the tests, the reference, and how they are run")
     tests: int = 0
-    without_twin: tuple[str, ...] = Field(default=(), description="tests that nothing shows able to fail")
-    rounds: int = 0
-    oracle_failures: tuple[str, ...] = Field(default=(), description="why, for each round the reference did not pass")
-    nop_solved: int = Field(default=0, description="rounds that the starting files passed altogether")
+    unproven: dict[str, tuple[str, ...]] = Field(
+        default={}, description="tests that are not proven, by what would make them provable"
+    )
+    rounds: int = Field(default=0, description="runs of the tests on the reference")
+    oracle_failures: tuple[str, ...] = Field(default=(), description="why, for each run the reference did not pass")
+    overlap: float = Field(default=0.0, description="the share of the reference that stands in what subjects see")
     nop_passed: tuple[str, ...] = Field(default=(), description="tests that the starting files pass")
     cheats: tuple[str, ...] = ()
     cheats_passed: tuple[str, ...] = ()
@@ -73,6 +88,11 @@ class CaseAudit(FrozenModel):
     @property
     def ok(self) -> bool:
         return not self.problems
+
+    @property
+    def proven(self) -> int:
+        """Return the number of tests that are proven."""
+        return self.tests - sum(map(len, self.unproven.values()))
 
     def count(self, fate: Fate) -> int:
         """Return how many mutants had this fate."""
@@ -89,9 +109,20 @@ class Audit(FrozenModel):
 
     format: int = FORMAT
     bakeoff: str = __version__
+    code: str = Field(default_factory=grading_digest, description="the digest of the code that graded the cases")
     made: str
     settings: AuditSettings
     cases: tuple[CaseAudit, ...]
+    seal: str = Field(default="", description="the digest of everything else in this file")
+
+    @property
+    def digest(self) -> str:
+        """Return the digest of everything but the seal."""
+        return fingerprint(self.model_dump(mode="json", exclude={"seal"}))
+
+    def sealed(self) -> Self:
+        """Return the certificate with a seal, so that a change of it is noticed."""
+        return self.model_copy(update={"seal": self.digest})
 
     @property
     def excluded(self) -> tuple[CaseAudit, ...]:
@@ -128,6 +159,11 @@ def read_audit(path: Path) -> Audit:
         ) from error
     if audit.format != FORMAT:
         raise UsageError(f"--require-audit {path} has format {audit.format}, not {FORMAT}: run `bakeoff audit` again")
+    if audit.seal != audit.digest:
+        raise UsageError(
+            f"--require-audit {path} was changed since `bakeoff audit` wrote it: its seal does not fit; "
+            "run `bakeoff audit` again"
+        )
     return audit
 
 
@@ -159,7 +195,7 @@ def unaudited(cases: Iterable[Case], audit: Audit) -> dict[str, str]:
 
 
 async def audit_cases(
-    cases: Sequence[Case],
+    cases: Sequence[tuple[Case, Sequence["WrongAnswer"]]],
     settings: AuditSettings,
     resources: Mapping[str, Any],
     jobs: int,
@@ -168,7 +204,7 @@ async def audit_cases(
     """Audit cases, several runs of tests at a time, and yield each certificate when it is complete.
 
     Args:
-        cases: The cases.
+        cases: Each case with the answers that must fail.
         settings: How thorough to be.
         resources: The opened toolchains and references.
         jobs: How many runs of tests to have at a time.
@@ -176,17 +212,17 @@ async def audit_cases(
     """
     free, slots = asyncio.Semaphore(jobs), asyncio.Semaphore(jobs)
 
-    async def audit(case: Case) -> CaseAudit:
+    async def audit(case: Case, wrong: Sequence[WrongAnswer]) -> CaseAudit:
         async with free:
             try:
-                return await _CaseAuditor(graded_case(case), settings, resources, slots, on_run).audit()
+                return await _CaseAuditor(graded_case(case), wrong, settings, resources, slots, on_run).audit()
             except GraderError as error:
                 return CaseAudit(case=case.id, digest=audit_digest(case), problems=(str(error),))
             except InfraError as error:
                 why = f"it could not be audited: {error}"
                 return CaseAudit(case=case.id, digest=audit_digest(case), problems=(why,), audited=False)
 
-    tasks = [asyncio.create_task(audit(case)) for case in cases]
+    tasks = [asyncio.create_task(audit(case, wrong)) for case, wrong in cases]
     try:
         for finished in asyncio.as_completed(tasks):
             yield await finished
@@ -201,6 +237,7 @@ class _CaseAuditor:
     """Audit one case."""
 
     case: GradedCase
+    wrong: Sequence["WrongAnswer"]
     settings: AuditSettings
     resources: Mapping[str, Any]
     slots: asyncio.Semaphore
@@ -211,19 +248,44 @@ class _CaseAuditor:
         started = asyncio.get_running_loop().time()
         case = self.case
         blank = CaseAudit(case=case.name, track=case.settings.track, digest=audit_digest(case.case))
-        async with self.slots:
-            reference = await reference_of(case, self.resources)
-            plain = await run_tests(case, case.reference, self.resources)
-        if reference is None:
+        if not case.reference:
             return blank.model_copy(update={"problems": ("it has no reference, so nothing can be audited",)})
-        if (why := reference_problem(plain)) is not None:
-            return blank.model_copy(update={"problems": (f"its reference does not pass: {why}",)})
-        seconds = min(case.settings.seconds, max(_MIN_SECONDS, _TIMES_LONGER * plain.seconds))
-        quick = replace(self, case=replace(case, settings=case.settings.model_copy(update={"seconds": seconds})))
-        rounds = range(self.settings.rounds)
-        oracle = await asyncio.gather(*(self._grade(reference, case.reference) for _ in rounds))
+        runs = await self._run_reference()
+        failures = tuple(first_line(why) for run in runs if (why := reference_problem(run)) is not None)
+        blank = blank.model_copy(
+            update={"rounds": len(runs), "oracle_failures": failures, "overlap": round(_overlap(case), 3)}
+        )
+        if failures:
+            return blank.model_copy(update={"problems": tuple(_problems(blank, self.settings))})
+        async with self.slots:
+            check = await _check(case, self.wrong, self.resources, "reference")
+        if check.reference is None:
+            return blank.model_copy(update={"problems": check.problems})
+        found = blank.model_copy(update=await self._results(check.reference, max(run.seconds for run in runs)))
+        problems = (*check.problems, *_problems(found, self.settings))
+        seconds = round(asyncio.get_running_loop().time() - started, 1)
+        return found.model_copy(update={"problems": problems, "seconds": seconds})
+
+    async def _run_reference(self) -> list[TestRun]:
+        """Run the tests on the reference as they are, until a flaw that is not too rare would have shown."""
+        runs: list[TestRun] = []
+        while len(runs) < self.settings.rounds:
+            async with self.slots:
+                runs.append(await run_tests(self.case, self.case.reference, self.resources))
+            self.on_run(self.case.name)
+            if len(runs) >= _MIN_RUNS and (
+                sum(run.seconds for run in runs) > _MAX_RUN_SECONDS or all(map(reference_problem, runs))
+            ):
+                break
+        return runs
+
+    async def _results(self, reference: ReferenceRun, seconds: float) -> dict[str, Any]:
+        """Grade what subjects start from, cheats and mutants. The tests take so many seconds on the reference."""
+        case = self.case
+        limit = min(case.settings.seconds, max(_MIN_SECONDS, _TIMES_LONGER * seconds))
+        quick = replace(self, case=replace(case, settings=case.settings.model_copy(update={"seconds": limit})))
         nothing = {} if case.is_exercise else dict.fromkeys(case.settings.solution, "")  # the answer of doing nothing
-        nop = await asyncio.gather(*(quick._run(reference, nothing) for _ in rounds))
+        nop = await quick._run(reference, nothing)
         seed = f"{self.settings.seed} {case.name}"
         # First the cheats of the sample, then others. Scripts, which change the files around a solution, are left out.
         known = [each for each in attacks_on(case) if isinstance(each, HostileSolution) and each.name not in SLOW]
@@ -232,22 +294,14 @@ class _CaseAuditor:
         cheats = {attack.name: attack.files(case) for attack in known[: self.settings.cheats]}
         cheated = await asyncio.gather(*(quick._grade(reference, files) for files in cheats.values()))
         mutants = choose_mutants(find_mutants(case.reference), self.settings.mutants, seed)
-        tried = await asyncio.gather(*(quick._try(reference, mutant) for mutant in mutants))
-        found = blank.model_copy(
-            update={
-                "tests": len(reference.counted),
-                "without_twin": reference.unproven,
-                "rounds": self.settings.rounds,
-                "oracle_failures": tuple(grade.summary() for grade in oracle if not grade.ok),
-                "nop_solved": sum(grade.ok for grade in nop),
-                "nop_passed": tuple(dict.fromkeys(name for grade in nop for name in grade.passed)),
-                "cheats": tuple(cheats),
-                "cheats_passed": tuple(name for name, grade in zip(cheats, cheated, strict=True) if grade.ok),
-                "mutants": tuple(tried),
-                "seconds": round(asyncio.get_running_loop().time() - started, 1),
-            }
-        )
-        return found.model_copy(update={"problems": tuple(_problems(found, self.settings))})
+        return {
+            "tests": reference.proven_tests.total,
+            "unproven": reference.advice,
+            "nop_passed": tuple(dict.fromkeys(nop.passed)),
+            "cheats": tuple(cheats),
+            "cheats_passed": tuple(name for name, grade in zip(cheats, cheated, strict=True) if grade.ok),
+            "mutants": tuple(await asyncio.gather(*(quick._try(reference, mutant) for mutant in mutants))),
+        }
 
     async def _grade(self, reference: ReferenceRun, answer: Mapping[str, str]) -> Grade:
         async with self.slots:
@@ -274,16 +328,34 @@ class _CaseAuditor:
 
 def _problems(found: CaseAudit, settings: AuditSettings) -> Iterable[str]:
     """Yield what makes a case unfit for use."""
-    if found.oracle_failures:
+    failed = len(found.oracle_failures)
+    if failed and failed == found.rounds:
+        yield f"its reference does not pass: {found.oracle_failures[0]}"
+    elif failed:
         yield (
-            f"its reference failed {len(found.oracle_failures)} of {found.rounds} gradings ({found.oracle_failures[0]})"
+            f"its reference is flaky: it failed {failed} of {found.rounds} runs ({failed / found.rounds:.0%}), "
+            f"first with: {found.oracle_failures[0]}"
         )
-    if found.nop_solved:
-        yield f"what subjects start from passed {found.nop_solved} of {found.rounds} gradings"
+    if found.overlap > _MAX_OVERLAP:
+        yield f"subjects see the answer: {found.overlap:.0%} of the reference stands in the prompt and the files"
     if found.cheats_passed:
         yield f"cheats pass: {', '.join(found.cheats_passed[:_NAMED])}"
     if found.killed is not None and found.killed < settings.least_killed:
         yield f"its tests notice only {found.killed:.0%} of the mutants, less than {settings.least_killed:.0%}"
+
+
+def _overlap(case: GradedCase) -> float:
+    """Return the share of the reference that stands in what subjects see, without what they start from."""
+    solution = case.settings.solution
+    own = _shingles(case.reference.values()) - _shingles(case.case.files.get(name, "") for name in solution)
+    shown = _shingles([case.case.prompt, *(text for name, text in case.case.files.items() if name not in solution)])
+    return len(own & shown) / len(own) if len(own) >= _MIN_SHINGLES else 0.0
+
+
+def _shingles(texts: Iterable[str]) -> set[tuple[str, ...]]:
+    """Return all rows of a few words and signs in texts."""
+    words = [re.findall(r"\w+|[^\w\s]", text) for text in texts]
+    return {tuple(each[at : at + _SHINGLE]) for each in words for at in range(len(each) - _SHINGLE + 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,7 +417,7 @@ async def _check(
     started = asyncio.get_running_loop().time()
     run = await run_tests(case, case.reference, resources)
     if (why := reference_problem(run)) is not None:
-        partly = {name: compare_runs(case, ReferenceRun.of(run), run)} if is_partly_sound(case, run) else {}
+        partly = {name: compare_runs(case, ReferenceRun.of(run), run)} if is_partly_usable(case, run) else {}
         return VerificationCheck(case.case, partly, (f"the {name} does not pass: {why}",), run.seconds)
     found = await keep_reference(case, run, resources)
     grades = {name: await _grade(case, found, case.reference, resources)}

@@ -10,7 +10,7 @@ from bakeoff.errors import GraderError, UsageError
 from bakeoff.plan import Case, Files, Grading, ScorerSpec, read_options
 from bakeoff.protocols import Needs, Resource, Sandbox, ScoreInput
 from bakeoff.record import Score
-from bakeoff.toolchains.outcome import Grader, TestRun, ValidationOutcome
+from bakeoff.toolchains.outcome import Grader, TestRun, ValidationOutcome, answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ async def run_tests(
     """
     grader: Grader = confirming_runner(case, resources) if confirm else _opened(case.settings, resources)
     files = {**case.with_answer(answer), **(tests or {})}
-    return await grader.run(files, tests=case.settings.tests, seconds=seconds or case.settings.seconds)
+    return await answered(grader.run(files, tests=case.settings.tests, seconds=seconds or case.settings.seconds))
 
 
 def confirming_runner(case: GradedCase, resources: Mapping[str, Any]) -> Any:
@@ -202,14 +202,25 @@ async def type_errors(case: GradedCase, answer: Mapping[str, str], resources: Ma
 async def run_validator(
     case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]
 ) -> ValidationOutcome | None:
-    """Ask the suite's validator about an answer; return None if there is no validator. Raise if it breaks."""
+    """Ask the suite's validator about an answer; return None if there is no validator.
+
+    Raise `GraderError` if it breaks for everybody. One that accepts the reference and breaks on an answer refuses it.
+    """
     language = _validator_language(case)
     if language is None or case.validator is None:
         return None
     from bakeoff.toolchains.validators import validate
 
     runner = _opened(case.settings if language == "py" else _validating(case.settings), resources)
-    return await validate(runner, answer[case.settings.solution[0]], case.validator, language, VALIDATOR_SECONDS)
+    file, rest = case.settings.solution[0], (case.validator, language, VALIDATOR_SECONDS)
+    try:
+        return await validate(runner, answer[file], *rest)
+    except GraderError as problem:
+        if case.reference.get(file) in (None, answer[file]):
+            raise
+        await validate(runner, case.reference[file], *rest)
+        why = f"the validator breaks on this answer, and not on the reference: {problem}"
+        return ValidationOutcome(valid=False, errors=(why,))
 
 
 def installation_of(case: GradedCase, resources: Mapping[str, Any]) -> str:

@@ -4,18 +4,20 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
+from bakeoff._kernel.clock import CLOCK
 from bakeoff._kernel.text import count_of, shorten
 from bakeoff._kernel.threads import both
 from bakeoff.grading.cases import GradedCase, run_tests, run_validator, type_errors
 from bakeoff.grading.references import ReferenceRun, always_skipped, reference_of
 from bakeoff.grading.twins import FEW, Twins
-from bakeoff.record import BROKEN, TEST_SHARES, TESTS, TestResult, TestShares
+from bakeoff.record import BROKEN, PROVEN_TESTS, TEST_SHARES, TESTS, ProvenTests, TestResult, TestShares
 from bakeoff.toolchains.outcome import TestOutcome, TestRun, ValidationOutcome
 
 RunAnswer = Callable[[Mapping[str, str]], Coroutine[Any, Any, TestRun]]
@@ -109,24 +111,27 @@ class _TwinGrading:
         return TestRun(tests=tests, error=error, seconds=self.seconds, tampered=self._tampered(doubted))
 
     def _too_many(self, strange: Collection[int]) -> bool:
-        return len(strange) > max(1, _ACCIDENTS * len(self.twins.proven))
+        return len(strange) > max(1, _ACCIDENTS * len(self.twins.places()))
 
-    async def _add_pair(self, forms: Mapping[int, int], *, only_sound: bool = False) -> _TwinPair:
-        """Run the tests twice, with the next half of the twins and with the others. `forms` are those of the twins."""
+    async def _add_pair(self, forms: Mapping[int, int], *, same_inputs: bool = False) -> _TwinPair:
+        """Run the tests twice, with the next half of the twins and with the others. `forms` are those of the twins.
+
+        The runs never overlap in time, so that neither can tell the other what it sees.
+        """
         if not self.halves:
             self.halves = random.SystemRandom().sample(self.twins.halves, len(self.twins.halves))
         half = self.halves[-1]
         halves = [half, self.twins.complement(half)]
-        if only_sound:
-            halves = [frozenset(index for index in each if self.twins.twins[index].sound) for each in halves]
-        run = self.run_shortly if only_sound else self.run
-        runs = await both(*(run(self.twins.perturb(self.files, each, forms)) for each in halves))
+        if same_inputs:
+            halves = [frozenset(each for each in half if self.twins.twins[each].change != "input") for half in halves]
+        run = self.run_shortly if same_inputs else self.run
+        runs = [await run(self.twins.perturb(self.files, each, forms)) for each in halves]
         self.seconds += sum(each.seconds for each in runs)
         broken = [each for each in runs if not self._is_complete(each)]
-        if len(broken) == 1 and not only_sound and broken[0].stop in ("timeout", "memory") and self.twins.mostly_sound:
+        if len(broken) == 1 and not same_inputs and broken[0].stop in ("timeout", "memory"):
             # A twin with another input may never end. It gets no new form: an answer that told new forms from old
             # ones would know the twins.
-            return await self._add_pair(forms, only_sound=True)
+            return await self._add_pair(forms, same_inputs=True)
         self.halves.pop()
         if broken:
             raise _BrokenError(broken[0].model_copy(update={"seconds": self.seconds}))
@@ -158,8 +163,7 @@ class _TwinGrading:
         return plain.error
 
     def _tampered(self, doubted: frozenset[int]) -> str | None:
-        sound = sorted(doubted & self.twins.sound)
-        if len(sound) > 1 or (doubted and len(self.twins.proven) == 1):
+        if len(doubted & self.twins.places("value", "negation")) > 1 or (doubted and len(self.twins.places()) == 1):
             return f"tests pass whatever they expect: {self._listed(sorted(doubted))}"
         fickle = [
             place
@@ -176,7 +180,7 @@ class _TwinGrading:
 
     def _combined(self, doubted: Collection[int]) -> Iterator[TestOutcome]:
         proven = frozenset(place for pair in self.pairs for place in pair.perturbed)
-        left_out = self.twins.proven - proven  # of a run that did not end; an answer may have seen to that
+        left_out = self.twins.places() - proven  # of a run that did not end; an answer may have seen to that
         for place, name in enumerate(self.names):
             shown = [pair.tests[place] for pair in self.pairs]
             test = next((each for each in shown if each.state != "passed"), shown[0])
@@ -197,6 +201,7 @@ _NAME, _MESSAGE = 300, 2000  # characters of a test that are kept
 _TESTS = 300  # tests that are kept
 _AFTER_TIMEOUT = 0.5  # the share of its limit that a run has after another one that did not end
 _NO_RUN = TestRun()
+_NOTHING_PROVEN = ProvenTests(proven=0, total=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +221,10 @@ class Grade:
     hidden: Counter[str] = field(default_factory=Counter)
     """Names of the tests that count and that the subject did not see."""
     unproven: tuple[str, ...] = ()
-    """Names of the tests that count and have no twin: nothing shows that they can fail."""
+    """Names of the tests that count and are not proven: something that agrees with everything may pass them."""
     broken: tuple[str, ...] = ()
     """Names of the tests that the reference fails, too."""
+    proven: ProvenTests = _NOTHING_PROVEN
 
     @property
     def shares(self) -> TestShares | None:
@@ -260,21 +266,27 @@ class Grade:
         if self.broken:
             notes.append(f"the suite is unfit: its reference fails {len(self.broken)} of its tests")
         if self.unproven and self.passed:
-            notes.append(f"without a twin, so that nothing shows they can fail: {len(self.unproven)}")
+            notes.append(str(self.proven))
         return shorten("; ".join([counts, *notes]), 1000)
 
 
 async def grade_answer(case: GradedCase, answer: Mapping[str, str], resources: Mapping[str, Any]) -> Grade:
-    """Run validator and tests on an answer, and compare them with what the reference did."""
+    """Run validator and tests on an answer, and compare them with what the reference did.
+
+    Each run of the answer has a limit of its own, and the clock of the scoring stands still meanwhile: an answer that
+    is slow, or keeps others waiting, must not turn its failure into a scoring that came too late.
+    """
     reference = await reference_of(case, resources)
     skipped = frozenset[str]() if reference else await always_skipped(case, resources)
-    validation = await run_validator(case, answer, resources)
     # An answer is not held to types that the reference itself gets wrong, by settings or packages that are not here.
     typed = reference is None or reference.type_errors is None
-    run, types = await both(
-        run_answer(case, reference, answer, resources),
-        type_errors(case, answer, resources) if typed else asyncio.sleep(0, None),
-    )
+    clock = CLOCK.get(None)
+    with clock.paused() if clock else nullcontext():
+        validation = await run_validator(case, answer, resources)
+        run, types = await both(
+            run_answer(case, reference, answer, resources),
+            type_errors(case, answer, resources) if typed else asyncio.sleep(0, None),
+        )
     return compare_runs(case, reference, run, validation, skipped=skipped, types=types)
 
 
@@ -321,8 +333,10 @@ async def grade_nothing(case: GradedCase, why: str, resources: Mapping[str, Any]
     """
     reference = await reference_of(case, resources)
     await run_validator(case, case.reference, resources)
-    hidden = reference.hidden if reference else Counter[str]()
-    return Grade(Counter(), Counter(reference.counted if reference else ()), problem=why, hidden=hidden)
+    if reference is None:
+        return Grade(Counter(), Counter(), problem=why)
+    failed, known = Counter(reference.counted), reference.proven_tests
+    return Grade(Counter(), failed, why, hidden=reference.hidden, unproven=reference.unproven, proven=known)
 
 
 def compare_runs(
@@ -352,9 +366,10 @@ def compare_runs(
     passed = wanted & Counter(test.name for test in trusted if test.state == "passed")
     error = (run.error if problem is None else None) or types
     hidden = reference.hidden if reference else Counter[str]()
-    unproven = reference.unproven if reference else ()
+    unproven = reference.unproven if reference else tuple(wanted.elements())
     broken = reference.broken if reference else ()
-    return Grade(passed, wanted - passed, problem, error, run, validation, hidden, unproven, broken)
+    proven = reference.proven_tests if reference else ProvenTests(proven=0, total=wanted.total())
+    return Grade(passed, wanted - passed, problem, error, run, validation, hidden, unproven, broken, proven)
 
 
 def _problem(case: GradedCase, reference: ReferenceRun | None, run: TestRun) -> str | None:
@@ -398,14 +413,16 @@ def test_results(grade: Grade) -> list[TestResult]:
 
 
 def share_metadata(grade: Grade) -> dict[str, JsonValue]:
-    """Return what a score keeps of the tests: one by one, visible and hidden ones, and those that have no twin."""
+    """Return what a score keeps of the tests: one by one, visible and hidden ones, and how many are proven."""
     shares = grade.shares
     kept: dict[str, JsonValue] = {TEST_SHARES: shares.model_dump(mode="json")} if shares else {}
     if tests := test_results(grade):
         kept[TESTS] = [test.model_dump(mode="json", exclude_defaults=True) for test in tests]
     if grade.broken:
         kept[BROKEN] = list(grade.broken)
-    return {**kept, "tests_without_twin": list(grade.unproven)} if grade.unproven else kept
+    if grade.proven.total:
+        kept[PROVEN_TESTS] = grade.proven.model_dump()
+    return {**kept, "tests_unproven": list(grade.unproven)} if grade.unproven else kept
 
 
 def first_line(text: str) -> str:

@@ -21,9 +21,14 @@ from bakeoff._version import __version__
 from bakeoff.errors import GraderError, InfraError
 from bakeoff.grading.cases import GradedCase, confirming_runner, installation_of, run_tests, type_errors
 from bakeoff.grading.twins import Twins, find_twins
+from bakeoff.record import ProvenTests
 from bakeoff.toolchains.outcome import TestRun
 
 REFERENCES = "references"
+_ADVICE = (
+    "only a negation of them fails: compare what the answer gives with a literal value",
+    "no other expected value makes the reference fail: write what they expect as a literal value in an assertion",
+)
 _SOURCE_SUFFIXES = {".py", ".js", ".mjs", ".cjs", ".ts", ".json", ".svelte"}
 
 
@@ -48,23 +53,30 @@ class ReferenceRun(FrozenModel):
 
     @property
     def proven(self) -> tuple[str, ...]:
-        """Return the tests that have a twin."""
+        """Return the tests whose twins show that wrong answers fail and that right ones are needed."""
         run = self.confirming or self
         return tuple(run.names[place] for place in sorted(run.twins.proven))
 
     @property
     def unproven(self) -> tuple[str, ...]:
-        """Return the tests that count and have no twin: nothing shows that they can fail."""
+        """Return the tests that count and are not proven: something that agrees with everything may pass them."""
         run = self.confirming or self
         proven, counted = run.twins.proven, set(run.counted)
         return tuple(name for place, name in enumerate(run.names) if place not in proven and name in counted)
 
     @property
-    def flipped(self) -> tuple[str, ...]:
-        """Return the tests whose twin is the opposite assertion, which an answer could recognise."""
+    def proven_tests(self) -> ProvenTests:
+        """Return how many of the tests that count are proven."""
+        total = len((self.confirming or self).counted)
+        return ProvenTests(proven=total - len(self.unproven), total=total)
+
+    @property
+    def advice(self) -> dict[str, tuple[str, ...]]:
+        """Return what would make the unproven tests provable, each advice with the names of its tests."""
         run = self.confirming or self
-        places = sorted(place for twin in run.twins.twins if twin.flipped for place in twin.tests)
-        return tuple(run.names[place] for place in places)
+        negated = {run.names[place] for place in run.twins.places("negation")}
+        parts = [tuple(name for name in self.unproven if (name in negated) is wanted) for wanted in (True, False)]
+        return {advice: names for advice, names in zip(_ADVICE, parts, strict=True) if names}
 
     @property
     def hidden(self) -> Counter[str]:
@@ -125,7 +137,7 @@ async def reference_of(case: GradedCase, resources: Mapping[str, Any]) -> Refere
 
     async def run() -> ReferenceRun:
         found = await run_tests(case, case.reference, resources)
-        if (why := reference_problem(found)) is not None and not is_partly_sound(case, found):
+        if (why := reference_problem(found)) is not None and not is_partly_usable(case, found):
             raise GraderError(
                 f"case {case.name!r}: its reference does not pass its own tests ({why}): "
                 f"`{resources[REFERENCES].verify_command} {case.name}` shows more"
@@ -159,7 +171,7 @@ async def _stored(
 def reference_key(case: GradedCase, installation: str) -> str:
     """Return a key of everything that decides which tests a reference runs, and under which names."""
     settings = case.settings.model_dump(mode="json", exclude={"seconds", "validator"})
-    return fingerprint(_toolchains_digest(), installation, settings, case.files, case.reference)
+    return fingerprint(grading_digest(), installation, settings, case.files, case.reference)
 
 
 async def _completed(case: GradedCase, run: TestRun, resources: Mapping[str, Any]) -> ReferenceRun:
@@ -207,7 +219,7 @@ async def _run_confirming(case: GradedCase, resources: Mapping[str, Any]) -> Tes
     return run if reference_problem(run) is None else None
 
 
-def is_partly_sound(case: GradedCase, run: TestRun) -> bool:
+def is_partly_usable(case: GradedCase, run: TestRun) -> bool:
     """Return True if the tests that a reference passes still count. They do in a suite, but not in an exercise."""
     ran = run.tampered is None and run.error is None and run.stop == "finished"
     return ran and not case.is_exercise and any(test.state == "passed" for test in run.tests)
@@ -226,12 +238,12 @@ def reference_problem(run: TestRun) -> str | None:
 
 
 @cache
-def _toolchains_digest() -> str:
-    """Hash everything that runs tests here. Another version may name the same tests differently."""
+def grading_digest() -> str:
+    """Return a digest of everything that runs and grades tests here. Another version may name tests differently."""
     folder = Path(toolchains.__file__).parent
     sources = {
         str(path.relative_to(folder.parent)): path.read_text(encoding="utf-8")
-        for path in sorted([*folder.rglob("*"), *Path(__file__).parent.glob("*")])
+        for path in sorted([*folder.rglob("*"), *Path(__file__).parent.rglob("*")])
         if path.suffix in _SOURCE_SUFFIXES and path.is_file()
     }
     return fingerprint(__version__, sources, platform.python_version())

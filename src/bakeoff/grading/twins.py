@@ -4,37 +4,43 @@ Graded code shares a process with its tests, so a report that everything passed 
 each grading runs the tests twice, in separate processes. In each run another half of the tests is perturbed, and
 nothing but the right answers tells which half. A test counts as passed only if it passed and its twin failed.
 
-`candidates` proposes perturbations of one test, the most natural first: a value that other tests expect in the same
-place, then a slightly changed value, then the opposite assertion, and as the last resort another input. An answer that
-passes a test may honestly pass it with another input too, so such a twin shows little.
+`pair_values` pairs the values that tests expect: each takes the place of the other. So the twin of a twin is the test,
+and whoever sees both forms of all tests cannot tell which are true, except by knowing the answers.
+`candidates` proposes perturbations of one test, the best first: the paired value, an invented one, the opposite
+assertion, another input, and as the last resort a negation. Something that agrees with everything passes a test and
+fails its negation, so that a negation proves nothing.
 `find_twins` tries them on the reference, those of many tests in one run, and proves halves of them.
 """
 
 import random
 import re
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff._kernel.threads import both
 from bakeoff.errors import InfraError
-from bakeoff.grading.syntax import SyntaxEdit, to_bytes, with_edits
+from bakeoff.grading.languages import read_compiled
+from bakeoff.grading.syntax import SyntaxEdit, both_ways, with_edits
 from bakeoff.grading.written_tests import ASSERTED, EXPECTED, GIVEN, TestSource, Value, find_tests
-from bakeoff.toolchains.outcome import TestRun
+from bakeoff.toolchains.outcome import TestOutcome, TestRun
 
 FEW = 4
 """A suite with fewer twins than this is run in several pairs: with one pair, a guess would be right too often."""
 _MAX_VALUES = 4  # of one rank that are tried
+_MAX_INPUTS = 3  # that are borrowed for one value
 _QUOTED = re.compile(r"""([a-zA-Z]*)('{3}|"{3}|['"`])(.*)\2""", re.DOTALL)
 _CHANGEABLE = re.compile(r"(?<!\\)[a-zA-Z0-9]")
-_WORD = re.compile(r"(?<![\\\w])[a-zA-Z]{3,}(?!\w)")
+_WORDS = re.compile(r"(?<![\\\w])([a-zA-Z]{2,})([ _-])([a-zA-Z]{2,})(?!\w)")
 _TABLE_COLUMNS = 3
 _SHORT = 4  # a text of two characters with its quotes
 _PATTERNS = ("raises", "assertRegex", "assertRaisesRegex", "assertWarnsRegex", "match=", "match ", "search ")
 # What must stay in a regular expression: escapes, classes, alternatives, groups, and numbers of repetitions that are
 # no exact ones. Another letter in them may match the same text.
 _SPECIAL = re.compile(r"\\.|\[[^\]]*\]|\{\d*,\d*\}|\(.*\)|.*\|.*|\w[*?]", re.DOTALL)
+# A test that fails in another way fails before its assertion, whatever that says.
+_BY_ASSERTION = re.compile(r"assert|expect|DID NOT RAISE|not raised", re.IGNORECASE)
+_BEFORE_ASSERTION = re.compile(r"Unable to find|TestingLibraryElementError|multiple elements")
 
 RunReference = Callable[[Mapping[str, str]], Coroutine[Any, Any, TestRun]]
 """Run the reference with these test files in place of the suite's own."""
@@ -44,30 +50,34 @@ _SLOW_SECONDS = 0.5  # a twin that waits for something that never comes; another
 _HALVES = 3
 _FORMS, _FORMS_OF_FEW = 2, 4  # perturbations of a test; few tests need more of them to show something
 _MAX_MENDINGS = 10
+_PARAMETERS = re.compile(r"[\[(/]")  # what follows the name of a test that runs several times
 _OPEN, _CLOSE = "\u2039", "\u203a"
+
+Change: TypeAlias = Literal["value", "part", "input", "negation"]
+"""What differs in a twin. No answer passes a test together with another value or with a negation, right or wrong.
+
+An honest one may do so with another part of a text, a value that it makes itself ("part"), or another input.
+"""
 
 
 class Perturbation(NamedTuple):
-    """Edits of one test. If it is sound, an answer that passes the test fails the edited one, right or wrong."""
+    """Edits of one test."""
 
     edits: tuple[SyntaxEdit, ...]
-    sound: bool
-    flipped: bool = False
-    """True if it is the opposite assertion, in a form that no test of the suite has."""
-    made: bool = False
-    """True if the answer itself makes what is expected. If it does that wrongly, it passes the twin honestly."""
+    change: Change
+
+    @property
+    def proves(self) -> bool:
+        """Return True if neither what agrees with everything nor what disagrees passes the test and fails this one."""
+        return self.change != "negation"
 
 
 class Twin(FrozenModel):
     """The perturbations of one test that the reference fails. There may be further ones, for other tries."""
 
     file: str
-    sound: bool = True
-    """True if no answer passes the test together with the first perturbation, right or wrong."""
-    flipped: bool = False
-    """True if the first perturbation is an opposite assertion that stands out in the suite."""
-    made: bool = False
-    """True if the answer itself makes what the first perturbation expects."""
+    change: Change = "value"
+    """What differs in the first perturbation."""
     edits: tuple[tuple[SyntaxEdit, ...], ...]
     tests: tuple[int, ...]
     """The places of its tests in a run. A table makes several tests out of one."""
@@ -80,20 +90,14 @@ class Twins(FrozenModel):
     halves: tuple[frozenset[int], ...] = ()
     """Indices of the twins that stand in for their tests in one run. The other run has all the others."""
 
+    def places(self, *changes: Change) -> frozenset[int]:
+        """Return the places of the tests that have a twin, or one of these kinds."""
+        return frozenset(place for twin in self.twins if not changes or twin.change in changes for place in twin.tests)
+
     @property
     def proven(self) -> frozenset[int]:
-        """Return the places of the tests that have a twin."""
-        return frozenset(place for twin in self.twins for place in twin.tests)
-
-    @property
-    def sound(self) -> frozenset[int]:
-        """Return the places of the tests whose twins no honest answer passes together with them, right or wrong."""
-        return frozenset(place for twin in self.twins if twin.sound and not twin.made for place in twin.tests)
-
-    @property
-    def mostly_sound(self) -> bool:
-        """Return True if at least half of the twins are sound."""
-        return 2 * sum(twin.sound for twin in self.twins) >= len(self.twins)
+        """Return the places of the tests whose twins show that wrong answers fail and that right ones are needed."""
+        return self.places("value", "part", "input")
 
     def perturb(
         self, files: Mapping[str, str], perturbed: Collection[int], forms: Mapping[int, int] | None = None
@@ -117,112 +121,202 @@ class Twins(FrozenModel):
         return frozenset(range(len(self.twins))) - frozenset(half)
 
 
+def _slots(test: TestSource) -> list[Value]:
+    """Return the values to perturb, the best first: the last that is expected, and whole containers before their parts.
+
+    A test that expects no value has the inputs of what must hold, or must not.
+    """
+    expected = [value for value in test.values if value.rank == EXPECTED]
+    if not expected and not test.expects_rows:
+        return [value for value in reversed(test.values) if value.comparison in ("true", "false")]
+    outer = [value for value in expected if not any(_is_inside(value, other) for other in expected)]
+    return [*reversed(outer), *(value for value in reversed(expected) if value not in outer)]
+
+
+def _is_inside(value: Value, other: Value) -> bool:
+    return other != value and other.start <= value.start and value.end <= other.end
+
+
+_Place: TypeAlias = tuple[str, str, str, str]
+
+
+def _place(value: Value) -> _Place:
+    return value.role, value.kind, value.subject, value.text
+
+
+def pair_values(values: Sequence[Value]) -> dict[_Place, str]:
+    """Return, for each value, the text of another that takes its place while it takes the place of that one.
+
+    Values are paired with those that are most like them: in assertions of the same kind about the same subject, and of
+    the same length. Of an odd number, three stand in a ring, which looks the same in both directions. What is left over
+    is not in the result.
+    """
+    # An honest text may hold two words that are looked for; it hardly holds a word and its misspelling.
+    long = [value for value in values if value.comparison == "part" and len(value.text) > _SHORT]
+    left = {_place(value): value for value in values if value.comparison != "close" and value not in long}
+    paired: dict[_Place, str] = {}
+    levels: list[Callable[[Value], Hashable]] = [
+        lambda value: (value.role, value.kind, value.subject),
+        lambda value: (value.role, value.kind),
+        lambda value: value.role,
+        lambda value: value.kind == "text" or value,
+    ]
+    for level in levels:
+        groups: dict[Hashable, list[Value]] = {}
+        for value in sorted(left.values(), key=lambda each: (len(each.text), each.text)):
+            groups.setdefault(level(value), []).append(value)
+        for group in groups.values():
+            for value in group:
+                near = [each for each in group if _place(each) in left and _can_swap(value, each)]
+                if _place(value) in left and near:
+                    _link(paired, value, near[0])
+                    del left[_place(value)], left[_place(near[0])]
+                elif _place(value) in left and (ring := _ring_for(value, group, paired)):
+                    _link(paired, *ring)
+                    del left[_place(value)]
+    return paired
+
+
+def _link(paired: dict[_Place, str], *ring: Value) -> None:
+    """Let each of these values stand for the one before it."""
+    for value, other in zip(ring, (*ring[1:], ring[0]), strict=True):
+        paired[_place(value)] = other.text
+
+
+def _ring_for(value: Value, group: Sequence[Value], paired: Mapping[_Place, str]) -> tuple[Value, Value, Value] | None:
+    """Return a left-over value with two of its group that are paired with each other."""
+    for one in group:
+        for two in group:
+            linked = paired.get(_place(one)) == two.text and paired.get(_place(two)) == one.text
+            if linked and all(_can_swap(value, each) for each in (one, two)):
+                return value, one, two
+    return None
+
+
+def _can_swap(one: Value, other: Value) -> bool:
+    """Return True if no answer that gives one of two values could give the other one, too."""
+    if one.text == other.text or {one.comparison, other.comparison} & {"true", "false"}:
+        return {one.comparison, other.comparison} == {"true", "false"} and one.text != other.text
+    alike = one.kind == other.kind or "nothing" in (one.kind, other.kind)
+    inner = [(found[3] if (found := _QUOTED.fullmatch(each.text)) else each.text).lower() for each in (one, other)]
+    return alike and not (
+        "part" in (one.comparison, other.comparison) and (inner[0] in inner[1] or inner[1] in inner[0])
+    )
+
+
 class Proposals:
     """Propose perturbations of the tests of a suite."""
 
     def __init__(self, files: Mapping[str, str], draw: random.Random) -> None:
         self.tests = [(name, test) for name, text in files.items() for test in _apart(find_tests(name, text))]
+        self.tests += read_compiled(files)
         self._draw = draw
-        self._forms = {
-            to_bytes(files[name])[flip.start : flip.end].decode().strip()
-            for name, test in self.tests
-            for flip in test.flips
-        }
-        """How assertions are written in this suite. A flipped one that is written like them does not stand out."""
+        slots = [slot for _, test in self.tests for slot in _slots(test)[:1]]
+        rows = [row[-1] for _, test in self.tests if test.expects_rows for row in _inner_rows(test) if row]
+        self._paired = pair_values([*slots, *rows])
         self._by_role: dict[str, dict[str, Value]] = {}
         for _, test in self.tests:
             for value in (*test.values, *(value for row in test.rows for value in row)):
                 self._by_role.setdefault(value.role, {}).setdefault(value.text, value)
-        known = (value for values in self._by_role.values() for value in values.values() if value.kind == "text")
-        self._words = sorted({word.lower() for value in known for word in _WORD.findall(value.text)})
 
     def candidates(self, test: TestSource) -> Iterator[Perturbation]:
-        """Yield perturbations of one test, the most natural first."""
+        """Yield perturbations of one test, the best first."""
         if test.expects_rows:
-            yield from self._of_rows(test.rows, 1, sound=True)
-        yield from self._of_values(test, EXPECTED)
-        natural = [flip for flip in test.flips if flip.text.strip() in self._forms]
-        yield from (Perturbation((flip,), sound=True) for flip in reversed(natural))
-        others = (flip for flip in reversed(test.flips) if flip not in natural)
-        yield from (Perturbation((flip,), sound=True, flipped=True) for flip in others)
+            yield from self._of_rows(test, 1, "value")
+        for slot in _slots(test)[:_MAX_VALUES]:
+            yield from self._of_slot(slot)
+        yield from (Perturbation((edit,), "value") for edit in reversed(test.opposites))
         for column in range(1, _TABLE_COLUMNS + 1):
-            yield from self._of_rows(test.rows, column, sound=False)
-        yield from self._of_values(test, ASSERTED)
-        yield from self._of_values(test, GIVEN)
+            yield from self._of_rows(test, column, "input")
+        for rank in (ASSERTED, GIVEN):
+            inputs = [value for value in test.values if value.rank == rank][: -_MAX_VALUES - 1 : -1]
+            yield from (Perturbation((edit,), "input") for value in inputs for edit in self._other_inputs(value))
+        yield from (Perturbation((edit,), "negation") for edit in reversed(test.flips))
 
-    def _of_values(self, test: TestSource, rank: int) -> Iterator[Perturbation]:
-        values = [value for value in test.values if value.rank == rank]
-        for value in values[: -_MAX_VALUES - 1 : -1]:
-            for edit, borrowed in self._replacements(value):
-                yield Perturbation((edit,), _is_sound(value, borrowed=borrowed), made=value.comparison == "made")
+    def _of_slot(self, value: Value) -> Iterator[Perturbation]:
+        """Yield the paired value, and then invented ones."""
+        change: Change = "value" if value.comparison in ("equal", "close") else "part"
+        if value.comparison in ("true", "false"):
+            change = "input"
+        if (other := self._paired.get(_place(value))) is not None:
+            yield Perturbation((SyntaxEdit(value.start, value.end, other),), change)
+        for text in self._invented(value) if change != "input" else ():
+            yield Perturbation((SyntaxEdit(value.start, value.end, text),), change)
 
-    def _of_rows(self, rows: Sequence[Sequence[Value]], column: int, *, sound: bool) -> Iterator[Perturbation]:
+    def _of_rows(self, test: TestSource, column: int, change: Change) -> Iterator[Perturbation]:
         """Yield perturbations of a whole table: in each row the last value is another one, or one before it."""
-        inner = [[value for value in row if value.kind != "container"] for row in rows]
-        edits = [next(self._replacements(row[-column]), None) for row in inner if len(row) >= column]
-        if rows and len(edits) == len(rows) and None not in edits:
-            yield Perturbation(tuple(edit[0] for edit in edits if edit is not None), sound=sound)
+        rows = [row for row in _inner_rows(test) if len(row) >= column]
+        if not rows or len(rows) != len(test.rows):
+            return
+        for forms in zip(*(self._of_column(row[-column], change) for row in rows), strict=False):
+            yield Perturbation(forms, change)
 
-    def _replacements(self, value: Value) -> Iterator[tuple[SyntaxEdit, bool]]:
-        """Yield at most two edits: a value that stands in the same place in another test, and a changed one."""
-        others = [other for other in self._by_role.get(value.role, {}).values() if other.text != value.text]
-        alike = [other.text for other in others if other.kind == value.kind or value.kind == "nothing"]
-        if alike and value.comparison != "close":
-            yield SyntaxEdit(value.start, value.end, self._draw.choice(alike)), True
-        if (changed := self._changed(value)) is not None:
-            yield SyntaxEdit(value.start, value.end, changed), False
+    def _of_column(self, value: Value, change: Change) -> list[SyntaxEdit]:
+        if change == "input":
+            return self._other_inputs(value)
+        return [each.edits[0] for each in self._of_slot(value)]
 
-    def _changed(self, value: Value) -> str | None:
-        """Return a value like this one, with a letter or a digit changed."""
+    def _other_inputs(self, value: Value) -> list[SyntaxEdit]:
+        """Return edits that put what stands in the same place elsewhere, or a changed value."""
+        others = self._by_role.get(value.role, {}).values()
+        alike = [each.text for each in others if each.text != value.text and each.kind == value.kind]
+        borrowed = self._draw.sample(alike, min(_MAX_INPUTS, len(alike)))
+        invented = [text for text in self._invented(value)[:1] if text not in borrowed]
+        return [SyntaxEdit(value.start, value.end, text) for text in (*borrowed, *invented)]
+
+    def _invented(self, value: Value) -> list[str]:
+        """Return values like this one. The first of them would, if it were the true one, give this one."""
         text = value.text
         if value.kind == "boolean":
-            return {"true": "false", "false": "true", "True": "False", "False": "True"}[text]
+            return [{"true": "false", "false": "true", "True": "False", "False": "True"}[text]]
         if value.kind == "number":
-            far = value.comparison == "close"
-            if text[:1] == "0" and text[1:2].isalpha():
-                return None  # hexadecimal and the like
-            digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
-            if not digits:
-                return "5" if far else None
-            place = digits[0 if far else -1]
-            return _with(text, place, str((int(text[place]) + 3) % 9 + 1) if far else self._other_digit(text[place]))
+            return _other_numbers(text, far=value.comparison == "close")
         if value.kind == "text" and (found := _QUOTED.fullmatch(text)) is not None:
             pattern = value.comparison == "part" and value.role.startswith(_PATTERNS)
-            other = None if pattern else self._with_other_word(value, found.start(3), found.end(3))
-            return other or self._changed_text(text, found.start(3), found.end(3), pattern=pattern)
+            return self._other_texts(text, found.start(3), found.end(3), pattern=pattern)
         if value.kind == "pattern":
-            return self._changed_text(text, 1, text.rindex("/"), pattern=True)
-        return None
+            return self._other_texts(text, 1, text.rindex("/"), pattern=True)
+        if value.kind == "container" and (quoted := re.search(r"""(['"])(\w*)\1[^'"]*$""", text)) is not None:
+            return self._other_texts(text, quoted.start(2), quoted.end(2), pattern=False)
+        if value.kind == "text":
+            return self._other_texts(text, 0, len(text), pattern=False)  # what is written out of a computed text
+        empty = ["[0]"] if text == "[]" else []
+        return empty or _other_numbers(text, far=False) if value.kind == "container" else []
 
-    def _with_other_word(self, value: Value, start: int, end: int) -> str | None:
-        """Return a text with one word replaced by another one of the suite, which stands out less than a misspelt one.
-
-        A text in which a single word is looked for may well hold the other one, too.
-        """
-        words = list(_WORD.finditer(value.text, start, end))
-        others = [word for word in self._words if word not in value.text.lower()]
-        if not words or not others or (value.comparison == "part" and len(words) == 1):
-            return None
-        old, new = self._draw.choice(words), self._draw.choice(others)
-        cased = new.upper() if old[0].isupper() else new.capitalize() if old[0][0].isupper() else new
-        changed = f"{value.text[: old.start()]}{cased}{value.text[old.end() :]}"
-        return None if changed in self._by_role[value.role] else changed  # another test expects it: already proposed
-
-    def _other_digit(self, digit: str) -> str:
-        """Return one of the digits beside this one, so that two forms do not tell which of them was changed."""
-        return self._draw.choice([other for other in "123456789" if abs(int(other) - int(digit)) in (1, 2)])
-
-    def _changed_text(self, text: str, start: int, end: int, *, pattern: bool = False) -> str | None:
+    def _other_texts(self, text: str, start: int, end: int, *, pattern: bool) -> list[str]:
         searched = _SPECIAL.sub(lambda found: " " * len(found[0]), text) if pattern else text
+        swapped = [
+            f"{text[: two.start()]}{two[3]}{two[2]}{two[1]}{text[two.end() :]}"
+            for two in _WORDS.finditer(searched, start, end)
+            if two[1].lower() != two[3].lower() and two[1][0].isupper() == two[3][0].isupper() and not pattern
+        ]
         places = [found.start() for found in _CHANGEABLE.finditer(searched, start, end)]
         if not places:
-            return None if pattern else f"{text[:end]}{self._draw.choice('aeinost')}{text[end:]}"
-        place = self._draw.choice(places)
-        old = text[place]
-        if old.isdigit():
-            return _with(text, place, self._other_digit(old))
-        letters = "abcdefghilmnoprstu" if old.islower() else "ABCDEFGHILMNOPRSTU"
-        return _with(text, place, self._draw.choice([letter for letter in letters if letter != old]))
+            return [] if pattern else [f"{text[:end]}{self._draw.choice('aeinost')}{text[end:]}"]
+        places.sort(key=lambda place: -place if text[place].isdigit() else self._draw.random())  # the last digit first
+        changed = [
+            f"{text[:place]}{text[place].translate(_COUNTERPARTS)}{text[place + 1 :]}"
+            for place in places[:_FORMS_OF_FEW]
+        ]
+        return changed if text[places[0]].isdigit() else [*swapped[:1], *changed]
+
+
+_ONE, _OTHER = "aiutshdmfpvjq02468", "eoynrlcwgbkxz13579"
+_COUNTERPARTS = str.maketrans(both_ways(dict(zip(_ONE + _ONE[:13].upper(), _OTHER + _OTHER[:13].upper(), strict=True))))
+"""The letter or digit that stands for each one, and the other way round."""
+
+
+def _other_numbers(text: str, *, far: bool) -> list[str]:
+    """Return numbers of the same length, with another last digit, or another first one if they are to be far away."""
+    if text[:1] == "0" and text[1:2].isalpha():
+        return []  # hexadecimal and the like
+    digits = [found.start() for found in re.finditer(r"[1-9]" if far else r"\d", text.partition("e")[0])]
+    if not digits:
+        return ["5"] if far else []
+    place = digits[0 if far else -1]
+    old = int(text[place])
+    others = [(old + 3) % 9 + 1] if far else [old ^ 1, *(each for each in range(2, 10) if each not in (old, old ^ 1))]
+    return [f"{text[:place]}{other}{text[place + 1 :]}" for other in others[:_FORMS_OF_FEW]]
 
 
 def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
@@ -234,18 +328,13 @@ def _apart(tests: Iterable[TestSource]) -> Iterator[TestSource]:
         taken |= starts
 
 
-def _is_sound(value: Value, *, borrowed: bool) -> bool:
-    """Return True if no answer can satisfy both the assertion of a value and the one with another value."""
-    if value.comparison == "part":  # a text may hold two words; it hardly holds one and its misspelling
-        return not borrowed and len(value.text) > _SHORT
-    return value.comparison in ("equal", "made", "close")
+def _inner_rows(test: TestSource) -> list[list[Value]]:
+    """Return the values of each row, without the row itself and without parts of values."""
+    cells = [row[1:] if row[0].kind == "container" and len(row) > 1 else row for row in test.rows]
+    return [[value for value in row if not any(_is_inside(value, other) for other in row)] for row in cells]
 
 
-def _with(text: str, place: int, letter: str) -> str:
-    return f"{text[:place]}{letter}{text[place + 1 :]}"
-
-
-_NOTHING = Perturbation((), sound=False)
+_NOTHING = Perturbation((), "negation")
 
 
 @dataclass(slots=True)
@@ -261,46 +350,34 @@ class _TwinSearch:
     slow: list[Perturbation] = field(default_factory=list)
     tried: Perturbation = _NOTHING
 
-    @property
-    def is_sound(self) -> bool:
-        """Return True if the first perturbation that was found is a sound one."""
-        return bool(self.found) and self.found[0].sound
-
     def wants(self, forms: int) -> bool:
-        """Tell whether to continue: until there is a sound perturbation, and enough of them in all."""
-        return bool(self.places) and (not self.is_sound or len(self.found) < forms)
+        """Tell whether to continue: until there is a perturbation that proves something, and enough of them in all."""
+        return bool(self.places) and (not self.found or len(self.found) < forms)
 
-    def keep(self, seconds: float) -> None:
-        """Keep what was tried, and made the tests so much slower. Further ones are kept only if they are sound.
+    def keep(self, failures: Sequence[TestOutcome], seconds: float) -> None:
+        """Keep what was tried, which the reference fails like this and which made the tests so much slower.
 
-        If one changed a query, say, an answer that makes every assertion pass would fail it, and look right.
+        What fails before its assertion, for example because it changed a query, proves nothing: an answer that makes
+        every assertion pass would fail it too, and look right. A negation is only kept if there is nothing better.
         """
-        if seconds >= _SLOW_SECONDS:
-            self.slow.append(self.tried)
-        elif self.tried.sound and not self.is_sound:
-            self.found = [self.tried]
-        elif self.tried.sound or not self.found:
-            self.found.append(self.tried)
+        by_assertion = all(
+            _BY_ASSERTION.search(test.message) and not _BEFORE_ASSERTION.search(test.message) for test in failures
+        )
+        if (self.tried.change == "input" and not by_assertion) or (self.found and not self.tried.proves):
+            return
+        (self.slow if seconds >= _SLOW_SECONDS else self.found).append(self.tried)
 
     def settle(self) -> None:
         """Take slow perturbations if nothing better was found."""
-        if not self.is_sound:
-            sound = [each for each in self.slow if each.sound]
-            self.found = sound[:2] or self.found or self.slow[:1]
+        if not self.found or not self.found[0].proves:
+            self.found = [each for each in self.slow if each.proves][:2] or self.found or self.slow[:1]
 
     def twins(self) -> Iterator[Twin]:
         """Yield the twins that were found: one for each row of a table, so that each row is perturbed by itself."""
         forms, rows = [each.edits for each in self.found], len(self.source.rows)
         if not forms:
             return
-        first = Twin(
-            file=self.file,
-            sound=self.is_sound,
-            flipped=self.found[0].flipped,
-            made=self.found[0].made,
-            edits=tuple(forms),
-            tests=tuple(self.places),
-        )
+        first = Twin(file=self.file, change=self.found[0].change, edits=tuple(forms), tests=tuple(self.places))
         if len(self.places) != rows or len(forms[0]) != rows:
             yield first
             return
@@ -345,7 +422,8 @@ async def _locate(searches: Sequence[_TwinSearch], files: Mapping[str, str], pla
     named = {search.source.name: search for search in searches if search.source.name is not None}
     if named:
         for place in sorted(counted):
-            search = named.get(plain.tests[place].name.partition("[")[0]) or _inherited(named, plain.tests[place].name)
+            name = plain.tests[place].name
+            search = named.get(name) or named.get(_PARAMETERS.split(name)[0]) or _inherited(named, name)
             if search is not None:
                 search.places.append(place)
         return
@@ -394,13 +472,14 @@ class _TwinTrials:
         found = await self.run({name: with_edits(self.files[name], each) for name, each in edits.items()})
         if _is_like(found, self.plain):
             for search in searches:
-                failed = [place for place in search.places if found.tests[place].state == "failed"]
-                if len(failed) == len(search.places):
-                    search.keep(max(found.tests[place].seconds - self.plain.tests[place].seconds for place in failed))
+                tests = [found.tests[place] for place in search.places]
+                if all(test.state == "failed" for test in tests):
+                    before = [self.plain.tests[place].seconds for place in search.places]
+                    search.keep(tests, max(test.seconds - was for test, was in zip(tests, before, strict=True)))
             return
         self.timeouts += found.stop == "timeout"
         for part in _parts(searches):
-            if self.timeouts <= _MAX_TIMEOUTS or all(search.tried.sound for search in part):
+            if self.timeouts <= _MAX_TIMEOUTS or all(search.tried.change != "input" for search in part):
                 await self.of(part)
 
 
@@ -413,8 +492,8 @@ def _is_like(found: TestRun, plain: TestRun) -> bool:
 
 def _parts(searches: Sequence[_TwinSearch]) -> list[list[_TwinSearch]]:
     """Part tests one of which broke the run: those with another input, which may never end, from the others."""
-    given = [search for search in searches if not search.tried.sound]
-    others = [search for search in searches if search.tried.sound]
+    given = [search for search in searches if search.tried.change == "input"]
+    others = [search for search in searches if search.tried.change != "input"]
     if given and others:
         return [others, given]
     middle = len(searches) // 2
@@ -433,9 +512,8 @@ async def _prove(
     for _ in range(_MAX_MENDINGS):
         if not usable:
             break
-        halves = tuple(
-            frozenset(draw.sample(range(len(usable)), (len(usable) + draw.randrange(2)) // 2)) for _ in range(_HALVES)
-        )
+        # A coin for each twin: of halves of equal size, an answer that knows all tests but one would know that one too.
+        halves = tuple(frozenset(index for index in range(len(usable)) if draw.randrange(2)) for _ in range(_HALVES))
         twins = Twins(twins=tuple(usable), halves=halves)
         unfit, is_broken = await _unfit(twins, files, plain, run)
         if not unfit:
@@ -459,8 +537,8 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
     for number, half in enumerate(twins.halves * forms):
         form = dict.fromkeys(range(len(twins.twins)), number // len(twins.halves))
         halves = (half, twins.complement(half))
-        runs = await both(*(run(twins.perturb(files, each, form)) for each in halves))
-        for perturbed, found in zip(halves, runs, strict=True):
+        for perturbed in halves:
+            found = await run(twins.perturb(files, perturbed, form))
             if not _is_like(found, plain):
                 return await _breaking(twins, sorted(perturbed), files, plain, run), True
             unfit = set[int]()
@@ -481,9 +559,12 @@ async def _unfit(twins: Twins, files: Mapping[str, str], plain: TestRun, run: Ru
 async def _breaking(
     twins: Twins, perturbed: Sequence[int], files: Mapping[str, str], plain: TestRun, run: RunReference
 ) -> set[int]:
-    """Return one of these twins, which break the run together, that breaks it with as few others as possible."""
-    while len(perturbed) > 1:
-        middle = len(perturbed) // 2
-        first = await run(twins.perturb(files, perturbed[:middle]))
-        perturbed = perturbed[:middle] if not _is_like(first, plain) else perturbed[middle:]
-    return set(perturbed)
+    """Return the one of these twins, which break the run together, that breaks it beside those before it."""
+    fewest, most = 1, len(perturbed)
+    while fewest < most:
+        middle = (fewest + most) // 2
+        if _is_like(await run(twins.perturb(files, perturbed[:middle])), plain):
+            fewest = middle + 1
+        else:
+            most = middle
+    return {perturbed[fewest - 1]}

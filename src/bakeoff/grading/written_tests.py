@@ -1,6 +1,7 @@
 """Read tests as they are written: which values and assertions stand in each, and what an assertion expects.
 
-Each assertion also gives the edits that turn it into its opposite, which must fail where the test passes.
+Each assertion also gives edits that make it expect the opposite, which must fail where the test passes: `opposites`, if
+something that agrees with everything passes both forms (`<` and `>=`), and `flips`, if it does not (`==` and `!=`).
 """
 
 import builtins
@@ -31,13 +32,18 @@ from bakeoff.grading.syntax import (
 EXPECTED, ASSERTED, GIVEN = 0, 1, 2
 """Ranks of a value: what an assertion expects, another part of an assertion, and anywhere else in the test."""
 
-Comparison: TypeAlias = Literal["equal", "made", "close", "part", "none"]
+Comparison: TypeAlias = Literal["equal", "made", "close", "part", "true", "false", "none"]
 """How an assertion compares a value: exactly, within a tolerance, as a part of a text, or not at all.
 
-With "made", the value is an input of what the answer itself makes, which is expected.
+With "made", the value is an input of what the answer itself makes, which is expected. With "true" and "false" it is an
+input of something that must hold, or must not.
 """
 
+_Opposite: TypeAlias = tuple[SyntaxEdit, bool]
+"""An edit that turns an assertion into its opposite, and whether what agrees with everything passes both forms."""
+
 _COMPUTED = frozenset({"interpolation", "template_substitution"})
+_FRAGMENTS = frozenset({"string_fragment", "string_content"})
 _SIGNS = frozenset({"unary_operator", "unary_expression"})
 _FROM_IMPORT = re.compile(r"^[ \t]*from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n]+)", re.MULTILINE)
 _RELATIVE_IMPORT = re.compile(r"import\b([^;'\"]*?)\bfrom\s*['\"]\.")
@@ -46,9 +52,11 @@ _BUILDS = re.compile(r"(approx|[A-Z]\w*|date|time|datetime|timedelta)$")  # call
 # A right answer may satisfy two bounds, two collections or two precisions, so these values are never changed.
 _TOLERANCES = frozenset({"places", "delta", "rel", "abs", "rel_tol", "abs_tol", "tolerance", "timeout"})
 _BOUNDS = re.compile(r"assert(Greater|Less|In$|Not)|toBe(Greater|Less)|toSatisfy|toBeOneOf")
+_NO_SUBJECT = re.compile(r"$|assert|expect$|to[A-Z]|raises$|approx$|(len|list|sorted|str|repr|tuple|set|dict|round)$")
 _TOLERANT = frozenset({"assertAlmostEqual", "toBeCloseTo", "approx", "isclose"})
 _PARTS = re.compile(
     r"assert(Raises|Warns)?Regex|raises|match|search|toContain|toMatch(?!Object)|toHave(TextContent|Class|Style)"
+    r"|(get|find|query)(All)?By"
 )
 _EXACT = re.compile(
     r"assert\w*(Equal|Is)$|to(Be|Equal|StrictEqual|MatchObject|HaveLength|HaveValue|HaveDisplayValue|HaveAttribute|HaveProperty"
@@ -73,6 +81,7 @@ _OPPOSITE_METHODS = {
     ),
     **dict.fromkeys(("assertListEqual", "assertDictEqual", "assertCountEqual"), "assertNotEqual"),
 }
+_TRUTHS = {"assertTrue": True, "assertFalse": False}
 _OPPOSITE_MATCHERS = both_ways(
     {
         "toBeTruthy": "toBeFalsy",
@@ -83,6 +92,10 @@ _OPPOSITE_MATCHERS = both_ways(
         "toBeLessThan": "toBeGreaterThanOrEqual",
     }
 )
+_AGREEING = frozenset({"<", ">=", ">", "<=", "is", "is not"}) | {
+    name for name in _OPPOSITE_METHODS if re.match("assertIs(?!Inst)|assert(Greater|Less)", name)
+}
+"""Assertions that nothing can agree with in both forms, or that something can agree with in both."""
 _EXCEPTIONS = ("TypeError", "KeyError", "ValueError")
 _UNUSUAL = "ZeroDivisionError"  # hardly an exception of a solution derives from it
 
@@ -98,6 +111,8 @@ class Value:
     role: str
     rank: int
     comparison: Comparison = "none"
+    subject: str = ""
+    """What the assertion calls, such as `is_leap`. Values with the same subject are the most alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +129,11 @@ class TestSource:
     rows: tuple[tuple[Value, ...], ...]
     """The values of each row, if a table makes several tests out of this one."""
     flips: tuple[SyntaxEdit, ...]
-    """Edits that turn an assertion into its opposite."""
+    """Edits that negate an assertion. What agrees with everything passes the test and fails these."""
     expects_rows: bool = False
     """True if an assertion expects a value of the rows, which otherwise are only inputs."""
+    opposites: tuple[SyntaxEdit, ...] = ()
+    """Edits that expect the opposite without a negation. What agrees with everything passes these, too."""
 
 
 def find_tests(path: str, text: str) -> list[TestSource]:
@@ -195,10 +212,10 @@ class _TestReader:
         ]
         definition = self.node.child_by_field_name("definition") or self.node
         body = definition.child_by_field_name("body") or definition
-        rows, flips = self._rows(tables), tuple(python_flips(body))
+        rows, changes = self._rows(tables), list(_python_opposites(body))
         given = definition.child_by_field_name("parameters")
         expects = bool(rows) and self._expects_last_of(_names_in(given), body)
-        return TestSource(name, None, self._values(body), rows, flips, expects)
+        return TestSource(name, None, self._values(body), rows, *_parted(changes, expects))
 
     def read_javascript(self) -> TestSource:
         """Return the test that a call of `it` or `test` is."""
@@ -206,11 +223,11 @@ class _TestReader:
         arguments = given.named_children if given is not None else []
         title = arguments[0] if arguments and arguments[0].type in ("string", "template_string") else None
         values = tuple(value for each in arguments[1:] for value in self._values(each))
-        flips = tuple(flip for each in arguments[1:] for flip in javascript_flips(each))
+        changes = [change for each in arguments[1:] for change in _javascript_opposites(each)]
         at = title.start_byte + 1 if title is not None else None
         rows = self._rows(self._javascript_tables())
         expects = bool(rows) and self._expects_last_of(self._javascript_parameters(), self.node)
-        return TestSource(None, at, values, rows, flips, expects)
+        return TestSource(None, at, values, rows, *_parted(changes, expects))
 
     def _javascript_parameters(self) -> list[str]:
         """Return the names that a table gives values to: parameters of the test, or of the loop around it."""
@@ -257,9 +274,16 @@ class _TestReader:
         return tuple(self._walk(node, table=table))
 
     def _walk(self, node: Node, *, table: bool) -> Iterator[Value]:
-        if node.type in ("comment", "type_annotation", "decorator", "as_pattern_target") or _is_message(node):
+        is_message = node.type == "keyword_argument" and text_of(node.child_by_field_name("name")) in ("msg", "reason")
+        if is_message or node.type in ("comment", "type_annotation", "decorator", "as_pattern_target"):
             return
         kind = self._kind(node)
+        if (
+            node.type in _FRAGMENTS
+            and node.parent is not None
+            and (any(each.type in _COMPUTED for each in node.parent.children))
+        ):
+            kind = "text" if re.search("[a-zA-Z]{2}", text_of(node)) else None  # what is written out of a computed text
         if kind is not None:
             role, rank = (self._role(node), EXPECTED) if table else self._place(node)
             if rank is not None:
@@ -267,7 +291,8 @@ class _TestReader:
                 if comparison == "equal" and rank == EXPECTED and self._is_made_by_answer(node):
                     comparison = "made"
                 if comparison is not None:
-                    yield Value(node.start_byte, node.end_byte, text_of(node), kind, role, rank, comparison)
+                    subject = self._subject(node)
+                    yield Value(node.start_byte, node.end_byte, text_of(node), kind, role, rank, comparison, subject)
         if kind in (None, "container") or node.type == "concatenated_string":
             for child in node.named_children:
                 key = child.type in ("property_identifier",) or (
@@ -315,6 +340,22 @@ class _TestReader:
             return f"{called_name(parent.parent)} {_index(parent, child)}{path}"
         return f"{'=' if parent.type in self.dialect.assignments else parent.type}{path}"
 
+    def _subject(self, node: Node) -> str:
+        """Return the name of what the assertion around a value calls; an empty text if it stands in none."""
+        around = [parent for _, parent in ancestors(node, self.node)]
+        calls = [each for each in around if each.type == self.dialect.calls]
+        asserting = [each for each in around if each.type == "assert_statement"]
+        asserting += [each for each in calls if re.match("assert|expect$", called_base(each) or called_name(each))]
+        top = max(asserting, key=lambda each: each.end_byte - each.start_byte, default=None)
+        names = (called_name(call) for call in self._calls(top)) if top is not None else iter(())
+        return next((name for name in names if not _NO_SUBJECT.match(name)), "")
+
+    def _calls(self, node: Node) -> Iterator[Node]:
+        if node.type in (self.dialect.calls, "new_expression"):
+            yield node
+        for child in node.named_children:
+            yield from self._calls(child)
+
     def _python_rank(self, node: Node) -> int | None:
         calls = 0
         if self._in_last_column(node):
@@ -345,7 +386,7 @@ class _TestReader:
                 callee = parent.child_by_field_name("function")
                 if base in ("expect", "assert"):
                     if callee is not None and callee.type == "identifier" and base == "expect":
-                        return ASSERTED
+                        return EXPECTED if calls and _only_finds(parent) else ASSERTED
                     if child == parent.child_by_field_name("arguments"):
                         return EXPECTED  # also if a helper makes what is expected out of it
                 calls += 1
@@ -358,6 +399,9 @@ class _TestReader:
         for child, parent in ancestors(node, self.node):
             if parent.type == "keyword_argument" and text_of(parent.child_by_field_name("name")) in _TOLERANCES:
                 return None
+            if rank == ASSERTED and (parent.type == "assert_statement" or called_name(parent) in _TRUTHS):
+                must_hold = child.type == "call" if parent.type == "assert_statement" else _TRUTHS[called_name(parent)]
+                return "true" if must_hold else "false" if child.type in ("not_operator", "argument_list") else "none"
             if rank == EXPECTED and parent.type == "comparison_operator":
                 words = {" ".join(text_of(each).split()) for each in parent.children[1::2]}
                 if words <= {"==", "is"}:
@@ -383,6 +427,12 @@ class _TestReader:
             and self._comparison(node, EXPECTED) == "equal"
             for node in _identifiers(body)
         )
+
+
+def _only_finds(expect: Node) -> bool:
+    """Return True if all that an assertion expects is that something is found: what is looked for is the value."""
+    matcher = expect.parent
+    return matcher is not None and text_of(matcher.child_by_field_name("property")) == "toBeInTheDocument"
 
 
 def _compared_by_call(call: Node, value: Node, argument: Node) -> Comparison | None:
@@ -424,10 +474,6 @@ def _names_in(pattern: Node | None) -> list[str]:
     return [name for child in pattern.named_children for name in _names_in(child)]
 
 
-def _is_message(node: Node) -> bool:
-    return node.type == "keyword_argument" and text_of(node.child_by_field_name("name")) in ("msg", "reason")
-
-
 def _names_expected(name: Node | None) -> bool:
     return name is not None and re.match(r"expect|want|answer", text_of(name), re.IGNORECASE) is not None
 
@@ -443,54 +489,66 @@ def _bare(node: Node) -> Node:
     return node
 
 
-def python_flips(node: Node) -> Iterator[SyntaxEdit]:
+def _parted(changes: list[_Opposite], expects: bool) -> tuple[tuple[SyntaxEdit, ...], bool, tuple[SyntaxEdit, ...]]:
+    """Return the negations, whether rows are expected, and the opposites, as `TestSource` takes them."""
+    flips, opposites = (tuple(edit for edit, agrees in changes if agrees is wanted) for wanted in (False, True))
+    return flips, expects, opposites
+
+
+def _python_opposites(node: Node) -> Iterator[_Opposite]:
     """Yield, for each assertion below a node, the edits that turn it into its opposite."""
     if node.type == "assert_statement" and (asserted := node.named_child(0)) is not None:
         if asserted.type == "not_operator" and (inner := asserted.child_by_field_name("argument")) is not None:
-            yield SyntaxEdit(asserted.start_byte, inner.start_byte, "")
-        elif asserted.type == "comparison_operator" and asserted.child_count == 3:
+            yield SyntaxEdit(asserted.start_byte, inner.start_byte, ""), False
+        elif asserted.type == "comparison_operator":
             operator = asserted.children[1]
             word = " ".join(text_of(operator).split())
-            if word in _OPPOSITES:
-                yield SyntaxEdit(operator.start_byte, operator.end_byte, _OPPOSITES[word])
-        elif asserted.type in ("call", "identifier", "attribute", "subscript", "comparison_operator"):
-            yield SyntaxEdit(asserted.start_byte, asserted.start_byte, "not ")
+            if word in _OPPOSITES and (asserted.child_count == 3 or word in _AGREEING):
+                yield SyntaxEdit(operator.start_byte, operator.end_byte, _OPPOSITES[word]), word in _AGREEING
+        elif asserted.type in ("call", "identifier", "attribute", "subscript"):
+            yield SyntaxEdit(asserted.start_byte, asserted.start_byte, "not "), False
         elif asserted.type == "boolean_operator":
-            yield SyntaxEdit(asserted.start_byte, asserted.end_byte, f"not ({text_of(asserted)})")
+            yield SyntaxEdit(asserted.start_byte, asserted.end_byte, f"not ({text_of(asserted)})"), False
         return
     callee = node.child_by_field_name("function") if node.type == "call" else None
     name = callee.child_by_field_name("attribute") if callee is not None else None
     if name is not None and (opposite := _OPPOSITE_METHODS.get(text_of(name))):
-        yield SyntaxEdit(name.start_byte, name.end_byte, opposite)
+        yield SyntaxEdit(name.start_byte, name.end_byte, opposite), text_of(name) in _AGREEING
         return
     given = node.child_by_field_name("arguments")
     if given is not None and called_name(node) in ("raises", "assertRaises", "assertRaisesRegex"):
         wanted = given.named_child(0)
         others = [] if wanted is None else [each for each in _EXCEPTIONS if not _is_a(each, text_of(wanted))]
         chosen = [_UNUSUAL, others[0]] if others else []
-        yield from (SyntaxEdit(wanted.start_byte, wanted.end_byte, each) for each in chosen if wanted is not None)
+        yield from ((SyntaxEdit(wanted.start_byte, wanted.end_byte, each), True) for each in chosen if wanted)
         return
     for child in node.named_children:
-        yield from python_flips(child)
+        yield from _python_opposites(child)
 
 
-def javascript_flips(node: Node) -> Iterator[SyntaxEdit]:
-    """Yield, for each assertion below a node, the edit that turns it into its opposite."""
+def _javascript_opposites(node: Node) -> Iterator[_Opposite]:
+    """Yield, for each assertion below a node, the edit that turns it into its opposite.
+
+    A negated assertion with an opposite matcher stays a negated one.
+    """
     callee = node.child_by_field_name("function") if node.type == "call_expression" else None
     matcher = callee.child_by_field_name("property") if callee is not None else None
     before = callee.child_by_field_name("object") if callee is not None else None
     if matcher is not None and before is not None and called_base(node) == "expect" and before.type != "identifier":
         negated = before.child_by_field_name("property") if before.type == "member_expression" else None
         whole = before.child_by_field_name("object") if negated is not None else None
-        if negated is not None and whole is not None and text_of(negated) == "not":
-            yield SyntaxEdit(whole.end_byte, negated.end_byte, "")
+        thrown = node.child_by_field_name("arguments") if text_of(matcher).startswith("toThrow") else None
+        if thrown is not None and re.fullmatch(r"\(\w*Error\)", text_of(thrown)):
+            yield SyntaxEdit(thrown.start_byte, thrown.end_byte, "(EvalError)"), True
         elif (opposite := _OPPOSITE_MATCHERS.get(text_of(matcher))) is not None:
-            yield SyntaxEdit(matcher.start_byte, matcher.end_byte, opposite)
+            yield SyntaxEdit(matcher.start_byte, matcher.end_byte, opposite), True
+        elif negated is not None and whole is not None and text_of(negated) == "not":
+            yield SyntaxEdit(whole.end_byte, negated.end_byte, ""), False
         else:
-            yield SyntaxEdit(before.end_byte, before.end_byte, ".not")
+            yield SyntaxEdit(before.end_byte, before.end_byte, ".not"), False
         return
     for child in node.named_children:
-        yield from javascript_flips(child)
+        yield from _javascript_opposites(child)
 
 
 def _is_a(name: str, wanted: str) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bakeoff.errors import InfraError
 from bakeoff.protocols import Command, CommandResult, Place
+from bakeoff.sandbox.figures import hidden_figures
 from bakeoff.sandbox.mounts import follow, plan_mounts
 from bakeoff.sandbox.places import INSIDE_HOME, INSIDE_USER, OWN_ETC, one_command_at_a_time, probe_place
 from bakeoff.sandbox.process import changeable
@@ -59,7 +60,7 @@ class BubblewrapSandbox:
         mounts = None
         if place.uid is not None:
             mounts = plan_mounts(
-                readable=[*shown, OWN_ETC, Path(self.program)],
+                readable=[*shown, OWN_ETC, Path(self.program), place.home.parent],
                 writable=[place.work, place.home, place.tmp, *changeable(command)],
                 private_scratch=False,
             )
@@ -79,7 +80,10 @@ class BubblewrapSandbox:
         yield from ("--disable-userns", "--die-with-parent", "--new-session", "--hostname", "trial")
         yield from ("--uid", INSIDE_USER, "--gid", INSIDE_USER, "--cap-drop", "ALL")
         yield from system_options()
-        yield from ("--proc", "/proc", "--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm")  # noqa: S108
+        yield from ("--proc", "/proc")
+        for instead, path in hidden_figures(place) if command.graded else ():
+            yield from ("--ro-bind", str(instead), str(path))
+        yield from ("--dev", "/dev", "--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm")  # noqa: S108
         for outside, inside in ((place.work, INSIDE.work), (place.home, INSIDE.home), (place.tmp, INSIDE.tmp)):
             yield from ("--bind", str(outside), str(inside))
         yield from shown_options(place, shown, links)

@@ -18,6 +18,7 @@ from bakeoff.sandbox.places import name_user, one_command_at_a_time
 from bakeoff.sandbox.programs import DEFAULT_PATH, check_shown, passed_on, private
 from bakeoff.sandbox.supervisor.confinement import SHARED_MEMORY_BYTES
 from bakeoff.sandbox.supervisor_client import CommandEnd, Order, make_order, supervise
+from bakeoff.sandbox.system_calls import docker_profile
 
 CLIENT_VARIABLE, IMAGE_VARIABLE = "BAKEOFF_DOCKER", "BAKEOFF_DOCKER_IMAGE"
 CLIENT_SETTINGS = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")
@@ -102,6 +103,10 @@ class DockerSandbox:
             yield from ("--volume", f"{file}:{replaced}:ro")
         for path in command.readable:
             yield from ("--volume", f"{path}:{path}:ro")
+        if command.graded:
+            profile = place.home.parent / "seccomp.json"
+            profile.write_text(docker_profile(), encoding="utf-8")
+            yield from ("--security-opt", f"seccomp={profile}")
         for name, value in told(command).items():
             yield from ("--env", f"{name}={value}")
         for name in passed_by_name(command):

@@ -321,13 +321,15 @@ def one_command_at_a_time(place: Place) -> Iterator[None]:
         os.close(descriptor)
 
 
-def put_files(place: Place, files: Mapping[str, bytes], *, runnable_scripts: bool = False) -> None:
+def put_files(place: Place, files: Mapping[str, bytes | str], *, runnable_scripts: bool = False) -> None:
     """Write files into the work folder that the subject may change, even after the subject had access to it.
 
-    With `runnable_scripts`, files that begin with `#!` can be executed.
+    Texts become UTF-8; half of a surrogate pair, which JSON can hold and a file cannot, becomes a question mark. With
+    `runnable_scripts`, files that begin with `#!` can be executed.
     """
     with open_folder(place.work) as work:
-        for name, content in files.items():
+        for name, given in files.items():
+            content = given.encode(errors="replace") if isinstance(given, str) else given
             path = str(PurePosixPath(name))
             mode = 0o755 if runnable_scripts and content.startswith(b"#!") else 0o644
             problem = path_problem(path) or write_below(work, path, content, mode, place.uid)

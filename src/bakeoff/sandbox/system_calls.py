@@ -3,19 +3,27 @@
 No command gets a way to look into other processes, none to the keys and programs that the kernel keeps, and none to new
 namespaces, where it would be root. If a graded command need not start processes, it cannot do that either; threads
 still work.
+
+Two runs of graded code must not talk to each other. Both read the same files of the system, so graded commands get no
+locks, leases, hints and notifications on files, no look at which pages of a file are in memory, and no figures of the
+whole machine. Locks are answered as if they were taken, because honest programs lock files of their own.
 """
 
 import ctypes
+import errno
+import json
 import platform
 import struct
 import sys
+from collections.abc import Iterator
 from functools import cache
+from itertools import groupby
+from typing import NamedTuple
 
 from bakeoff.protocols import Command
 from bakeoff.sandbox.supervisor.kernel import PR_SET_SECCOMP, SECCOMP_MODE_FILTER
 
 ALLOW, FAIL = 0x7FFF0000, 0x00050000
-EPERM, ENOSYS = 1, 38
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 NUMBER_AT, MACHINE_AT, ARGUMENTS_AT = 0, 4, 16  # in `struct seccomp_data`
 CLONE_THREAD = 0x00010000
@@ -37,6 +45,7 @@ REFUSED = {  # by their names, with their numbers on these machines
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
+    "syslog": (103, 116),  # whoever crashes writes to it
     "unshare": (272, 97),
     "setns": (308, 268),
     "mount": (165, 40),
@@ -54,15 +63,50 @@ SHARED_IPC = {  # what is made with these outlives its process, and is in memory
     "msgget": (68, 186),
     "mq_open": (240, 180),
 }
-CACHE_PROBES = {  # which pages of a file are in memory is a way for two sandboxes to talk
+SHARED_FIGURES = {  # what one sandbox moves and another one reads
     "mincore": (27, 232),
-    "preadv2": (327, 286),
+    "preadv2": (327, 286),  # tells which pages are in memory; without it, C libraries use `preadv`
     "cachestat": (451, 451),
+    "inotify_init1": (294, 26),
+    "fanotify_init": (300, 262),
+    "statfs": (137, 43),
+    "fstatfs": (138, 44),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
 }
-SETSOCKOPT, SOL_SOCKET, SO_SNDBUF, SO_RCVBUF = (54, 208), 1, 7, 8
-FCNTL, F_SETPIPE_SZ = (72, 25), 1031
-CLONE, CLONE3 = (56, 220), 435
-FORK_AND_VFORK_OF_X86 = (57, 58)  # elsewhere they are `clone`
+OF_X86 = {"fork": 57, "vfork": 58, "inotify_init": 253, "ustat": 136}  # elsewhere `clone` and the newer ones
+NUMBERS: dict[str, tuple[int, int]] = {
+    **REFUSED,
+    **SHARED_IPC,
+    **SHARED_FIGURES,
+    "sysinfo": (99, 179),
+    "setsockopt": (54, 208),
+    "socket": (41, 198),
+    "fcntl": (72, 25),
+    "flock": (73, 32),
+    "ioctl": (16, 29),
+    "clone": (56, 220),
+    "clone3": (435, 435),
+}
+SOL_SOCKET, SO_SNDBUF, SO_RCVBUF = 1, 7, 8
+F_SETPIPE_SZ = 1031
+FAMILIES = (1, 2, 10, 16)  # Unix, IPv4, IPv6 and netlink, of which each network namespace has its own
+LAST_FAMILY = max(FAMILIES)
+TAKE_LOCK = (6, 7, 37, 38)  # F_SETLK, F_SETLKW, and those of open files; with none taken, F_GETLK tells nothing
+MARK_FILE = (1024, 1025, 1026, 1035, 1036, 1037, 1038)  # leases, notifications, and hints that stay with a file
+FS_IOC_FIEMAP = 0xC020660B  # where the disk has a file, which follows from what others wrote and deleted
+
+
+class Rule(NamedTuple):
+    """The answer to a system call: always, or if an argument passes the check against one of the values."""
+
+    call: str
+    answer: int  # an error number; 0 says that it is done, and does nothing
+    argument: int = 0
+    values: tuple[int, ...] = ()
+    check: int = EQUAL
+    unless: bool = False  # the answer if the check does not hold, for one value
+    level: int | None = None  # and only if the second argument is this
 
 
 def filter_of(command: Command, *, own_ipc: bool = True, counted: bool = True) -> bytes:
@@ -92,70 +136,95 @@ def kernel_filters() -> bool:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(SECCOMP_MODE_FILTER), None, 0, 0)
-    return ctypes.get_errno() == 14  # EFAULT
+    return ctypes.get_errno() == errno.EFAULT
+
+
+def rules_for(*, graded: bool, children: bool = True, own_ipc: bool = True, counted: bool = True) -> list[Rule]:
+    """Return the rules for a command, those of one call together."""
+    rules = [Rule(name, errno.EPERM) for name in REFUSED]
+    # The arguments of `clone3` cannot be checked. Without it, C libraries use `clone`, as on an older kernel.
+    rules += [Rule("clone3", errno.ENOSYS), Rule("clone", errno.EPERM, 0, (NEW_NAMESPACES,), ANY_BIT)]
+    if not own_ipc:
+        rules += [Rule(name, errno.ENOSYS) for name in SHARED_IPC]
+    if graded:
+        rules += [Rule(name, errno.ENOSYS) for name in (*SHARED_FIGURES, "inotify_init", "ustat")]
+        rules += [Rule("flock", 0), Rule("fcntl", 0, 1, TAKE_LOCK), Rule("fcntl", errno.EINVAL, 1, MARK_FILE)]
+        rules += [Rule("ioctl", errno.EOPNOTSUPP, 1, (FS_IOC_FIEMAP,))]
+        others = tuple(sorted({*range(LAST_FAMILY)}.difference(FAMILIES)))
+        rules += [Rule("socket", errno.EAFNOSUPPORT, 0, others)]
+        rules += [Rule("socket", errno.EAFNOSUPPORT, 0, (LAST_FAMILY + 1,), AT_LEAST)]
+    if not counted:  # larger buffers are refused: of sockets by doing nothing, as with a size beyond the limit
+        rules += [Rule("fcntl", errno.EPERM, 1, (F_SETPIPE_SZ,))]
+        rules += [Rule("setsockopt", 0, 2, (SO_SNDBUF, SO_RCVBUF), level=SOL_SOCKET)]
+    if graded and not children:  # compilers and Java ask it for the size of the memory, and take any answer
+        rules += [Rule("sysinfo", errno.ENOSYS)]
+    if not children:
+        rules += [Rule("fork", errno.EPERM), Rule("vfork", errno.EPERM)]
+        rules += [Rule("clone", errno.EPERM, 0, (CLONE_THREAD,), ANY_BIT, unless=True)]
+    return sorted(rules, key=lambda rule: rule.call)
 
 
 @cache
 def refusing_program(
     machine: str, *, graded: bool, children: bool, own_ipc: bool = True, counted: bool = True
 ) -> bytes:
-    """Return the instructions. Each check is followed by its result, so that a jump never leads further than that."""
+    """Return the instructions: for each call that has rules, a block that ends with an answer."""
     column = list(MACHINES).index(machine)
-    refused = [numbers[column] for numbers in REFUSED.values()]
-    missing = [] if own_ipc else [numbers[column] for numbers in SHARED_IPC.values()]
-    missing += [numbers[column] for numbers in CACHE_PROBES.values()] if graded else []
-    program = [_load(MACHINE_AT), _unless(EQUAL, MACHINES[machine]), _fail(EPERM), _load(NUMBER_AT)]
+    numbers = {name: columns[column] for name, columns in NUMBERS.items()}
+    program = [_load(MACHINE_AT), _instruction(EQUAL, MACHINES[machine], 1, 0), _answer(errno.EPERM), _load(NUMBER_AT)]
     if machine == "x86_64":
-        program += [_if(AT_LEAST, X32_CALLS), _fail(ENOSYS)]
-        refused += () if children else FORK_AND_VFORK_OF_X86
-    for number in refused:
-        program += [_if(EQUAL, number), _fail(EPERM)]
-    for number in missing:  # without `preadv2`, C libraries use `preadv`
-        program += [_if(EQUAL, number), _fail(ENOSYS)]
-    if not counted:
-        program += _small_buffers(column)
-    # The arguments of `clone3` cannot be checked. Without it, C libraries use `clone`, as on an older kernel.
-    program += [_if(EQUAL, CLONE3), _fail(ENOSYS), _unless(EQUAL, CLONE[column]), _allow(), _load(ARGUMENTS_AT)]
-    program += [_if(ANY_BIT, NEW_NAMESPACES), _fail(EPERM)]
-    if not children:
-        program += [_unless(ANY_BIT, CLONE_THREAD), _fail(EPERM)]
-    return b"".join([*program, _allow()])
+        program += [_instruction(AT_LEAST, X32_CALLS, 0, 1), _answer(errno.ENOSYS)]
+        numbers |= OF_X86
+    rules = rules_for(graded=graded, children=children, own_ipc=own_ipc, counted=counted)
+    for call, own in groupby(rules, key=lambda rule: rule.call):
+        if call in numbers:
+            block = [instruction for rule in own for instruction in _checks(rule)]
+            program += [_instruction(EQUAL, numbers[call], 0, len(block) + 1), *block, _instruction(RETURN, ALLOW)]
+    return b"".join([*program, _instruction(RETURN, ALLOW)])
 
 
-def _small_buffers(column: int) -> list[bytes]:
-    """Refuse larger buffers: of pipes with an error, of sockets by doing nothing, as with a size beyond the limit."""
-    first, second = ARGUMENTS_AT + 8, ARGUMENTS_AT + 16
-    sockets = [_load(first), _unless(EQUAL, SOL_SOCKET), _allow(), _load(second)]
-    for option in (SO_SNDBUF, SO_RCVBUF):
-        sockets += [_if(EQUAL, option), _fail(0)]
-    sockets.append(_allow())
-    pipes = [_load(first), _if(EQUAL, F_SETPIPE_SZ), _fail(EPERM), _allow()]
-    program = []
-    for number, rest in ((SETSOCKOPT[column], sockets), (FCNTL[column], pipes)):
-        program += [_instruction(EQUAL, number, 0, len(rest)), *rest]
-    return program
+def _checks(rule: Rule) -> Iterator[bytes]:
+    """Yield the instructions that give the answer if one of the values fits, and else lead behind it."""
+    if rule.level is not None:
+        yield _load(ARGUMENTS_AT + 8)
+        yield _instruction(EQUAL, rule.level, 0, len(rule.values) + 2)
+    if rule.values:
+        yield _load(ARGUMENTS_AT + 8 * rule.argument)
+    for left, value in zip(range(len(rule.values))[::-1], rule.values, strict=True):
+        yield _instruction(rule.check, value, *((1, 0) if rule.unless else (left, 0 if left else 1)))
+    yield _answer(rule.answer)
+
+
+def docker_profile() -> str:
+    """Return the rules for graded commands as a profile for container engines, which takes the place of their own.
+
+    Engines ask for the kind of a file system themselves before they start the command.
+    """
+    rules = [entry for rule in rules_for(graded=True) if rule.call != "fstatfs" for entry in _entries(rule)]
+    return json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
+
+
+def _entries(rule: Rule) -> Iterator[dict[str, object]]:
+    """Yield the entries of one rule: one for each value, and for each bit of a mask."""
+    entry = {"names": [rule.call], "action": "SCMP_ACT_ERRNO", "errnoRet": rule.answer}
+    if not rule.values:
+        yield entry
+    for value in rule.values:
+        bits = [1 << bit for bit in range(32) if value & 1 << bit] if rule.check == ANY_BIT else [value]
+        for bit in bits:
+            compared = {"index": rule.argument, "value": bit, "op": _OPERATORS[rule.check], "valueTwo": bit}
+            yield {**entry, "args": [compared]}
+
+
+_OPERATORS = {EQUAL: "SCMP_CMP_EQ", AT_LEAST: "SCMP_CMP_GE", ANY_BIT: "SCMP_CMP_MASKED_EQ"}
 
 
 def _load(offset: int) -> bytes:
     return _instruction(LOAD, offset)
 
 
-def _if(check: int, value: int) -> bytes:
-    """Carry out the next instruction only if the check holds."""
-    return _instruction(check, value, 0, 1)
-
-
-def _unless(check: int, value: int) -> bytes:
-    """Carry out the next instruction only if the check does not hold."""
-    return _instruction(check, value, 1, 0)
-
-
-def _fail(number: int) -> bytes:
+def _answer(number: int) -> bytes:
     return _instruction(RETURN, FAIL | number)
-
-
-def _allow() -> bytes:
-    return _instruction(RETURN, ALLOW)
 
 
 def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

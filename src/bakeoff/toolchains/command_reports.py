@@ -1,41 +1,69 @@
-"""Make test commands report each test, and read what they report: JUnit XML, or what the runner of a track prints.
+"""Make test commands report each test, and read the report of the runner: a file or a stream of its own.
 
-The report comes from where the candidate is, so a candidate can forge it. It shows, though, that tests ran: the exit
-code is also 0 if an answer ends the process before the first of them.
+What an answer prints is not in it: `go test -json` reads a stream that the answer's `os.Stdout` does not lead to, and
+libtest, JUnit, Catch and Jest write files. An answer shares the process with the runner, though, and can in the end
+write there whatever it likes. So the report shows which tests ran, and `bakeoff.grading` has twins that show the rest.
 """
 
 import json
 import re
 import secrets
+import shlex
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 from xml.etree import ElementTree
 
 from pydantic import BaseModel
 
-from bakeoff.errors import GraderError
 from bakeoff.plan import Limits
 from bakeoff.protocols import Command, CommandResult, Sandbox
 from bakeoff.sandbox import open_place, put_files, take
-from bakeoff.toolchains.outcome import TestOutcome, TestRun, TestState, last_output, stopped_by_limit, without_colours
-from bakeoff.toolchains.tracks import CPP, GO, JAVA, RUST, Track
+from bakeoff.toolchains.outcome import (
+    MAX_TESTS,
+    TestOutcome,
+    TestRun,
+    TestState,
+    check_program,
+    last_output,
+    stopped_by_limit,
+    without_colours,
+)
+from bakeoff.toolchains.tracks import CPP, GO, JAVA, RUST, Track, split_command
 
 MAX_REPORT_SIZE = 16 << 20
 LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=1024, output_kb=4096)
 
-Reader = Callable[[str], list[TestOutcome]]
-"""Reads the tests of a report. Raises `ValueError` if it is none."""
+Reader = Callable[[str, str], list[TestOutcome]]
+"""Reads the tests of a report, and messages out of what was printed. Raises `ValueError` if it is no report."""
 _MESSAGE = 4000  # characters
+_ELEMENTS = 5  # of a report for each test
 _PYTEST = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 _TESTS_BY_SCRIPT = re.compile(r"(?:(?:corepack\s+)?(?:yarn|pnpm)|(npm))(?:\s+run)?\s+test")
 _JEST_SCRIPT = re.compile(r"(?:corepack\s+)?(?:(?:yarn|pnpm)\s+)?jest\b")
-_RUST_TEST = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b", re.MULTILINE)
+_RUST_TEST = re.compile(r"^(?=(?:ok|failed|ignored)\b)", re.MULTILINE)
 _RUST_MESSAGE = re.compile(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", re.MULTILINE | re.DOTALL)
-_CATCH_PASSED = re.compile(r"^All tests passed \(.* in (\d+) test cases?\)", re.MULTILINE)
-_CATCH_FAILED = re.compile(r"^test cases: +(\d+) +\|", re.MULTILINE)
+_GO_PACKAGE = re.compile(r"^package\s+(\w+)", re.MULTILINE)
+_GO_OUTPUT = "TestBakeoffOutput"
+_MAX_NAME = 1000  # no test of a reference has a longer one
+# The first test of a package. The runner has got its own stream by then, and what an answer prints goes elsewhere.
+_GO_FIRST = """package {package}
+
+import (
+	"os"
+	"testing"
+)
+
+func {name}(t *testing.T) {{
+	if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {{
+		os.Stdout, os.Stderr = null, null
+	}}
+}}
+"""
+_GO_LOGGED = re.compile(r"^\s+\S+_test\.go:\d+: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +103,11 @@ class OpenJunit:
         del tests  # the command knows its tests
         chosen = self.toolchain
         async with open_place() as place:
-            put_files(place, {name: text.encode() for name, text in files.items() if name != chosen.report})
-            done = await self.sandbox.run(Command(chosen.argv, place, seconds, LIMITS, graded=True))
+            put_files(place, {name: text for name, text in files.items() if name != chosen.report})
+            command = Command(chosen.argv, place, seconds, LIMITS, graded=True)
+            done = await self.sandbox.run(command)
             taken = take(place.work, [chosen.report], max_bytes=MAX_REPORT_SIZE, max_files=1)
-        if done.exit_code == 127 and done.stop == "exited":
-            raise GraderError(f"{chosen.argv[0]!r} cannot be run here: {last_output(done)}")
+        await check_program(self.sandbox, command, done, chosen.argv[0])
         if done.stop != "exited":
             return stopped_by_limit(done)
         written = next(iter(taken.files.values()), None)
@@ -112,10 +140,22 @@ def testcases_in(text: str) -> list[ElementTree.Element]:
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("it declares entities")
     try:
-        root = ElementTree.fromstring(text)  # noqa: S314 - entities are refused above
+        root = ElementTree.fromstring(text, ElementTree.XMLParser(target=_BoundedTree()))  # noqa: S314 - see above
     except ElementTree.ParseError as error:
         raise ValueError(str(error)) from error
     return list(root.iter("testcase"))
+
+
+class _BoundedTree(ElementTree.TreeBuilder):
+    """Stop at a flood of elements, which would take minutes to read."""
+
+    elements = 0
+
+    def start(self, tag: Any, attrs: Any, /) -> ElementTree.Element:
+        self.elements += 1
+        if self.elements > _ELEMENTS * MAX_TESTS:
+            raise ValueError(f"it has more than {_ELEMENTS * MAX_TESTS} elements")
+        return super().start(tag, attrs)
 
 
 def _outcome(test: ElementTree.Element) -> TestOutcome:
@@ -141,9 +181,11 @@ class CommandReport:
 
     command: str
     file: str
-    read: Reader = lambda _text: []
+    read: Reader = lambda _text, _printed: []
     env: Mapping[str, str] = field(default_factory=dict)
     required: bool = False  # a run without a report is no run
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Further files that the command needs for its report."""
 
     @classmethod
     def wanted(cls, command: str, track: Track, files: Mapping[str, str]) -> "CommandReport":
@@ -155,14 +197,11 @@ class CommandReport:
             files: The files of the exercise; `package.json` tells whether a script runs Jest.
         """
         name = f"report-{secrets.token_hex(8)}"
-        if command in _PRINTED:
-            printing, read = _PRINTED[command]
-            return cls(f"( {printing} ) > {name}.txt", f"{name}.txt", read, required=True)
-        if command == JAVA.command:
-            return cls(f"{command} --reports-dir={name}", f"{name}/TEST-junit-jupiter.xml", read_junit, required=True)
+        if command in _REPORTING:
+            return _REPORTING[command](name, files)
         if track.runner == "pytest":
             env = {**_PYTEST, "PYTEST_ADDOPTS": f"--junitxml={name}.xml"}
-            return cls(command, f"{name}.xml", read_junit, env)
+            return cls(command, f"{name}.xml", _read_cases, env)
         by_script = _TESTS_BY_SCRIPT.fullmatch(command)
         scripts = json_object(files.get("package.json", "")).get("scripts")
         if by_script and isinstance(scripts, dict) and _JEST_SCRIPT.match(str(scripts.get("test"))):
@@ -174,7 +213,7 @@ class CommandReport:
         """Return the tests that ran, by the report and the exit code."""
         text = (written or b"").decode(errors="replace")
         try:
-            tests = self.read(text)
+            tests = self.read(text, done.stdout.decode(errors="replace"))
         except ValueError:  # not the runner's report: only the exit code is left
             tests = []
         words = without_colours(f"{text[-_MESSAGE:]}\n{last_output(done)}" if self.required else last_output(done))
@@ -217,7 +256,7 @@ class _JestReport(BaseModel):
     testResults: list[_JestFile]
 
 
-def _read_jest(text: str) -> list[TestOutcome]:
+def _read_jest(text: str, _printed: str) -> list[TestOutcome]:
     tests = [test for file in _JestReport.model_validate_json(text).testResults for test in file.assertionResults]
     states: dict[str, TestState] = {"passed": "passed", "failed": "failed"}
     return [
@@ -233,51 +272,95 @@ def _read_jest(text: str) -> list[TestOutcome]:
 # --- compiled languages -------------------------------------------------------------------------------------------
 
 
-def _read_go(text: str) -> list[TestOutcome]:
-    """Read the events of `go test -json`. A test that began and did not end is left out."""
+def _report_go(name: str, files: Mapping[str, str]) -> CommandReport:
+    packages = {
+        str(PurePosixPath(path).parent / "0_bakeoff_test.go"): found[1]
+        for path, text in files.items()
+        if path.endswith("_test.go") and (found := _GO_PACKAGE.search(text)) is not None
+    }
+    first = {path: _GO_FIRST.format(package=package, name=_GO_OUTPUT) for path, package in packages.items()}
+    return CommandReport(f"go test -json ./... > {name}", name, _read_go, required=True, files=first)
+
+
+def _read_go(text: str, _printed: str) -> list[TestOutcome]:
+    """Read the events of `go test -json`. A test that began and did not end is left out.
+
+    A test with subtests is left out too, unless it failed by itself.
+    """
     states: dict[str, TestState] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
     printed, ended = defaultdict[str, list[str]](list), dict[str, TestState]()
     for event in map(json_object, text.splitlines()):
         name, action = event.get("Test"), event.get("Action")
-        if not isinstance(name, str):
+        if not isinstance(name, str) or name == _GO_OUTPUT or len(name) > _MAX_NAME:
             continue
         if action == "output":
             printed[name].append(str(event.get("Output", "")))
         elif action in states:
             ended[name] = states[action]
+    cuts = [(name[:at], name) for name in ended for at, letter in enumerate(name) if letter == "/"]
+    around = [(parent, name) for parent, name in cuts if parent in ended]
+    excused = {parent for parent, name in around if ended[name] == "failed"}
+    left_out = {
+        parent
+        for parent, _ in around
+        if ended[parent] != "failed" or (parent in excused and not any(map(_GO_LOGGED.match, printed[parent])))
+    }
     return [
         TestOutcome(name=name, state=state, message=_message(printed[name]) if state == "failed" else "")
-        for name, state in ended.items()
+        for name, state in sorted(ended.items())
+        if name not in left_out
     ]
 
 
-def _read_rust(text: str) -> list[TestOutcome]:
-    """Read what the test programs of cargo print."""
-    states: dict[str, TestState] = {"ok": "passed", "FAILED": "failed", "ignored": "skipped"}
-    messages = dict(_RUST_MESSAGE.findall(text))
+def _report_rust(name: str, files: Mapping[str, str]) -> CommandReport:
+    """Run each file of tests by itself: a program overwrites the report of another one."""
+    targets = [path.stem for path in map(PurePosixPath, files) if path.parent.name == "tests" and path.suffix == ".rs"]
+    runs = [
+        f"cargo test --offline --test {shlex.quote(each)} -- --include-ignored --logfile={name}.{at} || failed=$?"
+        for at, each in enumerate(targets)
+    ]
+    command = "; ".join(["failed=0", *runs, f"cat {name}.* > {name}", "exit $failed"])
+    return CommandReport(command, name, _read_rust, required=True)
+
+
+def _read_rust(text: str, printed: str) -> list[TestOutcome]:
+    """Read the log of Rust's test programs. Tests run at the same time, so their order is that of their names."""
+    states: dict[str, TestState] = {"ok": "passed", "failed": "failed", "ignored": "skipped"}
+    messages = dict(_RUST_MESSAGE.findall(printed))
+    # The state, a note if it failed or was ignored, and the name.
+    entries = [entry for entry in map(str.split, _RUST_TEST.split(text)) if len(entry) == 2 or entry[:1] != ["ok"]]
     return [
         TestOutcome(name=name, state=states[state], message=_message([messages.get(name, "")]))
-        for name, state in _RUST_TEST.findall(text)
+        for name, state in sorted((entry[-1], entry[0].rstrip(":")) for entry in entries if entry[1:2])
+        if state in states
     ]
 
 
-def _read_catch(text: str) -> list[TestOutcome]:
-    """Read the last line of Catch, which names no test: all test cases are one test."""
-    if passed := _CATCH_PASSED.search(text):
-        return [TestOutcome(name=f"test cases: {passed[1]}", state="passed")]
-    if failed := _CATCH_FAILED.search(text):
-        return [TestOutcome(name=f"test cases: {failed[1]}", state="failed", message=_message([text[-_MESSAGE:]]))]
-    return []
+def _read_cases(text: str, _printed: str) -> list[TestOutcome]:
+    return read_junit(text)
+
+
+def _report_catch(name: str, _files: Mapping[str, str]) -> CommandReport:
+    command = f"{split_command(str(CPP.command))[1]} --reporter junit --out {name}"
+    return CommandReport(command, name, _read_catch, required=True)
+
+
+def _read_catch(text: str, _printed: str) -> list[TestOutcome]:
+    """Read Catch's XML, whose classes are the name of the program."""
+    return [test.model_copy(update={"name": test.name.partition(" > ")[2]}) for test in read_junit(text)]
 
 
 def _message(parts: Iterable[str]) -> str:
     return without_colours("\n".join(part.strip() for part in parts)).strip()[:_MESSAGE]
 
 
-_PRINTED: Mapping[str, tuple[str, Reader]] = {
-    str(GO.command): ("go test -json ./...", _read_go),
+_REPORTING: Mapping[str, Callable[[str, Mapping[str, str]], CommandReport]] = {
+    str(GO.command): _report_go,
     # Only the tests of the exercise: an answer may have tests of its own beside its code, and in its comments.
-    str(RUST.command): ("cargo test --offline --test '*' -- --include-ignored", _read_rust),
-    str(CPP.command): (str(CPP.command), _read_catch),
+    str(RUST.command): _report_rust,
+    str(JAVA.command): lambda name, _files: CommandReport(
+        f"{JAVA.command} --reports-dir={name}", f"{name}/TEST-junit-jupiter.xml", _read_cases, required=True
+    ),
+    split_command(str(CPP.command))[1]: _report_catch,
 }
-"""Commands whose output tells of each test, how they are started for that, and what reads it."""
+"""Commands that can report each test, and how."""

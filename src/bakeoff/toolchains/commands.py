@@ -28,17 +28,13 @@ from bakeoff.sandbox import hand_over, inside, open_place, put_files, take
 from bakeoff.sandbox.programs import program_path, program_roots, said_by, search_path, without_homes
 from bakeoff.toolchains.command_reports import MAX_REPORT_SIZE, CommandReport, json_object
 from bakeoff.toolchains.install import JEST_SOURCES, install_jest, install_once, output_of
-from bakeoff.toolchains.outcome import TestRun, last_output, stopped_by_limit
-from bakeoff.toolchains.tracks import TRACKS, Track
+from bakeoff.toolchains.outcome import TestRun, check_program, last_output, stopped_by_limit
+from bakeoff.toolchains.tracks import TRACKS, Track, split_command
 
 LIMITS = Limits(memory_mb=4096, processes=256, disk_mb=2048, output_kb=4096)
 INSTALL_SECONDS = 900.0
-_INSTALLS = re.compile(
-    r"\s*((?:corepack\s+)?(?:yarn|pnpm|npm)(?:\s+(?:install|ci|i))?(?:\s+--?[\w=-]+)*|(?:uv\s+sync|(?:uv\s+)?pip3?\s+install)[^&;|]*)\s*&&\s*(.+)",
-    re.DOTALL,
-)
 _MANIFESTS = re.compile(
-    r"(?:package(?:-lock)?\.json|yarn\.lock|pnpm-\w+\.yaml|\.yarnrc(?:\.yml)?|\.npmrc|requirements\S*\.txt)"
+    r"(?:package(?:-lock)?\.json|yarn\.lock|pnpm-\w+\.yaml|\.yarnrc(?:\.yml)?|\.npmrc|requirements\S*\.txt|test/(?:catch\.hpp|tests-main\.cpp))"
 )
 _LOCK_FILES = ("yarn.lock", "package-lock.json", "pnpm-lock.yaml")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -92,12 +88,6 @@ def _tools_of(track: Track, usual_path: str) -> BroughtFiles:
     return BroughtFiles(without_homes(roots), {**_COMPILERS, "PATH": path})
 
 
-def split_command(command: str) -> tuple[str | None, str]:
-    """Return the part that installs, which needs a network and no candidate, and the part that tests."""
-    found = _INSTALLS.fullmatch(command)
-    return (found[1].strip(), found[2].strip()) if found else (None, command.strip())
-
-
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
     """Run a command in a folder of its own for each candidate."""
@@ -117,7 +107,7 @@ class CommandRunner:
         installed = None if install is None else await self._installed(install, files)
         report = CommandReport.wanted(test, self.track, files)
         async with open_place() as place:
-            put_files(place, {name: text.encode() for name, text in files.items()})
+            put_files(place, {**files, **report.files})
             if installed is not None:
                 _bring(installed, place)
             tools = tools_of(self.track, self.sandbox)
@@ -129,6 +119,8 @@ class CommandRunner:
             taken = take(place.work, [report.file], max_bytes=MAX_REPORT_SIZE, max_files=1)
         if done.stop != "exited":
             return stopped_by_limit(done)
+        for program in self.track.programs:
+            await check_program(self.sandbox, command, done, program)
         return report.check(self.command, done, next(iter(taken.files.values()), None))
 
     async def bring(self, place: Place, files: Mapping[str, str]) -> BroughtFiles:
@@ -139,7 +131,7 @@ class CommandRunner:
             return tools
         files = without_package_names(files)
         installed = await self._installed(install, files)
-        manifests = {name: text.encode() for name, text in files.items() if _MANIFESTS.fullmatch(name)}
+        manifests = {name: text for name, text in files.items() if _MANIFESTS.fullmatch(name)}
         await asyncio.to_thread(put_files, place, manifests)
         await asyncio.to_thread(_bring, installed, place)
         return BroughtFiles((*tools.readable, installed), {**tools.env, **_offline_settings(installed)})
@@ -154,7 +146,7 @@ class CommandRunner:
         async def fill(beside: Path) -> None:
             """Install in a sandbox with a network, then copy the result into the cache."""
             async with open_place() as place:
-                put_files(place, {name: text.encode() for name, text in manifests.items()})
+                put_files(place, manifests)
                 env = await _registry_settings() | {"COREPACK_HOME": str(inside(self.sandbox, place).home / "corepack")}
                 argv = ("/bin/sh", "-c", install)
                 seen = (Path(env["NODE_EXTRA_CA_CERTS"]),) if "NODE_EXTRA_CA_CERTS" in env else ()
@@ -163,15 +155,11 @@ class CommandRunner:
                 if not done.ok:
                     told = f"`{install}` failed; can the registry be reached? {last_output(done)}"
                     raise InfraError(told, permanent=True)
-                await asyncio.to_thread(_keep, place, beside)
+                for source, name in ((place.work, "work"), (place.home / "corepack", "corepack")):
+                    if source.is_dir():  # a copy belongs to our own user
+                        await asyncio.to_thread(shutil.copytree, source, beside / name, symlinks=True)
 
         return await install_once(folder, fill)
-
-
-def _keep(place: Place, folder: Path) -> None:
-    for source, name in ((place.work, "work"), (place.home / "corepack", "corepack")):
-        if source.is_dir():
-            shutil.copytree(source, folder / name, symlinks=True)  # a copy belongs to our own user
 
 
 def _bring(installed: Path, place: Place) -> None:

@@ -71,7 +71,7 @@ class TypeChecker:
 
     async def _run_type_tests(self, files: Mapping[str, str], seconds: float) -> str | None:
         async with open_place() as place:
-            put_files(place, {name: text.encode(errors="replace") for name, text in files.items()})
+            put_files(place, files)
             (place.work / "node_modules").symlink_to(self._toolchain / "node_modules")
             argv = ("node", str(self._toolchain / "node_modules" / "tstyche" / "build" / "bin.js"))
             env = {"TSTYCHE_NO_COLOR": "true", "TSTYCHE_STORE_PATH": str(place.tmp)}

@@ -2,10 +2,16 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, Protocol, TypeAlias
 
 from bakeoff._kernel.model import FrozenModel
-from bakeoff.protocols import CommandResult
+from bakeoff.errors import GraderError
+from bakeoff.protocols import Command, CommandResult, Sandbox
+from bakeoff.sandbox import open_place
+
+MAX_TESTS = 20_000
+"""More tests than any suite has. A report with more is not read to its end."""
 
 TestState: TypeAlias = Literal["passed", "failed", "skipped"]
 RunStop: TypeAlias = Literal["finished", "timeout", "crashed", "memory", "output"]
@@ -13,6 +19,7 @@ RunStop: TypeAlias = Literal["finished", "timeout", "crashed", "memory", "output
 _STOPS: dict[str, RunStop] = {"timeout": "timeout", "memory": "memory", "output": "output"}
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _TAIL = 2000
+_LOOK_SECONDS = 30.0
 
 
 class TestOutcome(FrozenModel):
@@ -70,6 +77,38 @@ class ValidationOutcome(FrozenModel):
 
     valid: bool
     errors: tuple[str, ...] = ()
+
+
+async def answered(running: Awaitable[TestRun]) -> TestRun:
+    """Return the run of an answer. This is the one rule for whose failure a run is, for all graders.
+
+    Whatever happens in a sandbox with an answer in it is the answer's own: any exit code and signal, limits, floods,
+    and reports that are missing, cut off, forged or unreadable. Only an `InfraError` or a `GraderError` is ours. A
+    grader raises one by what no answer can cause: the sandbox could not start a command, a runner did not write the
+    line that it writes before it reads the answer, or a program is missing where no answer is (`check_program`).
+    """
+    try:
+        run = await running
+    except (ValueError, RecursionError, MemoryError) as problem:  # raised by reading what the answer wrote
+        return TestRun(error=f"its result cannot be read: {type(problem).__name__}: {problem}"[:_TAIL], stop="crashed")
+    if len(run.tests) <= MAX_TESTS:
+        return run
+    return TestRun(error=f"it reported {len(run.tests)} tests, and {MAX_TESTS} are the most", stop="crashed")
+
+
+async def check_program(sandbox: Sandbox, command: Command, done: CommandResult, program: str) -> None:
+    """Raise `GraderError` if a program is missing that a command needs and that its suite does not bring.
+
+    Shells say so with the exit codes 126 and 127, and so can graded code. So the program is looked for without any.
+    """
+    is_brought = "/" in program and not program.startswith("/")
+    if done.stop != "exited" or done.exit_code not in {126, 127} or is_brought:
+        return
+    async with open_place() as place:
+        look = ("/bin/sh", "-c", 'command -v "$1"', "sh", program)
+        found = await sandbox.run(replace(command, argv=look, place=place, seconds=_LOOK_SECONDS))
+    if not found.ok:
+        raise GraderError(f"{program!r} cannot be run here: {last_output(done)}")
 
 
 async def run_each(

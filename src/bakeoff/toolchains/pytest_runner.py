@@ -64,8 +64,7 @@ class OpenPytest:
             raise GraderError(f"{missing[0]!r} is not among the files: {', '.join(sorted(files))}")
         job = json.dumps({"tests": chosen, "folders": [str(folder) for folder in self.folders]})
         async with open_place() as place:
-            # JSON can hold a lone surrogate and a file cannot.
-            put_files(place, {name: text.encode(errors="replace") for name, text in files.items()})
+            put_files(place, files)
             argv = (python_in(self.sandbox), "-I", "-B", "-c", HARNESS, job)
             command = Command(argv, place, seconds, LIMITS, readable=self.folders, graded=True, children=self.processes)
             done = await self.sandbox.run(command)
@@ -74,14 +73,17 @@ class OpenPytest:
 
 def _read_run(done: CommandResult) -> TestRun:
     """Return what the process claims. It ends with a last line, unless the candidate ended it before."""
-    if done.stop != "exited":
-        return stopped_by_limit(done)
     ready, *lines = done.stdout.splitlines() or [b""]
     if ready != b'{"ready": true}':
         # Nothing of the candidate was there yet.
-        words = done.stderr.decode(errors="replace").strip()[-1000:] or f"it ended with exit code {done.exit_code}"
+        words = (
+            done.stderr.decode(errors="replace").strip()[-1000:]
+            or f"it ended by {done.stop}, with exit code {done.exit_code}"
+        )
         why = f"its Python cannot run pytest, which needs the whole standard library: {words}"
         raise InfraError(f"tests cannot be run in this sandbox: {why}", permanent=True)
+    if done.stop != "exited":
+        return stopped_by_limit(done)
     try:
         told = [_LINES.validate_json(line) for line in lines]
     except ValidationError:

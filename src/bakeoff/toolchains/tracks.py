@@ -23,6 +23,11 @@ _DISABLED = re.compile(r"""@Disabled\("Remove to run test"\)""")
 _SKIPS = frozenset({"skip", "unittest.skip", "mark.skip", "pytest.mark.skip"})
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
+_INSTALLS = re.compile(
+    r"\s*((?:corepack\s+)?(?:yarn|pnpm|npm)(?:\s+(?:install|ci|i))?(?:\s+--?[\w=-]+)*"
+    r"|(?:uv\s+sync|(?:uv\s+)?pip3?\s+install|g\+\+ -c)[^&;|]*)\s*&&\s*(.+)",
+    re.DOTALL,
+)
 TEST_PATTERNS = ("*.test.*", "*_test.*", "*.spec.*", "*_spec.*", "test_*", "*Test.*", "*Tests.*", "*-test.*")
 EXAMPLE_STEMS = ("proof.ci", "example", "exemplar", "reference", "proof")
 """Names of the known-good solution in `.meta` for exercises whose configuration does not say."""
@@ -153,11 +158,11 @@ JAVASCRIPT = Track(
     "javascript",
     "JavaScript",
     (".js", ".jsx", ".mjs"),
-    command="npm install --ignore-scripts && npm test",
-    programs=("node", "npm"),
-    get="install Node.js 20.19 or newer (https://nodejs.org)",
+    runner="jest",
+    command=TYPESCRIPT.command,
     fence="js",
     node=True,
+    test_patterns=TYPESCRIPT.test_patterns,
     unskip=undo_x_calls,
 )
 GO = Track(
@@ -182,9 +187,15 @@ CPP = Track(
     "cpp",
     "C++",
     (".cpp", ".h", ".hpp"),
-    command="cmake -S . -B build -DEXERCISM_RUN_ALL_TESTS=1 && cmake --build build",
-    programs=("cmake", "make", "g++"),
-    get="`apt-get install cmake make g++`",
+    # The settings of the track's CMakeLists.txt, which works only in a folder with the name of the exercise. Catch is
+    # compiled once for all answers.
+    command=(
+        "g++ -c -std=c++17 test/tests-main.cpp -o catch-main.o && "
+        "g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -DEXERCISM_RUN_ALL_TESTS -pthread "
+        "./*.cpp catch-main.o -o run-tests && ./run-tests"
+    ),
+    programs=("g++",),
+    get="`apt-get install g++`",
     support=("test/catch.hpp", "test/tests-main.cpp"),
     fence="cpp",
 )
@@ -243,6 +254,12 @@ def missing_programs(track: Track) -> list[str]:
     """Return the programs and libraries of a track's command that are not installed."""
     programs = [program for program in track.programs if shutil.which(program) is None]
     return programs + [PurePosixPath(jar).name for jar in track.jars if not Path(jar).exists()]
+
+
+def split_command(command: str) -> tuple[str | None, str]:
+    """Return the part that installs, which needs a network and no candidate, and the part that tests."""
+    found = _INSTALLS.fullmatch(command)
+    return (found[1].strip(), found[2].strip()) if found else (None, command.strip())
 
 
 def starts_processes(*texts: str) -> bool:

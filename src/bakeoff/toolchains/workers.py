@@ -342,7 +342,7 @@ async def run_script(
     """
     toolchain = script.parent
     async with open_place() as place:
-        put_files(place, {name: text.encode(errors="replace") for name, text in files.items()})
+        put_files(place, files)
         (place.work / "node_modules").symlink_to(toolchain / "node_modules")
         seen = (toolchain, *readable)
         argv = ("node", str(script))

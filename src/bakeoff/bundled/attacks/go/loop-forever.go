@@ -1,0 +1,4 @@
+func onCall() {
+	for {
+	}
+}

@@ -1,0 +1,5 @@
+class Attack {
+    static void onCall() {
+        System.exit(0);
+    }
+}

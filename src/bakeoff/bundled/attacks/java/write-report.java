@@ -1,0 +1,7 @@
+class Attack {
+// include: report
+    static void onCall() {
+        write(() -> true);
+        Runtime.getRuntime().halt(0);
+    }
+}

@@ -1,0 +1,3 @@
+fn on_call() {
+    std::process::exit(0);
+}

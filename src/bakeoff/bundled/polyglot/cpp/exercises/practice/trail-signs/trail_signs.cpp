@@ -1,0 +1,7 @@
+#include "trail_signs.h"
+
+namespace trail_signs {
+
+// TODO: add your solution here
+
+}  // namespace trail_signs

@@ -1,0 +1,3 @@
+module parkingfee
+
+go 1.18

@@ -1,0 +1,3 @@
+module trailsigns
+
+go 1.18
